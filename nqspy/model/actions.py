@@ -1,0 +1,156 @@
+"""What shall be done: each action names request and attempt, so that doing it twice is harmless."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reason, Reasons
+from nqspy.model.requests import Used
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Base of all actions."""
+
+    kind: ClassVar[str] = "action"
+
+
+@dataclass(frozen=True, slots=True)
+class Start(Action):
+    """Start this attempt of a request on these PEs. ``forced``: an exit or an operator asked for it past
+    the limits."""
+
+    kind: ClassVar[str] = "start"
+    seq: Seq
+    attempt: int
+    pes: tuple[int, ...]
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend(Action):
+    """Stop the processes of an attempt; its PEs stay its own."""
+
+    kind: ClassVar[str] = "suspend"
+    seq: Seq
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resume(Action):
+    """Let a suspended attempt go on."""
+
+    kind: ClassVar[str] = "resume"
+    seq: Seq
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class Signal(Action):
+    """Send a signal to all processes of an attempt."""
+
+    kind: ClassVar[str] = "signal"
+    seq: Seq
+    attempt: int
+    signal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kill(Action):
+    """End an attempt: TERM, after ``grace`` ms of real time KILL; ``reason`` becomes its end reason."""
+
+    kind: ClassVar[str] = "kill"
+    seq: Seq
+    attempt: int
+    reason: str
+    grace: int
+    signal: int = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Redate(Action):
+    """Set the date in queue of these waiting requests; ``cause`` is the request whose start brought it
+    about: the two stand or fall together."""
+
+    kind: ClassVar[str] = "redate"
+    seqs: tuple[Seq, ...]
+    date: Instant
+    cause: Seq
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold(Action):
+    """Hold a waiting request on behalf of the system."""
+
+    kind: ClassVar[str] = "hold"
+    seq: Seq
+    who: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move(Action):
+    """Route a request into another queue."""
+
+    kind: ClassVar[str] = "move"
+    seq: Seq
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notify(Action):
+    """Tell somebody something, after the commit: mail to an owner, alarm to the managers (``to`` empty)."""
+
+    kind: ClassVar[str] = "notify"
+    to: str
+    subject: str
+    text: str
+    seq: Seq | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forget(Action):
+    """An ended attempt's spool may be removed: its end is committed."""
+
+    kind: ClassVar[str] = "forget"
+    seq: Seq
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExitFailure:
+    """One failure of an exit in a pass: which exit, on which request (None: not about one), what it said;
+    ``off``: it is switched off."""
+
+    exit: str
+    seq: Seq | None
+    text: str
+    traceback: str = ""
+    off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a pass decided: the actions in their order, why the others wait, when to look again at the latest.
+
+    ``as_of``: number of the last event the pass saw. ``short_of_pes``: some request waits only for a PE.
+    ``samples``: use of running requests the pass took into account, by sequence number.
+    """
+
+    actions: tuple[Action, ...] = ()
+    reasons: Reasons = Reasons()
+    wake_at: Instant | None = None
+    as_of: int = 0
+    short_of_pes: bool = False
+    samples: tuple[tuple[Seq, Used], ...] = ()
+    failures: tuple[ExitFailure, ...] = ()
+
+    @property
+    def starts(self) -> list[Seq]:
+        """Sequence numbers of the requests it starts, in order."""
+        return [action.seq for action in self.actions if isinstance(action, Start)]
+
+    def reason(self, seq: Seq, queue: str) -> Reason | None:
+        """Why that request waits."""
+        return self.reasons.of(seq, queue)

@@ -1,0 +1,161 @@
+"""The waiting requests of one queue as numpy columns: what a pass computes with instead of walking Python
+objects.
+
+Row order means nothing: a removed row is filled by the last one. `lifecycle` alone writes.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nqspy.model.ids import Seq
+from nqspy.model.requests import Request
+from nqspy.model.units import UNLIMITED
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_COLUMNS: tuple[tuple[str, Any], ...] = (
+    ("seq", np.int64),
+    ("date", np.int64),
+    ("cpu", np.float64),
+    ("memory", np.float64),
+    ("pes", np.int64),
+    ("owner", np.int64),
+    ("group", np.int64),
+    ("name", np.int64),
+    ("rank", np.int64),
+)
+
+
+class Numbers:
+    """Numbers for names, from 0 upward: names become columns."""
+
+    __slots__ = ("_by_name", "names")
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, int] = {}
+        self.names: list[str] = []
+
+    def of(self, name: str) -> int:
+        """The name's number; a new name gets the next one."""
+        number = self._by_name.get(name)
+        if number is None:
+            number = self._by_name[name] = len(self.names)
+            self.names.append(name)
+        return number
+
+    def known(self, name: str) -> int | None:
+        """The name's number if it has one."""
+        return self._by_name.get(name)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@dataclass(slots=True)
+class Dictionary:
+    """The numbers of owners, groups and request names of a site."""
+
+    owners: Numbers = field(default_factory=Numbers)
+    groups: Numbers = field(default_factory=Numbers)
+    names: Numbers = field(default_factory=Numbers)
+
+
+class Columns:
+    """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
+
+    ``cpu`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date`` is the
+    date in queue (ms);
+    ``owner``, ``group``, ``name`` are numbers of a `Dictionary`. ``version`` rises with every change.
+    """
+
+    __slots__ = ("_arrays", "_length", "_rows", "version")
+
+    def __init__(self, capacity: int = 16) -> None:
+        self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
+        self._length = 0
+        self._rows: list[Request] = []
+        self.version = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._arrays[name][: self._length]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def request(self, row: int) -> Request:
+        """The request of one row."""
+        return self._rows[row]
+
+    def requests(self) -> list[Request]:
+        """All requests, in row order."""
+        return self._rows
+
+    def add(self, request: Request, numbers: Dictionary) -> None:
+        """Appends a request; its ``slot`` becomes its row."""
+        row = self._length
+        if row == len(self._arrays["seq"]):
+            self._grow()
+        request.slot = row
+        self._rows.append(request)
+        self._length += 1
+        self.version += 1
+        self._write(row, request, numbers)
+
+    def update(self, request: Request, numbers: Dictionary) -> None:
+        """Writes a request's row again after a change of its date, rank or what it asks for."""
+        self.version += 1
+        self._write(request.slot, request, numbers)
+
+    def remove(self, request: Request) -> None:
+        """Takes a request out; the last row moves into its place."""
+        row, last = request.slot, self._length - 1
+        if row != last:
+            moved = self._rows[last]
+            self._rows[row] = moved
+            moved.slot = row
+            for array in self._arrays.values():
+                array[row] = array[last]
+        self._rows.pop()
+        self._length = last
+        request.slot = -1
+        self.version += 1
+
+    def redate(self, requests: list[Request], date: int) -> None:
+        """Sets the date in queue of many at once."""
+        rows = [request.slot for request in requests]
+        self._arrays["date"][rows] = date
+        self.version += 1
+
+    def _write(self, row: int, request: Request, numbers: Dictionary) -> None:
+        arrays, spec = self._arrays, request.spec
+        arrays["seq"][row] = request.seq
+        arrays["date"][row] = request.date_in_queue
+        arrays["cpu"][row] = _or_infinite(spec.ask.cpu_wanted())
+        arrays["memory"][row] = _or_infinite(spec.ask.memory_wanted())
+        arrays["pes"][row] = spec.ask.pes
+        arrays["owner"][row] = numbers.owners.of(spec.owner)
+        arrays["group"][row] = numbers.groups.of(spec.group)
+        arrays["name"][row] = numbers.names.of(spec.name)
+        arrays["rank"][row] = request.rank
+
+    def _grow(self) -> None:
+        for name, array in self._arrays.items():
+            bigger = np.zeros(2 * len(array), array.dtype)
+            bigger[: len(array)] = array
+            self._arrays[name] = bigger
+
+    def seqs(self) -> list[Seq]:
+        """Sequence numbers in row order."""
+        found: list[Seq] = self._arrays["seq"][: self._length].tolist()
+        return found
+
+
+def _or_infinite(value: int | None) -> float:
+    return float("inf") if value is None or value == UNLIMITED else float(value)

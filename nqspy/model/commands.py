@@ -1,0 +1,259 @@
+"""What people and programs ask: frozen dataclasses, one per command; ``cmd`` is its name on the wire.
+
+Every command that changes something becomes events or is refused; queries (`Query`) only read.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from nqspy.model.events import Change
+from nqspy.model.ids import Instant
+from nqspy.model.requests import Spec
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Base of all commands."""
+
+    cmd: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Query(Command):
+    """Base of the commands that only read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """One request of a `Submit`. ``spec.owner``, ``uid``, ``gid``, ``script``, ``environment`` and
+    ``group`` are filled in by the daemon.
+
+    ``script`` is the script's bytes as Latin-1 text (exact for any bytes); ``environment`` the job's
+    variables as
+    ``NAME=value`` separated by NUL, Latin-1 likewise; ``user``: run as this user (managers); ``line``: line
+    of the list.
+    """
+
+    spec: Spec
+    script: str
+    environment: str = ""
+    user: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submit(Command):
+    """Submit these requests in this order: all or none. ``key``: the same key of the same user again gives
+    the same answer."""
+
+    cmd: ClassVar[str] = "submit"
+    items: tuple[Submission, ...]
+    key: str = ""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Configure(Command):
+    """Change settings: all of these changes or none. ``source``: file or person, for the journal;
+    ``upsert``: create of what exists alters it."""
+
+    cmd: ClassVar[str] = "configure"
+    changes: tuple[Change, ...]
+    source: str = ""
+    upsert: bool = False
+    check_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyFiles(Command):
+    """Apply the changed files of ``queues.d``: ``files`` are (name, content hash, commands in `encode`
+    form)."""
+
+    cmd: ClassVar[str] = "apply_files"
+    files: tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(Command):
+    """Delete waiting requests; started ones only with ``kill`` or a ``signal`` (NQS), always with ``force``
+    (POSIX)."""
+
+    cmd: ClassVar[str] = "delete"
+    ids: tuple[str, ...]
+    kill: bool = False
+    signal: int | None = None
+    force: bool = False
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRequests(Command):
+    """Hold waiting requests; ``letter`` u, o or s (None: what the caller's role gives)."""
+
+    cmd: ClassVar[str] = "hold"
+    ids: tuple[str, ...]
+    letter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRequests(Command):
+    """Take holds off."""
+
+    cmd: ClassVar[str] = "release"
+    ids: tuple[str, ...]
+    letter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRequests(Command):
+    """Move waiting requests into another queue (``ids``), or all of a queue (``source``)."""
+
+    cmd: ClassVar[str] = "move"
+    ids: tuple[str, ...]
+    queue: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModifyRequest(Command):
+    """Change what a waiting request asks for: attribute path below `Spec` -> value."""
+
+    cmd: ClassVar[str] = "modify"
+    ids: tuple[str, ...]
+    values: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RerunRequests(Command):
+    """End started requests and queue them again."""
+
+    cmd: ClassVar[str] = "rerun"
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SuspendRequests(Command):
+    """Stop (or let go on, ``resume``) started requests."""
+
+    cmd: ClassVar[str] = "suspend"
+    ids: tuple[str, ...]
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRequest(Command):
+    """``schedule request ID first|next|now|system``."""
+
+    cmd: ClassVar[str] = "schedule"
+    ids: tuple[str, ...]
+    place: Literal["first", "next", "now", "system"]
+
+
+@dataclass(frozen=True, slots=True)
+class AbortQueue(Command):
+    """TERM, after ``seconds`` KILL, to every running request of a queue."""
+
+    cmd: ClassVar[str] = "abort_queue"
+    queue: str
+    seconds: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeQueue(Command):
+    """Delete all waiting requests of a queue."""
+
+    cmd: ClassVar[str] = "purge_queue"
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchShift(Command):
+    """Put a shift in force by hand until the next firing or ``until`` (an instant, or ``HH:MM`` in the
+    site's zone)."""
+
+    cmd: ClassVar[str] = "switch_shift"
+    shift: str
+    until: Instant | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AutomaticShift(Command):
+    """Back to the calendar."""
+
+    cmd: ClassVar[str] = "automatic_shift"
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadExits(Command):
+    """Load the exits again: the whole set is verified first, a broken one leaves the old set in force."""
+
+    cmd: ClassVar[str] = "reload_exits"
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown(Command):
+    """Stop the daemon: leave running requests (default), wait for them (``drain``) or queue them again
+    (``requeue``)."""
+
+    cmd: ClassVar[str] = "shutdown"
+    mode: Literal["leave", "drain", "requeue"] = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class ListRequests(Query):
+    """Requests as objects (`explain.view`); no filter: all that have not ended."""
+
+    cmd: ClassVar[str] = "list_requests"
+    ids: tuple[str, ...] = ()
+    queue: str | None = None
+    user: str | None = None
+    state: str | None = None
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Why(Query):
+    """Why a request waits, or what ended it."""
+
+    cmd: ClassVar[str] = "why"
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowObject(Query):
+    """``show WHAT [NAMES]`` as data; ``options`` e.g. ``{"next": 1209600000}``."""
+
+    cmd: ClassVar[str] = "show"
+    what: str
+    names: tuple[str, ...] = ()
+    options: dict[str, Any] | None = None
+
+
+COMMANDS: dict[str, type[Command]] = {}
+"""Every command by its name on the wire."""
+
+
+def _collect(base: type[Command]) -> None:
+    for cls in base.__subclasses__():
+        if cls.cmd:
+            COMMANDS[cls.cmd] = cls
+        _collect(cls)
+
+
+_collect(Command)
+
+
+def encode(command: Command) -> dict[str, Any]:
+    """A command as plain JSON-able data: ``cmd`` and its fields."""
+    fields: dict[str, Any] = msgspec.to_builtins(command)
+    return {"cmd": command.cmd, **fields}
+
+
+def decode(data: dict[str, Any]) -> Command:
+    """The command of `encode`'s data. Raises KeyError for an unknown name, msgspec.ValidationError for bad
+    fields."""
+    fields = dict(data)
+    command: Command = msgspec.convert(fields, COMMANDS[fields.pop("cmd")])
+    return command

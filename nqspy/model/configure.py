@@ -1,0 +1,272 @@
+"""Changes of the settings: how one is carried out, and what a whole set of settings must satisfy.
+
+The desks try changes on a copy and refuse bad ones; `lifecycle` carries out the very same changes on the
+site.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from nqspy.model import tree
+from nqspy.model.errors import BadValue
+from nqspy.model.events import Change
+from nqspy.model.machine import ExitSettings
+from nqspy.model.people import Group
+from nqspy.model.queues import Complex, Queue
+from nqspy.model.shifts import Shift
+from nqspy.model.site import Settings
+
+OBJECTS: dict[str, tuple[str, type]] = {
+    "queue": ("queues", Queue),
+    "complex": ("complexes", Complex),
+    "group": ("groups", Group),
+    "shift": ("shifts", Shift),
+    "exit": ("exits", ExitSettings),
+}
+"""Kinds of objects that have names: path head -> (attribute of Settings, class)."""
+
+SINGLES = {
+    "server": "server",
+    "machine": "machine",
+    "global": "global_",
+    "default": "default",
+    "sched_factor": "sched_factor",
+    "usage": "usage",
+}
+"""Objects there is one of: path head -> attribute of Settings."""
+
+
+def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = False) -> None:
+    """Carries the changes out in order. ``upsert``: a create of what exists alters it.
+
+    Raises BadValue with one line at the first that cannot be done; the settings are then half changed (use
+    a copy).
+    """
+    for change in changes:
+        apply_change(settings, change, upsert)
+
+
+def apply_change(settings: Settings, change: Change, upsert: bool = False) -> None:
+    """Carries out one change. Raises BadValue."""
+    head, _, rest = change.path.partition("/")
+    if head == "managers":
+        _change_managers(settings, change)
+    elif head in SINGLES:
+        tree.put(getattr(settings, SINGLES[head]), rest, change.value)
+    elif head in OBJECTS:
+        name, _, path = rest.partition("/")
+        _change_object(settings, head, name, path, change, upsert)
+    else:
+        raise BadValue(f"there is no setting {change.path}")
+
+
+def _change_object(settings: Settings, head: str, name: str, path: str, change: Change, upsert: bool) -> None:
+    objects: dict[str, Any] = getattr(settings, OBJECTS[head][0])
+    if name == "*":
+        for each in objects.values():
+            tree.put(each, path, change.value)
+    elif change.op == "create":
+        _create(objects, head, name, change.value or {}, upsert)
+    elif head == "exit" and name not in objects:
+        objects[name] = ExitSettings(name)
+        _set_one(objects[name], path, change)
+    elif name not in objects:
+        raise BadValue(f"there is no {head} {name}{_nearest(name, objects)}")
+    elif change.op == "delete":
+        del objects[name]
+    else:
+        _set_one(objects[name], path, change)
+
+
+def _create(objects: dict[str, Any], head: str, name: str, values: dict[str, Any], upsert: bool) -> None:
+    if name in objects and not upsert:
+        raise BadValue(f"{head} {name} exists already")
+    _check_name(head, name)
+    values = dict(values)
+    node = objects.get(name) or OBJECTS[head][1](name)
+    if head == "queue":
+        kind = values.pop("kind", "batch")
+        if name in objects and node.kind != kind:
+            raise BadValue(f"queue {name} exists already as a {node.kind} queue")
+        node.kind = kind
+    if head == "shift":
+        node.commands = list(values.pop("commands", []))
+    for path, value in values.items():
+        tree.put(node, path, value)
+    objects[name] = node
+
+
+def _check_name(head: str, name: str) -> None:
+    good = name and len(name) <= 31 and not name[0].isdigit() and all(c.isalnum() or c in "-_." for c in name)
+    if not good or not name.isascii():
+        raise BadValue(
+            f"{name!r} is no name for a {head}: up to 31 letters, digits, - _ . and no digit first"
+        )
+
+
+def _set_one(node: Any, path: str, change: Change) -> None:
+    if isinstance(node, ExitSettings) and path not in ("enabled", "budget"):
+        node.values[path] = str(change.value)
+    elif change.op == "set":
+        tree.put(node, path, change.value)
+    else:
+        present: tuple[str, ...] = tree.get(node, path)
+        names = [change.value] if isinstance(change.value, str) else list(change.value)
+        kept = tuple(n for n in present if n not in names)
+        tree.put(node, path, (*kept, *names) if change.op == "add" else kept)
+
+
+def _change_managers(settings: Settings, change: Change) -> None:
+    if change.op == "set":
+        settings.managers = _roles(change.value)
+    elif change.op == "add":
+        settings.managers |= _roles(change.value)
+    else:
+        gone = set(_roles(change.value))
+        settings.managers = {user: role for user, role in settings.managers.items() if user not in gone}
+
+
+def _roles(value: Any) -> dict[str, str]:
+    if isinstance(value, dict):
+        pairs = list(value.items())
+    else:
+        pairs = [(user, role or "m") for user, _, role in (str(text).partition(":") for text in value)]
+    for user, role in pairs:
+        if role not in ("m", "o"):
+            raise BadValue(f"{user}:{role}: a role is m (manager) or o (operator)")
+    return dict(pairs)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    names = ", ".join(sorted(known))
+    return f"; there are {names}" if names and len(names) < 200 else ""
+
+
+def problems(settings: Settings) -> list[str]:
+    """What is wrong with a whole set of settings: names that do not exist, circles. Empty when all is
+    well."""
+    return [
+        *_problems_of_queues(settings),
+        *_problems_of_groups(settings),
+        *_problems_of_shifts(settings),
+    ]
+
+
+def _problems_of_queues(settings: Settings) -> Iterable[str]:
+    for queue in settings.queues.values():
+        for name in queue.destinations:
+            if name not in settings.queues:
+                yield f"queue {queue.name}: destination {name} does not exist"
+        if queue.kind == "pipe" and _in_circle(settings, queue.name):
+            yield f"queue {queue.name}: its destinations lead back to it"
+    for group in settings.complexes.values():
+        for name in group.queues:
+            if name not in settings.queues or settings.queues[name].kind != "batch":
+                yield f"complex {group.name}: {name} is no batch queue"
+    default = settings.default.queue
+    if default is not None and default not in settings.queues:
+        yield f"default queue {default} does not exist"
+
+
+def _in_circle(settings: Settings, start: str) -> bool:
+    seen: set[str] = set()
+    todo = list(settings.queues[start].destinations)
+    while todo:
+        name = todo.pop()
+        if name == start:
+            return True
+        if name in settings.queues and name not in seen:
+            seen.add(name)
+            todo += settings.queues[name].destinations
+    return False
+
+
+def _problems_of_groups(settings: Settings) -> Iterable[str]:
+    for group in settings.groups.values():
+        seen = {group.name}
+        parent = group.parent
+        while parent is not None:
+            if parent not in settings.groups:
+                yield f"group {group.name}: parent {parent} does not exist"
+                break
+            if parent in seen:
+                yield f"group {group.name}: its parents go in a circle"
+                break
+            seen.add(parent)
+            parent = settings.groups[parent].parent
+
+
+def _problems_of_shifts(settings: Settings) -> Iterable[str]:
+    seen: dict[str, str] = {}
+    for shift in settings.shifts.values():
+        if not shift.when:
+            yield f'shift {shift.name} has no time: when=("30 8 * * mon-fri")'
+        for cron in shift.when:
+            if cron in seen:
+                yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}"
+            seen[cron] = shift.name
+
+
+def dump(settings: Settings) -> dict[str, Any]:
+    """All settings as rows: path of each object -> its settings that differ from the defaults."""
+    rows = {path: dump_object(settings, path) for path in object_paths(settings)}
+    return {path: values for path, values in rows.items() if values is not None}
+
+
+def object_paths(settings: Settings) -> list[str]:
+    """Paths of all objects: ``queue/night``, ``global``, ``managers``."""
+    named = [
+        f"{head}/{name}" for head, (attribute, _) in OBJECTS.items() for name in getattr(settings, attribute)
+    ]
+    return [*SINGLES, "managers", *named]
+
+
+def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
+    """One object's row; None when it does not exist (any more)."""
+    head, _, name = path.partition("/")
+    if head == "managers":
+        return dict(settings.managers)
+    if head in SINGLES:
+        return tree.dump(getattr(settings, SINGLES[head]))
+    node = getattr(settings, OBJECTS[head][0]).get(name)
+    if node is None:
+        return None
+    extra: dict[str, Any] = {}
+    if head == "queue":
+        extra = {"kind": node.kind}
+    elif head == "shift":
+        extra = {"commands": node.commands}
+    elif head == "exit":
+        extra = {"values": node.values}
+    return extra | tree.dump(node)
+
+
+def load(rows: dict[str, dict[str, Any]]) -> Settings:
+    """Settings from the rows of `dump`; objects in the order of the rows."""
+    settings = Settings()
+    for path, values in rows.items():
+        head, _, name = path.partition("/")
+        if head == "managers":
+            settings.managers = dict(values)
+        elif head in SINGLES:
+            kind = type(getattr(settings, SINGLES[head]))
+            setattr(settings, SINGLES[head], tree.load(kind, _over_defaults(settings, head, values)))
+        elif head in OBJECTS:
+            getattr(settings, OBJECTS[head][0])[name] = _load_object(head, name, dict(values))
+    return settings
+
+
+def _over_defaults(settings: Settings, head: str, values: dict[str, Any]) -> dict[str, Any]:
+    return tree.dump(settings.sched_factor) | values if head == "sched_factor" else values
+
+
+def _load_object(head: str, name: str, values: dict[str, Any]) -> Any:
+    kind, commands, own = values.pop("kind", "batch"), values.pop("commands", []), values.pop("values", {})
+    node = tree.load(OBJECTS[head][1], values, name=name)
+    if isinstance(node, Queue):
+        node.kind = kind
+    elif isinstance(node, Shift):
+        node.commands = commands
+    elif isinstance(node, ExitSettings):
+        node.values = own
+    return node

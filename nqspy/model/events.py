@@ -1,0 +1,333 @@
+"""What happened: frozen dataclasses, one per kind. Kinds are only added; a field added later has a default.
+
+An event is journaled as ``(n, at, kind, version, JSON of its fields)``; applying the journal's events in
+order of ``n``
+(`lifecycle.apply`) gives the same state again.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import msgspec
+
+from nqspy.model.actions import ExitFailure
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import EndReason, Spec, Used
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Base of all events. ``kind`` is its name in the journal, ``version`` rises when a field changes its
+    meaning."""
+
+    kind: ClassVar[str] = ""
+    version: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event with its number (from 1, without gaps) and the instant of the site's clock at which it
+    happened."""
+
+    n: int
+    at: Instant
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted(Event):
+    """A request was accepted into a queue. ``key`` and ``digest`` make a repeated submission recognisable."""
+
+    kind: ClassVar[str] = "submitted"
+    seq: Seq
+    spec: Spec
+    queue: str
+    state: Literal["waiting", "held", "queued"]
+    key: str = ""
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Routed(Event):
+    """A pipe queue passed a request on."""
+
+    kind: ClassVar[str] = "routed"
+    seq: Seq
+    queue: str
+    former: str
+
+
+@dataclass(frozen=True, slots=True)
+class Eligible(Event):
+    """The date of these waiting requests has come: they are queued from now on."""
+
+    kind: ClassVar[str] = "eligible"
+    seqs: tuple[Seq, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Starting(Event):
+    """It was decided to start an attempt on these PEs; the hands may do it once this is committed."""
+
+    kind: ClassVar[str] = "starting"
+    seq: Seq
+    attempt: int
+    pes: tuple[int, ...]
+    forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Started(Event):
+    """The hands started an attempt."""
+
+    kind: ClassVar[str] = "started"
+    seq: Seq
+    attempt: int
+    pes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Suspended(Event):
+    """An attempt was stopped; ``by`` says who asked."""
+
+    kind: ClassVar[str] = "suspended"
+    seq: Seq
+    attempt: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed(Event):
+    """A suspended attempt goes on."""
+
+    kind: ClassVar[str] = "resumed"
+    seq: Seq
+    attempt: int
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Event):
+    """An attempt ended, and the request with it. ``stdout`` and ``stderr``: where its output lies."""
+
+    kind: ClassVar[str] = "ended"
+    seq: Seq
+    attempt: int
+    end_reason: EndReason
+    exit_status: int | None = None
+    exit_signal: int | None = None
+    used: Used = Used()
+    text: str = ""
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Requeued(Event):
+    """An attempt ended without the request: it waits again, with the date in queue it had."""
+
+    kind: ClassVar[str] = "requeued"
+    seq: Seq
+    attempt: int
+    text: str
+    used: Used = Used()
+
+
+@dataclass(frozen=True, slots=True)
+class Held(Event):
+    """Waiting requests were held; ``letter`` u (owner), o (operator), s (system)."""
+
+    kind: ClassVar[str] = "held"
+    seqs: tuple[Seq, ...]
+    letter: str
+    who: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Released(Event):
+    """Holds were taken off; ``letters`` are those taken."""
+
+    kind: ClassVar[str] = "released"
+    seqs: tuple[Seq, ...]
+    letters: str
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redated(Event):
+    """Waiting requests got a new date in queue, one event however many."""
+
+    kind: ClassVar[str] = "redated"
+    seqs: tuple[Seq, ...]
+    date: Instant
+    cause: Seq | None
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked(Event):
+    """``schedule request``: rank 0 system, 1 next, 2 first, 3 now."""
+
+    kind: ClassVar[str] = "ranked"
+    seq: Seq
+    rank: int
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moved(Event):
+    """Waiting requests were moved into another queue by a person."""
+
+    kind: ClassVar[str] = "moved"
+    seqs: tuple[Seq, ...]
+    queue: str
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class Modified(Event):
+    """What a waiting request asks for was changed; ``spec`` is the whole new one."""
+
+    kind: ClassVar[str] = "modified"
+    seq: Seq
+    spec: Spec
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deleting(Event):
+    """A started request is to be ended because somebody asked for it, or to be run again (``rerun``)."""
+
+    kind: ClassVar[str] = "deleting"
+    seq: Seq
+    attempt: int
+    who: str
+    rerun: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted(Event):
+    """A waiting request was deleted: it has ended without having run."""
+
+    kind: ClassVar[str] = "deleted"
+    seq: Seq
+    who: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided(Event):
+    """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
+
+    ``samples`` are charged; ``short_of_pes``: after it some request waited only for a PE. ``wait`` names
+    the reasons of
+    those that were looked at: ``(seq, code, who, text)``.
+    """
+
+    kind: ClassVar[str] = "decided"
+    as_of: int
+    samples: tuple[tuple[Seq, Used], ...] = ()
+    failures: tuple[ExitFailure, ...] = ()
+    short_of_pes: bool = False
+    wait: tuple[tuple[Seq, str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftChanged(Event):
+    """Another shift is in force. ``fired``: the firing this belongs to; ``manual``: an operator switched."""
+
+    kind: ClassVar[str] = "shift_changed"
+    shift: str | None
+    former: str | None
+    fired: Instant | None
+    manual: bool = False
+    until: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftFailed(Event):
+    """Entering a shift failed: the former settings stay; it is tried again."""
+
+    kind: ClassVar[str] = "shift_failed"
+    shift: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of the settings. ``op`` create|set|add|remove|delete, ``path`` as in `tree`, ``value``
+    JSON-able.
+
+    create: value is a dict of settings by path below the object; add/remove: a list of names.
+    """
+
+    op: Literal["create", "set", "add", "remove", "delete"]
+    path: str
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged(Event):
+    """Settings were changed, all of these or none."""
+
+    kind: ClassVar[str] = "settings_changed"
+    changes: tuple[Change, ...]
+    who: str = ""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MachineFound(Event):
+    """What the hands found at start."""
+
+    kind: ClassVar[str] = "machine_found"
+    cpus: tuple[int, ...]
+    memory: int
+    host: str
+    zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class FilesApplied(Event):
+    """Files of ``queues.d`` were applied: content hashes by name, all that are in force now."""
+
+    kind: ClassVar[str] = "files_applied"
+    files: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExitOff(Event):
+    """An exit was switched off after failures on five different requests in a row."""
+
+    kind: ClassVar[str] = "exit_off"
+    exit: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm(Event):
+    """Something the managers must know."""
+
+    kind: ClassVar[str] = "alarm"
+    who: str
+    text: str
+
+
+KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in Event.__subclasses__()}
+"""Every kind of event by its name in the journal."""
+
+_encoder = msgspec.json.Encoder()
+_decoders = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
+
+
+def encode(event: Event) -> bytes:
+    """JSON of an event's fields."""
+    return _encoder.encode(event)
+
+
+def decode(kind: str, fields: bytes | str) -> Event:
+    """The event of that kind with those fields. Raises KeyError for an unknown kind,
+    msgspec.ValidationError for bad fields."""
+    event: Event = _decoders[kind].decode(fields)
+    return event

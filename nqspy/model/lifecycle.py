@@ -1,0 +1,362 @@
+"""The one place where the state changes: `apply(site, recorded)`. Replaying the journal's events gives the
+same state.
+
+Nothing here decides or refuses: events are facts. An event about a request that no longer exists changes
+nothing.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+from nqspy.model import events as ev
+from nqspy.model.configure import OBJECTS, apply_changes
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.machine import Found
+from nqspy.model.requests import Request, State, Used
+from nqspy.model.shifts import ShiftState
+from nqspy.model.site import RECENT, Account, Site
+
+
+def apply(site: Site, recorded: ev.Recorded) -> None:
+    """Changes the site by one event and notes in ``site.touched`` which rows that concerns."""
+    site.n = recorded.n
+    site.at = recorded.at
+    _HANDLERS[type(recorded.event)](site, recorded.event, recorded.at)
+
+
+def place(site: Site, request: Request) -> None:
+    """Files a request under its state: columns when queued, index of the started, watch of its date (used
+    when rows are loaded)."""
+    if request.state is State.QUEUED:
+        site.columns(request.queue).add(request, site.numbers)
+    elif request.state is State.WAITING and request.spec.eligible is not None:
+        heapq.heappush(site.dates, (request.spec.eligible, request.seq))
+    elif request.state in (State.RUNNING, State.SUSPENDED, State.EXITING):
+        site.started[request.seq] = request
+
+
+def _displace(site: Site, request: Request) -> None:
+    if request.slot >= 0:
+        site.waiting[request.queue].remove(request)
+    site.started.pop(request.seq, None)
+
+
+def _to(site: Site, request: Request, state: State) -> None:
+    _displace(site, request)
+    request.state = state
+    place(site, request)
+    site.touched.requests.add(request.seq)
+
+
+def _wait_state(request: Request, now: Instant) -> State:
+    if request.holds:
+        return State.HELD
+    if request.spec.eligible is not None and request.spec.eligible > now:
+        return State.WAITING
+    return State.QUEUED
+
+
+def _each(site: Site, seqs: Iterable[Seq]) -> Iterable[Request]:
+    for seq in seqs:
+        request = site.requests.get(seq)
+        if request is not None:
+            yield request
+
+
+def _attempt(site: Site, seq: Seq, attempt: int) -> Request | None:
+    request = site.started.get(seq)
+    return request if request is not None and request.attempt == attempt else None
+
+
+# ---------------------------------------------------------------- coming in, waiting
+
+
+def _submitted(site: Site, event: ev.Submitted, at: Instant) -> None:
+    request = Request(event.seq, event.spec, event.queue, State(event.state), at, at)
+    if request.state is State.HELD:
+        request.holds = "u"
+    site.requests[event.seq] = request
+    site.next_seq = max(site.next_seq, event.seq + 1)
+    place(site, request)
+    site.touched.requests.add(event.seq)
+    site.touched.state = True
+
+
+def _routed(site: Site, event: ev.Routed, at: Instant) -> None:
+    for request in _each(site, (event.seq,)):
+        _change_queue(site, request, event.queue, at)
+
+
+def _moved(site: Site, event: ev.Moved, at: Instant) -> None:
+    for request in _each(site, event.seqs):
+        _change_queue(site, request, event.queue, at)
+
+
+def _change_queue(site: Site, request: Request, queue: str, at: Instant) -> None:
+    _displace(site, request)
+    request.queue = queue
+    request.date_in_queue = at
+    request.state = _wait_state(request, at)
+    place(site, request)
+    site.touched.requests.add(request.seq)
+
+
+def _eligible(site: Site, event: ev.Eligible, at: Instant) -> None:
+    for request in _each(site, event.seqs):
+        if request.state is State.WAITING:
+            request.date_in_queue = at
+            _to(site, request, State.HELD if request.holds else State.QUEUED)
+
+
+def _held(site: Site, event: ev.Held, at: Instant) -> None:
+    for request in _each(site, event.seqs):
+        if request.state in (State.QUEUED, State.WAITING, State.HELD):
+            request.holds = "".join(sorted(set(request.holds + event.letter)))
+            request.hold_text = event.text or f"held by {event.who}"
+            _to(site, request, State.HELD)
+
+
+def _released(site: Site, event: ev.Released, at: Instant) -> None:
+    for request in _each(site, event.seqs):
+        request.holds = "".join(letter for letter in request.holds if letter not in event.letters)
+        if not request.holds:
+            request.hold_text = ""
+        if request.state is State.HELD:
+            _to(site, request, _wait_state(request, at))
+
+
+def _redated(site: Site, event: ev.Redated, at: Instant) -> None:
+    by_queue: dict[str, list[Request]] = {}
+    for request in _each(site, event.seqs):
+        if request.state in (State.QUEUED, State.WAITING, State.HELD):
+            request.date_in_queue = event.date
+            site.touched.requests.add(request.seq)
+            if request.slot >= 0:
+                by_queue.setdefault(request.queue, []).append(request)
+    for queue, requests in by_queue.items():
+        site.waiting[queue].redate(requests, event.date)
+
+
+def _ranked(site: Site, event: ev.Ranked, at: Instant) -> None:
+    for request in _each(site, (event.seq,)):
+        request.rank = event.rank
+        _rewrite(site, request)
+
+
+def _modified(site: Site, event: ev.Modified, at: Instant) -> None:
+    for request in _each(site, (event.seq,)):
+        _displace(site, request)
+        request.spec = event.spec
+        if request.state in (State.QUEUED, State.WAITING):
+            request.state = _wait_state(request, at)
+        place(site, request)
+        site.touched.requests.add(request.seq)
+
+
+def _rewrite(site: Site, request: Request) -> None:
+    if request.slot >= 0:
+        site.waiting[request.queue].update(request, site.numbers)
+    site.touched.requests.add(request.seq)
+
+
+# ---------------------------------------------------------------- attempts
+
+
+def _starting(site: Site, event: ev.Starting, at: Instant) -> None:
+    for request in _each(site, (event.seq,)):
+        request.attempt = event.attempt
+        request.pes = event.pes
+        request.started = at
+        request.starting = True
+        request.used = Used()
+        request.charged = 0
+        request.rank = 0
+        _to(site, request, State.RUNNING)
+
+
+def _started(site: Site, event: ev.Started, at: Instant) -> None:
+    request = _attempt(site, event.seq, event.attempt)
+    if request is not None and request.starting:
+        request.starting = False
+        request.started = at
+        site.touched.requests.add(request.seq)
+
+
+def _suspended(site: Site, event: ev.Suspended, at: Instant) -> None:
+    request = _attempt(site, event.seq, event.attempt)
+    if request is not None:
+        request.suspended_by = event.by
+        _to(site, request, State.SUSPENDED)
+
+
+def _resumed(site: Site, event: ev.Resumed, at: Instant) -> None:
+    request = _attempt(site, event.seq, event.attempt)
+    if request is not None:
+        request.suspended_by = ""
+        _to(site, request, State.RUNNING)
+
+
+def _deleting(site: Site, event: ev.Deleting, at: Instant) -> None:
+    request = _attempt(site, event.seq, event.attempt)
+    if request is not None:
+        request.ending = f"rerun by {event.who}" if event.rerun else f"deleted by {event.who}"
+        site.touched.requests.add(request.seq)
+
+
+def _ended(site: Site, event: ev.Ended, at: Instant) -> None:
+    request = _attempt(site, event.seq, event.attempt)
+    if request is None:
+        return
+    _charge(site, request, event.used, at)
+    _remember(site, request, event.used)
+    _gone(site, request, event)
+
+
+def _requeued(site: Site, event: ev.Requeued, at: Instant) -> None:
+    request = _attempt(site, event.seq, event.attempt)
+    if request is None:
+        return
+    _charge(site, request, event.used, at)
+    request.pes, request.started, request.starting, request.ending = (), None, False, ""
+    request.used, request.charged, request.suspended_by = Used(), 0, ""
+    _to(site, request, _wait_state(request, at))
+
+
+def _deleted(site: Site, event: ev.Deleted, at: Instant) -> None:
+    for request in _each(site, (event.seq,)):
+        _gone(site, request, event)
+
+
+def _gone(site: Site, request: Request, event: ev.Event) -> None:
+    _displace(site, request)
+    request.state = State.ENDED
+    del site.requests[request.seq]
+    site.touched.requests.discard(request.seq)
+    site.touched.ended[request.seq] = (request, event)
+
+
+def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
+    for seq, used in event.samples:
+        request = site.started.get(seq)
+        if request is not None and not request.starting:
+            _charge(site, request, used, at)
+
+
+# ---------------------------------------------------------------- use
+
+
+def _charge(site: Site, request: Request, used: Used, at: Instant) -> None:
+    """Books what an attempt used since it was last charged, to its group and to its owner in that group
+    (semantics.md 1)."""
+    request.used = used
+    total = used.cpu if site.settings.usage.charge == "cpu" else used.wall * request.spec.ask.pes
+    more = total - request.charged
+    request.charged = total
+    site.touched.requests.add(request.seq)
+    if more:
+        for key in (f"g:{request.group}", f"u:{request.group}:{request.owner}"):
+            account = _account(site, key)
+            account.value = account.at_time(at, site.settings.usage.half_life) + more
+            account.at = max(account.at, at)
+
+
+def _account(site: Site, key: str) -> Account:
+    site.touched.accounts.add(key)
+    return site.accounts.setdefault(key, Account())
+
+
+def _remember(site: Site, request: Request, used: Used) -> None:
+    recent = _account(site, f"g:{request.group}").recent
+    recent.append(used.cpu if site.settings.usage.charge == "cpu" else used.wall * request.spec.ask.pes)
+    del recent[:-RECENT]
+
+
+# ---------------------------------------------------------------- settings, shifts, the machine
+
+
+def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
+    if any(change.path.startswith("usage/") for change in event.changes):
+        _settle(site, at)
+    apply_changes(site.settings, event.changes, upsert=True)
+    for change in event.changes:
+        _touch_settings(site, change.path)
+
+
+def _touch_settings(site: Site, path: str) -> None:
+    head, _, rest = path.partition("/")
+    if head not in OBJECTS:
+        site.touched.settings.add(head)
+        return
+    name = rest.partition("/")[0]
+    names = getattr(site.settings, OBJECTS[head][0]) if name == "*" else (name,)
+    site.touched.settings.update(f"{head}/{each}" for each in names)
+
+
+def _settle(site: Site, at: Instant) -> None:
+    for key, account in site.accounts.items():
+        account.value = account.at_time(at, site.settings.usage.half_life)
+        account.at = at
+        site.touched.accounts.add(key)
+
+
+def _shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
+    site.shift = ShiftState(event.shift, event.fired, event.manual, event.until)
+    site.touched.state = True
+
+
+def _shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
+    site.shift = replace(site.shift, failed=event.shift)
+    site.touched.state = True
+
+
+def _machine_found(site: Site, event: ev.MachineFound, at: Instant) -> None:
+    site.found = Found(event.cpus, event.memory)
+    site.host, site.zone = event.host, event.zone
+    site.touched.state = True
+
+
+def _exit_off(site: Site, event: ev.ExitOff, at: Instant) -> None:
+    apply_changes(site.settings, (ev.Change("set", f"exit/{event.exit}/enabled", False),))
+    site.touched.settings.add(f"exit/{event.exit}")
+
+
+def _files_applied(site: Site, event: ev.FilesApplied, at: Instant) -> None:
+    site.files = dict(event.files)
+    site.touched.state = True
+
+
+def _nothing(site: Site, event: ev.Event, at: Instant) -> None:
+    """An event that is history only."""
+
+
+_Handler = Callable[[Site, Any, Instant], None]
+
+_HANDLERS: dict[type[ev.Event], _Handler] = {
+    ev.Submitted: _submitted,
+    ev.Routed: _routed,
+    ev.Moved: _moved,
+    ev.Eligible: _eligible,
+    ev.Held: _held,
+    ev.Released: _released,
+    ev.Redated: _redated,
+    ev.Ranked: _ranked,
+    ev.Modified: _modified,
+    ev.Starting: _starting,
+    ev.Started: _started,
+    ev.Suspended: _suspended,
+    ev.Resumed: _resumed,
+    ev.Deleting: _deleting,
+    ev.Ended: _ended,
+    ev.Requeued: _requeued,
+    ev.Deleted: _deleted,
+    ev.Decided: _decided,
+    ev.SettingsChanged: _settings_changed,
+    ev.ShiftChanged: _shift_changed,
+    ev.ShiftFailed: _shift_failed,
+    ev.MachineFound: _machine_found,
+    ev.ExitOff: _exit_off,
+    ev.FilesApplied: _files_applied,
+    ev.Alarm: cast(_Handler, _nothing),
+}

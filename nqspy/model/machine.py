@@ -1,0 +1,52 @@
+"""The machine and the installation: PEs, memory, names and times that hold for the whole site."""
+
+from dataclasses import dataclass, field
+
+from nqspy.model.tree import setting
+
+
+@dataclass(slots=True)
+class Machine:
+    """What there is to schedule. ``None`` is *auto*: what the hands found at start."""
+
+    pes: int | None = setting(
+        "count", None, "number of PEs; auto: the CPUs the daemon may use", low=1, high=1_000_000
+    )
+    memory: int | None = setting("size", None, "memory shown; auto: the machine's. No limit by itself")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the hands found at start: CPU numbers that PEs stand for, memory in bytes."""
+
+    cpus: tuple[int, ...] = (0, 1)
+    memory: int = 0
+
+
+@dataclass(slots=True)
+class Server:
+    """The installation."""
+
+    name: str | None = setting("name", None, "host part of identifiers; auto: the short host name")
+    timezone: str | None = setting("name", None, "zone of shifts and reports; auto: the machine's")
+    grace: int = setting("time", 10_000, "real time between TERM and KILL", low=0)
+    shell_strategy: str = setting(
+        "text", "login", "shell of a request that names none: login, free or fixed=PATH"
+    )
+    mail: str | None = setting("text", None, "command that mails are fed to; none: no mail")
+    lost_request: str = setting(
+        "name", "rerun", "what becomes of a request whose end nobody saw", words=("rerun", "fail")
+    )
+    dependency_failed: str = setting(
+        "name", "hold", "what becomes of a request whose prerequisite failed", words=("hold", "delete", "run")
+    )
+
+
+@dataclass(slots=True)
+class ExitSettings:
+    """What a site set of one exit module: switched on or off, its budget, and its own settings as written."""
+
+    name: str
+    enabled: bool = setting("flag", True, "whether it is called", operator=True)
+    budget: int = setting("time", 50, "CPU time of one call; ten times that of wall time", low=1, high=60_000)
+    values: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,50 @@
+"""People: resource groups (departments) in the share tree, how use is charged, and roles."""
+
+from dataclasses import dataclass
+from typing import Literal, NewType
+
+from nqspy.model.tree import setting
+
+Role = Literal["manager", "operator", "user"]
+UserName = NewType("UserName", str)
+
+DEFAULT_GROUP = "default"
+"""Group of a request whose owner is a member of none."""
+
+
+@dataclass(slots=True)
+class Group:
+    """A resource group, a node of the share tree; shares are relative weights among siblings, users are
+    leaves."""
+
+    name: str
+    parent: str | None = setting("name", None, "group above it; none: directly under the root")
+    share: int = setting("number", 1, "weight among its siblings", low=0, high=1_000_000)
+    members: tuple[str, ...] = setting("names", (), "users whose requests may be charged to it")
+
+
+@dataclass(slots=True)
+class Usage:
+    """How use is charged and forgotten."""
+
+    half_life: int = setting("time", 24 * 3_600_000, "time after which half of a use is forgotten", low=1)
+    charge: str = setting(
+        "name", "cpu", "what is charged: CPU time, or PEs x wall time", words=("cpu", "pe_wall")
+    )
+    period: int = setting("time", 12 * 3_600_000, "planning period of the counters", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the socket peer as the kernel names it, never what a client says. ``groups``: names of the
+    Unix groups.
+
+    ``trusted``: the home's owner, root, or the daemon itself (shifts, ``queues.d``): managers without being
+    named.
+    """
+
+    user: str
+    uid: int
+    gid: int = 0
+    groups: tuple[str, ...] = ()
+    trusted: bool = False

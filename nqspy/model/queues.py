@@ -1,0 +1,151 @@
+"""Queues, complexes, the machine-wide limits and the factors of intra-queue priority: settings only."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from nqspy.model.tree import branch, setting
+
+
+@dataclass(slots=True)
+class Factors:
+    """Weights of the intra-queue priority ``P = share*s + cpu*c + memory*m + time*t`` (seed 003, 5.1;
+    semantics.md 1).
+
+    None: the site's default weight. All zero is FIFO by date in queue.
+    """
+
+    share: int | None = setting("count", None, "weight of the fair-share term")
+    cpu: int | None = setting("count", None, "weight of the CPU term: little requested CPU time first")
+    memory: int | None = setting("count", None, "weight of the memory term: little requested memory first")
+    time: int | None = setting("count", None, "weight of the time in queue")
+
+    def over(self, default: "Factors") -> "Weights":
+        """These weights, with the site's where none is set."""
+        return Weights(
+            *(
+                own if own is not None else base or 0
+                for own, base in zip(self.all(), default.all(), strict=True)
+            )
+        )
+
+    def all(self) -> tuple[int | None, ...]:
+        """The four weights in the order share, cpu, memory, time."""
+        return (self.share, self.cpu, self.memory, self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weights in force for one queue: whole numbers >= 0."""
+
+    share: int
+    cpu: int
+    memory: int
+    time: int
+
+    def tau_max(self) -> float | None:
+        """Greatest ratio of waiting times of two requests, ``T/(T-S-C-M)``; None where there is no bound
+        (seed 003, 6.1)."""
+        rest = self.time - self.share - self.cpu - self.memory
+        return self.time / rest if rest > 0 else None
+
+
+@dataclass(slots=True)
+class RequestLimits:
+    """Greatest values a request of a queue may ask for, for the request as a whole. None = unlimited."""
+
+    cpu_limit: int | None = setting("time", None, "CPU time of all processes of a request")
+    cpu_warning: int | None = setting("time", None, "CPU time at which a request is warned by SIGXCPU")
+    wall_limit: int | None = setting("time", None, "wall-clock time of a request")
+    memory_limit: int | None = setting("size", None, "memory of all processes of a request")
+    pe_limit: int | None = setting("count", None, "PEs of a request")
+    permfile_limit: int | None = setting("size", None, "permanent file space of a request")
+    tempfile_limit: int | None = setting("size", None, "temporary file space of a request")
+
+
+@dataclass(slots=True)
+class ProcessLimits:
+    """Greatest values for each process of a request. None = unlimited."""
+
+    cpu_limit: int | None = setting("time", None, "CPU time of a process")
+    cpu_warning: int | None = setting("time", None, "CPU time at which a process is warned by SIGXCPU")
+    memory_limit: int | None = setting("size", None, "memory of a process")
+    permfile_limit: int | None = setting("size", None, "size of a file that a process writes")
+    tempfile_limit: int | None = setting("size", None, "size of a temporary file that a process writes")
+    corefile_limit: int | None = setting("size", None, "core file of a process")
+    data_limit: int | None = setting("size", None, "data segment of a process")
+    stack_limit: int | None = setting("size", None, "stack of a process")
+    working_set_limit: int | None = setting("size", None, "working set of a process (Linux ignores it)")
+
+
+@dataclass(slots=True)
+class Queue:
+    """A batch queue runs requests, a pipe queue routes them to its destinations. A new queue is disabled
+    and stopped."""
+
+    name: str
+    kind: Literal["batch", "pipe"] = "batch"
+    priority: int = setting(
+        "number", 0, "order among the queues: higher first", low=0, high=63, operator=True
+    )
+    enabled: bool = setting("flag", False, "whether it takes submissions", operator=True)
+    started: bool = setting("flag", False, "whether its requests are started or routed", operator=True)
+    run_limit: int | None = setting("count", None, "requests running at a time", operator=True)
+    user_limit: int | None = setting("count", None, "requests of one user running at a time")
+    group_limit: int | None = setting("count", None, "requests of one group running at a time")
+    memory_limit: int | None = setting("size", None, "requested memory of all running requests")
+    pe_limit: int | None = setting("count", None, "PEs of all running requests")
+    destinations: tuple[str, ...] = setting("names", (), "queues a pipe queue tries, in this order")
+    pipeonly: bool = setting("flag", False, "whether only pipe queues may put requests in")
+    loadonly: bool = setting("flag", False, "whether it holds no more requests than its run limit")
+    workdir: str = setting("name", "home", "where a request starts: home or submit", words=("home", "submit"))
+    domain: str = setting("name", "application", "domain its requests' PEs come from")
+    nice: int = setting("number", 0, "nice value of its requests", low=0, high=19)
+    users: tuple[str, ...] = setting("names", (), "users that may submit; empty with groups empty: all")
+    groups: tuple[str, ...] = setting("names", (), "Unix groups that may submit")
+    restricted: bool = setting("flag", False, "whether only the users and groups named may submit")
+    per_request: RequestLimits = branch(RequestLimits)
+    per_process: ProcessLimits = branch(ProcessLimits)
+    sched_factor: Factors = branch(Factors)
+
+
+@dataclass(slots=True)
+class Complex:
+    """A named set of batch queues with common limits; a queue may be in several, all limits apply."""
+
+    name: str
+    queues: tuple[str, ...] = setting("names", (), "member queues")
+    run_limit: int | None = setting("count", None, "requests running at a time", operator=True)
+    user_limit: int | None = setting("count", None, "requests of one user running at a time")
+    group_limit: int | None = setting("count", None, "requests of one group running at a time")
+    memory_limit: int | None = setting("size", None, "requested memory of all running requests")
+    pe_limit: int | None = setting("count", None, "PEs of all running requests")
+
+
+@dataclass(slots=True)
+class Global:
+    """Limits over all queues, and bounds of a pass."""
+
+    run_limit: int | None = setting("count", None, "requests running at a time", operator=True)
+    user_limit: int | None = setting("count", None, "requests of one user running at a time")
+    group_limit: int | None = setting("count", None, "requests of one group running at a time")
+    memory_limit: int | None = setting("size", None, "requested memory of all running requests")
+    pe_limit: int | None = setting("count", None, "PEs of all running requests")
+    offers_per_pass: int = setting(
+        "number", 1000, "candidates offered to jobselect in one pass", low=1, high=1_000_000
+    )
+
+
+@dataclass(slots=True)
+class Defaults:
+    """What counts where a request says nothing."""
+
+    queue: str | None = setting("name", None, "queue of a request that names none")
+    cpu_limit: int | None = setting("time", 600_000, "CPU time that routing assumes where none is asked for")
+    priority: int = setting("number", 31, "priority of a request that names none", low=0, high=63)
+
+
+LIMIT_NAMES = ("run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit")
+"""The limits that a queue, a complex and the global settings have alike."""
+
+LimitHolder = Any
+"""Queue, Complex or Global: whatever has the five limits of LIMIT_NAMES."""

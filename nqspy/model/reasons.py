@@ -1,0 +1,56 @@
+"""Why a request does not start now: typed, with the refuser's name; *later*, *never* and *broken* are
+different codes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from nqspy.model.ids import Instant, Seq
+
+
+class ReasonCode(StrEnum):
+    """What kind of thing keeps a request back."""
+
+    LIMIT = "LIMIT"
+    NO_PES = "NO_PES"
+    DEPENDENCY = "DEPENDENCY"
+    EXIT = "EXIT"
+    LINE_CLOSED = "LINE_CLOSED"
+    SHIFT = "SHIFT"
+    HELD = "HELD"
+    DATE = "DATE"
+    RESERVED = "RESERVED"
+    STOPPED = "STOPPED"
+    LATER = "LATER"
+    NEVER = "NEVER"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason: its code, who says so (a queue, ``complex x``, an exit's name, ...), a sentence, and
+    until when if known."""
+
+    code: ReasonCode
+    who: str
+    text: str
+    until: Instant | None = None
+
+    def matches(self, **fields: object) -> bool:
+        """Whether every field named has the value given (for tests: irrelevant fields do not break them)."""
+        return all(getattr(self, name) == value for name, value in fields.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """Reasons of a whole pass without a loop over all: ``own`` of the requests that were looked at,
+    ``closing`` of the queues.
+
+    ``ahead``: how many were looked at before the queue was closed, by queue.
+    """
+
+    own: Mapping[Seq, Reason] = field(default_factory=dict)
+    closing: Mapping[str, Reason] = field(default_factory=dict)
+
+    def of(self, seq: Seq, queue: str) -> Reason | None:
+        """The reason of one queued request: its own, else its queue's."""
+        return self.own.get(seq) or self.closing.get(queue)

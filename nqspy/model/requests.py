@@ -1,0 +1,210 @@
+"""Requests: what was asked (`Ask`, `Spec`), where it stands (`Request`), how an attempt ended (`Ending`)."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.units import UNLIMITED
+
+
+class State(StrEnum):
+    """Where a request stands; the values are the words of ``qstat --json``."""
+
+    ARRIVING = "arriving"
+    WAITING = "waiting"
+    HELD = "held"
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUSPENDED = "suspended"
+    EXITING = "exiting"
+    ENDED = "ended"
+    ROUTING = "routing"
+
+
+NQS_LETTER = {
+    State.ARRIVING: "A", State.WAITING: "W", State.HELD: "H", State.QUEUED: "Q", State.RUNNING: "R",
+    State.SUSPENDED: "S", State.EXITING: "E", State.ENDED: "-", State.ROUTING: "D",
+}  # fmt: skip
+POSIX_LETTER = NQS_LETTER | {State.ENDED: "F", State.ARRIVING: "T", State.ROUTING: "T"}
+
+STARTED = (State.RUNNING, State.SUSPENDED, State.EXITING)
+"""States in which an attempt holds PEs."""
+
+EndReason = Literal[
+    "exit",
+    "signal",
+    "cpu_limit",
+    "wall_limit",
+    "memory_limit",
+    "file_limit",
+    "deleted",
+    "lost",
+    "requeued",
+    "not_started",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Resources asked for. None = omitted, UNLIMITED = asked without limit; times in ms, sizes in bytes.
+
+    ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``.
+    """
+
+    cpu: int | None = None
+    cpu_process: int | None = None
+    wall: int | None = None
+    memory: int | None = None
+    memory_process: int | None = None
+    pes: int = 1
+    nice: int | None = None
+    others: tuple[tuple[str, int], ...] = ()
+
+    def cpu_wanted(self) -> int | None:
+        """Requested CPU time for order and routing: a request-wide limit counts before a per-process one."""
+        return self.cpu if self.cpu is not None else self.cpu_process
+
+    def memory_wanted(self) -> int | None:
+        """Requested memory for order and limits: a request-wide limit counts before a per-process one."""
+        return self.memory if self.memory is not None else self.memory_process
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where output goes. Paths are absolute or None for the default; ``join``: stderr into the stdout file.
+
+    ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running.
+    """
+
+    stdout: str | None = None
+    stderr: str | None = None
+    join: bool = False
+    keep_stdout: bool = False
+    keep_stderr: bool = False
+    direct_stdout: bool = False
+    direct_stderr: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """When and to whom mail is sent: at begin, end, rerun, transfer, abort."""
+
+    begin: bool = False
+    end: bool = False
+    rerun: bool = False
+    transfer: bool = False
+    abort: bool = False
+    to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A request as its owner asked for it. ``script`` and ``environment`` are content hashes; ``workdir``
+    is absolute.
+
+    ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
+    (``-a``).
+    """
+
+    owner: str
+    uid: int
+    name: str
+    queue: str
+    script: str
+    environment: str
+    workdir: str
+    gid: int = 0
+    name_given: bool = False
+    dialect: Literal["nqs", "pbs"] = "nqs"
+    account: str | None = None
+    group: str = "default"
+    ask: Ask = Ask()
+    args: tuple[str, ...] = ()
+    shell: str | None = None
+    priority: int | None = None
+    eligible: Instant | None = None
+    held: bool = False
+    rerunnable: bool = True
+    output: Output = Output()
+    mail: Mail = Mail()
+    host: str = ""
+    umask: int = 0o022
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What an attempt has used so far: CPU and wall time in ms of the site's clock, greatest memory in
+    bytes."""
+
+    cpu: int = 0
+    wall: int = 0
+    memory: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How an attempt ended: ``status`` 0..255 or ``signal``, and the reason in one word; ``text`` for
+    people."""
+
+    reason: EndReason
+    status: int | None = None
+    signal: int | None = None
+    used: Used = Used()
+    text: str = ""
+    stdout: str | None = None
+    stderr: str | None = None
+
+
+@dataclass(slots=True)
+class Request:
+    """A request that has not ended: what was asked, and where it stands now.
+
+    ``queue`` is where it is (``spec.queue`` is what was asked for); ``date_in_queue`` orders it; ``holds``
+    are letters
+    u (owner), o (operator), s (system); ``slot`` is its row in the queue's columns while queued, else -1.
+    ``starting``: decided, not yet reported by the hands; ``ending``: who asked for its end ("rerun by ..."
+    : to run again).
+    ``charged`` is the use already charged for this attempt, ``rank`` what ``schedule request`` set (system
+    0, next 1, first 2, now 3).
+    """
+
+    seq: Seq
+    spec: Spec
+    queue: str
+    state: State
+    submitted: Instant
+    date_in_queue: Instant
+    attempt: int = 0
+    holds: str = ""
+    hold_text: str = ""
+    rank: int = 0
+    pes: tuple[int, ...] = ()
+    started: Instant | None = None
+    starting: bool = False
+    ending: str = ""
+    used: Used = field(default_factory=Used)
+    charged: int = 0
+    suspended_by: str = ""
+    slot: int = -1
+
+    @property
+    def owner(self) -> str:
+        """Name of the user it runs as."""
+        return self.spec.owner
+
+    @property
+    def group(self) -> str:
+        """Resource group it is charged to."""
+        return self.spec.group
+
+    @property
+    def name(self) -> str:
+        """Its request name."""
+        return self.spec.name
+
+
+def finite(value: int | None) -> int | None:
+    """The value if it is a finite limit, else None."""
+    return None if value is None or value == UNLIMITED else value

@@ -1,0 +1,65 @@
+"""What the hands see and tell: reports of attempts while they run, and what a scan after a restart finds."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from nqspy.model.ids import Seq
+from nqspy.model.requests import Ending, Used
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """Base of all sightings: they name request and attempt; one that names an attempt no longer in force is
+    ignored."""
+
+    kind: ClassVar[str] = ""
+    seq: Seq
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRunning(Sighting):
+    """An attempt runs: just started, or found running after a restart (with what it has used so far)."""
+
+    kind: ClassVar[str] = "running"
+    used: Used = Used()
+
+
+@dataclass(frozen=True, slots=True)
+class SeenUse(Sighting):
+    """What a running attempt has used so far."""
+
+    kind: ClassVar[str] = "use"
+    used: Used = Used()
+
+
+@dataclass(frozen=True, slots=True)
+class SeenEnded(Sighting):
+    """An attempt has ended."""
+
+    kind: ClassVar[str] = "ended"
+    ending: Ending = Ending("exit", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNotStarted(Sighting):
+    """An attempt could not be started for a reason that is the request's own (its folder, its shell):
+    ``text`` says it."""
+
+    kind: ClassVar[str] = "not_started"
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenVoid(Sighting):
+    """An attempt was never begun and never will be (claimed as void by a restart): it may be started anew."""
+
+    kind: ClassVar[str] = "void"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLost(Sighting):
+    """An attempt has vanished without a record of its end."""
+
+    kind: ClassVar[str] = "lost"
+    used: Used = Used()

@@ -1,0 +1,212 @@
+"""The one state of an installation: settings, requests that have not ended, use, the shift in force.
+
+Only `lifecycle.apply` changes it. Nothing finished stays in it.
+"""
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from nqspy.model.columns import Columns, Dictionary
+from nqspy.model.errors import BrokenSite
+from nqspy.model.ids import Instant, Seq, full_id
+from nqspy.model.machine import ExitSettings, Found, Machine, Server
+from nqspy.model.people import Group, Usage
+from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
+from nqspy.model.requests import STARTED, Request, State
+from nqspy.model.shifts import Shift, ShiftState
+
+_SHIPPED = (0, 0, 0, 1)
+
+
+@dataclass(slots=True)
+class Settings:
+    """Everything that operators and managers set, by object."""
+
+    server: Server = field(default_factory=Server)
+    machine: Machine = field(default_factory=Machine)
+    global_: Global = field(default_factory=Global)
+    default: Defaults = field(default_factory=Defaults)
+    sched_factor: Factors = field(default_factory=lambda: Factors(*_SHIPPED))
+    usage: Usage = field(default_factory=Usage)
+    managers: dict[str, str] = field(default_factory=dict)
+    queues: dict[str, Queue] = field(default_factory=dict)
+    complexes: dict[str, Complex] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    shifts: dict[str, Shift] = field(default_factory=dict)
+    exits: dict[str, ExitSettings] = field(default_factory=dict)
+
+    def weights(self, queue: str) -> Weights:
+        """The factors in force for a queue: its own, else the site's."""
+        own = self.queues[queue].sched_factor if queue in self.queues else Factors()
+        return own.over(self.sched_factor)
+
+    def complexes_of(self, queue: str) -> Iterator[Complex]:
+        """The complexes a queue belongs to."""
+        return (c for c in self.complexes.values() if queue in c.queues)
+
+
+@dataclass(slots=True)
+class Account:
+    """Decayed use of a group or of a user in a group: ``value`` (ms of CPU, or of PE time) as it stood at
+    instant ``at``.
+
+    ``recent``: use of the last 20 requests that ended (groups only), what a running one is expected to use.
+    """
+
+    value: float = 0.0
+    at: Instant = Instant(0)
+    recent: list[int] = field(default_factory=list)
+
+    def at_time(self, now: Instant, half_life: int) -> float:
+        """Its value at ``now``: half is forgotten after each half-life."""
+        if not self.value or now <= self.at:
+            return self.value
+        return float(self.value * 2.0 ** (-(now - self.at) / half_life))
+
+
+RECENT = 20
+
+
+@dataclass(slots=True)
+class Touched:
+    """What changed since the last commit: the rows that the store has to write."""
+
+    requests: set[Seq] = field(default_factory=set)
+    ended: dict[Seq, tuple[Request, Any]] = field(default_factory=dict)
+    settings: set[str] = field(default_factory=set)
+    accounts: set[str] = field(default_factory=set)
+    state: bool = False
+
+    def clear(self) -> None:
+        """Forgets it, after the commit."""
+        self.requests.clear()
+        self.ended.clear()
+        self.settings.clear()
+        self.accounts.clear()
+        self.state = False
+
+
+@dataclass(slots=True)
+class Site:
+    """The state. ``n`` and ``at`` are number and instant of the last event applied.
+
+    ``waiting``: columns of the queued requests, by queue; ``started``: requests that hold PEs; ``dates``:
+    heap of
+    (eligible, seq) of requests that wait for their date (entries may be stale); ``accounts``: ``g:GROUP``
+    and ``u:GROUP:USER``.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    found: Found = field(default_factory=Found)
+    host: str = "localhost"
+    zone: str = "UTC"
+    requests: dict[Seq, Request] = field(default_factory=dict)
+    waiting: dict[str, Columns] = field(default_factory=dict)
+    started: dict[Seq, Request] = field(default_factory=dict)
+    dates: list[tuple[Instant, Seq]] = field(default_factory=list)
+    accounts: dict[str, Account] = field(default_factory=dict)
+    shift: ShiftState = field(default_factory=ShiftState)
+    files: dict[str, str] = field(default_factory=dict)
+    numbers: Dictionary = field(default_factory=Dictionary)
+    next_seq: Seq = 1
+    n: int = 0
+    at: Instant = Instant(0)
+    touched: Touched = field(default_factory=Touched)
+
+    @property
+    def name(self) -> str:
+        """Host part of identifiers."""
+        return self.settings.server.name or self.host
+
+    @property
+    def timezone(self) -> str:
+        """Zone of the shifts."""
+        return self.settings.server.timezone or self.zone
+
+    def id_of(self, seq: Seq) -> str:
+        """Full identifier of a request."""
+        return full_id(seq, self.name)
+
+    def pes(self) -> int:
+        """How many PEs there are."""
+        return self.settings.machine.pes if self.settings.machine.pes is not None else len(self.found.cpus)
+
+    def columns(self, queue: str) -> Columns:
+        """The waiting requests of a queue."""
+        columns = self.waiting.get(queue)
+        if columns is None:
+            columns = self.waiting[queue] = Columns()
+        return columns
+
+    def next_date(self) -> Instant | None:
+        """The next instant at which a dated request becomes eligible."""
+        while self.dates:
+            date, seq = self.dates[0]
+            request = self.requests.get(seq)
+            if request is not None and request.state is State.WAITING and request.spec.eligible == date:
+                return date
+            heapq.heappop(self.dates)
+        return None
+
+    def due(self, now: Instant) -> tuple[Seq, ...]:
+        """Requests whose date has come, by date and sequence number."""
+        found = (
+            (r.spec.eligible, r.seq)
+            for date, seq in self.dates
+            if date <= now and (r := self.requests.get(seq)) is not None
+            and r.state is State.WAITING and r.spec.eligible == date
+        )  # fmt: skip
+        return tuple(dict.fromkeys(seq for _, seq in sorted(found)))
+
+    def count(self, queue: str) -> int:
+        """Requests of any state in a queue."""
+        return sum(1 for r in self.requests.values() if r.queue == queue)
+
+    def check(self) -> None:
+        """Raises BrokenSite unless every cross-link holds: columns, states, PEs, attempts, dates."""
+        for seq, request in self.requests.items():
+            _check_request(self, seq, request)
+        queued = sum(len(columns) for columns in self.waiting.values())
+        _ensure(
+            queued == sum(r.slot >= 0 for r in self.requests.values()),
+            "columns hold requests that are not queued",
+        )
+        _ensure(
+            set(self.started) == {s for s, r in self.requests.items() if r.state in STARTED},
+            "started index is wrong",
+        )
+        _check_pes(self)
+
+
+def _check_request(site: Site, seq: Seq, request: Request) -> None:
+    _ensure(request.seq == seq, f"{seq} is filed under another number")
+    _ensure(seq < site.next_seq, f"{seq} was never given out")
+    _ensure(request.state is not State.ENDED, f"{seq} has ended and is still kept")
+    queued = request.state is State.QUEUED
+    _ensure(queued == (request.slot >= 0), f"{seq} is {request.state} with row {request.slot}")
+    if queued:
+        columns = site.waiting[request.queue]
+        _ensure(columns.request(request.slot) is request, f"{seq} is not in its row")
+        _ensure(
+            int(columns.date[request.slot]) == request.date_in_queue, f"{seq} has another date in its row"
+        )
+        _ensure(not request.holds, f"{seq} is queued and held")
+    if request.state in STARTED:
+        _ensure(request.attempt > 0, f"{seq} runs without an attempt")
+        _ensure(len(request.pes) == request.spec.ask.pes, f"{seq} has not the PEs it asked for")
+    else:
+        _ensure(not request.pes and request.started is None, f"{seq} is {request.state} and holds PEs")
+    if request.state is State.WAITING:
+        _ensure((request.spec.eligible, seq) in site.dates, f"{seq} waits for a date nobody watches")
+
+
+def _check_pes(site: Site) -> None:
+    given = [pe for request in site.started.values() for pe in request.pes]
+    _ensure(len(given) == len(set(given)), "a PE was given twice")
+
+
+def _ensure(holds: bool, text: str) -> None:
+    if not holds:
+        raise BrokenSite(text)

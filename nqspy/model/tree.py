@@ -1,0 +1,151 @@
+"""The object tree: every setting is declared once, as a dataclass field with unit, bounds and a sentence.
+
+qmgr's ``set`` and ``show``, ``snap``, the manual's tables and the tests derive from these declarations. A
+setting's place
+is a path: ``queue/night/run_limit``, ``queue/night/per_request/cpu_limit``, ``global/run_limit``,
+``sched_factor/share``.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from nqspy.model.errors import BadValue
+
+Unit = Literal[
+    "count", "number", "time", "size", "percent", "name", "names", "flag", "text", "crons", "roles"
+]
+"""How a value is written and kept: count int or None = unlimited; number int; time ms or None; size bytes
+or None;
+percent 0..100 as float or None; name str; names tuple of str; flag bool; text str; crons tuple of cron
+expressions;
+roles dict user -> ``m`` or ``o``."""
+
+Value = None | bool | int | float | str | tuple[str, ...] | dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What is known of one setting: its name, unit, default, bounds (inclusive) and sentence; ``words`` are
+    the only texts allowed."""
+
+    name: str
+    unit: Unit
+    default: Any
+    doc: str
+    low: int | None = None
+    high: int | None = None
+    words: tuple[str, ...] = ()
+    operator: bool = False
+
+
+def setting(
+    unit: Unit,
+    default: Any,
+    doc: str,
+    *,
+    low: int | None = None,
+    high: int | None = None,
+    words: tuple[str, ...] = (),
+    operator: bool = False,
+) -> Any:
+    """A dataclass field that is a setting. ``operator``: operators may change it, not managers only."""
+    info = Declared("", unit, default, doc, low, high, words, operator)
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata={"setting": info})
+    return field(default=default, metadata={"setting": info})
+
+
+def branch(kind: type) -> Any:
+    """A dataclass field that holds further settings under its own name."""
+    return field(default_factory=kind, metadata={"branch": kind})
+
+
+_known: dict[str, dict[str, Declared]] = {}
+
+
+def declared(kind: type) -> dict[str, Declared]:
+    """The settings of a dataclass by their path below it: ``run_limit``, ``per_request/cpu_limit``."""
+    if kind.__qualname__ not in _known:
+        _known[kind.__qualname__] = dict(_walk(kind))
+    return _known[kind.__qualname__]
+
+
+def _walk(kind: type) -> Iterator[tuple[str, Declared]]:
+    for f in dataclasses.fields(kind):
+        if "setting" in f.metadata:
+            yield f.name, dataclasses.replace(f.metadata["setting"], name=f.name)
+        elif "branch" in f.metadata:
+            for path, info in _walk(f.metadata["branch"]):
+                yield f"{f.name}/{path}", info
+
+
+def check_value(info: Declared, value: Any) -> None:
+    """Raises BadValue unless ``value`` fits the setting's unit, bounds and words."""
+    if value is None:
+        if info.default is None or info.unit in ("count", "time", "size", "percent"):
+            return
+        raise BadValue(f"{info.name} needs a value")
+    if info.words and value not in info.words:
+        raise BadValue(f"{info.name} is one of {', '.join(info.words)}, not {value!r}")
+    if info.unit in ("count", "number", "time", "size", "percent"):
+        _check_number(info, value)
+    elif info.unit == "flag" and not isinstance(value, bool):
+        raise BadValue(f"{info.name} is on or off, not {value!r}")
+    elif info.unit in ("name", "text") and not isinstance(value, str):
+        raise BadValue(f"{info.name} is a word, not {value!r}")
+
+
+def _check_number(info: Declared, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise BadValue(f"{info.name} is a number, not {value!r}")
+    low = 0 if info.low is None else info.low
+    if value < low or (info.high is not None and value > info.high):
+        bounds = f"from {low} to {info.high}" if info.high is not None else f"at least {low}"
+        raise BadValue(f"{info.name} is {bounds}, not {value}")
+
+
+def get(node: Any, path: str) -> Any:
+    """The value at ``path`` below ``node`` (an object of settings). Raises KeyError with the path."""
+    for part in path.split("/"):
+        if not hasattr(node, part):
+            raise KeyError(path)
+        node = getattr(node, part)
+    return node
+
+
+def put(node: Any, path: str, value: Any) -> None:
+    """Sets one setting below ``node``. Raises BadValue for an unknown setting or a value that does not
+    fit."""
+    info = declared(type(node)).get(path)
+    if info is None:
+        raise BadValue(f"{path} is no setting of a {type(node).__name__.lower()}")
+    if isinstance(value, list):
+        value = tuple(value)
+    check_value(info, value)
+    *parents, last = path.split("/")
+    for part in parents:
+        node = getattr(node, part)
+    setattr(node, last, value)
+
+
+def dump(node: Any) -> dict[str, Any]:
+    """An object's settings that differ from their defaults, by path: what ``snap`` has to write and rows
+    have to keep."""
+    found = {}
+    for path, info in declared(type(node)).items():
+        value = get(node, path)
+        if value != info.default:
+            found[path] = list(value) if isinstance(value, tuple) else value
+    return found
+
+
+def load(kind: type, values: dict[str, Any], **names: Any) -> Any:
+    """An object of ``kind`` with the dumped ``values``; settings that no longer exist are left out."""
+    node = kind(**names)
+    known = declared(kind)
+    for path, value in values.items():
+        if path in known:
+            put(node, path, value)
+    return node

@@ -1,0 +1,214 @@
+"""The five doors of the engine: Journal, Hands, Exits, Decider, Bell. Rooms on either side know only
+these."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from nqspy.model.actions import Action, ExitFailure, Plan
+from nqspy.model.events import Recorded
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request, Used
+from nqspy.model.sightings import Sighting
+from nqspy.model.site import Site
+
+# ---------------------------------------------------------------- Journal
+
+
+@dataclass(slots=True)
+class Batch:
+    """What is committed in one transaction: events, and blobs (scripts, environments) they name by content
+    hash."""
+
+    events: list[Recorded] = field(default_factory=list)
+    blobs: dict[str, bytes] = field(default_factory=dict)
+
+
+class CommitFailed(Exception):
+    """The transaction could not be made durable (disk full, I/O error): nothing of the batch exists. Its
+    text is one line."""
+
+
+class Journal(Protocol):
+    """The store as the engine sees it."""
+
+    def commit(self, batch: Batch, site: Site) -> None:
+        """Makes the batch's events durable, with the rows of everything in ``site.touched``, and clears
+        that. Raises CommitFailed."""
+
+    def load(self) -> Site:
+        """The site as of the last commit, from the rows (not from the history)."""
+
+    def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
+        """Digest and sequence numbers of an earlier submission with this key, None if there is none."""
+
+    def blob(self, digest: str) -> bytes:
+        """A script or environment. Raises KeyError."""
+
+    def ended(self, seqs: Sequence[Seq]) -> Iterator[Mapping[str, Any]]:
+        """Rows of ended requests: ``seq``, ``spec`` (Spec), ``queue``, ``submitted``, ``ended`` (Ended or
+        Deleted event), ``at``..."""
+
+
+# ---------------------------------------------------------------- Hands
+
+
+class Hands(Protocol):
+    """What starts, stops and watches attempts. Their sightings come back as inputs of the engine."""
+
+    def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
+        """Carries one action out, soon and without blocking; doing it twice is harmless.
+
+        For a Start the request is given; for actions on attempts that no longer exist nothing happens.
+        """
+
+    def scan(self, expected: Mapping[Seq, int]) -> Sequence[Sighting]:
+        """After a restart: what became of each expected attempt (request -> attempt), exactly one sighting
+        each.
+
+        Before it returns, every attempt that was not begun is claimed as void, so that it can never start
+        later.
+        """
+
+
+# ---------------------------------------------------------------- Exits
+
+
+class Selection(Protocol):
+    """Requests chosen by a view, read only, in the order of their dates; made without looking at each one."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator["RequestView"]: ...
+    def seqs(self) -> tuple[Seq, ...]:
+        """Their sequence numbers."""
+
+
+class RequestView(Protocol):
+    """A request as a user exit sees it: read only. Sizes in bytes, None = unlimited or not given; times in
+    ms."""
+
+    id: str
+    seq: Seq
+    name: str
+    name_given: bool
+    owner: str
+    group: str
+    queue: str
+    state: str
+    date_in_queue: Instant
+    submitted: Instant
+    cpu: int | None
+    memory: int | None
+    pes: int
+    wall: int | None
+    attributes: tuple[str, ...]
+
+
+class View(Protocol):
+    """The site as a user exit sees it in this pass, with what the pass has decided so far (interfaces.md
+    8)."""
+
+    now: Instant
+    shift: str | None
+
+    def queue(self, name: str) -> Any:
+        """The settings of a queue. Raises KeyError."""
+
+    def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
+                name: str | None = None) -> Selection:  # fmt: skip
+        """Requests in state queued that this pass has not chosen, narrowed by what is given."""
+
+    def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
+                name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
+        """Started requests, and those this pass has chosen."""
+
+    def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, "Answer | None"]]:
+        """The candidates of its queue offered before it in this pass, with their answers."""
+
+    def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
+        """Decayed use as a fraction of the whole, running and committed use included."""
+
+    def share(self, *, group: str | None = None, owner: str | None = None) -> float:
+        """Entitlement as a fraction of the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What jobselect answers: ``force``, ``refuse`` or ``hold_line`` with a text, and which exit said so.
+    None: the standard rules."""
+
+    verdict: str
+    text: str = ""
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubmitAnswer:
+    """What the submit exit answers: a refusal text, or changed fields of the submission (``queue``,
+    ``priority``, ``group`` ...)."""
+
+    refusal: str | None = None
+    who: str = ""
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Exits(Protocol):
+    """The site's user exits behind their guard: no call raises or runs long; failures are collected."""
+
+    def begin(self, site: Site) -> None:
+        """Called before a pass or a submission: takes over the settings of the exits, forgets the overruns
+        of the last pass."""
+
+    def has(self, hook: str) -> bool:
+        """Whether any exit that is switched on implements that hook."""
+
+    def jobselect(self, request: RequestView, view: View) -> Answer | None:
+        """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""
+
+    def elected(self, request: RequestView, view: View) -> Sequence[Action]:
+        """Actions of all exits after a request was chosen."""
+
+    def shrpri(self, owner: str, group: str, view: View) -> float | None:
+        """The share term before normalising; None: the stock rule."""
+
+    def submit(self, request: RequestView, view: View) -> SubmitAnswer | None:
+        """What the exits say of a submission."""
+
+    def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
+        """The destinations to try, in order."""
+
+    def failures(self) -> tuple[ExitFailure, ...]:
+        """Failures since `begin`; taking them forgets them."""
+
+    def declared(self) -> Mapping[str, Mapping[str, str]]:
+        """Loaded exits: name -> setting -> unit (``memory``, ``time``, ``count``, ``text`` ...)."""
+
+    def check_setting(self, exit: str, setting: str, text: str) -> None:
+        """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
+
+    def reload(self) -> str:
+        """Loads the files again, all or none; a sentence for the person who asked. Raises Refusal with file
+        and line."""
+
+    def listing(self) -> list[dict[str, Any]]:
+        """For ``show exits``: name, doc, enabled, hooks, settings, calls, failures, total and longest
+        time."""
+
+
+# ---------------------------------------------------------------- Decider, Bell
+
+
+class Decider(Protocol):
+    """The door behind which passes run: at once in this process, or in a child that follows the same
+    events."""
+
+    def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
+        """Asks for a pass over the site as it is. Returns its plan at once, or None and it comes later as
+        an input."""
+
+
+class Bell(Protocol):
+    """Wakes the engine at an instant of the site's clock."""
+
+    def ring_at(self, at: Instant | None) -> None:
+        """Moves the one alarm; None takes it off."""
