@@ -1,0 +1,19 @@
+"""nqspy: the batch queue whose policy is Python.
+
+``from nqspy import Client`` gives the client library. Nothing is imported before it is asked for: the user
+commands start through this module.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nqspy.rpc.client import Client, Request
+
+__all__ = ["Client", "Request"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'nqspy' has no attribute {name!r}")
+    from nqspy.rpc import client
+
+    return getattr(client, name)

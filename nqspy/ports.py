@@ -3,12 +3,12 @@ these."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from nqspy.model.actions import Action, ExitFailure, Plan
-from nqspy.model.events import Recorded
+from nqspy.model.events import Deleted, Ended, Recorded
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Request, Used
+from nqspy.model.requests import Request, Spec, Used
 from nqspy.model.sightings import Sighting
 from nqspy.model.site import Site
 
@@ -22,6 +22,19 @@ class Batch:
 
     events: list[Recorded] = field(default_factory=list)
     blobs: dict[str, bytes] = field(default_factory=dict)
+
+
+class EndedRow(TypedDict):
+    """A request that has ended. ``ended`` is the event that ended it, at instant ``at``; ``request`` has
+    the rest: where it stood then (state ENDED; its last attempt, PEs and start)."""
+
+    seq: Seq
+    spec: Spec
+    queue: str
+    submitted: Instant
+    ended: Ended | Deleted
+    at: Instant
+    request: Request
 
 
 class CommitFailed(Exception):
@@ -45,9 +58,8 @@ class Journal(Protocol):
     def blob(self, digest: str) -> bytes:
         """A script or environment. Raises KeyError."""
 
-    def ended(self, seqs: Sequence[Seq]) -> Iterator[Mapping[str, Any]]:
-        """Rows of ended requests: ``seq``, ``spec`` (Spec), ``queue``, ``submitted``, ``ended`` (Ended or
-        Deleted event), ``at``..."""
+    def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
+        """Those of these requests that have ended, in the order given."""
 
 
 # ---------------------------------------------------------------- Hands

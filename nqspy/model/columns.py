@@ -4,6 +4,7 @@ objects.
 Row order means nothing: a removed row is filled by the last one. `lifecycle` alone writes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +27,7 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("owner", np.int64),
     ("group", np.int64),
     ("name", np.int64),
+    ("pair", np.int64),
     ("rank", np.int64),
 )
 
@@ -57,11 +59,12 @@ class Numbers:
 
 @dataclass(slots=True)
 class Dictionary:
-    """The numbers of owners, groups and request names of a site."""
+    """The numbers of owners, groups, request names and pairs ``GROUP:OWNER`` of a site."""
 
     owners: Numbers = field(default_factory=Numbers)
     groups: Numbers = field(default_factory=Numbers)
     names: Numbers = field(default_factory=Numbers)
+    pairs: Numbers = field(default_factory=Numbers)
 
 
 class Columns:
@@ -69,7 +72,8 @@ class Columns:
 
     ``cpu`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date`` is the
     date in queue (ms);
-    ``owner``, ``group``, ``name`` are numbers of a `Dictionary`. ``version`` rises with every change.
+    ``owner``, ``group``, ``name`` and ``pair`` (owner in group) are numbers of a `Dictionary`. ``version``
+    rises with every change.
     """
 
     __slots__ = ("_arrays", "_length", "_rows", "version")
@@ -108,6 +112,19 @@ class Columns:
         self.version += 1
         self._write(row, request, numbers)
 
+    def extend(self, requests: list[Request], numbers: Dictionary) -> None:
+        """Appends many requests: the same as `add` for each, several times faster."""
+        start, end = self._length, self._length + len(requests)
+        while end > len(self._arrays["seq"]):
+            self._grow()
+        for row, request in enumerate(requests, start):
+            request.slot = row
+        for name, values in _columns_of(requests, numbers).items():
+            self._arrays[name][start:end] = values
+        self._rows += requests
+        self._length = end
+        self.version += 1
+
     def update(self, request: Request, numbers: Dictionary) -> None:
         """Writes a request's row again after a change of its date, rank or what it asks for."""
         self.version += 1
@@ -143,6 +160,7 @@ class Columns:
         arrays["owner"][row] = numbers.owners.of(spec.owner)
         arrays["group"][row] = numbers.groups.of(spec.group)
         arrays["name"][row] = numbers.names.of(spec.name)
+        arrays["pair"][row] = numbers.pairs.of(f"{spec.group}:{spec.owner}")
         arrays["rank"][row] = request.rank
 
     def _grow(self) -> None:
@@ -155,6 +173,22 @@ class Columns:
         """Sequence numbers in row order."""
         found: list[Seq] = self._arrays["seq"][: self._length].tolist()
         return found
+
+
+def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Sequence[float]]:
+    specs = [request.spec for request in requests]
+    return {
+        "seq": [request.seq for request in requests],
+        "date": [request.date_in_queue for request in requests],
+        "cpu": [_or_infinite(spec.ask.cpu_wanted()) for spec in specs],
+        "memory": [_or_infinite(spec.ask.memory_wanted()) for spec in specs],
+        "pes": [spec.ask.pes for spec in specs],
+        "owner": [numbers.owners.of(spec.owner) for spec in specs],
+        "group": [numbers.groups.of(spec.group) for spec in specs],
+        "name": [numbers.names.of(spec.name) for spec in specs],
+        "pair": [numbers.pairs.of(f"{spec.group}:{spec.owner}") for spec in specs],
+        "rank": [request.rank for request in requests],
+    }
 
 
 def _or_infinite(value: int | None) -> float:

@@ -22,5 +22,9 @@ class BadValue(NqspyError):
     expected."""
 
 
+class Unreachable(NqspyError):
+    """No daemon answers in that home, or the connection broke before the answer came."""
+
+
 class BrokenSite(NqspyError):
     """An invariant of the site does not hold: a bug of ours, never a user's fault."""

@@ -1,0 +1,31 @@
+"""Dependency: the same owner's request of the same name waits until the earlier one has ended.
+
+Only among requests whose names were given (-r, -N) and of one group, in the queues of the setting ``queues``:
+a default name such as STDIN says nothing.
+"""
+
+from itertools import chain, takewhile
+
+from nqspy.userexit import Answer, Request, View, refuse, setting, userexit
+
+queues = setting("queues", "names", "night", "queues in which equal names depend on each other")
+
+
+@userexit
+def jobselect(request: Request, view: View) -> Answer | None:
+    if not counts(request):
+        return None
+    same = {"owner": request.owner, "group": request.group, "name": request.name}
+    earlier = takewhile(lambda other: place(other) < place(request), view.waiting(**same))
+    for other in chain(view.running(**same), earlier):
+        if counts(other):
+            return refuse(f"waits for the end of {other.id}, an earlier request named {request.name}")
+    return None
+
+
+def place(request: Request) -> tuple[int, int]:
+    return request.date_in_queue, request.seq
+
+
+def counts(request: Request) -> bool:
+    return request.name_given and request.queue in queues.value

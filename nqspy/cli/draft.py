@@ -1,0 +1,310 @@
+"""A request being written: options of the command line and directives become one item of the submit message
+(`model.commands.Submission`)."""
+
+import os
+
+from nqspy.cli import values
+from nqspy.cli.fast import Failure, Given
+from nqspy.cli.resources import read_resources
+from nqspy.cli.values import Wrong
+from nqspy.cli.words import split_list
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LONGEST_ENVIRONMENT = 1 << 20
+"""Bytes of environment that a request may carry."""
+
+_LONGEST_R_NAME, _LONGEST_N_NAME, _DEFAULT_NAME = 15, 230, 7
+_AFTER = ("ok", "any", "fail", "start")
+_READ = {"time": values.parse_time, "size": values.parse_size, "count": values.parse_count}
+
+
+class Draft:
+    """One request. Options are applied in order: what comes later overrides, except that lists add up.
+
+    ``dialect`` "nqs", "pbs" or "" (undecided: the value's form decides); ``date`` reads the value of ``-a``.
+    """
+
+    def __init__(self, dialect: str, date: "Callable[[str], int]", workdir: str) -> None:
+        self.spec: dict[str, object] = {}
+        self.ask: dict[str, int] = {}
+        self.others: dict[str, int] = {}
+        self.output: dict[str, object] = {}
+        self.mail: dict[str, object] = {}
+        self.notes: list[str] = []
+        self.variables: list[str] = []
+        self.exports = False
+        self.user = ""
+        self.delete_script = False
+        self.dialect = dialect
+        self._workdir = workdir
+        self._date = date
+        self._variables_from: object = None
+
+    def apply(self, options: list[Given], origin: str) -> None:
+        """Applies options from one origin (the command line, a directive line). Raises Failure naming the
+        option."""
+        if self.dialect == "pbs" and origin == "directive":
+            options = self._first_resources(options)
+        for given in options:
+            try:
+                self._apply(given, origin)
+            except Wrong as error:
+                raise Failure(f"{given.place}{given.flag}: {error}") from None
+
+    def _first_resources(self, options: list[Given]) -> list[Given]:
+        """Among PBS directives the first value of a resource stands: apply the lists last to first."""
+        lists = [given for given in options if given.kind == "resources"]
+        return lists[::-1] + [given for given in options if given.kind != "resources"]
+
+    def _apply(self, given: Given, origin: str) -> None:
+        kind, target, value = given.kind, given.target, given.value
+        if kind in ("on", "off"):
+            self._put(target, kind == "on")
+        elif kind in _READ:
+            self._limit(given)
+        elif kind == "note":
+            self.notes.append(target)
+        elif kind == "note_value":
+            self.notes.append(f"{target}:{value}")
+        elif kind == "tapes":
+            self.notes.append(f"tapes:{given.flag[-1]}:{value}")
+        elif kind == "text":
+            self._put(target, value)
+        elif kind == "path":
+            self.output[target] = self._path(value)
+        elif kind == "variables":
+            if origin != self._variables_from:
+                self.variables.clear()
+                self._variables_from = origin
+            self.variables += split_list(value)
+        else:
+            getattr(self, "_take_" + kind)(value)
+
+    def _put(self, target: str, value: object) -> None:
+        place, dot, name = target.rpartition(".")
+        if dot:
+            (self.output if place == "output" else self.mail)[name] = value
+        elif target == "delete_script":
+            self.delete_script = True
+        else:
+            self.spec[target] = value
+
+    def _limit(self, given: Given) -> None:
+        """A limit, and behind a comma the value at which to warn."""
+        text, comma, warning = given.value.strip("()").partition(",")
+        number = _READ[given.kind](text.strip())
+        if given.target == "pes" and number < 1:
+            raise Wrong("a request has at least 1 PE")
+        self._ask_for(given.target, number)
+        if comma:
+            self.notes.append(f"warning:{given.flag}:{_READ[given.kind](warning.strip())}")
+
+    def _ask_for(self, target: str, value: int) -> None:
+        (self.others if "/" in target else self.ask)[target] = value
+
+    # ---- one method for each further kind of the table
+
+    def _take_resources(self, value: str) -> None:
+        asked, notes = read_resources(value)
+        for target, number in asked:
+            self._ask_for(target, number)
+        self.notes += notes
+
+    def _take_queue(self, value: str) -> None:
+        self.spec["queue"] = value.partition("@")[0]
+
+    def _take_date(self, value: str) -> None:
+        self.spec["eligible"] = self._date(value)
+
+    def _take_nice(self, value: str) -> None:
+        self.ask["nice"] = values.parse_number(value, 0, 39)
+
+    def _take_priority(self, value: str) -> None:
+        self.spec["priority"] = values.parse_number(value, -1024, 1023)
+
+    def _take_name(self, value: str) -> None:
+        self._name(value, _LONGEST_N_NAME)
+
+    def _take_name_or_rerun(self, value: str) -> None:
+        """``-r``: in PBS y or n; in NQS a name; undecided, the value's form decides."""
+        if self.dialect != "nqs" and value in ("y", "n"):
+            self.spec["rerunnable"] = value == "y"
+        elif self.dialect == "pbs":
+            raise Wrong(f"illegal -r value {value!r}; y or n")
+        else:
+            self._name("R" + value if value[:1].isdigit() else value, _LONGEST_R_NAME)
+
+    def _name(self, value: str, longest: int) -> None:
+        if not value or len(value) > longest:
+            raise Wrong(f"a name has 1 to {longest} characters, {value!r} has {len(value)}")
+        if "/" in value or " " in value or not value.isprintable():
+            raise Wrong(f"{value!r} is no name: it may hold no blank and no slash")
+        self.spec["name"], self.spec["name_given"] = value, True
+
+    def _path(self, value: str) -> str:
+        """An absolute path of ``[host:]path``; a final slash (a folder) stays."""
+        host, colon, path = value.partition(":")
+        if colon and "/" not in host:
+            self.notes.append(f"output_host:{host}")
+            value = path
+        if not value:
+            raise Wrong("the path is empty")
+        return os.path.join(self._workdir, value)
+
+    def _take_join_or_joblog(self, value: str) -> None:
+        if self.dialect != "nqs" and value in ("oe", "eo", "n", "o", "e"):
+            self.output["join"] = value != "n"
+            if value[0] == "e":
+                self.notes.append("join:eo")
+        elif self.dialect == "pbs":
+            raise Wrong(f"{value!r} is none of oe, eo, n")
+        else:
+            self.notes.append(f"joblog:{os.path.join(self._workdir, value)}")
+
+    def _take_array_or_joblog(self, value: str) -> None:
+        if value not in ("m", "y", "n"):
+            self._take_array(value)
+        self.notes.append(f"joblog:{value}")
+
+    def _take_array(self, value: str) -> None:
+        raise Wrong(f"arrays of requests ({value}) are not offered yet; submit a list with --list")
+
+    def _take_keep(self, value: str) -> None:
+        if not value or value.strip("oedn") or ("n" in value and len(value) > 1):
+            raise Wrong(f"{value!r} is none of n or letters of o, e, d")
+        way = "direct" if "d" in value else "keep"
+        for letter, stream in (("o", "stdout"), ("e", "stderr")):
+            if letter in value:
+                self.output[f"{way}_{stream}"] = True
+
+    def _take_mail_letters(self, value: str) -> None:
+        if not value or value.strip("aben") or ("n" in value and value.strip("n")):
+            raise Wrong(f"{value!r} is none of n or letters of a, b, e")
+        for letter, name in (("a", "abort"), ("b", "begin"), ("e", "end")):
+            self.mail[name] = letter in value
+
+    def _take_mail_to(self, value: str) -> None:
+        self.mail["to"] = value
+
+    def _take_shell(self, value: str) -> None:
+        path = value.partition(",")[0].partition("@")[0]
+        if path[:1] != "/":
+            raise Wrong(f"{path!r} is no shell; give its whole path, such as /bin/sh")
+        self.spec["shell"] = path
+
+    def _take_export(self, value: str) -> None:
+        self.exports = True
+
+    def _take_user(self, value: str) -> None:
+        self.user = value.partition(",")[0].partition("@")[0]
+
+    def _take_attribute(self, value: str) -> None:
+        self.notes.append(value)
+
+    def _take_prefix_or_note(self, value: str) -> None:
+        if self.dialect != "pbs":  # in PBS it has been used for finding the directives
+            self.notes.append(f"compartment:{value}")
+
+    def _take_after(self, value: str) -> None:
+        id, colon, word = value.partition(":")
+        if not id or (colon and word not in _AFTER):
+            raise Wrong(
+                f"{value!r} is no dependency; write it like 17, 17.host:ok, 17:any, 17:fail, 17:start"
+            )
+        self.notes.append(f"after:{id}:{word or 'ok'}")
+
+    # ---- the whole
+
+    def item(self, script: str, file: str, args: list[str], here: "Surroundings") -> dict[str, object]:
+        """The item of the submit message. Raises Failure."""
+        spec = {"owner": "", "uid": 0, "queue": "", "script": "", "environment": "", "workdir": here.workdir,
+                "host": here.host, "umask": here.umask, **self.spec}  # fmt: skip
+        if "name" not in spec:
+            spec["name"] = default_name(file, self.dialect)
+        if self.dialect == "pbs":
+            spec["dialect"] = "pbs"
+        ask: dict[str, object] = {**self.ask}
+        if self.others:
+            ask["others"] = list(self.others.items())
+        parts = {"ask": ask, "args": args, "output": self.output, "mail": self.mail, "attributes": self.notes}
+        spec.update({name: part for name, part in parts.items() if part})
+        item: dict[str, object] = {"spec": spec, "script": script}
+        item["environment"] = here.environment(self.exports, self.variables, str(spec["queue"]))
+        if self.user:
+            item["user"] = self.user
+        return item
+
+
+def default_name(file: str, dialect: str) -> str:
+    """The name of a request that was given none: of its script's file (NQS: 7 characters, a leading digit
+    gets an R), STDIN for standard input."""
+    base = os.path.basename(file)
+    if not base:
+        return "STDIN"
+    name = "".join([char if char.isprintable() and char != " " else "_" for char in base])
+    if dialect == "pbs":
+        return name[:_LONGEST_N_NAME]
+    return ("R" + name if name[0].isdigit() else name)[:_DEFAULT_NAME]
+
+
+class Surroundings:
+    """What a submission takes along from the process that submits."""
+
+    def __init__(self) -> None:
+        self.workdir = _workdir()
+        system = os.uname()
+        self.host, self._system = system.nodename, system.sysname
+        self.umask = os.umask(0)
+        os.umask(self.umask)
+
+    def environment(self, whole: bool, variables: list[str], queue: str) -> str:
+        """The job's variables, NUL between them, as Latin-1 text. Raises Failure when they are too many."""
+        mine = os.environb
+        found: dict[bytes, bytes] = dict(mine) if whole else {}
+        for text in variables:
+            name, equals, value = os.fsencode(text).partition(b"=")
+            if equals:
+                found[name] = value
+            elif name in mine:
+                found[name] = mine[name]
+        self._add_origin(found, queue)
+        joined = b"\0".join([b"%b=%b" % pair for pair in found.items()])
+        if len(joined) > LONGEST_ENVIRONMENT:
+            raise Failure(
+                f"the environment has {len(joined)} bytes, at most {LONGEST_ENVIRONMENT} go along; use -v"
+            )
+        return joined.decode("latin-1")
+
+    def _add_origin(self, found: dict[bytes, bytes], queue: str) -> None:
+        """``QSUB_*`` and ``PBS_O_*``: where the request comes from."""
+        mine = os.environb
+        for name in (b"HOME", b"LOGNAME", b"MAIL", b"PATH", b"SHELL", b"TZ"):
+            if name in mine:
+                found[b"QSUB_" + name] = found[b"PBS_O_" + name] = mine[name]
+        user = mine.get(b"USER") or mine.get(b"LOGNAME")
+        if user:
+            found[b"QSUB_USER"] = user
+        if b"LANG" in mine:
+            found[b"PBS_O_LANG"] = mine[b"LANG"]
+        workdir, host = os.fsencode(self.workdir), os.fsencode(self.host)
+        found[b"QSUB_WORKDIR"] = found[b"PBS_O_WORKDIR"] = workdir
+        found[b"QSUB_HOST"] = found[b"PBS_O_HOST"] = host
+        found[b"PBS_O_SYSTEM"] = os.fsencode(self._system)
+        if queue:
+            found[b"PBS_O_QUEUE"] = os.fsencode(queue)
+
+
+def _workdir() -> str:
+    """The current folder, by the name its user gave it (PWD) if that is true."""
+    try:
+        here = os.getcwd()
+    except OSError as error:
+        raise Failure(f"the current folder is gone: {error.strerror}") from None
+    named = os.environ.get("PWD", "")
+    try:
+        return named if named[:1] == "/" and os.path.samefile(named, here) else here
+    except OSError:
+        return here

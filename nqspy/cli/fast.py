@@ -1,0 +1,402 @@
+"""What every user command needs at start, and no more: parser, connection, output.
+
+Imports only what the interpreter has loaded already, and `_socket` and `_json`, which are C (importing `re`,
+`json`, `socket` or `argparse` would cost more than a whole submission).
+"""
+
+import _socket
+import os
+import sys
+import time
+from _json import encode_basestring_ascii, scanstring
+
+from nqspy.cli.spec import SUMMARIES, TABLES, WITHOUT_VALUE
+from nqspy.rpc.home import pid_path, resolve_home, socket_path, with_short_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+    from nqspy.cli.spec import Row, Table
+
+PATIENCE = 30.0
+"""Seconds over which a message is repeated while the daemon is away."""
+
+ANSWER_TIME = 60
+"""Seconds an ordinary answer may take."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+
+
+class Failure(Exception):
+    """The command cannot be done: one line for stderr, and the exit status."""
+
+    def __init__(self, text: str, status: int = 1) -> None:
+        super().__init__(text)
+        self.text = text
+        self.status = status
+
+
+class HelpWanted(Exception):
+    """``--help``, or a shell asks for completions: Typer answers (see `help`)."""
+
+
+# ------------------------------------------------------------------------------------------------ options
+
+
+class Given:
+    """One option as it was given: its row of the table, the flag as written, its value ("" without);
+    ``place`` begins messages about it where it did not stand on the command line."""
+
+    __slots__ = ("flag", "kind", "place", "target", "value")
+
+    def __init__(self, row: "Row", flag: str, value: str = "") -> None:
+        self.target, self.kind = row[1], row[2]
+        self.flag = flag
+        self.value = value
+        self.place = ""
+
+
+class Parser:
+    """Reads options by a table of `spec`: exact flags first, then values glued to the longest flag, then
+    letters without value joined behind one dash."""
+
+    def __init__(self, table: "Table", *, interspersed: bool = True) -> None:
+        self._rows = {flag: row for row in table for flag in row[0]}
+        self._interspersed = interspersed
+
+    def parse(
+        self, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
+    ) -> "tuple[list[Given], list[str]]":
+        """The options in order, and the operands. ``special`` is asked about words with a dash that no row
+        fits. Raises Failure naming the option."""
+        found: list[Given] = []
+        operands: list[str] = []
+        at = 0
+        while at < len(words):
+            word = words[at]
+            at += 1
+            if word == "--":
+                return found, operands + words[at:]
+            if word[:1] != "-" or word == "-":
+                operands.append(word)
+                if not self._interspersed:
+                    return found, operands + words[at:]
+                continue
+            given, needs_value = self._options(word, special)
+            found += given
+            if needs_value:
+                if at >= len(words):
+                    raise Failure(f"{found[-1].flag} needs a value")
+                found[-1].value = words[at]
+                at += 1
+        return found, operands
+
+    def _options(
+        self, word: str, special: "Callable[[str], Given | None] | None"
+    ) -> "tuple[list[Given], bool]":
+        """The options of one word, and whether the last takes the next word as its value."""
+        row = self._rows.get(word)
+        if row is not None:
+            return [Given(row, word)], row[2] not in WITHOUT_VALUE
+        if special is not None and (given := special(word)) is not None:
+            return [given], False
+        if word[:2] == "--":
+            return [self._long(word)], False
+        glued = self._glued(word)
+        if glued is not None:
+            return [glued], False
+        return self._joined(word)
+
+    def _long(self, word: str) -> Given:
+        flag, equals, value = word.partition("=")
+        row = self._rows.get(flag)
+        if row is None or not equals:
+            raise Failure(self._unknown(flag))
+        if row[2] in WITHOUT_VALUE:
+            raise Failure(f"{flag} takes no value")
+        return Given(row, flag, value)
+
+    def _glued(self, word: str) -> "Given | None":
+        """``-lT600``, ``-oFILE``, ``-N=NAME``: the longest flag that takes a value and begins the word.
+        ``-lNAME=VALUE`` is the list of resources, whatever letter NAME begins with."""
+        longest = len(word) - 1
+        if word[:2] == "-l" and "-l" in self._rows and word.find("=") > 3:
+            longest = 2
+        for end in range(longest, 1, -1):
+            row = self._rows.get(word[:end])
+            if row is not None and row[2] not in WITHOUT_VALUE:
+                value = word[end:]
+                return Given(row, word[:end], value[1:] if value[0] == "=" else value)
+        return None
+
+    def _joined(self, word: str) -> "tuple[list[Given], bool]":
+        """``-xf``: single letters behind one dash; the last may take a value."""
+        found: list[Given] = []
+        for place, letter in enumerate(word[1:], 2):
+            row = self._rows.get("-" + letter)
+            if row is None:
+                raise Failure(self._unknown(word))
+            found.append(Given(row, "-" + letter, word[place:]))
+            if row[2] not in WITHOUT_VALUE:
+                return found, place == len(word)
+            found[-1].value = ""
+        return found, False
+
+    def _unknown(self, flag: str) -> str:
+        import difflib  # only now: the command has failed, time does not matter
+
+        near = difflib.get_close_matches(flag, self._rows, 1)
+        hint = f"; did you mean {near[0]}?" if near else "; --help lists the options"
+        return f"unknown option {flag}{hint}"
+
+
+def read_options(
+    command: str, words: "list[str]", special: "Callable[[str], Given | None] | None" = None
+) -> "tuple[dict[str, str], list[Given], list[str]]":
+    """Options of a command by target (the last one counts), all of them in order, and the operands."""
+    found, operands = Parser(TABLES[command]).parse(words, special)
+    return {given.target: given.value or "yes" for given in found}, found, operands
+
+
+# ------------------------------------------------------------------------------------------------ messages
+
+
+def dump(value: object) -> str:
+    """JSON of dicts, lists, tuples, texts, whole numbers, booleans and None. Raises Failure for a text that
+    holds undecodable bytes (a file name that is no UTF-8)."""
+    if isinstance(value, str):
+        if not value.isascii():
+            _check_text(value)
+        return encode_basestring_ascii(value)
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{encode_basestring_ascii(k)}:{dump(v)}" for k, v in value.items()]) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join([dump(one) for one in value]) + "]"
+    raise TypeError(f"no JSON for {value!r}")
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Failure(f"{text!a} is no UTF-8 text; rename it") from None
+
+
+class Answer:
+    """The text form of an answer: exit status, what goes to stdout and stderr, the raw rest of the line."""
+
+    __slots__ = ("err", "out", "rest", "status")
+
+    def __init__(self, line: str) -> None:
+        at = line.find(',"exit":')
+        if at < 0:
+            self._no_text_form(line)
+            return
+        end = line.find(",", at + 8)
+        self.status = int(line[at + 8 : end])
+        self.out, end = scanstring(line, end + 8, True)
+        self.err, end = scanstring(line, end + 8, True)
+        self.rest = line[end:]
+
+    def _no_text_form(self, line: str) -> None:
+        """An error of the counter itself: it did not get as far as our wish for text."""
+        at = line.find('"text":"')
+        self.status, self.out, self.rest = 1, "", ""
+        self.err = scanstring(line, at + 8, True)[0] if at >= 0 else f"strange answer: {line[:200]}"
+
+    def number(self, name: str, default: int) -> int:
+        """A whole number that stands behind the text form."""
+        at = self.rest.find(f'"{name}":')
+        if at < 0:
+            return default
+        digits = self.rest[at + len(name) + 3 :]
+        return int(digits[: min(digits.find(c) for c in ",}" if c in digits)])
+
+
+class _Broken(Exception):
+    """The connection ended before the answer came."""
+
+
+_SILENT = ("no answer in time",)
+
+
+class Daemon:
+    """The way to the daemon of one home, for one command."""
+
+    def __init__(self, home: "str | None" = None) -> None:
+        self.home = resolve_home(home)
+
+    def call(
+        self,
+        message: "dict[str, object]",
+        *,
+        keyed: bool = False,
+        repeat: bool = False,
+        patient: bool = False,
+    ) -> Answer:
+        """The answer in text form to one message, see `send`."""
+        return Answer(self.send(message, keyed, repeat, patient))
+
+    def send(self, message: "dict[str, object]", keyed: bool, repeat: bool, patient: bool) -> str:
+        """Sends one message and gives the line that answers it.
+
+        ``keyed``: it carries a key, so it is repeated while the daemon is away for up to 30 s, unless no
+        daemon was ever started here. ``repeat``: repeated when the connection breaks (it changes nothing).
+        ``patient``: the answer may take for ever. Raises Failure.
+        """
+        line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
+        waited, pause, reached = 0.0, _FIRST_PAUSE, False
+        while True:
+            try:
+                connection = self._connect(patient)
+                reached = True
+                return _exchange(connection, line)
+            except (FileNotFoundError, ConnectionRefusedError, _Broken) as error:
+                again = (repeat and reached) or (keyed and (reached or self._was_started()))
+                if not again or error.args == _SILENT or waited >= PATIENCE:
+                    raise Failure(self._away(error, reached)) from None
+            time.sleep(pause)
+            waited += pause
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def ask(self, cmd: str, text: str, **fields: object) -> Answer:
+        """Sends a question, which may be repeated without harm."""
+        return self.call({"cmd": cmd, "text": text, **fields}, repeat=True)
+
+    def _connect(self, patient: bool) -> "_socket.socket":
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        if not patient:
+            moment = ANSWER_TIME.to_bytes(8, sys.byteorder) + bytes(8)  # struct timeval
+            connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVTIMEO, moment)
+            connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, moment)
+        folder = -1
+        try:
+            name, folder = with_short_path(socket_path(self.home))
+            connection.connect(name)
+        except OSError as error:
+            connection.close()
+            if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+                raise
+            silent = isinstance(error, BlockingIOError)
+            text = f"cannot reach {socket_path(self.home)}: {error.strerror}"
+            raise Failure(self._silent() if silent else text) from None
+        finally:
+            if folder >= 0:
+                os.close(folder)
+        return connection
+
+    def _was_started(self) -> bool:
+        return os.path.exists(pid_path(self.home)) or os.path.exists(socket_path(self.home))
+
+    def _silent(self) -> str:
+        return f"the nqsd in {self.home} did not answer within {ANSWER_TIME} s"
+
+    def _away(self, error: Exception, reached: bool) -> str:
+        if error.args == _SILENT:
+            return self._silent()
+        if reached:
+            return f"the nqsd in {self.home} went away before it answered"
+        return f"no nqsd answers in {self.home}; start it with `nqsd start`"
+
+
+def _exchange(connection: "_socket.socket", line: bytes) -> str:
+    """Sends the line, reads the one that answers it, and hangs up. Raises _Broken."""
+    try:
+        return _talk(connection, line).decode()
+    except BlockingIOError:
+        raise _Broken(*_SILENT) from None
+    except OSError:
+        raise _Broken("reset") from None
+    finally:
+        connection.close()
+
+
+def _talk(connection: "_socket.socket", line: bytes) -> bytes:
+    try:
+        connection.sendall(line)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # turned away before all was said: the reason can still be read
+    parts: list[bytes] = []
+    while not parts or parts[-1][-1:] != b"\n":
+        piece = connection.recv(1 << 18)
+        if not piece:
+            raise _Broken("closed")
+        parts.append(piece)
+    return b"".join(parts)
+
+
+# ------------------------------------------------------------------------------------------------ output
+
+
+def write(descriptor: int, data: bytes) -> None:
+    """Writes all of it. A reader that has gone is no error of ours."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except BrokenPipeError:
+        pass
+
+
+def show(command: str, answer: Answer) -> int:
+    """Prints an answer; gives its exit status."""
+    if answer.out:
+        write(1, answer.out.encode("utf-8", "replace"))
+    if answer.err:
+        complain(command, answer.err)
+    return answer.status
+
+
+def complain(command: str, text: str) -> None:
+    """Lines for stderr; each begins with the command's name."""
+    start = command + ": "
+    lines = [line if line.startswith(start) else start + line for line in text.splitlines()]
+    write(2, "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
+
+
+def run(command: str, body: "Callable[[list[str]], int]", words: "list[str]") -> int:
+    """Runs a command's body; turns its failures into one line and an exit status."""
+    try:
+        if f"_{command.upper()}_COMPLETE" in os.environ or _wants_help(words):
+            raise HelpWanted
+        return body(words)
+    except HelpWanted:
+        from nqspy.cli.help import answer
+
+        return answer(command, words)
+    except Failure as failure:
+        complain(command, failure.text)
+        return failure.status
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        complain(command, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return 1
+
+
+def _wants_help(words: "list[str]") -> bool:
+    """Whether the first word asks for help or for completion; later ones are found by the parser."""
+    return bool(words) and words[0] in ("--help", "--install-completion", "--show-completion")
+
+
+def main(command: str, body: "Callable[[list[str]], int]") -> "NoReturn":
+    """The entry point of a command: runs it and leaves without the interpreter's tidying up (a fifth of the
+    run time of a lean client)."""
+    status = run(command, body, sys.argv[1:])
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        status = status or 1
+    os._exit(status)
+
+
+def usage(command: str) -> str:
+    """How a command is called."""
+    return f"usage: {command} {SUMMARIES[command][0]}"

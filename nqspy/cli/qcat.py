@@ -1,0 +1,48 @@
+"""``qcat``: shows the output of a request so far, and what is added while it runs."""
+
+from nqspy.cli import fast
+from nqspy.cli.fast import Daemon, Failure, HelpWanted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def body(words: list[str]) -> int:
+    """The command: gives its exit status."""
+    given, _, ids = fast.read_options("qcat", words)
+    if "help" in given:
+        raise HelpWanted
+    if len(ids) != 1:
+        raise Failure(f"exactly one request is needed; {fast.usage('qcat')}", 2)
+    if "stdout" in given and "stderr" in given:
+        raise Failure("-o and -e: choose one stream")
+    stream, follow = ("stderr" if "stderr" in given else "stdout"), "follow" in given
+    return _copy(Daemon(given.get("home")), ids[0], stream, follow)
+
+
+def _copy(daemon: Daemon, id: str, stream: str, follow: bool) -> int:
+    """Copies the stream piece by piece; following, the daemon holds its answer until there is more."""
+    offset = 0
+    while True:
+        question = {
+            "cmd": "cat",
+            "text": "cat",
+            "request": id,
+            "stream": stream,
+            "offset": offset,
+            "follow": follow,
+        }
+        answer = daemon.call(question, repeat=True, patient=follow)
+        fast.write(1, answer.out.encode("latin-1", "replace"))
+        if answer.err:
+            fast.complain("qcat", answer.err)
+        begun, offset = offset, answer.number("next", offset)
+        done = '"done":true' in answer.rest
+        if answer.status or done or (offset == begun and not follow):
+            return answer.status
+
+
+def main() -> "NoReturn":
+    """Entry point of the command."""
+    fast.main("qcat", body)

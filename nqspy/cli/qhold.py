@@ -1,0 +1,17 @@
+"""``qhold``: holds waiting requests."""
+
+from nqspy.cli import fast, holds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+
+def body(words: list[str]) -> int:
+    """The command: gives its exit status."""
+    return holds.body("qhold", "hold", words)
+
+
+def main() -> "NoReturn":
+    """Entry point of the command."""
+    fast.main("qhold", body)

@@ -1,0 +1,164 @@
+"""``qmgr``: sends commands to the daemon, which reads them; on a terminal it asks for them line by line."""
+
+import os
+import sys
+
+from nqspy.cli import fast
+from nqspy.cli.fast import Answer, Daemon, Failure, HelpWanted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+PROMPT, MORE = "Qmgr: ", "    > "
+
+_LEAVE = ("exit", "quit")
+
+
+class Manager:
+    """The options of one run, and the way its commands go."""
+
+    def __init__(self, words: list[str]) -> None:
+        given, found, self.operands = fast.read_options("qmgr", words)
+        if "help" in given:
+            raise HelpWanted
+        self.commands = [one.value for one in found if one.target == "commands"]
+        self._flags: dict[str, object] = {
+            "atomic": "atomic" in given, "check": "check" in given, "plan": False, "json": "json" in given,
+        }  # fmt: skip
+        self.daemon = Daemon(given.get("home"))
+        if len(self.operands) == 2 and self.operands[0] in ("plan", "apply"):
+            self._flags["plan" if self.operands.pop(0) == "plan" else "atomic"] = True
+        if len(self.operands) > 1 or (self.operands and self.commands):
+            raise Failure(f"one file, or -c commands; {fast.usage('qmgr')}")
+
+    def send(self, source: str, script: str) -> int:
+        """Runs commands; prints what they answer and writes the files that ``snap`` asks for. Gives the exit
+        status."""
+        message = {"cmd": "qmgr", "text": "qmgr", "source": source, "script": script, **self._flags}
+        answer = self.daemon.call(message)
+        status = fast.show("qmgr", answer)
+        return _save_files(answer, script) or status
+
+
+def _save_files(answer: Answer, script: str) -> int:
+    """Writes the files that came with an answer (`rpc/README.md`), each only if the script named it: a
+    daemon chooses no paths of ours."""
+    if '"files":' not in answer.rest:
+        return 0
+    import json
+
+    for file in json.loads("{" + answer.rest.strip().lstrip(","))["files"]:
+        if not any(file["name"] in line for line in script.splitlines()):
+            raise Failure(f"the daemon wants to write {file['name']!r}, which no command named")
+        with open(file["name"], "w", encoding="utf-8") as target:
+            target.write(file["text"])
+    return 0
+
+
+def body(words: list[str]) -> int:
+    """The command: gives its exit status."""
+    manager = Manager(words)
+    if manager.commands:
+        return manager.send("-c", "\n".join(manager.commands) + "\n")
+    if manager.operands:
+        return manager.send(manager.operands[0], _read(manager.operands[0]))
+    if os.isatty(0):
+        return converse(manager, Terminal().ask)
+    return manager.send("standard input", _read("-"))
+
+
+def _read(file: str) -> str:
+    """A file's text. Raises Failure naming the line that is no UTF-8, OSError."""
+    if file == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        with open(file, "rb") as source:
+            data = source.read()
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        number = data[: error.start].count(b"\n") + 1
+        raise Failure(f"{file} line {number}: the file is no UTF-8 text") from None
+
+
+def converse(manager: Manager, ask: "Callable[[str], str | None]") -> int:
+    """Asks for commands until ``exit`` or the end of input (``ask`` gives None). Blocks (``define`` ...
+    ``end``) and continued lines are sent as one. Gives the last command's exit status."""
+    lines: list[str] = []
+    status = 0
+    while (line := ask(MORE if lines else PROMPT)) is not None:
+        if not lines and line.strip().lower() in _LEAVE:
+            break
+        if not lines and not line.strip():
+            continue
+        lines.append(line)
+        if unfinished(lines):
+            continue
+        try:
+            status = manager.send("terminal", "\n".join(lines) + "\n")
+        except Failure as failure:
+            fast.complain("qmgr", failure.text)
+            status = failure.status
+        lines = []
+    return status
+
+
+def unfinished(lines: list[str]) -> bool:
+    """Whether more lines belong to what was typed: a backslash at the end, or a block without its ``end``."""
+    from nqspy.qmgr.parser import opens_block
+
+    if lines[-1].rstrip().endswith("\\"):
+        return True
+    return opens_block(lines[0]) and lines[-1].strip().lower() != "end"
+
+
+class Terminal:
+    """The terminal with history and completion; the history outlives the session."""
+
+    def __init__(self) -> None:
+        import readline
+
+        from nqspy.qmgr.parser import completions
+
+        self._readline = readline
+        self._completions = completions
+        state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+        self._history = os.path.join(state, "nqspy-qmgr-history")
+        try:
+            readline.read_history_file(self._history)
+        except OSError:
+            pass
+        readline.set_history_length(1000)
+        readline.set_completer(self._complete)
+        readline.parse_and_bind("tab: complete")
+
+    def ask(self, prompt: str) -> "str | None":
+        """One line; None at the end of input."""
+        try:
+            return input(prompt)
+        except EOFError:
+            fast.write(1, b"\n")
+            self._keep()
+            return None
+        except KeyboardInterrupt:
+            fast.write(1, b"\n")
+            return ""
+
+    def _keep(self) -> None:
+        try:
+            os.makedirs(os.path.dirname(self._history), exist_ok=True)
+            self._readline.write_history_file(self._history)
+        except OSError:
+            pass
+
+    def _complete(self, text: str, state: int) -> "str | None":
+        line = self._readline.get_line_buffer()[: self._readline.get_endidx()]
+        found = [word for word in self._completions(line) if word.startswith(text.lower())]
+        return found[state] + " " if state < len(found) else None
+
+
+def main() -> "NoReturn":
+    """Entry point of the command."""
+    fast.main("qmgr", body)

@@ -1,0 +1,60 @@
+"""``qstat``: asks the daemon for a table, a summary or JSON, and prints what comes back."""
+
+import os
+
+from nqspy.cli import fast
+from nqspy.cli.fast import Daemon, Failure, HelpWanted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+_FORMS = ("why", "full", "json", "server", "pipes", "complexes", "limits")
+"""Options that choose the form of the answer, the first one given counts."""
+
+_USUAL_WIDTH = 80
+
+
+def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
+    """The question, and the home it goes to. Raises Failure, HelpWanted."""
+    given, _, operands = fast.read_options("qstat", words)
+    if "help" in given:
+        raise HelpWanted
+    if "why" in given:
+        operands = [given["why"], *operands]
+    question: dict[str, object] = {
+        "cmd": "qstat", "text": _form(given), "operands": operands, "queue": given.get("queue"),
+        "user": given.get("user"), "state": given.get("state"), "tty": os.isatty(1), "width": _width(),
+        "posix": "queues" in given,
+    }  # fmt: skip
+    for flag in ("ended", "all", "history", "json", "mpp"):
+        question[flag] = flag in given
+    return question, given.get("home")
+
+
+def _form(given: dict[str, str]) -> str:
+    for form in _FORMS:
+        if form in given:
+            return form
+    return "queues" if {"queues", "batch", "mpp"} & given.keys() else "table"
+
+
+def _width() -> int:
+    """Columns of the terminal; 0: no terminal, no limit."""
+    try:
+        return os.get_terminal_size(1).columns or _USUAL_WIDTH
+    except OSError:
+        return 0
+
+
+def body(words: list[str]) -> int:
+    """The command: gives its exit status."""
+    question, home = message(words)
+    if question["text"] == "why" and question["operands"] == [""]:
+        raise Failure("--why needs the identifier of a request")
+    return fast.show("qstat", Daemon(home).call(question, repeat=True))
+
+
+def main() -> "NoReturn":
+    """Entry point of the command."""
+    fast.main("qstat", body)

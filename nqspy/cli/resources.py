@@ -1,0 +1,98 @@
+"""``qsub -l NAME=VALUE,...``: named resources of NQS and PBS (pbs-clients.md 5) as what a request asks."""
+
+from nqspy.cli.values import Wrong, parse_count, parse_number, parse_size, parse_time
+from nqspy.cli.words import split_list
+
+LIMITS = {
+    "walltime": ("wall", parse_time),
+    "cput": ("cpu", parse_time),
+    "pcput": ("cpu_process", parse_time),
+    "mem": ("memory", parse_size),
+    "vmem": ("memory", parse_size),
+    "pmem": ("memory_process", parse_size),
+    "pvmem": ("memory_process", parse_size),
+    "ncpus": ("pes", parse_count),
+    "procs": ("pes", parse_count),
+    "pes": ("pes", parse_count),
+    "mpp_p": ("pes", parse_count),
+    "mpp_t": ("wall", parse_time),
+    "p_mpp_t": ("cpu_process", parse_time),
+    "file": ("per_process/permfile_limit", parse_size),
+}
+"""Resource -> (what is asked, how its value is read). PEs are dedicated to a request, so MPP time is wall
+time."""
+
+_IN_CHUNK = (
+    "ppn",
+    "ncpus",
+    "procs",
+    "mpiprocs",
+    "ompthreads",
+    "mem",
+    "host",
+    "vnode",
+    "arch",
+    "gpus",
+    "ngpus",
+)
+
+
+def read_resources(text: str) -> tuple[list[tuple[str, int]], list[str]]:
+    """What is asked as (target, value) in order, and notes for the request's attributes. Raises Wrong."""
+    asked: list[tuple[str, int]] = []
+    notes: list[str] = []
+    last = ""
+    for piece in split_list(text):
+        name, equals, value = piece.strip().partition("=")
+        if not equals and last in LIMITS and piece.strip():
+            notes.append(f"warning:{last}:{LIMITS[last][1](name)}")
+            continue
+        last = name
+        if not equals or not value:
+            raise Wrong(f"{piece.strip()!r} is no resource; write it like walltime=1:00:00,mem=600mb")
+        _one(name, value, asked, notes)
+    return asked, notes
+
+
+def _one(name: str, value: str, asked: list[tuple[str, int]], notes: list[str]) -> None:
+    if name in LIMITS:
+        target, read = LIMITS[name]
+        asked.append((target, _least(name, read(value))))
+    elif name == "nice":
+        asked.append(("nice", parse_number(value, 0, 19)))
+    elif name in ("nodes", "select"):
+        asked += _chunks(value)
+    elif name == "needs":
+        notes += [f"needs:{one.strip()}" for one in value.strip("()").split(",") if one.strip()]
+    elif name in ("place", "software"):
+        notes.append(f"{name}:{value}")
+    else:
+        known = " ".join([*LIMITS, "nice", "nodes", "select", "needs"])
+        raise Wrong(f"unknown resource {name}; known are {known}")
+
+
+def _least(name: str, value: int) -> int:
+    if LIMITS[name][0] == "pes" and value < 1:
+        raise Wrong(f"{name} must be at least 1")
+    return value
+
+
+def _chunks(text: str) -> list[tuple[str, int]]:
+    """PEs and memory of ``select=2:ncpus=4:mem=1gb+1`` and ``nodes=2:ppn=4``: the sum over the chunks."""
+    pes, memory = 0, 0
+    for chunk in text.split("+"):
+        items = chunk.split(":")
+        number = parse_count(items.pop(0)) if items[0].isdigit() else 1
+        each = 1
+        for item in items:
+            name, equals, value = item.partition("=")
+            if equals and name not in _IN_CHUNK:
+                raise Wrong(f"unknown resource {name} in {chunk!r}")
+            if name in ("ppn", "ncpus", "procs"):
+                each = parse_count(value)
+            elif name == "mem":
+                memory += number * parse_size(value)
+        pes += number * each
+    if pes < 1:
+        raise Wrong(f"{text!r} asks for no PE")
+    return [("pes", pes), ("memory", memory)] if memory else [("pes", pes)]

@@ -1,0 +1,172 @@
+"""The options of the user commands, one table each: read by the fast parser, by the help and by completion.
+
+A row is ``(flags, target, kind, metavar, help)``. Kinds: ``on``/``off`` take no value and set the target;
+``note`` and ``note_value`` keep what means nothing today as an attribute of the request; ``time``, ``size``,
+``count`` are limits of what is asked for; the rest name a value that the command reads itself. The tables are
+constants, so that loading them costs nothing.
+"""
+
+Row = tuple[tuple[str, ...], str, str, str, str]
+Table = tuple[Row, ...]
+
+WITHOUT_VALUE = ("on", "off", "note", "export")
+"""Kinds of options that take no value."""
+
+HOME: Row = (("--home",), "home", "text", "DIR", "home of the installation (else NQSPY_HOME)")
+HELP: Row = (("--help",), "help", "on", "", "show this message")
+DIALECT: Row = (
+    ("--dialect",),
+    "dialect",
+    "dialect",
+    "nqs|pbs",
+    "read clashing letters so (else NQSPY_DIALECT)",
+)
+
+QSUB: Table = (
+    (("-q",), "queue", "queue", "QUEUE", "queue to submit to (else the default queue)"),
+    (("-r",), "name", "name_or_rerun", "NAME", "name of the request; y or n: rerunnable (PBS)"),
+    (("-N",), "name", "name", "NAME", "name of the request"),
+    (("-A",), "account", "text", "GROUP", "group or account that is charged"),
+    (("-a",), "eligible", "date", "DATE", "start not before, e.g. '23:00', 'noon tomorrow', 2026-03-02"),
+    (("-h",), "held", "on", "", "hold the request"),
+    (("-p",), "priority", "priority", "N", "priority of the request"),
+    (("-lT",), "cpu", "time", "TIME", "CPU time of the request"),
+    (("-lt",), "cpu_process", "time", "TIME", "CPU time of each process"),
+    (("-lM",), "memory", "size", "SIZE", "memory of the request"),
+    (("-lm",), "memory_process", "size", "SIZE", "memory of each process"),
+    (("-lP", "-lp"), "pes", "count", "N", "PEs"),
+    (("-l",), "", "resources", "NAME=VALUE,...", "walltime, cput, mem, ncpus, pes, mpp_p, needs, ..."),
+    (("-lc",), "per_process/corefile_limit", "size", "SIZE", "core file"),
+    (("-ld",), "per_process/data_limit", "size", "SIZE", "data segment of each process"),
+    (("-lf",), "per_process/permfile_limit", "size", "SIZE", "size of each permanent file"),
+    (("-lF",), "per_request/permfile_limit", "size", "SIZE", "permanent file space of the request"),
+    (("-ls",), "per_process/stack_limit", "size", "SIZE", "stack of each process"),
+    (("-lv",), "per_process/tempfile_limit", "size", "SIZE", "size of each temporary file"),
+    (("-lV",), "per_request/tempfile_limit", "size", "SIZE", "temporary file space of the request"),
+    (("-lw",), "per_process/working_set_limit", "size", "SIZE", "working set of each process"),
+    (("-ln",), "nice", "nice", "N", "nice increment"),
+    (("-la",), "", "attribute", "TEXT", "attribute that the site's exits may look at"),
+    (("-o",), "stdout", "path", "PATH", "file or folder for standard output"),
+    (("-e",), "stderr", "path", "PATH", "file or folder for standard error"),
+    (("-eo",), "output.join", "on", "", "standard error into the file of standard output"),
+    (("-j",), "joblog", "join_or_joblog", "oe|eo|n|PATH", "join the outputs; a path: job log file (noted)"),
+    (("-J",), "joblog", "array_or_joblog", "m|y|n", "disposition of the job log (noted)"),
+    (("-ko",), "output.keep_stdout", "on", "", "keep standard output in the home folder"),
+    (("-ke",), "output.keep_stderr", "on", "", "keep standard error in the home folder"),
+    (("-kj",), "keep_joblog", "note", "", "keep the job log (noted)"),
+    (("-k",), "", "keep", "LETTERS", "keep: o, e; d: write in place; n: none"),
+    (("-ro",), "output.direct_stdout", "on", "", "write standard output in place while running"),
+    (("-re",), "output.direct_stderr", "on", "", "write standard error in place while running"),
+    (("-mb",), "mail.begin", "on", "", "mail when the request begins"),
+    (("-me",), "mail.end", "on", "", "mail when it ends"),
+    (("-mr",), "mail.rerun", "on", "", "mail when it is run again"),
+    (("-mt",), "mail.transfer", "on", "", "mail when it is moved"),
+    (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
+    (("-mu", "-M"), "mail.to", "mail_to", "USER,...", "who gets the mail"),
+    (("-bb",), "broadcast_begin", "note", "", "broadcast at begin (noted)"),
+    (("-be",), "broadcast_end", "note", "", "broadcast at end (noted)"),
+    (("-s", "-S"), "shell", "shell", "PATH", "shell that reads the script"),
+    (("-x", "-V"), "", "export", "", "export the whole environment"),
+    (("-v",), "", "variables", "NAME[=VALUE],...", "export these variables"),
+    (("-u",), "user", "user", "USER", "run as another user (managers)"),
+    (("-nr",), "rerunnable", "off", "", "not to be run again"),
+    (("-nc",), "no_checkpoint", "note", "", "not to be checkpointed (noted)"),
+    (("-c",), "checkpoint", "note_value", "TEXT", "checkpoint interval or account (noted)"),
+    (("-C",), "compartment", "prefix_or_note", "TEXT", "compartments (noted); PBS: prefix of directives"),
+    (("-L",), "security_level", "note_value", "LEVEL", "security level (noted)"),
+    (("-lq",), "quickfile_process", "note_value", "SIZE", "quick file space of a process (noted)"),
+    (("-lQ",), "quickfile", "note_value", "SIZE", "quick file space (noted)"),
+    (("-lr",), "disk", "note_value", "DIR,SIZE", "disk space reservation (noted)"),
+    (("-lU",), "tapes", "note_value", "N", "tape drives (noted)"),
+    (("-lUa", "-lUb", "-lUc", "-lUd", "-lUe", "-lUf", "-lUg", "-lUh"), "tapes", "tapes", "N",
+     "tape drives of one type (noted)"),
+    (("-P",), "project", "note_value", "NAME", "project (noted)"),
+    (("-R",), "remove", "note_value", "LETTERS", "remove output files (noted)"),
+    (("-Rf",), "restart_file", "note_value", "TEXT", "restart (noted)"),
+    (("-d",), "delete_script", "on", "", "delete the script file once it is submitted"),
+    (("-z",), "silent", "on", "", "no sentence about the submission"),
+    (("--list",), "list", "text", "FILE", "submit a list: a line is options, script, arguments; all or none"),
+    (("--after",), "", "after", "ID[:ok|any|fail|start]", "start only after that request; repeatable"),
+    (("--key",), "key", "text", "TEXT", "the same key again gives the same request"),
+    (("--dry-run",), "dry_run", "on", "", "check and route only, submit nothing"),
+    (("--wait",), "wait", "on", "", "return when it has ended, with its exit status"),
+    (("--json",), "json", "on", "", "answer as JSON"),
+    (("--array",), "", "array", "RANGE", "an array of requests (not offered yet)"),
+    DIALECT,
+    HOME,
+    HELP,
+)  # fmt: skip
+
+QSTAT: Table = (
+    (("-a",), "all", "on", "", "all requests, wider table"),
+    (("-f",), "full", "on", "", "everything about each request"),
+    (("-x",), "history", "on", "", "ended requests too"),
+    (("-Q",), "queues", "on", "", "table of queues"),
+    (("-B",), "server", "on", "", "one line about the server"),
+    (("-b",), "batch", "on", "", "summary of batch queues"),
+    (("-p",), "pipes", "on", "", "summary of pipe queues"),
+    (("-m",), "mpp", "on", "", "batch queues with their PEs"),
+    (("-c",), "complexes", "on", "", "complexes and their queues"),
+    (("-l",), "limits", "on", "", "limits of batch queues"),
+    (("--json",), "json", "on", "", "requests as a JSON array"),
+    (("--queue",), "queue", "text", "QUEUE", "only requests of this queue"),
+    (("-u", "--user"), "user", "text", "USER", "only requests of this user"),
+    (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),
+    (("--ended",), "ended", "on", "", "only those that have ended"),
+    (("--why",), "why", "text", "ID", "why a request waits, or what ended it"),
+    HOME,
+    HELP,
+)
+
+QDEL: Table = (
+    (("-k",), "kill", "on", "", "kill a running request (NQS dialect)"),
+    (("-u",), "owner", "text", "USER", "requests of this user (managers and operators)"),
+    (("-W",), "how", "text", "force", "force: kill at once"),
+    DIALECT,
+    HOME,
+    HELP,
+)
+
+QHOLD: Table = ((("-h",), "letters", "text", "u|o|s", "kind of hold: user, operator, system"), HOME, HELP)
+QRLS: Table = QHOLD
+QMOVE: Table = (HOME, HELP)
+
+QCAT: Table = (
+    (("-o",), "stdout", "on", "", "standard output (default)"),
+    (("-e",), "stderr", "on", "", "standard error"),
+    (("-f",), "follow", "on", "", "go on until the request has ended"),
+    HOME,
+    HELP,
+)
+
+QMGR: Table = (
+    (("-c",), "commands", "text", "CMD", "run this command; repeatable"),
+    (("-n",), "check", "on", "", "parse and verify only"),
+    (("--atomic",), "atomic", "on", "", "all commands or none"),
+    (("--json",), "json", "on", "", "show as JSON"),
+    HOME,
+    HELP,
+)
+
+SUMMARIES = {
+    "qsub": (
+        "[OPTIONS] [SCRIPT [ARGS]...]",
+        "Submit a request; without a script it is read from standard input.",
+    ),
+    "qstat": ("[OPTIONS] [ID|QUEUE]...", "Show requests, queues and why requests wait."),
+    "qdel": ("[OPTIONS] [-SIGNAL] ID...", "Delete requests, or send them a signal."),
+    "qhold": ("[OPTIONS] ID...", "Hold waiting requests."),
+    "qrls": ("[OPTIONS] ID...", "Release held requests."),
+    "qmove": ("[OPTIONS] QUEUE ID...", "Move waiting requests into another queue."),
+    "qcat": ("[OPTIONS] ID", "Show the output of a request so far."),
+    "qmgr": (
+        "[OPTIONS] [plan|apply] [FILE]",
+        "Show and change the installation; without a file, ask for commands.",
+    ),
+}
+"""How each command is called, and what it does in a sentence."""
+
+TABLES = {
+    "qsub": QSUB, "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QRLS, "qmove": QMOVE, "qcat": QCAT,
+    "qmgr": QMGR,
+}  # fmt: skip

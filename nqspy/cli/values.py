@@ -1,0 +1,88 @@
+"""Sizes, times and counts as people write them, in pure whole-number arithmetic: `model.units` without the
+cost of its imports. A property test holds the two together.
+"""
+
+UNLIMITED = -1
+"""A limit asked for as ``unlimited``, as in `model.units`."""
+
+GREATEST = 2**62
+"""No limit is above this; a value beyond is a slip of the pen."""
+
+_WORDS = ("unlimited", "infinity", "infinite")
+_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+_SUFFIXES = (("days", 86_400), ("day", 86_400), ("hours", 3_600), ("hour", 3_600), ("min", 60), ("sec", 1))
+_LETTERS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
+
+
+class Wrong(Exception):
+    """A value that cannot be read; its text says what is wrong and what would be right."""
+
+
+def parse_size(text: str) -> int:
+    """Bytes of ``115mw``, ``2.5gb``, ``1024``; rounded up to a whole byte. Raises Wrong."""
+    if text.lower() in _WORDS:
+        return UNLIMITED
+    low = text.strip().lower()
+    factor = 1
+    if low[-1:] in ("w", "b"):
+        factor = 8 if low[-1] == "w" else 1
+        low = low[:-1]
+    if low[-1:] in _POWERS:
+        factor *= 1024 ** _POWERS[low[-1]]
+        low = low[:-1]
+    wrong = f"{text!r} is no size; write it like 600mb, 32mw or unlimited"
+    return _whole([(low, factor)], wrong)
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds of ``600``, ``10:00``, ``1:00:00``, ``1.5``, ``30min``, ``24h``, ``500ms``; rounded up.
+    Raises Wrong."""
+    if text.lower() in _WORDS:
+        return UNLIMITED
+    low = text.strip().lower()
+    wrong = f"{text!r} is no time; write it like 600, 10:00, 1:00:00, 30min, 24h or unlimited"
+    if low.endswith("ms"):
+        return _whole([(low[:-2], 1)], wrong)
+    for suffix, seconds in _SUFFIXES:
+        if low.endswith(suffix):
+            return _whole([(low.removesuffix(suffix).strip(), seconds * 1000)], wrong)
+    if low[-1:] in _LETTERS:
+        return _whole([(low[:-1], _LETTERS[low[-1]] * 1000)], wrong)
+    parts = low.split(":")[::-1]
+    if len(parts) > 4:
+        raise Wrong(wrong)
+    weights = (1_000, 60_000, 3_600_000, 86_400_000)
+    return _whole(list(zip(parts, weights, strict=False)), wrong)
+
+
+def parse_count(text: str) -> int:
+    """A whole number from 0 upward, or UNLIMITED. Raises Wrong."""
+    if text.lower() in (*_WORDS, "unspecified"):
+        return UNLIMITED
+    if not (text.isascii() and text.isdigit()) or len(text) > 15:
+        raise Wrong(f"{text!r} is no whole number from 0 upward")
+    return int(text)
+
+
+def parse_number(text: str, low: int, high: int) -> int:
+    """A whole number with a sign, within bounds. Raises Wrong."""
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 15 or not low <= int(text) <= high:
+        raise Wrong(f"{text!r} is no whole number from {low} to {high}")
+    return int(text)
+
+
+def _whole(products: list[tuple[str, int]], wrong: str) -> int:
+    """The sum of decimal fraction x factor, exact, rounded up."""
+    scale = max(len(digits.partition(".")[2]) for digits, _ in products)
+    total = 0
+    for digits, factor in products:
+        before, _, after = digits.partition(".")
+        both = before + after
+        if not both or len(digits) > 20 or not both.isascii() or not both.isdigit():
+            raise Wrong(wrong)
+        total += int(both) * factor * 10 ** (scale - len(after))
+    value: int = -(-total // 10**scale)
+    if value > GREATEST:
+        raise Wrong(wrong.replace("is no ", "is too great for a ", 1))
+    return value

@@ -1,0 +1,236 @@
+"""Use and entitlement of groups and users as they stand in one pass: what fair share is computed from
+(semantics.md 1).
+
+Use of a group or user = its decayed account + what its running requests used since they were last charged
++ what is *committed*: the use that each running request, and each start decided in this pass, is still
+expected to make.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.people import DEFAULT_GROUP, Group
+from nqspy.model.requests import Ask, Request, Used, finite
+from nqspy.model.site import Settings, Site
+
+EXPECTED_MS = 60_000
+"""What a request is expected to use where neither its group's past nor any limit says more."""
+
+ACTIVE_MS = 1.0
+"""Decayed use (ms) from which a user without requests still counts as active: no account decays to 0."""
+
+MOST = 2.0
+"""Bound of the stock share term, so that an idle user cannot flatten the others (semantics.md 1)."""
+
+
+def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
+    """CPU time (ms) a request can use at most: what it asks, else its queue's limit; None without any."""
+    asked = finite(ask.cpu_wanted())
+    if asked is not None or queue not in settings.queues:
+        return asked
+    node = settings.queues[queue]
+    return _either(node.per_request.cpu_limit, node.per_process.cpu_limit)
+
+
+def _wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
+    asked = finite(ask.wall)
+    if asked is not None or queue not in settings.queues:
+        return asked
+    return finite(settings.queues[queue].per_request.wall_limit)
+
+
+def _either(first: int | None, second: int | None) -> int | None:
+    return finite(first) if finite(first) is not None else finite(second)
+
+
+def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
+    """Each group's part of the whole: the product of its share among its siblings, up to the root.
+
+    The group ``default`` stands at the root with share 1 where it is not defined.
+    """
+    known = dict(groups)
+    known.setdefault(DEFAULT_GROUP, Group(DEFAULT_GROUP))
+    weights: dict[str | None, int] = {}
+    for group in known.values():
+        weights[group.parent] = weights.get(group.parent, 0) + group.share
+    found: dict[str, float] = {}
+
+    def part(name: str) -> float:
+        if name not in found:
+            group, siblings = known[name], weights[known[name].parent]
+            above = part(group.parent) if group.parent in known else 1.0
+            found[name] = above * group.share / siblings if siblings else 0.0
+        return found[name]
+
+    return {name: part(name) for name in known}
+
+
+class Ledger:
+    """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
+    user.
+
+    ``total`` is the whole; ``committed``: (group, owner) of each start debited so far. A group that is not defined is entitled to nothing; ``default`` always exists.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        now: Instant,
+        samples: Mapping[Seq, Used],
+        chosen: Iterable[Request] = (),
+    ) -> None:
+        self._site = site
+        self._samples = samples
+        self._groups: dict[str, float] = {}
+        self._pairs: dict[tuple[str, str], float] = {}
+        self._owners: dict[str, float] = {}
+        self._means: dict[str, float | None] = {}
+        self.total = 0.0
+        self.committed: list[tuple[str, str]] = []
+        self._read_accounts(now)
+        for request in site.started.values():
+            self._book(request, self._uncharged(request) + self.outstanding(request))
+        for request in chosen:
+            self.commit(request)
+
+    # ------------------------------------------------------------ use
+
+    def commit(self, request: Request) -> None:
+        """Debits group and owner by what a start decided in this pass is expected to use."""
+        self._book(request, self.expected(request))
+        self.committed.append((request.group, request.owner))
+
+    def expected(self, request: Request) -> float:
+        """What a run of this request is expected to use: the mean of its group's last ended requests, else
+        of all groups', else what it asks for; at most its limit."""
+        limit = self._limit(request)
+        mean = self._mean(request.group)
+        if mean is None:
+            mean = limit if limit is not None else EXPECTED_MS * self._per_ms(request)
+        return mean if limit is None else min(mean, limit)
+
+    def _mean(self, group: str) -> float | None:
+        if group not in self._means:
+            account = self._site.accounts.get(f"g:{group}")
+            recent = account.recent if account is not None else []
+            self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
+        return self._means[group]
+
+    def outstanding(self, request: Request) -> float:
+        """What a running request is still expected to use."""
+        return max(0.0, self.expected(request) - self._so_far(request))
+
+    def usage(self, group: str | None = None, owner: str | None = None) -> float:
+        """Use as a fraction of the whole: of a group with all below it, of a user, of a user in a group."""
+        if self.total <= 0:
+            return 0.0
+        if group is None:
+            return self._owners.get(owner, 0.0) / self.total if owner is not None else 1.0
+        if owner is None:
+            return self._groups.get(group, 0.0) / self.total
+        return self._pairs.get((group, owner), 0.0) / self.total
+
+    def _read_accounts(self, now: Instant) -> None:
+        half_life = self._site.settings.usage.half_life
+        for key, account in self._site.accounts.items():
+            kind, _, rest = key.partition(":")
+            value = account.at_time(now, half_life)
+            if kind == "g":
+                self._add_group(rest, value)
+            else:
+                group, _, owner = rest.partition(":")
+                self._add_user(group, owner, value)
+
+    def _book(self, request: Request, amount: float) -> None:
+        self._add_group(request.group, amount)
+        self._add_user(request.group, request.owner, amount)
+
+    def _add_group(self, group: str, amount: float) -> None:
+        self.total += amount
+        name: str | None = group
+        while name is not None:
+            self._groups[name] = self._groups.get(name, 0.0) + amount
+            node = self._site.settings.groups.get(name)
+            name = node.parent if node is not None else None
+
+    def _add_user(self, group: str, owner: str, amount: float) -> None:
+        key = (group, owner)
+        self._pairs[key] = self._pairs.get(key, 0.0) + amount
+        self._owners[owner] = self._owners.get(owner, 0.0) + amount
+
+    def _so_far(self, request: Request) -> float:
+        used = self._samples.get(request.seq, request.used)
+        return used.cpu if self._by_cpu else used.wall * request.spec.ask.pes
+
+    def _uncharged(self, request: Request) -> float:
+        return max(0.0, self._so_far(request) - request.charged)
+
+    def _limit(self, request: Request) -> float | None:
+        settings, ask = self._site.settings, request.spec.ask
+        if self._by_cpu:
+            return cpu_limit(settings, request.queue, ask)
+        wall = _wall_limit(settings, request.queue, ask)
+        return None if wall is None else wall * ask.pes
+
+    def _per_ms(self, request: Request) -> int:
+        return 1 if self._by_cpu else request.spec.ask.pes
+
+    @cached_property
+    def _by_cpu(self) -> bool:
+        return self._site.settings.usage.charge == "cpu"
+
+    @cached_property
+    def _mean_of_all(self) -> float | None:
+        recent = [value for account in self._site.accounts.values() for value in account.recent]
+        return sum(recent) / len(recent) if recent else None
+
+    # ------------------------------------------------------------ entitlement
+
+    def share(self, group: str | None = None, owner: str | None = None) -> float:
+        """Entitlement as a fraction of the whole; a user has an equal part of his group's among its active
+        users."""
+        if group is None:
+            if owner is None:
+                return 1.0
+            return sum(self.share(each, owner) for each, user in self._active if user == owner)
+        entitled = self._entitled.get(group, 0.0)
+        return entitled if owner is None else entitled / max(1, self._active_users.get(group, 0))
+
+    def used(self, group: str, owner: str) -> float:
+        """Use of one user in one group."""
+        return self._pairs.get((group, owner), 0.0)
+
+    def stock(self, owner: str, group: str) -> float:
+        """The stock share term of one user in one group: ``min(E/U, 2)``, 2 where nothing was used
+        (semantics.md 1)."""
+        used = self.used(group, owner)
+        if used <= 0 or self.total <= 0:
+            return MOST
+        return min(self.share(group, owner) * self.total / used, MOST)
+
+    @cached_property
+    def _entitled(self) -> dict[str, float]:
+        return entitlements(self._site.settings.groups)
+
+    @cached_property
+    def _active(self) -> set[tuple[str, str]]:
+        found = {key for key, used in self._pairs.items() if used >= ACTIVE_MS}
+        found.update((r.group, r.owner) for r in self._site.started.values())
+        names = self._site.numbers.pairs.names
+        waiting = np.zeros(len(names), dtype=np.int64)
+        for columns in self._site.waiting.values():
+            waiting += np.bincount(columns.pair, minlength=len(names))
+        for number in np.flatnonzero(waiting).tolist():
+            group, _, owner = names[number].partition(":")
+            found.add((group, owner))
+        return found
+
+    @cached_property
+    def _active_users(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for group, _owner in self._active:
+            found[group] = found.get(group, 0) + 1
+        return found

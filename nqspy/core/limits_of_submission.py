@@ -1,0 +1,44 @@
+"""What the decision says of a request that is being submitted: limits, destination of a pipe queue, the
+`submit` exit."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from nqspy.core.draft import Draft, Seen
+from nqspy.core.queueing import limits, route
+from nqspy.model.ids import Instant
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Request, Spec, State
+from nqspy.model.site import Site
+from nqspy.ports import Exits, RequestView, SubmitAnswer, View
+
+violation = limits.violation
+"""Why a batch queue can never take a request: one line; None when it can."""
+
+
+def destination(
+    site: Site, spec: Spec, pipe: Queue, exits: Exits, groups: Collection[str], now: Instant
+) -> tuple[str | None, list[route.Objection]]:
+    """The queue a pipe queue passes a submission to now, else None; and what each destination objected.
+
+    ``groups``: Unix groups of the caller.
+    """
+    if not exits.has("route"):
+        return route.Routes(site).find(spec, pipe, groups)
+    seen, view = _shown(site, spec, pipe.name, exits, now)
+    return route.Routes(site, exits, view).find(spec, pipe, groups, seen)
+
+
+def ask_submit(site: Site, spec: Spec, exits: Exits, now: Instant) -> SubmitAnswer | None:
+    """What the submit exits say; None when there is none or they have nothing to say."""
+    if not exits.has("submit"):
+        return None
+    seen, view = _shown(site, spec, spec.queue, exits, now)
+    return exits.submit(seen, view)
+
+
+def _shown(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[RequestView, View]:
+    exits.begin(site)
+    draft = Draft(site, now, exits, {})
+    request = Request(site.next_seq, replace(spec, queue=queue), queue, State.ARRIVING, now, now)
+    return Seen(request, draft), draft.view

@@ -1,0 +1,86 @@
+"""One pass: state and time in, a plan out. It reads no clock, disk, network, environment or random source.
+
+`STAGES` is all that a pass does, in this order; each stage sees what earlier ones proposed in the draft, and
+none calls another.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from nqspy.core.allocation import place
+from nqspy.core.draft import Draft
+from nqspy.core.feature import Feature, whole_machine
+from nqspy.core.queueing import route, select
+from nqspy.core.queueing.limits import Tally
+from nqspy.model.actions import Plan
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reason, ReasonCode, Reasons
+from nqspy.model.requests import Request, State, Used
+from nqspy.model.site import Settings, Site
+from nqspy.ports import Exits
+
+STAGES: tuple[Feature, ...] = (route, select, place)
+"""Route pipe queues; choose what starts; give PEs."""
+
+
+def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
+    """Decides what shall be done at ``now``. The site is not changed.
+
+    ``samples``: use of running attempts so far, where the hands have told of it since it was last charged.
+    """
+    samples = samples or {}
+    exits.begin(site)
+    draft = Draft(site, now, exits, samples)
+    domain = whole_machine(site)
+    dues = [stage.action(draft, domain, now) for stage in STAGES]
+    return Plan(
+        actions=(*draft.before, *draft.after),
+        reasons=Reasons(draft.own, draft.closing),
+        wake_at=min((due for due in dues if due is not None), default=None),
+        as_of=site.n,
+        short_of_pes=draft.short,
+        samples=tuple(samples.items()),
+        failures=exits.failures(),
+    )
+
+
+def verify(settings: Settings, site: Site) -> list[str]:
+    """What the stages find wrong with a configuration, one line each."""
+    return [line for stage in STAGES for line in stage.verify(settings, site)]
+
+
+# ---------------------------------------------------------------- why
+
+
+def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons) -> dict[Seq, Reason]:
+    """Why each of these requests does not start now: its own reason of the last pass, else the limit that
+    keeps it back, else why its queue was closed. Requests that run or do not exist are left out."""
+    tally = Tally(site)
+    found: dict[Seq, Reason] = {}
+    for seq in seqs:
+        request = site.requests.get(seq)
+        if request is not None:
+            reason = _explain(site, request, reasons, tally)
+            if reason is not None:
+                found[seq] = reason
+    return found
+
+
+def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Reason | None:
+    if request.state is State.HELD:
+        return Reason(ReasonCode.HELD, _HOLDERS.get(request.holds[:1], "system"), request.hold_text)
+    if request.state is State.WAITING:
+        text = "it waits for the date its owner gave"
+        return Reason(ReasonCode.DATE, "owner", text, request.spec.eligible)
+    if request.state is not State.QUEUED:
+        return None
+    queue = site.settings.queues.get(request.queue)
+    kept: Reason | None = reasons.own.get(request.seq)
+    if kept is None and queue is not None and queue.kind == "batch" and queue.started:
+        if request.spec.ask.pes > site.pes():
+            return select.never_reason(site, request)
+        kept = tally.keeping(request)
+    return kept or reasons.closing.get(request.queue) or _NOT_YET
+
+
+_HOLDERS = {"u": "owner", "o": "operator", "s": "system"}
+_NOT_YET = Reason(ReasonCode.LATER, "scheduler", "no pass has looked at it yet")

@@ -1,0 +1,61 @@
+"""No user exits: the `Exits` door where none is loaded (tests, simulator, a daemon without ``exits/``)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nqspy.model.actions import Action, ExitFailure
+from nqspy.model.errors import BadValue
+from nqspy.model.site import Site
+from nqspy.ports import Answer, RequestView, SubmitAnswer, View
+
+
+class NoExits:
+    """Answers every question with "the standard rules". A site's own exits may be a subclass that overrides
+    a few."""
+
+    def begin(self, site: Site) -> None:
+        """Nothing to take over."""
+
+    def has(self, hook: str) -> bool:
+        """No hook is implemented."""
+        return False
+
+    def jobselect(self, request: RequestView, view: View) -> Answer | None:
+        """The standard rules."""
+        return None
+
+    def elected(self, request: RequestView, view: View) -> Sequence[Action]:
+        """No further actions."""
+        return ()
+
+    def shrpri(self, owner: str, group: str, view: View) -> float | None:
+        """The stock rule."""
+        return None
+
+    def submit(self, request: RequestView, view: View) -> SubmitAnswer | None:
+        """Accepted as it is."""
+        return None
+
+    def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
+        """The destinations in their own order."""
+        return destinations
+
+    def failures(self) -> tuple[ExitFailure, ...]:
+        """None."""
+        return ()
+
+    def declared(self) -> Mapping[str, Mapping[str, str]]:
+        """No exits."""
+        return {}
+
+    def check_setting(self, exit: str, setting: str, text: str) -> None:
+        """Raises BadValue: there is no such exit."""
+        raise BadValue(f"there is no exit {exit}: none is loaded")
+
+    def reload(self) -> str:
+        """Nothing to load."""
+        return "no exits"
+
+    def listing(self) -> list[dict[str, Any]]:
+        """Empty."""
+        return []

@@ -1,0 +1,93 @@
+"""The factors of intra-queue priority that columns give: time in queue, requested CPU time and memory.
+
+``P = S*share + C*cpu + M*memory + T*time`` with every factor in [0,1] (semantics.md 1, after seed 003, 6.1):
+time = time in queue / longest one waiting, cpu = 1 - requested / largest requested, memory likewise. An
+unlimited or omitted value counts as the queue's limit if finite, else as the largest finite one waiting. A
+factor whose divisor is 0 is 0 for all.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nqspy.core.queueing.limits import cpu_limit, memory_limit
+from nqspy.model.columns import Columns, Floats, Ints
+from nqspy.model.ids import Instant
+from nqspy.model.queues import Queue, Weights
+
+INFINITE = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How one column becomes a factor: its divisor ``largest``, and what an infinite value counts as
+    (None: there is none)."""
+
+    largest: float
+    instead: float | None = None
+
+
+def _scale(values: Floats, limit: int | None) -> Scale:
+    largest = float(values.max())
+    if largest != INFINITE:
+        return Scale(largest)
+    known = values[values != INFINITE]
+    largest = float(known.max()) if len(known) else 0.0
+    instead = largest if limit is None else float(limit)
+    return Scale(max(largest, instead), instead)
+
+
+class Terms:
+    """The three factors of one queue at ``now``; divisors are those of the queue's requests as the pass
+    found them, so that a start does not shift the others' priorities."""
+
+    def __init__(self, queue: Queue, columns: Columns, dates: Ints, now: Instant) -> None:
+        self._columns, self._now = columns, int(now)
+        self._longest = max(0, self._now - int(dates.min()))
+        self._future = int(dates.max()) > self._now
+        self._cpu = _scale(columns.cpu, cpu_limit(queue))
+        self._memory = _scale(columns.memory, memory_limit(queue))
+
+    def time(self, dates: Ints, weight: float = 1.0) -> Any:
+        """``weight`` times the time factor; a date in the future counts as none waited."""
+        if not self._longest:
+            return np.zeros(len(dates))
+        waited = self._now - dates
+        if self._future:
+            waited = np.maximum(waited, 0)
+        if weight != 1.0:
+            return waited * (weight / self._longest)
+        return waited / self._longest
+
+    def cpu(self, rows: Ints | slice = slice(None), weight: float = 1.0) -> Any:
+        """``weight`` times the CPU factor of these rows."""
+        return _small(self._columns.cpu[rows], self._cpu, weight)
+
+    def memory(self, rows: Ints | slice = slice(None), weight: float = 1.0) -> Any:
+        """``weight`` times the memory factor of these rows."""
+        return _small(self._columns.memory[rows], self._memory, weight)
+
+    def weighted(self, weights: Weights, dates: Ints, rows: Ints | slice = slice(None)) -> Floats:
+        """The weighted sum of the three for these rows; ``dates`` are theirs."""
+        parts = []
+        if weights.time:
+            parts.append(self.time(dates, weights.time))
+        if weights.cpu and self._cpu.largest:
+            parts.append(self.cpu(rows, weights.cpu))
+        if weights.memory and self._memory.largest:
+            parts.append(self.memory(rows, weights.memory))
+        total: Floats = parts[0] if parts else np.zeros(len(dates))
+        for part in parts[1:]:
+            total += part
+        return total
+
+
+def _small(values: Floats, scale: Scale, weight: float) -> Any:
+    if not scale.largest:
+        return np.zeros(len(values))
+    if scale.instead is not None:
+        values = np.where(values == INFINITE, scale.instead, values)
+    found = values * (-weight / scale.largest)
+    found += weight
+    return found

@@ -1,0 +1,264 @@
+"""Limits on running requests (run, user, group, memory, PEs; of queue, complexes and the whole site), and
+limits on what one request may ask for.
+
+Counting is by *requested* memory and PEs, from start to end of a request (nqs.md 4.1).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from nqspy.model.columns import Columns
+from nqspy.model.queues import LIMIT_NAMES, LimitHolder, Queue
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Ask, Request, Spec, finite
+from nqspy.model.site import Settings, Site
+from nqspy.model.units import UNLIMITED, format_seconds, format_size
+
+Mask = npt.NDArray[np.bool_]
+
+# ---------------------------------------------------------------- what one request may ask for
+
+
+_ASKED: tuple[tuple[str, str, str], ...] = (
+    ("per_request/cpu_limit", "CPU time", "cpu"),
+    ("per_process/cpu_limit", "CPU time of a process", "cpu_process"),
+    ("per_request/wall_limit", "wall time", "wall"),
+    ("per_request/memory_limit", "memory", "memory"),
+    ("per_process/memory_limit", "memory of a process", "memory_process"),
+)
+
+
+def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
+    """Why a queue can never take this request: one line naming the limit and the greatest value allowed;
+    None when it can. An explicit ``unlimited`` fits only where the queue has no such limit."""
+    ask = spec.ask
+    for path, words, asked in _asked(ask):
+        limit = _limit_at(queue, path)
+        if asked is not None and limit is not None and (asked == UNLIMITED or asked > limit):
+            show = _shower(path)
+            return f"{queue.name}: {words} {show(asked)} is above the limit of {show(limit)}"
+    if queue.per_request.pe_limit is not None and ask.pes > queue.per_request.pe_limit:
+        return f"{queue.name}: {ask.pes} PEs are above the limit of {queue.per_request.pe_limit}"
+    return never(site, ask.pes)
+
+
+def never(site: Site, pes: int) -> str | None:
+    """Why a request of that many PEs can never start on this machine; None when it can."""
+    return f"{pes} PEs are more than the machine's {site.pes()}" if pes > site.pes() else None
+
+
+def _asked(ask: Ask) -> Iterator[tuple[str, str, int | None]]:
+    for path, words, name in _ASKED:
+        yield path, words, getattr(ask, name)
+    if ask.cpu is None:
+        yield "per_request/cpu_limit", "CPU time", ask.cpu_wanted()
+    if ask.memory is None:
+        yield "per_request/memory_limit", "memory", ask.memory_wanted()
+    for path, value in ask.others:
+        yield path, path.rpartition("/")[2].removesuffix("_limit").replace("_", " "), value
+
+
+def _limit_at(queue: Queue, path: str) -> int | None:
+    branch, _, name = path.partition("/")
+    found: int | None = getattr(getattr(queue, branch, None), name, None)
+    return finite(found)
+
+
+def _shower(path: str) -> Callable[[int], str]:
+    if path.endswith(("cpu_limit", "wall_limit", "cpu_warning")):
+        return format_seconds
+    return str if path.endswith("pe_limit") else format_size
+
+
+def memory_limit(queue: Queue) -> int | None:
+    """What an unlimited or omitted memory request counts as: the queue's limit if that is finite."""
+    own = finite(queue.per_request.memory_limit)
+    return own if own is not None else finite(queue.per_process.memory_limit)
+
+
+def cpu_limit(queue: Queue) -> int | None:
+    """What an unlimited or omitted CPU time counts as: the queue's limit if that is finite."""
+    own = finite(queue.per_request.cpu_limit)
+    return own if own is not None else finite(queue.per_process.cpu_limit)
+
+
+# ---------------------------------------------------------------- what runs, and what that leaves
+
+
+@dataclass(slots=True)
+class _Count:
+    """What runs under one holder of limits."""
+
+    runs: int = 0
+    memory: int = 0
+    pes: int = 0
+    owners: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
+
+    def add(self, request: Request, memory: int) -> None:
+        self.runs += 1
+        self.memory += memory
+        self.pes += request.spec.ask.pes
+        self.owners[request.owner] = self.owners.get(request.owner, 0) + 1
+        self.groups[request.group] = self.groups.get(request.group, 0) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the limits leave for one queue: users and groups that may start no more, memory (bytes) and PEs
+    left; infinite where there is no limit."""
+
+    owners: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    all_owners: bool = False
+    memory: float = float("inf")
+    pes: float = float("inf")
+
+
+class Tally:
+    """Running requests counted under every holder of limits; starts of a pass are added as they are
+    decided. ``run_limits`` False leaves run limits out, which keep back a whole queue alike."""
+
+    def __init__(self, site: Site, run_limits: bool = True) -> None:
+        self._site = site
+        self._run_limits = run_limits
+        self._counts: dict[str, _Count] = {}
+        self._holders: dict[str, list[tuple[str, LimitHolder]]] = {}
+        for request in site.started.values():
+            self.add(request)
+
+    def add(self, request: Request) -> None:
+        """Counts a request as running from now on."""
+        holders = self.holders(request.queue)
+        memory = self._memory(request) if holders else 0
+        for who, _ in holders:
+            self._counts.setdefault(who, _Count()).add(request, memory)
+
+    def holders(self, queue: str) -> list[tuple[str, LimitHolder]]:
+        """Who limits a queue, by name: the queue, its complexes, the whole site; those without limits left
+        out."""
+        if queue not in self._holders:
+            settings: Settings = self._site.settings
+            own = [(f"queue {queue}", settings.queues[queue])] if queue in settings.queues else []
+            others = [(f"complex {each.name}", each) for each in settings.complexes_of(queue)]
+            every = [*own, *others, ("global", settings.global_)]
+            self._holders[queue] = [(who, holder) for who, holder in every if _has_limits(holder)]
+        return self._holders[queue]
+
+    def _count(self, who: str) -> _Count:
+        return self._counts.get(who) or _Count()
+
+    def _memory(self, request: Request) -> int:
+        asked = finite(request.spec.ask.memory_wanted())
+        if asked is not None:
+            return asked
+        queue = self._site.settings.queues.get(request.queue)
+        return (memory_limit(queue) or 0) if queue is not None else 0
+
+    def closed(self, queue: str) -> Reason | None:
+        """The run limit that keeps back a whole queue; None while none is reached."""
+        for who, holder in self.holders(queue):
+            if holder.run_limit is not None and self._count(who).runs >= holder.run_limit:
+                return _limit(who, f"{_named('run', holder.run_limit, who)} is reached")
+        return None
+
+    def gate(self, queue: str) -> Gate:
+        """What the limits other than the run limits leave for a queue now."""
+        owners: set[str] = set()
+        groups: set[str] = set()
+        all_owners, memory, pes = False, float("inf"), float("inf")
+        for who, holder in self.holders(queue):
+            count = self._count(who)
+            if holder.user_limit is not None:
+                owners.update(name for name, runs in count.owners.items() if runs >= holder.user_limit)
+            if holder.group_limit is not None:
+                groups.update(name for name, runs in count.groups.items() if runs >= holder.group_limit)
+            all_owners = all_owners or holder.user_limit == 0 or holder.group_limit == 0
+            if holder.memory_limit is not None:
+                memory = min(memory, holder.memory_limit - count.memory)
+            if holder.pe_limit is not None:
+                pes = min(pes, holder.pe_limit - count.pes)
+        return Gate(frozenset(owners), frozenset(groups), all_owners, memory, pes)
+
+    def keeping(self, request: Request, forced: bool = False) -> Reason | None:
+        """The first limit that keeps one request back; None when every limit lets it start. PE limits hold
+        for ``forced`` requests too."""
+        for who, holder in self.holders(request.queue):
+            reason = None if forced else self._keeping(request, who, holder)
+            reason = reason or self._keeping_pes(request, who, holder)
+            if reason is not None:
+                return reason
+        return None
+
+    def _keeping(self, request: Request, who: str, holder: LimitHolder) -> Reason | None:
+        count = self._count(who)
+        if self._run_limits and holder.run_limit is not None and count.runs >= holder.run_limit:
+            return _limit(who, f"{_named('run', holder.run_limit, who)} is reached")
+        if holder.user_limit is not None and count.owners.get(request.owner, 0) >= holder.user_limit:
+            return _limit(who, f"{_named('user', holder.user_limit, who)} is reached for {request.owner}")
+        if holder.group_limit is not None and count.groups.get(request.group, 0) >= holder.group_limit:
+            return _limit(who, f"{_named('group', holder.group_limit, who)} is reached for {request.group}")
+        if holder.memory_limit is not None and self._memory(request) > holder.memory_limit - count.memory:
+            left = format_size(max(0, holder.memory_limit - count.memory))
+            named = _named("memory", format_size(holder.memory_limit), who)
+            return _limit(who, f"{named} leaves {left}, it counts {format_size(self._memory(request))}")
+        return None
+
+    def _keeping_pes(self, request: Request, who: str, holder: LimitHolder) -> Reason | None:
+        count, ask = self._count(who), request.spec.ask
+        if holder.pe_limit is not None and ask.pes > holder.pe_limit - count.pes:
+            left = str(max(0, holder.pe_limit - count.pes))
+            return _limit(who, f"{_named('PE', holder.pe_limit, who)} leaves {left}, it asks for {ask.pes}")
+        return None
+
+
+def _has_limits(holder: LimitHolder) -> bool:
+    return any(getattr(holder, name) is not None for name in LIMIT_NAMES)
+
+
+def _named(what: str, value: object, who: str) -> str:
+    return f"global {what} limit {value}" if who == "global" else f"{what} limit {value} of {who}"
+
+
+def _limit(who: str, text: str) -> Reason:
+    return Reason(ReasonCode.LIMIT, who, text)
+
+
+def kept_back(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Mask | None:
+    """Rows that a gate keeps back, those included that ask for more PEs than the machine has; None if no
+    row is."""
+    masks = [*_by_people(site, gate, columns), *_by_size(site, gate, queue, columns)]
+    if not masks:
+        return None
+    found = masks[0]
+    for mask in masks[1:]:
+        found = found | mask
+    return found
+
+
+def _by_people(site: Site, gate: Gate, columns: Columns) -> Iterator[Mask]:
+    if gate.all_owners:
+        yield np.ones(len(columns), dtype=bool)
+    for names, numbers, column in (
+        (gate.owners, site.numbers.owners, columns.owner),
+        (gate.groups, site.numbers.groups, columns.group),
+    ):
+        blocked = [number for name in names if (number := numbers.known(name)) is not None]
+        if blocked:
+            table = np.zeros(len(numbers), dtype=bool)
+            table[blocked] = True
+            yield table[column]
+
+
+def _by_size(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Iterator[Mask]:
+    most = min(gate.pes, site.pes())
+    if int(columns.pes.max()) > most:
+        yield columns.pes > most
+    if gate.memory != float("inf"):
+        too_large = columns.memory > gate.memory
+        if (memory_limit(queue) or 0) <= gate.memory:
+            too_large &= columns.memory != float("inf")
+        yield too_large

@@ -1,0 +1,202 @@
+"""The line of one queue: its waiting requests by priority, without sorting them and without walking them.
+
+Scores are computed over whole columns; the best row is an argmax, the best thousand a partition. A row that
+was taken scores minus infinity.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nqspy.core.draft import Draft
+from nqspy.core.queueing.factors import Terms
+from nqspy.core.queueing.limits import Gate, Mask, Tally, kept_back
+from nqspy.core.queueing.share import Shares
+from nqspy.model.columns import Floats, Ints
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Request
+
+FIRST, NOW = 2, 3
+"""Ranks of ``schedule request``: ahead of everything; at once in spite of limits. 1 is *next*, 0 *system*."""
+
+NEVER = float("-inf")
+_SAMPLE = 16
+"""Every how manieth score is looked at to guess where the best begin."""
+
+
+class Line:
+    """Candidates of one queue in their order: rank, priority, earlier date in queue, lower sequence number.
+
+    ``looked``: how many were taken so far. After each start of the pass `refresh` it.
+    """
+
+    def __init__(self, draft: Draft, queue: Queue, tally: Tally) -> None:
+        self._draft, self.queue, self._tally = draft, queue, tally
+        self.columns = draft.site.waiting[queue.name]
+        self.weights = draft.site.settings.weights(queue.name)
+        self.terms = Terms(queue, self.columns, draft.dates(queue.name), draft.now)
+        self.shares = Shares(draft, self.columns) if self.weights.share else None
+        self.looked = 0
+        self._widest = int(self.columns.pes.max())
+        self._gate: Gate | None = None
+        self._stale = True
+        self._kept: Mask | None = None
+        self._score: Floats | None = None
+        self._batch: list[int] = []
+        self._picked = False
+        self._base = self._scores_without_share()
+
+    def _scores_without_share(self) -> Floats:
+        base = self.terms.weighted(self.weights, self._dates)
+        ranks = self.columns.rank
+        if int(ranks.max()):
+            base += ranks * self._step
+        gone = self._draft.gone(self.queue.name)
+        if gone:
+            base[gone] = NEVER
+        return base
+
+    @property
+    def _step(self) -> float:
+        weights = self.weights
+        return float(weights.share + weights.cpu + weights.memory + weights.time + 1)
+
+    @property
+    def _dates(self) -> Ints:
+        return self._draft.dates(self.queue.name)
+
+    # ------------------------------------------------------------ changes
+
+    def refresh(self) -> None:
+        """Another round begins: shares and limits are looked at again."""
+        self._score, self._stale, self._picked = None, True, False
+        self._batch.clear()
+
+    def take(self, row: int) -> None:
+        """Takes a row out of the line: it was looked at."""
+        self.looked += 1
+        self._drop(row)
+
+    def _drop(self, row: int) -> None:
+        self._base[row] = NEVER
+        if self._score is not None:
+            self._score[row] = NEVER
+
+    def changed(self, requests: Sequence[Request]) -> None:
+        """Takes over what the draft changed about these waiting requests: re-dated, held or moved."""
+        rows = np.array([request.slot for request in requests], dtype=np.int64)
+        rows = rows[self._base[rows] != NEVER]
+        dates = np.minimum(self._dates[rows], self._draft.now)
+        self._base[rows] = (
+            self.terms.weighted(self.weights, dates, rows) + self.columns.rank[rows] * self._step
+        )
+        self._base[self._draft.gone(self.queue.name)] = NEVER
+        self.refresh()
+
+    # ------------------------------------------------------------ scores
+
+    def kept(self) -> Mask | None:
+        """Rows that limits (other than run limits) or the machine's size keep back now; None if no row
+        is."""
+        if self._stale:
+            gate = self._tally.gate(self.queue.name)
+            if gate != self._gate:
+                self._kept = kept_back(self._draft.site, gate, self.queue, self.columns)
+                self._gate = gate
+            self._stale = False
+        return self._kept
+
+    def share_factor(self) -> Floats | None:
+        """Share factors by pair number in this round; None where the queue gives share no weight."""
+        if self.shares is None:
+            return None
+        return self.shares.by_pair(self.kept(), self._draft.gone(self.queue.name))
+
+    def score(self) -> Floats:
+        """Priority of every row in this round, ranks before priority; minus infinity once taken."""
+        if self._score is None:
+            table = self.share_factor()
+            if table is None:
+                self._score = self._base
+            else:
+                table *= self.weights.share
+                self._score = table[self.columns.pair]
+                self._score += self._base
+        return self._score
+
+    # ------------------------------------------------------------ choosing
+
+    def best(self, pes: int | None = None) -> int | None:
+        """The best row that limits do not keep back and that asks for at most ``pes`` PEs; None if there is
+        none."""
+        score, kept = self.score(), self.kept()
+        out = kept
+        if pes is not None and pes < self._widest:
+            wide = self.columns.pes > pes
+            out = wide if kept is None else kept | wide
+        if out is not None:
+            if bool(out.all()):
+                return None
+            score = np.where(out, NEVER, score)
+        return self._top(score)
+
+    def first_left(self) -> int | None:
+        """The best row that was not taken, whatever keeps it back; None when all were."""
+        return self._top(self.score())
+
+    def next_offer(self, most: int) -> int | None:
+        """The best row that was not taken, kept back by limits or not; ``most`` bounds how many more may be
+        asked for."""
+        if not self._picked:
+            self._picked = True
+            return self.first_left()
+        if not self._batch:
+            self._batch = self.in_order(most)[::-1]
+        return self._batch.pop() if self._batch else None
+
+    def in_order(self, most: int) -> list[int]:
+        """The best ``most`` rows that were not taken, in order."""
+        score = self.score()
+        rows = np.flatnonzero(score >= _guess(score, most))
+        if len(rows) < most:
+            rows = np.flatnonzero(score != NEVER)
+        keys = (-score[rows], self._dates[rows], self.columns.seq[rows])
+        places = _first(np.arange(len(rows)), keys, most)
+        order = np.lexsort(tuple(key[places] for key in reversed(keys)))
+        found: list[int] = rows[places[order]].tolist()
+        return found
+
+    def any_within(self, pes: int) -> bool:
+        """Whether some row that was not taken asks for at most ``pes`` PEs."""
+        left = self._base != NEVER
+        return bool(left.any() if pes >= self._widest else (left & (self.columns.pes <= pes)).any())
+
+    def _top(self, score: Floats) -> int | None:
+        best = int(score.argmax())
+        if score[best] == NEVER:
+            return None
+        ties = np.flatnonzero(score == score[best])
+        return best if len(ties) == 1 else int(_first(ties, (self._dates, self.columns.seq), 1)[0])
+
+
+def _guess(score: Floats, most: int) -> float:
+    """A score that probably somewhat more than ``most`` rows reach: from a sample, to be checked."""
+    sample = score[::_SAMPLE]
+    rank = 2 * most // _SAMPLE + _SAMPLE
+    if rank >= len(sample):
+        return float("inf")
+    return max(float(np.partition(sample, len(sample) - rank)[len(sample) - rank]), -1.0)
+
+
+def _first(rows: Ints, keys: Sequence[Floats | Ints], count: int) -> Ints:
+    """The ``count`` rows that are first by these keys (smaller first, the last key without ties), in no
+    order."""
+    if len(rows) <= count:
+        return rows
+    values = keys[0][rows]
+    bound = values.min() if count == 1 else np.partition(values, count - 1)[count - 1]
+    tied = rows[values == bound]
+    if count == 1:
+        return _first(tied, keys[1:], 1)
+    sure = rows[values < bound]
+    return np.concatenate([sure, _first(tied, keys[1:], count - len(sure))])

@@ -1,0 +1,160 @@
+"""Order: the factors of every queued request of a queue, and its place in the line (for qstat)."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from nqspy.core.draft import Draft, Seen
+from nqspy.core.queueing.limits import Tally
+from nqspy.core.queueing.line import NOW, Line
+from nqspy.core.queueing.share import Shares
+from nqspy.model.columns import Floats, Ints
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request, Used
+from nqspy.model.site import Site
+from nqspy.ports import Exits
+
+SIMULATED = 1_000
+"""Places in a line that are found by simulating starts; all after them stand in plain order."""
+
+EXIT_CALLS = 5_000
+"""Calls of the shrpri exit for one line; after them its values stay as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One request's factors in [0,1], their weighted sum, and its place in the line from 1 upward."""
+
+    total: float
+    share: float
+    cpu: float
+    memory: float
+    time: float
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The same for a whole queue at the instant ``at``: row i of each array is row i of the queue's
+    columns."""
+
+    at: Instant
+    seq: Ints
+    total: Floats
+    share: Floats
+    cpu: Floats
+    memory: Floats
+    time: Floats
+    position: Ints
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def of(self, request: Request) -> Place:
+        """One queued request's. Raises KeyError when it is not in this queue's line."""
+        row = request.slot
+        if not 0 <= row < len(self.seq) or self.seq[row] != request.seq:
+            raise KeyError(request.seq)
+        share, cpu, memory, time = (float(a[row]) for a in (self.share, self.cpu, self.memory, self.time))
+        return Place(float(self.total[row]), share, cpu, memory, time, int(self.position[row]))
+
+    def line(self) -> list[Seq]:
+        """Sequence numbers in the order of the line."""
+        found: list[Seq] = self.seq[np.argsort(self.position)].tolist()
+        return found
+
+
+def standing(
+    site: Site,
+    queue: str,
+    now: Instant,
+    exits: Exits,
+    samples: Mapping[Seq, Used] | None = None,
+    refused: Collection[Seq] = (),
+    simulate: int = SIMULATED,
+) -> Standing:
+    """Factors and places of every queued request of a queue, stopped or not. Raises KeyError for an unknown
+    queue.
+
+    A place is the order in which one pass would start them if PEs were plenty: each start debits its group
+    and counts against user, group, memory and PE limits (run limits keep back all alike and are left out).
+    ``refused``: requests that an exit refused last, placed without debit. Those that limits keep back come
+    after the others, in plain order; so do all after the first ``simulate``.
+    """
+    node = site.settings.queues[queue]
+    columns = site.waiting.get(queue)
+    if columns is None or not len(columns):
+        return _empty(now)
+    exits.begin(site)
+    draft = Draft(site, now, exits, samples or {})
+    tally = Tally(site, run_limits=False)
+    line = Line(draft, node, tally)
+    share = (line.shares or Shares(draft, columns)).by_pair(line.kept(), ())[columns.pair]
+    time, cpu, memory = line.terms.time(columns.date), line.terms.cpu(), line.terms.memory()
+    weights = line.weights
+    total = weights.share * share + weights.cpu * cpu + weights.memory * memory + weights.time * time
+    seq = columns.seq.copy()
+    position = _positions(line, _Run(draft, line, tally, frozenset(refused)), simulate)
+    return Standing(now, seq, total, share, cpu, memory, time, position)
+
+
+def _empty(now: Instant) -> Standing:
+    none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
+    return Standing(now, whole, none, none, none, none, none, whole)
+
+
+def _positions(line: Line, run: "_Run", simulate: int) -> Ints:
+    plain = line.in_order(len(line.columns))
+    first = run.rows(plain, simulate)
+    placed = set(first)
+    order = first + [row for row in plain if row not in placed]
+    position = np.empty(len(plain), dtype=np.int64)
+    position[order] = np.arange(1, len(plain) + 1)
+    return position
+
+
+class _Run:
+    """A pass over one line with plenty of PEs and without jobselect."""
+
+    def __init__(self, draft: Draft, line: Line, tally: Tally, refused: Collection[Seq]) -> None:
+        self._draft, self._line, self._tally, self._refused = draft, line, tally, refused
+        self._electing = draft.exits.has("elected")
+        pairs = line.shares.pairs if line.shares is not None and draft.exits.has("shrpri") else 0
+        self._rounds = EXIT_CALLS // pairs if pairs else None
+
+    def rows(self, plain: list[int], most: int) -> list[int]:
+        """Rows in the order of their starts, at most so many; those that limits keep back are left out."""
+        at_once = int((self._line.columns.rank == NOW).sum())
+        found = plain[:at_once]
+        for row in found:
+            self._start(row)
+        if self._line.shares is None and not self._electing:
+            return found + self._in_plain_order(plain[at_once:most])
+        while len(found) < most and (best := self._line.best()) is not None:
+            found.append(best)
+            self._start(best)
+        return found
+
+    def _in_plain_order(self, rows: list[int]) -> list[int]:
+        found = []
+        for row in rows:
+            if self._tally.keeping(self._line.columns.request(row)) is None:
+                found.append(row)
+                self._start(row)
+        return found
+
+    def _start(self, row: int) -> None:
+        line, draft = self._line, self._draft
+        request = line.columns.request(row)
+        line.take(row)
+        if request.seq in self._refused:
+            return
+        choice = draft.choose(request)
+        self._tally.add(request)
+        line.refresh()
+        if self._electing:
+            changed = draft.follow(choice, draft.exits.elected(Seen(request, draft), draft.view))
+            line.changed([each for each in changed if each.queue == line.queue.name])
+        if line.shares is not None:
+            line.shares.frozen = self._rounds is not None and len(draft.chosen) >= self._rounds

@@ -1,0 +1,190 @@
+"""Route: pipe queues pass requests on, by the limits requests ask for (semantics.md 1, nqs.md 5).
+
+Destinations are tried in order; the first that accepts wins. A destination accepts a request when it is
+enabled, its owner has access, it is not full (loadonly), and every limit asked for is within its own. An
+omitted CPU time counts as ``set default cpu_limit``.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from nqspy.core.draft import Draft, Seen
+from nqspy.core.feature import Domain
+from nqspy.core.queueing.limits import violation
+from nqspy.model.actions import Move
+from nqspy.model.columns import Columns
+from nqspy.model.ids import Instant
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request, Spec
+from nqspy.model.site import Settings, Site
+from nqspy.model.units import UNLIMITED
+from nqspy.ports import Exits, RequestView, View
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why one destination does not take a request, in a line; ``later``: it may take it at another time."""
+
+    text: str
+    later: bool = False
+
+
+def may_enter(queue: Queue, owner: str, groups: Collection[str] = ()) -> bool:
+    """Whether a user, member of these Unix groups, may submit to a queue."""
+    listed = bool(queue.users or queue.groups)
+    if not (queue.restricted or listed):
+        return True
+    return owner in queue.users or not set(groups).isdisjoint(queue.groups)
+
+
+class Routes:
+    """Finds destinations over one site; ``moved`` counts requests it has placed already (loadonly queues
+    fill up).
+
+    ``exits`` with a route hook and ``view`` let the site choose the destinations to try.
+    """
+
+    def __init__(self, site: Site, exits: Exits | None = None, view: View | None = None) -> None:
+        self._site = site
+        self._exits = exits if exits is not None and exits.has("route") else None
+        self._view = view
+        self._held: dict[str, int] = {}
+
+    def find(
+        self, spec: Spec, pipe: Queue, groups: Collection[str] = (), seen: RequestView | None = None
+    ) -> tuple[str | None, list[Objection]]:
+        """The batch queue (or stopped pipe queue) that takes the request now, else None with what each
+        destination objected. ``seen`` is the request as the route exit is shown it."""
+        objections: list[Objection] = []
+        for name in self._destinations(pipe, seen):
+            queue = self._site.settings.queues.get(name)
+            if queue is None:
+                objections.append(Objection(f"{name}: there is no such queue"))
+                continue
+            objection = self._objection(spec, queue, groups)
+            if objection is None and queue.kind == "batch":
+                return name, objections
+            if objection is None and not queue.started:
+                return name, objections
+            if objection is None:
+                found, more = self.find(spec, queue, groups, seen)
+                if found is not None:
+                    return found, objections
+                objections += more
+            else:
+                objections.append(objection)
+        return None, objections
+
+    def moved(self, queue: str) -> None:
+        """Counts one more request in a queue."""
+        self._held[queue] = self._count(queue) + 1
+
+    def _destinations(self, pipe: Queue, seen: RequestView | None) -> Sequence[str]:
+        if self._exits is None or seen is None or self._view is None:
+            return pipe.destinations
+        return self._exits.route(seen, pipe.destinations, self._view)
+
+    def _objection(self, spec: Spec, queue: Queue, groups: Collection[str]) -> Objection | None:
+        if queue.kind == "batch":
+            asked = as_routed(spec, self._site.settings.default.cpu_limit)
+            above = violation(self._site, asked, queue)
+            if above is not None:
+                return Objection(above)
+        if not may_enter(queue, spec.owner, groups):
+            return Objection(f"{queue.name}: {spec.owner} has no access")
+        if not queue.enabled:
+            return Objection(f"{queue.name}: the queue is disabled", later=True)
+        if queue.loadonly and queue.run_limit is not None and self._count(queue.name) >= queue.run_limit:
+            text = f"{queue.name}: it holds as many requests as its run limit {queue.run_limit}"
+            return Objection(text, later=True)
+        return None
+
+    def _count(self, queue: str) -> int:
+        if queue not in self._held:
+            self._held[queue] = self._site.count(queue)
+        return self._held[queue]
+
+
+def as_routed(spec: Spec, default_cpu: int | None) -> Spec:
+    """What routing compares with limits: an omitted CPU time is the site's default (None: unlimited)."""
+    if spec.ask.cpu_wanted() is not None:
+        return spec
+    return replace(spec, ask=replace(spec.ask, cpu=UNLIMITED if default_cpu is None else default_cpu))
+
+
+def destination(
+    site: Site,
+    spec: Spec,
+    pipe: Queue,
+    exits: Exits | None = None,
+    view: View | None = None,
+    groups: Collection[str] = (),
+) -> tuple[str | None, list[str]]:
+    """The queue that takes a request of a pipe queue now, and what each destination tried before it
+    objected."""
+    found, objections = Routes(site, exits, view).find(spec, pipe, groups)
+    return found, [objection.text for objection in objections]
+
+
+# ---------------------------------------------------------------- the stage
+
+
+def verify(settings: Settings, site: Site) -> list[str]:
+    """Pipe queues that lead nowhere."""
+    return [
+        f"pipe queue {queue.name} has no destination: set destination=(...) {queue.name}"
+        for queue in settings.queues.values()
+        if queue.kind == "pipe" and not queue.destinations
+    ]
+
+
+def bind(domain: Domain, settings: Settings) -> Any:
+    """It keeps nothing between passes."""
+    return None
+
+
+def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+    """Moves what a destination takes now; at most ``offers_per_pass`` requests of a pipe queue are tried in
+    a pass, others in the next."""
+    routes = Routes(draft.site, draft.exits, draft.view)
+    for pipe, columns in draft.waiting():
+        if pipe.kind != "pipe":
+            continue
+        if not pipe.started:
+            text = f"queue {pipe.name} is stopped: start queue {pipe.name}"
+            draft.closing[pipe.name] = Reason(ReasonCode.STOPPED, f"queue {pipe.name}", text)
+            continue
+        for request in _in_turn(draft, columns):
+            _route(draft, routes, pipe, request)
+        text = "its turn to be routed comes in one of the next passes"
+        draft.closing[pipe.name] = Reason(ReasonCode.LATER, f"queue {pipe.name}", text)
+    return None
+
+
+def exception(draft: Draft, domain: Domain) -> None:
+    """Nothing to clean up."""
+
+
+def _in_turn(draft: Draft, columns: Columns) -> Iterator[Request]:
+    """By date and number; where they are too many for one pass, a stretch that each event moves on."""
+    order = np.lexsort((columns.seq, columns.date))
+    most = draft.site.settings.global_.offers_per_pass
+    if len(order) > most:
+        order = np.roll(order, -(draft.site.n % len(order)))[:most]
+    return (columns.request(row) for row in order.tolist())
+
+
+def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
+    found, objections = routes.find(request.spec, pipe, (), Seen(request, draft))
+    if found is not None:
+        routes.moved(found)
+        draft.before.append(Move(request.seq, found))
+        return
+    said = "; ".join(objection.text for objection in objections) or "it has no destination"
+    later = not objections or any(objection.later for objection in objections)
+    code = ReasonCode.LATER if later else ReasonCode.NEVER
+    draft.own[request.seq] = Reason(code, f"queue {pipe.name}", f"no destination takes it: {said}")

@@ -1,0 +1,113 @@
+"""The share factor: what the `shrpri` exit (or the stock rule) gives each (owner, group), divided by the
+largest value among those that no limit keeps back, clipped to [0,1] (semantics.md 1).
+
+Values hold for one *round*: from one start of the pass to the next, because a start debits its group and so
+changes who is furthest behind. Within a round the exit is called once for each (owner, group).
+"""
+
+from collections.abc import Sequence
+from math import isfinite
+
+import numpy as np
+
+from nqspy.core.draft import Draft
+from nqspy.core.ledger import MOST, Ledger
+from nqspy.core.queueing.limits import Mask
+from nqspy.model.columns import Columns, Floats
+
+
+def shrpri(draft: Draft, owner: str, group: str) -> float:
+    """The share term of a user in a group in this round, before normalising; never negative."""
+    key = (owner, group)
+    value = draft.priorities.get(key)
+    if value is None:
+        value = draft.priorities[key] = _ask(draft, owner, group)
+    return value
+
+
+def _ask(draft: Draft, owner: str, group: str) -> float:
+    if draft.exits.has("shrpri"):
+        value = draft.exits.shrpri(owner, group, draft.view)
+        if value is not None and isfinite(value):
+            return max(0.0, float(value))
+    return draft.ledger.stock(owner, group)
+
+
+class Shares:
+    """Share factors of the requests of one queue, by their pair of owner and group.
+
+    ``frozen`` keeps the first round's values (for long simulated lines whose exit would be called too
+    often).
+    """
+
+    def __init__(self, draft: Draft, columns: Columns) -> None:
+        names = draft.site.numbers.pairs.names
+        self._draft, self._columns = draft, columns
+        self._waiting = np.bincount(columns.pair, minlength=len(names))
+        self._present = np.flatnonzero(self._waiting)
+        self._keys = [_key(names[number]) for number in self._present.tolist()]
+        self._values: Floats | None = None
+        self._stock = None if draft.exits.has("shrpri") else _Stock(draft.ledger, self._keys)
+        self.frozen = False
+
+    @property
+    def pairs(self) -> int:
+        """How many (owner, group) there are."""
+        return len(self._keys)
+
+    def by_pair(self, kept: Mask | None, gone: Sequence[int]) -> Floats:
+        """Share factors of this round, indexed by pair number. Pairs count for the divisor if some waiting
+        row of theirs is neither ``kept`` back nor ``gone``; if there is none, all count."""
+        values = self._round()
+        counting = values[self._counting(kept, gone)]
+        largest = float(counting.max()) if len(counting) else float(values.max())
+        table = np.zeros(len(self._waiting))
+        if largest > 0:
+            table[self._present] = np.minimum(values / largest, 1.0)
+        return table
+
+    def _round(self) -> Floats:
+        if self._stock is not None:
+            return self._stock.values()
+        if self._values is None or not self.frozen:
+            self._values = np.array([shrpri(self._draft, owner, group) for owner, group in self._keys])
+        return self._values
+
+    def _counting(self, kept: Mask | None, gone: Sequence[int]) -> Mask:
+        pair = self._columns.pair
+        if kept is None:
+            waiting = self._waiting
+            left = [int(row) for row in gone]
+        else:
+            waiting = np.bincount(pair[~kept], minlength=len(self._waiting))
+            left = [int(row) for row in gone if not kept[row]]
+        if left:
+            waiting = waiting - np.bincount(pair[left], minlength=len(waiting))
+        found: Mask = waiting[self._present] > 0
+        return found
+
+
+def _key(pair: str) -> tuple[str, str]:
+    group, _, owner = pair.partition(":")
+    return owner, group
+
+
+class _Stock:
+    """`Ledger.stock` of many users at once; of a round only what was committed since the last is read."""
+
+    def __init__(self, ledger: Ledger, keys: Sequence[tuple[str, str]]) -> None:
+        self._ledger = ledger
+        self._place = {(group, owner): place for place, (owner, group) in enumerate(keys)}
+        self._entitled = np.array([ledger.share(group, owner) for owner, group in keys])
+        self._used = np.array([ledger.used(group, owner) for owner, group in keys])
+        self._read = len(ledger.committed)
+
+    def values(self) -> Floats:
+        for key in self._ledger.committed[self._read :]:
+            if key in self._place:
+                self._used[self._place[key]] = self._ledger.used(*key)
+        self._read = len(self._ledger.committed)
+        found = np.full(len(self._used), MOST)
+        some = self._used > 0
+        found[some] = np.minimum(self._entitled[some] * self._ledger.total / self._used[some], MOST)
+        return found

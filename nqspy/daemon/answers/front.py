@@ -1,0 +1,216 @@
+"""The daemon's side of the counter: wire messages become commands for the engine or questions answered from
+its state."""
+
+import dataclasses
+import pwd
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nqspy.daemon.answers import language, listing, queries, texts
+from nqspy.daemon.answers.waiting import Waiting
+from nqspy.daemon.log import LOG
+from nqspy.engine.desk.context import Reply
+from nqspy.engine.desk.people import need
+from nqspy.engine.loop import Asked
+from nqspy.model import commands as cm
+from nqspy.model.errors import NqspyError, Refusal
+from nqspy.model.people import Caller
+from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+DIRECT = {
+    "submit", "configure", "delete", "hold", "release", "move", "modify", "rerun", "suspend", "schedule",
+    "abort_queue", "purge_queue", "switch_shift", "automatic_shift", "reload_exits",
+}  # fmt: skip
+"""Messages that are commands of the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Who waits for a reply of the engine, and in which form."""
+
+    handle: rpc.Handle
+    form: str | None
+
+
+@dataclass(slots=True)
+class Slow:
+    """An answer that is made in slices, so that it never stalls the engine."""
+
+    asked: rpc.Asked
+    slices: Iterator[bytes | None]
+
+
+Question = Callable[["Daemon", rpc.Asked], Any]
+
+
+class Front:
+    """Sorts what comes in, renders what goes out, keeps those who wait."""
+
+    def __init__(self, daemon: "Daemon") -> None:
+        self._daemon = daemon
+        self.waiting = Waiting(daemon)
+        self._slow: list[Slow] = []
+        self._questions: list[rpc.Asked] = []
+
+    def open_history(self) -> None:
+        """Opens the reader of the store, once the database is there."""
+        self.waiting.open()
+
+    # ------------------------------------------------------------ coming in
+
+    def take(self, asked: rpc.Asked) -> Asked | None:
+        """The engine's input for a message; a question is kept for `answer_questions`, a bad message
+        refused."""
+        name = asked.message.get("cmd")
+        if name not in DIRECT:
+            self._questions.append(asked)
+            return None
+        try:
+            command = _decode(asked.message)
+            if isinstance(command, cm.Submit):
+                command = _with_users(command)
+        except Refusal as refusal:
+            self._refuse(asked, refusal)
+            return None
+        except (msgspec.ValidationError, KeyError, TypeError) as error:
+            self._refuse(asked, Refusal(f"bad {name} message: {error}", "bad_message", 2))
+            return None
+        return Asked(command, asked.caller, Pending(asked.handle, asked.message.get("text")))
+
+    def answer_questions(self) -> None:
+        """Answers the questions of this turn from the state as it is now."""
+        questions, self._questions = self._questions, []
+        for asked in questions:
+            self.answer(asked)
+
+    def answer(self, asked: rpc.Asked) -> None:
+        """Answers a question: at once, in slices, or when what it waits for has come."""
+        question = QUESTIONS.get(str(asked.message.get("cmd")))
+        try:
+            if question is None:
+                raise Refusal(
+                    f"there is no command {str(asked.message.get('cmd'))[:40]!r} here", "unknown_command", 2
+                )
+            data = question(self._daemon, asked)
+        except NqspyError as error:
+            self._refuse(asked, error)
+        except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+            LOG.warning("a bad message of %s: %s", asked.caller.user, error, exc_info=True)
+            self._refuse(asked, Refusal(f"bad {asked.message.get('cmd')} message: {error}", "bad_message", 2))
+        else:
+            self._give(asked, data)
+
+    def _give(self, asked: rpc.Asked, data: Any) -> None:
+        if data is None:
+            return
+        if isinstance(data, bytes):
+            self._daemon.server.reply(asked.handle, data)
+        elif isinstance(data, Iterator):
+            self._slow.append(Slow(asked, data))
+        else:
+            self._daemon.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
+
+    def _refuse(self, asked: rpc.Asked, error: NqspyError) -> None:
+        self._daemon.server.reply(
+            asked.handle, texts.refusal(asked.handle.id, asked.message.get("text"), error)
+        )
+
+    # ------------------------------------------------------------ going out
+
+    def reply(self, replies: Sequence[tuple[Any, Reply]]) -> None:
+        """Sends the engine's replies of one group."""
+        ready = [
+            (to.handle, texts.reply(to.handle.id, to.form, reply))
+            for to, reply in replies
+            if isinstance(to, Pending)
+        ]
+        if ready:
+            self._daemon.server.reply_many(ready)
+
+    def after_turn(self) -> None:
+        """One slice of each slow answer, and whoever waited for what has happened now."""
+        for slow in tuple(self._slow):
+            self._slice(slow)
+        self.waiting.look()
+
+    def _slice(self, slow: Slow) -> None:
+        try:
+            done = None if not slow.asked.handle.gone else b""
+            done = next(slow.slices) if done is None else done
+        except NqspyError as error:
+            self._slow.remove(slow)
+            self._refuse(slow.asked, error)
+            return
+        if done is not None:
+            self._slow.remove(slow)
+            if done:
+                self._daemon.server.reply(slow.asked.handle, done)
+
+    def patience(self) -> float | None:
+        """How long the inbox may be waited for: not at all while an answer is half made."""
+        return 0.0 if self._slow else self.waiting.patience()
+
+    def shut_down(self, caller: Caller, mode: str) -> None:
+        """Has the daemon stop. Raises Refusal."""
+        need(self._daemon.engine.site.settings, caller, "operator", "shutdown")
+        if mode not in ("leave", "drain", "requeue"):
+            raise Refusal(f"{mode!r} is no way to stop; there are leave, drain and requeue", "bad_value", 2)
+        self._daemon.stop(mode)
+
+    def requeue_all(self) -> None:
+        """Ends all started requests; they are queued again."""
+        site = self._daemon.engine.site
+        ids = tuple(site.id_of(seq) for seq, r in site.started.items() if r.spec.rerunnable)
+        if ids:
+            self._daemon.ask(cm.RerunRequests(ids), self._daemon.owner)
+
+
+def _decode(message: dict[str, Any]) -> cm.Command:
+    kind = cm.COMMANDS[message["cmd"]]
+    known = {field.name for field in dataclasses.fields(kind)}
+    command: cm.Command = msgspec.convert({k: v for k, v in message.items() if k in known}, kind)
+    return command
+
+
+def _with_users(command: cm.Submit) -> cm.Submit:
+    """Fills in who ``-u OTHER`` is; whether the caller may is the engine's to say."""
+    if not any(item.user for item in command.items):
+        return command
+    return replace(command, items=tuple(_with_user(item) for item in command.items))
+
+
+def _with_user(item: cm.Submission) -> cm.Submission:
+    if not item.user:
+        return item
+    try:
+        entry = pwd.getpwnam(item.user)
+    except KeyError:
+        raise Refusal(f"there is no user {item.user}", "unknown_user") from None
+    spec = replace(item.spec, owner=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid)
+    return replace(item, spec=spec)
+
+
+def _shutdown(daemon: "Daemon", asked: rpc.Asked) -> Any:
+    mode = str(asked.message.get("mode", "leave"))
+    daemon.front.shut_down(asked.caller, mode)
+    return {"stopping": mode}
+
+
+QUESTIONS: dict[str, Question] = {
+    "shutdown": _shutdown,
+    "qmgr": language.answer,
+    "qstat": listing.qstat,
+    "list_requests": listing.list_requests,
+    "wait": lambda daemon, asked: daemon.front.waiting.wait(asked),
+    "events": lambda daemon, asked: daemon.front.waiting.events(asked),
+    "cat": lambda daemon, asked: daemon.front.waiting.cat(asked),
+    **queries.QUESTIONS,
+}
+"""Messages that are answered from the state, the store or the files."""

@@ -1,0 +1,96 @@
+"""qmgr scripts: parsed as a whole first, then carried out command by command, or as one transaction."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nqspy.daemon.answers import shows
+from nqspy.model import commands as cm
+from nqspy.model.errors import NqspyError, Refusal
+from nqspy.model.people import Caller
+from nqspy.qmgr.parser import ClientWord, Parsed, ParseError, parse_text
+from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+
+@dataclass(slots=True)
+class _Said:
+    out: list[str] = field(default_factory=list)
+    err: list[str] = field(default_factory=list)
+
+
+def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes:
+    """Runs ``script``. ``atomic``: its settings all or none; ``check``: parse and verify only."""
+    message = asked.message
+    source = str(message.get("source") or "")
+    said = _Said()
+    try:
+        parsed = parse_text(str(message["script"]), source)
+    except ParseError as error:
+        said.err.append(f"{error}\n{error.caret()}")
+        return _answer(asked, said)
+    if message.get("atomic") or message.get("check") or message.get("plan"):
+        parsed = _merged(parsed, bool(message.get("check") or message.get("plan")))
+    for each in parsed:
+        if not _run(daemon, each, asked.caller, said, bool(message.get("json"))) and message.get("atomic"):
+            break
+    if message.get("plan") and not said.err:
+        said.out.append(shows.plan(daemon, parsed))
+    return _answer(asked, said)
+
+
+def _answer(asked: rpc.Asked, said: _Said) -> bytes:
+    out = "".join(text if text.endswith("\n") else text + "\n" for text in said.out if text)
+    err = "".join(f"qmgr: {text}\n" for text in said.err)
+    if asked.message.get("text") is not None:
+        return messages.text_answer(asked.handle.id, 1 if err else 0, out, err)
+    if err:
+        return messages.error_answer(asked.handle.id, err.strip(), "bad_command")
+    return messages.result_answer(asked.handle.id, {"out": out})
+
+
+def _merged(parsed: list[Parsed], check: bool) -> list[Parsed]:
+    """All settings of a script as one command, in front; ``check``: nothing else, and nothing is changed."""
+    settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
+    others = [] if check else [each for each in parsed if not isinstance(each.command, cm.Configure)]
+    if not settings:
+        return others
+    changes = tuple(
+        change
+        for each in settings
+        for change in each.command.changes
+        if isinstance(each.command, cm.Configure)
+    )
+    whole = cm.Configure(changes, settings[0].command.source, check_only=check)
+    return [Parsed(whole, settings[0].line, settings[0].text), *others]
+
+
+def _run(daemon: "Daemon", each: Parsed, caller: Caller, said: _Said, as_json: bool) -> bool:
+    try:
+        text = _carry_out(daemon, each.command, caller, as_json)
+    except NqspyError as error:
+        said.err.append(f"line {each.line}: {error}" if each.line else str(error))
+        return False
+    if text:
+        said.out.append(text)
+    return True
+
+
+def _carry_out(daemon: "Daemon", command: Any, caller: Caller, as_json: bool) -> str:
+    if isinstance(command, cm.ShowObject):
+        return shows.show(daemon, command, as_json)
+    if isinstance(command, ClientWord):
+        return shows.word(command.verb, command.args)
+    if isinstance(command, cm.Shutdown):
+        daemon.front.shut_down(caller, command.mode)
+        return ""
+    reply = daemon.ask(command, caller)
+    if reply.refusal is not None:
+        raise reply.refusal
+    if isinstance(reply.value, dict) and reply.value.get("failed"):
+        raise Refusal("; ".join(each["text"] for each in reply.value["failed"]))
+    if isinstance(reply.value, dict) and "text" in reply.value:
+        return str(reply.value["text"])
+    return ""

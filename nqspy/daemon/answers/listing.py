@@ -1,0 +1,212 @@
+"""qstat: requests as tables and objects, made in slices so that a long list never stalls the engine."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nqspy.daemon.answers import queues
+from nqspy.engine.explain import Places, reason_of
+from nqspy.engine.whatif import estimate
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Seq, parse_id
+from nqspy.model.requests import Request, State
+from nqspy.report import tables, views
+from nqspy.report.moments import Zone
+from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+SLICE = 2_000
+"""Requests looked at between two looks at the inbox."""
+
+Objects = list[dict[str, Any]]
+
+
+class Lister:
+    """Makes request objects as of one instant."""
+
+    def __init__(self, daemon: "Daemon") -> None:
+        self._engine = daemon.engine
+        site = daemon.engine.site
+        now = daemon.clock.now()
+        self.place = views.Place(site.name, Zone(site.timezone), now)
+        self._places = Places(daemon.engine, now)
+
+    def object(self, request: Request) -> dict[str, Any]:
+        """One request that has not ended, as `qstat --json` shows it."""
+        found = self._places.of(request)
+        standing = None if found is None else views.Standing(
+            found.total, found.share, found.cpu, found.memory, found.time, found.position
+        )  # fmt: skip
+        used = self._engine.samples.get(request.seq)
+        made = views.request_object(request, self.place, standing, reason_of(self._engine, request))
+        if used is not None and request.started is not None:
+            made["used"] = views.used_object(used)
+        return made
+
+
+def ended_objects(daemon: "Daemon", seqs: Sequence[Seq]) -> Objects:
+    """Objects of ended requests, in the order of ``seqs``."""
+    lister = Lister(daemon)
+    return [views.ended_object(row, lister.place) for row in daemon.front.waiting.reader.ended(seqs=seqs)]
+
+
+# ---------------------------------------------------------------- choosing
+
+
+class Choice:
+    """Which requests an answer is about. Raises Refusal for a state or an operand that says nothing."""
+
+    def __init__(self, daemon: "Daemon", message: dict[str, Any]) -> None:
+        self.site = daemon.engine.site
+        operands = [str(word) for word in message.get("operands") or message.get("ids") or ()]
+        self.seqs = [_seq(self.site.name, word) for word in operands if word[:1].isdigit()]
+        named = [word for word in operands if not word[:1].isdigit()]
+        self.queues = {*named, *([message["queue"]] if message.get("queue") else ())}
+        unknown = sorted(self.queues - set(self.site.settings.queues))
+        if unknown:
+            raise Refusal(f"Unknown queue {unknown[0]}", "unknown_queue", 170)
+        self.user = message.get("user")
+        self.state = _state(message.get("state"))
+        self.ended = bool(message.get("ended")) or self.state is State.ENDED
+
+    def fits(self, request: Request) -> bool:
+        """Whether a request is asked for."""
+        return (
+            (not self.queues or request.queue in self.queues)
+            and (self.user is None or request.owner == self.user)
+            and (self.state is None or request.state is self.state)
+        )
+
+    def living(self) -> Iterator[Request | None]:
+        """The requests asked for that have not ended, None now and then to leave the engine a turn."""
+        if self.ended and not self.seqs:
+            return
+        chosen = (
+            [self.site.requests.get(seq) for seq in self.seqs]
+            if self.seqs
+            else list(self.site.requests.values())
+        )
+        for number, request in enumerate(chosen, 1):
+            if request is not None and request.state is not State.ENDED and self.fits(request):
+                yield request
+            if number % SLICE == 0:
+                yield None
+
+    def gone(self, daemon: "Daemon") -> Iterator[Any]:
+        """Rows of the ended requests asked for."""
+        reader = daemon.front.waiting.reader
+        if self.seqs:
+            missing = [seq for seq in self.seqs if seq not in self.site.requests]
+            found = list(reader.ended(seqs=missing)) if missing else []
+            unknown = set(missing) - {row["seq"] for row in found}
+            if unknown:
+                raise Refusal(f"Unknown Job Id {self.site.id_of(min(unknown))}", "unknown_request", 153)
+            yield from found
+        elif self.ended:
+            for row in reader.ended(owner=self.user):
+                if not self.queues or row["queue"] in self.queues:
+                    yield row
+
+
+def _seq(host: str, text: str) -> Seq:
+    seq = parse_id(text, host)
+    if seq is None:
+        raise Refusal(f"illegally formed job identifier: {text[:80]}", "bad_id")
+    return seq
+
+
+def _state(word: Any) -> State | None:
+    if not word:
+        return None
+    try:
+        return State(str(word).lower())
+    except ValueError:
+        raise Refusal(f"there is no state {word}; states: {', '.join(State)}", "bad_value", 2) from None
+
+
+# ---------------------------------------------------------------- answering
+
+
+def _objects(daemon: "Daemon", message: dict[str, Any], into: Objects) -> Iterator[None]:
+    """Fills ``into``, pausing after each slice."""
+    choice = Choice(daemon, message)
+    gone = [views.ended_object(row, Lister(daemon).place) for row in choice.gone(daemon)]
+    lister = Lister(daemon)
+    for request in choice.living():
+        if request is None:
+            yield None
+        elif request.state is not State.ENDED:
+            into.append(lister.object(request))
+    into += gone
+    if choice.seqs:
+        order = {seq: number for number, seq in enumerate(choice.seqs)}
+        into.sort(key=lambda each: order[each["seq"]])
+
+
+def list_requests(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
+    """The objects, for programs."""
+    found: Objects = []
+    yield from _objects(daemon, asked.message, found)
+    yield messages.result_answer(asked.handle.id, found)
+
+
+def qstat(daemon: "Daemon", asked: rpc.Asked) -> Any:
+    """The answer in the form that ``text`` names."""
+    form = str(asked.message.get("text") or "table")
+    if form in queues.FORMS:
+        return messages.text_answer(asked.handle.id, 0, queues.FORMS[form](daemon, asked.message))
+    if form == "why":
+        return _why(daemon, asked)
+    if form == "table":
+        return _table(daemon, asked)
+    render = _RENDERERS.get(form)
+    if render is None:
+        raise Refusal(f"qstat has no form {form!r}", "bad_value", 2)
+    return _rendered(daemon, asked, render)
+
+
+def _rendered(daemon: "Daemon", asked: rpc.Asked, render: Callable[[Objects], str]) -> Iterator[bytes | None]:
+    found: Objects = []
+    yield from _objects(daemon, asked.message, found)
+    yield messages.text_answer(asked.handle.id, 0, render(found))
+
+
+def _table(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
+    """The POSIX table, straight from the requests: no objects are made."""
+    choice = Choice(daemon, asked.message)
+    samples, name = daemon.engine.samples, daemon.engine.site.name
+    rows = [tables.row_of_ended(row, name) for row in choice.gone(daemon)]
+    for request in choice.living():
+        if request is None:
+            yield None
+        elif request.state is not State.ENDED:
+            used = samples.get(request.seq, request.used).cpu if request.started is not None else None
+            rows.append(tables.row_of(request, name, used))
+    yield messages.text_answer(asked.handle.id, 0, tables.posix_rows(rows))
+
+
+_RENDERERS: dict[str, Callable[[Objects], str]] = {
+    "full": tables.full,
+    "json": lambda objects: views.encode(objects).decode() + "\n",
+    "batch": tables.posix_table,
+}
+
+
+def _why(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
+    message = asked.message
+    operands = message.get("operands") or message.get("ids") or [message.get("id")]
+    found: Objects = []
+    yield from _objects(daemon, {"operands": [str(word) for word in operands]}, found)
+    for each in found:
+        request = daemon.engine.site.requests.get(each["seq"])
+        if request is not None and request.state is State.QUEUED:
+            at, basis = estimate(daemon.engine, request, daemon.clock.now())
+            each["estimate"] = {"start": Zone(daemon.engine.site.timezone).stamp(at), "basis": basis}
+        else:
+            each["estimate"] = None
+    text = (
+        views.encode(found).decode() + "\n" if message.get("json") else "".join(map(tables.why_text, found))
+    )
+    yield messages.text_answer(asked.handle.id, 0, text)

@@ -1,0 +1,80 @@
+"""Questions about the site as a whole: status, the clock, counters, reports, exits, what `doctor` asks."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from nqspy.daemon.answers import shows
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import DAY, Instant, parse_id
+from nqspy.report import counters, night, usage
+from nqspy.report.moments import Zone, parse_day
+from nqspy.rpc import server as rpc
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+
+def _status(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
+    site = daemon.engine.site
+    zone = Zone(site.timezone)
+    running = len(site.started)
+    clock = zone.text(daemon.clock.now())
+    alarms = [] if site.shift.failed is None else [f"shift {site.shift.failed} could not be entered"]
+    alarms += daemon.exits.problems
+    words = [
+        f"nqsd serves {daemon.home.path}: {len(site.requests)} requests, {running} started, {site.pes()} PEs",
+        f"clock {clock}{f' (accelerated: {daemon.clock.text})' if daemon.clock.accelerated else ''}",
+        f"shift {site.shift.current or 'none'}{' (switched by hand)' if site.shift.manual else ''}",
+        *(f"ALARM {text}" for text in alarms),
+    ]
+    return {
+        "text": "\n".join(words), "host": site.name, "requests": len(site.requests), "started": running,
+        "pes": site.pes(), "clock": clock, "shift": site.shift.current, "alarms": alarms, "events": site.n,
+        "commits": daemon.engine.commits,
+    }  # fmt: skip
+
+
+def _now(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
+    return {"now": daemon.clock.now(), "zone": daemon.engine.site.timezone}
+
+
+def _counters(daemon: "Daemon", asked: rpc.Asked) -> Any:
+    found = counters.counters(daemon.front.waiting.events_of_week(), daemon.engine.site, daemon.clock.now())
+    return found | {"text": counters.counters_text(found)}
+
+
+def _report_night(daemon: "Daemon", asked: rpc.Asked) -> Any:
+    site, now = daemon.engine.site, daemon.clock.now()
+    day = parse_day(str(asked.message["date"])) if asked.message.get("date") else None
+    events = daemon.front.waiting.events_since(Instant(now - (8 * DAY if day is None else 400 * DAY)))
+    data = night.night_report(events, site, now, day, clock=daemon.clock.text or None)
+    return data | {"text": night.night_text(data)}
+
+
+def _report_usage(daemon: "Daemon", asked: rpc.Asked) -> Any:
+    rows = shows.shares(daemon)
+    return {"groups": rows, "text": usage.usage_text(rows)}
+
+
+def _exits_list(daemon: "Daemon", asked: rpc.Asked) -> Any:
+    return {"exits": daemon.exits.listing()}
+
+
+def _exits_trace(daemon: "Daemon", asked: rpc.Asked) -> Any:
+    site = daemon.engine.site
+    seq = parse_id(str(asked.message["id"]), site.name)
+    if seq is None:
+        raise Refusal(f"illegally formed job identifier: {asked.message['id']}", "bad_id")
+    return {"id": site.id_of(seq), "trace": daemon.exits.trace(seq)}
+
+
+QUESTIONS: dict[str, Callable[["Daemon", rpc.Asked], Any]] = {
+    "status": _status,
+    "ping": lambda daemon, asked: {"ok": True},
+    "now": _now,
+    "counters": _counters,
+    "report_night": _report_night,
+    "report_usage": _report_usage,
+    "exits_list": _exits_list,
+    "exits_trace": _exits_trace,
+}

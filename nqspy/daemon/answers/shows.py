@@ -1,0 +1,191 @@
+"""qmgr's ``show``, ``snap``, ``help`` and ``plan``: settings from the state, with what only the daemon
+knows."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nqspy.core.ledger import Ledger
+from nqspy.core.passes import run_pass
+from nqspy.daemon.answers import queues
+from nqspy.engine import calendar
+from nqspy.engine.desk.settings import try_changes
+from nqspy.model import commands as cm
+from nqspy.model.configure import dump
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import DAY, Instant
+from nqspy.qmgr import show as qmgr_show
+from nqspy.qmgr.help import help_text
+from nqspy.qmgr.printer import print_settings
+from nqspy.report import counters
+from nqspy.report.moments import Zone
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+
+def show(daemon: "Daemon", asked: cm.ShowObject, as_json: bool) -> str:
+    """The text (or JSON) of one ``show``. Raises Refusal for names that do not exist."""
+    data = _DATA.get(asked.what)
+    if as_json:
+        found = data(daemon, asked) if data is not None else _settings(daemon, asked)
+        return msgspec.json.encode(found).decode() + "\n"
+    text = _TEXTS.get(asked.what)
+    if text is not None:
+        return text(daemon, asked)
+    return qmgr_show.show_settings(asked.what, daemon.engine.site.settings, _known(daemon, asked))
+
+
+def _known(daemon: "Daemon", asked: cm.ShowObject) -> tuple[str, ...]:
+    settings = daemon.engine.site.settings
+    places: dict[str, Any] = {
+        "queue": settings.queues,
+        "complex": settings.complexes,
+        "groups": settings.groups,
+    }
+    objects = places.get(asked.what, asked.names)
+    for name in asked.names:
+        if name not in objects:
+            raise Refusal(f"there is no {asked.what.removesuffix('s')} {name}", "unknown_object", 170)
+    return asked.names
+
+
+_HEADS = {"queue": "queue/", "complex": "complex/", "groups": "group/", "shifts": "shift/"}
+
+
+def _settings(daemon: "Daemon", asked: cm.ShowObject) -> Any:
+    rows = dump(daemon.engine.site.settings)
+    head = _HEADS.get(asked.what)
+    if asked.what in rows:
+        return rows[asked.what]
+    if head is None:
+        return rows
+    found = {path.removeprefix(head): row for path, row in rows.items() if path.startswith(head)}
+    return {name: row for name, row in found.items() if not asked.names or name in asked.names}
+
+
+# ---------------------------------------------------------------- rows of what is not a setting
+
+
+def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
+    """The share tree with entitlement and decayed use, parents before children."""
+    site, now = daemon.engine.site, daemon.clock.now()
+    ledger = Ledger(site, now, daemon.engine.samples, ())
+    half = site.settings.usage.half_life
+    rows: list[dict[str, Any]] = []
+
+    def below(parent: str | None, depth: int) -> None:
+        for group in site.settings.groups.values():
+            if group.parent == parent:
+                account = site.accounts.get(f"g:{group.name}")
+                rows.append(
+                    {
+                        "group": group.name, "depth": depth, "share": group.share,
+                        "entitlement": ledger.share(group=group.name), "usage": ledger.usage(group=group.name),
+                        "used_s": (account.at_time(now, half) if account is not None else 0.0) / 1000,
+                        "members": list(group.members),
+                    }
+                )  # fmt: skip
+                below(group.name, depth + 1)
+
+    below(None, 0)
+    return rows
+
+
+def _coming(daemon: "Daemon", asked: cm.ShowObject) -> list[dict[str, str]]:
+    site, now = daemon.engine.site, daemon.clock.now()
+    span = int((asked.options or {}).get("next") or DAY)
+    zone = Zone(site.timezone)
+    firings = calendar.coming(site.settings.shifts.values(), site.timezone, now, Instant(now + span))
+    return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
+
+
+def _shifts_data(daemon: "Daemon", asked: cm.ShowObject) -> dict[str, Any]:
+    state = daemon.engine.site.shift
+    coming = _coming(daemon, asked)
+    return {
+        "current": state.current,
+        "manual": state.manual,
+        "coming": coming,
+        "shifts": _settings(daemon, asked),
+    }
+
+
+def _shifts_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
+    state = daemon.engine.site.shift
+    return qmgr_show.show_shifts(
+        daemon.engine.site.settings, state.current, _coming(daemon, asked), state.manual
+    )
+
+
+def _queue_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
+    long = bool((asked.options or {}).get("long"))
+    site = daemon.engine.site
+    names = _known(daemon, asked)
+    return qmgr_show.show_queue(site.settings, names, long, queues.counts(daemon), site.name)
+
+
+def _counters(daemon: "Daemon", asked: object = None) -> Any:
+    return counters.counters(daemon.front.waiting.events_of_week(), daemon.engine.site, daemon.clock.now())
+
+
+def word(verb: str, args: tuple[str, ...]) -> str:
+    """``help``; the other words are the client's own business."""
+    return help_text(args) if verb == "help" else ""
+
+
+def plan(daemon: "Daemon", parsed: list[Any]) -> str:
+    """What a script would change: its settings line by line, and which waiting requests the next pass would
+    start then and not now."""
+    site, now = daemon.engine.site, daemon.clock.now()
+    changes = tuple(
+        c for each in parsed if isinstance(each.command, cm.Configure) for c in each.command.changes
+    )
+    if not changes:
+        return "it changes no setting\n"
+    desk = daemon.engine.desk(now)
+    after = try_changes(desk, site.settings, changes, upsert=False)
+    lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
+    before, settings = set(run_pass(site, now, daemon.exits, daemon.engine.samples).starts), site.settings
+    site.settings = after
+    try:
+        then = set(run_pass(site, now, daemon.exits, daemon.engine.samples).starts)
+    finally:
+        site.settings = settings
+        daemon.exits.begin(site)
+    lines += [f"would start now: {site.id_of(seq)}" for seq in sorted(then - before)]
+    lines += [f"would not start now: {site.id_of(seq)}" for seq in sorted(before - then)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    lines = []
+    for path in dict.fromkeys((*before, *after)):
+        old, new = before.get(path), after.get(path)
+        if old is None or new is None:
+            lines.append(f"{'new' if old is None else 'gone'}: {path.replace('/', ' ')}")
+            continue
+        for key in dict.fromkeys((*old, *new)):
+            if old.get(key) != new.get(key):
+                name = f"{path}/{key}".replace("/", " ")
+                lines.append(f"{name}: {old.get(key, 'default')} -> {new.get(key, 'default')}")
+    return lines
+
+
+_DATA: dict[str, Any] = {
+    "shares": shares,
+    "shifts": _shifts_data,
+    "exits": lambda daemon, asked: daemon.exits.listing(),
+    "counters": _counters,
+}
+_TEXTS: dict[str, Any] = {
+    "shares": lambda daemon, asked: qmgr_show.show_shares(shares(daemon)),
+    "shifts": _shifts_text,
+    "exits": lambda daemon, asked: qmgr_show.show_exits(daemon.exits.listing()),
+    "queue": _queue_text,
+    "machine": lambda daemon, asked: qmgr_show.show_machine(
+        daemon.engine.site.settings, daemon.engine.site.found
+    ),
+    "counters": lambda daemon, asked: counters.counters_text(_counters(daemon)),
+    "snap": lambda daemon, asked: print_settings(daemon.engine.site.settings),
+}

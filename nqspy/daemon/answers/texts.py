@@ -1,0 +1,58 @@
+"""How the engine's replies look on the wire: data for programs, ready text for the lean commands."""
+
+from typing import Any
+
+from nqspy.engine.desk.context import Reply
+from nqspy.model.errors import NqspyError, Refusal
+from nqspy.rpc import messages
+
+_COMMANDS = {"id": "qsub", "json": "qsub", "table": "qstat", "why": "qstat"}
+
+
+def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
+    """A refusal: an error object, or the line on stderr with the command's name before it."""
+    if form is None:
+        return messages.answer_of_error(id, error)
+    name = _COMMANDS.get(form, form)
+    status = error.status if isinstance(error, Refusal) else 1
+    return messages.text_answer(
+        id, status, "", "".join(f"{name}: {line}\n" for line in str(error).split("\n"))
+    )
+
+
+def reply(id: int, form: str | None, reply: Reply) -> bytes:
+    """What a command is answered with."""
+    if reply.refusal is not None:
+        return refusal(id, form, reply.refusal)
+    if form is None:
+        return messages.result_answer(id, reply.value)
+    value: Any = reply.value
+    if "ids" in value:
+        return _submitted(id, form, value)
+    if "dry_run" in value:
+        lines = [f"{each['name']}: would be accepted into queue {each['queue']}, group {each['group']}\n"
+                 for each in value["dry_run"]]  # fmt: skip
+        return messages.text_answer(id, 0, "".join(lines))
+    return _many(id, form, value)
+
+
+def _submitted(id: int, form: str, value: dict[str, Any]) -> bytes:
+    ids = value["ids"]
+    queues = value.get("queues", [""] * len(ids))
+    pairs = list(zip(ids, queues, strict=False))
+    said = "".join(f"Request {name} submitted to queue: {queue or '-'}.\n" for name, queue in pairs)
+    if form == "json":
+        rows = [f'{{"id":"{name}","queue":{_word(queue)}}}' for name, queue in pairs]
+        text = rows[0] if len(rows) == 1 else "[" + ",".join(rows) + "]"
+        return messages.text_answer(id, 0, text + "\n", "", said=said)
+    return messages.text_answer(id, 0, "".join(f"{name}\n" for name in ids), "", said=said)
+
+
+def _word(queue: str) -> str:
+    return f'"{queue}"' if queue else "null"
+
+
+def _many(id: int, form: str, value: dict[str, Any]) -> bytes:
+    failed = value.get("failed", [])
+    err = "".join(f"{form}: {each['text']}\n" for each in failed)
+    return messages.text_answer(id, failed[-1]["status"] if failed else 0, "", err)

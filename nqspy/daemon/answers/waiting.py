@@ -1,0 +1,189 @@
+"""Those who wait for something to happen: the end of requests (``qsub --wait``), events to come, output to
+come."""
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nqspy.daemon.answers import listing
+from nqspy.engine.desk.people import need_owner
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Seq, parse_id
+from nqspy.model.requests import STARTED
+from nqspy.report.events import event_object
+from nqspy.report.moments import Zone
+from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
+from nqspy.store.reader import Reader
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+PAGE = 1_000
+"""Events in one answer."""
+CHUNK = 65_536
+"""Bytes of output in one answer."""
+TAIL = 0.25
+"""How often a file that somebody follows is looked at, real seconds; only while somebody does."""
+
+
+@dataclass(slots=True)
+class _Ends:
+    asked: rpc.Asked
+    seqs: list[Seq]
+    left: set[Seq] = field(default_factory=set)
+
+
+class Waiting:
+    """Keeps open questions; `look` answers those whose time has come."""
+
+    def __init__(self, daemon: "Daemon") -> None:
+        self._daemon = daemon
+        self._ends: list[_Ends] = []
+        self._events: list[rpc.Asked] = []
+        self._tails: list[rpc.Asked] = []
+        self._told = 0
+        self.reader: Reader
+
+    def open(self) -> None:
+        """Opens a reader of the store."""
+        self.reader = Reader(self._daemon.home.database)
+
+    def patience(self) -> float | None:
+        """How long may pass before the next look."""
+        return TAIL if self._tails else None
+
+    def look(self) -> None:
+        """Answers whoever waited for what has happened."""
+        if self._ends:
+            self._look_at_ends()
+        n = self._daemon.engine.site.n
+        if self._events and n > self._told:
+            waiting, self._events = self._events, []
+            for asked in waiting:
+                self._send(asked, self.events(asked))
+        self._told = n
+        if self._tails:
+            tails, self._tails = self._tails, []
+            for asked in tails:
+                if not asked.handle.gone:
+                    self._try_tail(asked)
+
+    def _try_tail(self, asked: rpc.Asked) -> None:
+        try:
+            self._send(asked, self.cat(asked))
+        except Refusal as refusal:
+            self._send(
+                asked, messages.text_answer(asked.handle.id, 1, "", f"qcat: {refusal}\n", next=0, done=True)
+            )
+
+    def _send(self, asked: rpc.Asked, data: Any) -> None:
+        if isinstance(data, bytes):
+            self._daemon.server.reply(asked.handle, data)
+        elif data is not None:
+            self._daemon.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
+
+    # ------------------------------------------------------------ ends
+
+    def wait(self, asked: rpc.Asked) -> bytes | None:
+        """Answers once all of ``ids`` have ended: their objects, or (text form) the last one's exit
+        status."""
+        site = self._daemon.engine.site
+        seqs = [_seq(site.name, text) for text in asked.message["ids"]]
+        ends = _Ends(asked, seqs, {seq for seq in seqs if seq in site.requests})
+        for seq in set(seqs) - ends.left:
+            if not any(True for _ in self.reader.ended(seqs=(seq,))):
+                raise Refusal(f"Unknown Job Id {site.id_of(seq)}", "unknown_request", 153)
+        if ends.left:
+            self._ends.append(ends)
+            return None
+        return self._ended(ends)
+
+    def _look_at_ends(self) -> None:
+        requests = self._daemon.engine.site.requests
+        for ends in tuple(self._ends):
+            ends.left = {seq for seq in ends.left if seq in requests}
+            if not ends.left or ends.asked.handle.gone:
+                self._ends.remove(ends)
+                if not ends.asked.handle.gone:
+                    self._daemon.server.reply(ends.asked.handle, self._ended(ends))
+
+    def _ended(self, ends: _Ends) -> bytes:
+        rows = listing.ended_objects(self._daemon, ends.seqs)
+        id = ends.asked.handle.id
+        if ends.asked.message.get("text") is None:
+            return messages.result_answer(id, rows)
+        last = rows[-1]
+        status = last["exit_status"] if last["exit_status"] is not None else 128 + (last["exit_signal"] or 0)
+        return messages.text_answer(id, status if last["end_reason"] != "deleted" or status else 3)
+
+    # ------------------------------------------------------------ events
+
+    def events(self, asked: rpc.Asked) -> dict[str, Any] | None:
+        """A page of the journal after number ``after`` (or from instant ``since`` on); ``wait``: not before
+        there is one."""
+        message = asked.message
+        after = int(message.get("after") or 0)
+        found = list(
+            self.reader.events(
+                after=after, since=message.get("since"), limit=int(message.get("limit") or PAGE)
+            )
+        )
+        if not found and message.get("wait"):
+            self._events.append(asked)
+            return None
+        site = self._daemon.engine.site
+        zone = Zone(site.timezone)
+        objects = [event_object(each, site.name, zone) for each in found]
+        return {"events": objects, "last": found[-1].n if found else after}
+
+    # ------------------------------------------------------------ output
+
+    def cat(self, asked: rpc.Asked) -> bytes | None:
+        """Output of a started request from ``offset`` on; ``follow``: held back until there is more or it
+        has ended."""
+        site, message = self._daemon.engine.site, asked.message
+        seq = _seq(site.name, message["id"])
+        offset = int(message.get("offset") or 0)
+        request = site.requests.get(seq)
+        if request is None:
+            return self._cat_ended(asked, seq, offset)
+        need_owner(site, asked.caller, request, "read")
+        if request.state not in STARTED:
+            raise Refusal(f"{site.id_of(seq)} has not started; there is no output yet", "wrong_state", 168)
+        stream = "stderr" if message.get("stream") == "stderr" and not request.spec.output.join else "stdout"
+        path = self._daemon.home.spool / f"{seq}.{request.attempt}" / stream
+        try:
+            data = _read(str(path), offset)
+        except OSError:
+            data = b""
+        if not data and message.get("follow"):
+            self._tails.append(asked)
+            return None
+        out, following = data.decode("latin-1"), offset + len(data)
+        return messages.text_answer(asked.handle.id, 0, out, "", next=following, done=not data)
+
+    def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
+        rows = listing.ended_objects(self._daemon, [seq])
+        name = self._daemon.engine.site.id_of(seq)
+        if not rows:
+            raise Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+        path = rows[0]["error" if asked.message.get("stream") == "stderr" else "output"]
+        if offset or asked.message.get("follow"):
+            return messages.text_answer(asked.handle.id, 0, "", "", next=offset, done=True, path=path)
+        raise Refusal(f"Job has finished {name}; its output lies in {path}", "has_ended", 35)
+
+
+def _seq(host: str, text: str) -> Seq:
+    seq = parse_id(text, host)
+    if seq is None:
+        raise Refusal(f"illegally formed job identifier: {text[:80]}", "bad_id")
+    return seq
+
+
+def _read(path: str, offset: int) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        return os.pread(fd, CHUNK, offset)
+    finally:
+        os.close(fd)

@@ -1,0 +1,64 @@
+"""The bell: APScheduler's date trigger in UTC wakes the engine at the plan's ``wake_at``, and once a minute
+at the latest.
+
+The look each minute notices a stepped clock and a long sleep of the machine; which shift is in force is
+computed, never
+scheduled (architecture.md 6 says why).
+"""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.date import DateTrigger
+
+from nqspy.daemon.clock import Clock
+from nqspy.model.ids import Instant
+
+LOOK = 60.0
+"""Longest time between two looks, real seconds."""
+
+
+class DaemonBell:
+    """One alarm on a scheduler thread of its own; ``ring`` is called there."""
+
+    def __init__(self, clock: Clock, ring: Callable[[], None]) -> None:
+        self._clock = clock
+        self._ring = ring
+        self._at: float | None = None
+        self._scheduler: Any = BackgroundScheduler(
+            timezone=UTC, job_defaults={"misfire_grace_time": None, "coalesce": True}
+        )
+        self._job: Any = None
+
+    def start(self) -> None:
+        """Hangs the bell; it rings in a minute unless told otherwise."""
+        self._scheduler.start()
+        self._set(time.time() + LOOK)
+
+    def ring_at(self, at: Instant | None) -> None:
+        """Moves the alarm to an instant of the site's clock; it never rings later than a minute from now."""
+        look = time.time() + LOOK
+        due = look if at is None else min(look, self._clock.real_of(at))
+        known = self._at
+        if known is not None and (known <= due < known + 1.0 or (at is None and known > time.time())):
+            return
+        self._set(due)
+
+    def _set(self, due: float) -> None:
+        self._at = due
+        moment = datetime.fromtimestamp(max(due, time.time() + 0.001), UTC)
+        if self._job is None:
+            self._job = self._scheduler.add_job(self._rung, DateTrigger(moment))
+        else:
+            self._job.reschedule(DateTrigger(moment))
+
+    def _rung(self) -> None:
+        self._at, self._job = None, None
+        self._ring()
+
+    def close(self) -> None:
+        """Takes the bell down."""
+        self._scheduler.shutdown(wait=False)

@@ -1,0 +1,77 @@
+"""The site's clock, the only place where real time is read: the wall clock, or an accelerated one
+(interfaces.md 1)."""
+
+import json
+import os
+import re
+import time
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+
+from nqspy.model.errors import BadValue
+from nqspy.model.ids import Instant
+
+_FORM = re.compile(r"^\s*(?P<at>\S+)\s+x(?P<speed>\d+(\.\d+)?)\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Site time = ``origin`` + (real time - ``real``) x ``speed``; instants in ms, ``real`` in seconds
+    since the epoch.
+
+    An accelerated clock's origin is kept in the home, so that a restart goes on from where the clock would
+    be now.
+    """
+
+    origin: int = 0
+    real: float = 0.0
+    speed: float = 1.0
+    text: str = ""
+
+    def now(self) -> Instant:
+        """The site's time."""
+        if not self.text:
+            return Instant(time.time_ns() // 1_000_000)
+        return Instant(self.origin + int((time.time() - self.real) * 1000 * self.speed))
+
+    def real_of(self, at: Instant) -> float:
+        """Real seconds since the epoch at which the site's clock shows ``at``."""
+        if not self.text:
+            return at / 1000
+        return self.real + (at - self.origin) / 1000 / self.speed
+
+    @property
+    def accelerated(self) -> bool:
+        """Whether it is not the wall clock."""
+        return bool(self.text)
+
+
+def parse_clock(text: str) -> Clock:
+    """The clock of ``"2026-03-02T20:55:00+01:00 x360"``, starting now. Raises BadValue."""
+    wrong = f'{text!r} is no clock; write it like "2026-03-02T20:55:00+01:00 x360"'
+    match = _FORM.match(text)
+    if match is None:
+        raise BadValue(wrong)
+    try:
+        moment = datetime.fromisoformat(match["at"])
+    except ValueError:
+        raise BadValue(wrong) from None
+    speed = float(match["speed"])
+    if moment.tzinfo is None or not 0.01 <= speed <= 100_000:
+        raise BadValue(f"{wrong}; it needs an offset and a speed from 0.01 to 100000")
+    return Clock(round(moment.timestamp() * 1000), time.time(), speed, text.strip())
+
+
+def clock_of(home: Path, text: str | None) -> Clock:
+    """The home's clock: the one kept there goes on when ``text`` is the same or absent, else a new one is
+    begun and kept."""
+    path = home / "clock.json"
+    kept = Clock(**json.loads(path.read_text())) if path.exists() else None
+    if text is None or (kept is not None and kept.text == text.strip()):
+        return kept or Clock()
+    clock = parse_clock(text)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(asdict(clock)))
+    os.replace(new, path)
+    return clock

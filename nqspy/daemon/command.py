@@ -1,0 +1,201 @@
+"""The command ``nqsd``: init, start, run, stop, status."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from nqspy.daemon.home import Home, HomeError, init, running_pid
+from nqspy.model.errors import NqspyError
+from nqspy.rpc.client import Client
+from nqspy.rpc.home import resolve_home
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False,
+    help="The daemon of nqspy: one for each home.",
+)  # fmt: skip
+
+HomeOption = Annotated[
+    str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")
+]
+QueuesOption = Annotated[
+    str | None, typer.Option("--queues", help="folder of *.qmgr files instead of HOME/queues.d")
+]
+ExitsOption = Annotated[
+    str | None, typer.Option("--exits", help="folder of user exits instead of HOME/exits")
+]
+ClockOption = Annotated[
+    str | None, typer.Option("--clock", help='accelerated clock: "2026-03-02T20:55:00+01:00 x360"')
+]
+SiteOption = Annotated[
+    str | None, typer.Option("--site", help="what a new home is filled with: day-night or plain")
+]
+
+
+def _fail(text: object) -> NoReturn:
+    print(f"nqsd: {text}", file=sys.stderr)
+    raise SystemExit(1)
+
+
+def _home(home: str | None) -> Home:
+    return Home(Path(resolve_home(home)))
+
+
+def _site(name: str | None) -> Any:
+    if name not in (None, "day-night", "plain"):
+        _fail(f"there is no site {name}; there are day-night and plain")
+    return name
+
+
+@app.command("init")
+def init_command(home: HomeOption = None, site: SiteOption = None) -> None:
+    """Fill a new home."""
+    where = _home(home)
+    try:
+        chosen = init(where, _site(site))
+    except NqspyError as error:
+        _fail(error)
+    print(f"{where.path} is a new home (site {chosen}); start it with: nqsd start --home {where.path}")
+
+
+def _options(queues: str | None, exits: str | None, clock: str | None) -> list[str]:
+    pairs = (("--queues", queues), ("--exits", exits), ("--clock", clock))
+    return [word for name, value in pairs if value is not None for word in (name, value)]
+
+
+@app.command()
+def start(
+    home: HomeOption = None,
+    queues: QueuesOption = None,
+    exits: ExitsOption = None,
+    clock: ClockOption = None,
+    site: SiteOption = None,
+) -> None:
+    """Start in the background; returns 0 once the socket answers."""
+    where = _home(home)
+    try:
+        if where.is_new():
+            init(where, _site(site))
+    except NqspyError as error:
+        _fail(error)
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    command = [
+        sys.executable,
+        "-m",
+        "nqspy.daemon.command",
+        "run",
+        "--home",
+        str(where.path),
+        "--ready",
+        str(write),
+    ]
+    subprocess.Popen(
+        [*command, *_options(queues, exits, clock)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True, close_fds=True, pass_fds=(write,), cwd="/",
+    )  # fmt: skip
+    os.close(write)
+    _await_ready(read, where)
+
+
+def _await_ready(read: int, where: Home) -> None:
+    said = b""
+    while select.select([read], [], [], 120)[0]:
+        more = os.read(read, 65536)
+        if not more:
+            break
+        said += more
+        if said == b"ok\n":
+            return
+    text = said.decode(errors="replace").strip()
+    _fail(text or f"the daemon did not come up; see {where.log}")
+
+
+@app.command()
+def run(
+    home: HomeOption = None,
+    queues: QueuesOption = None,
+    exits: ExitsOption = None,
+    clock: ClockOption = None,
+    site: SiteOption = None,
+    ready: Annotated[int | None, typer.Option(hidden=True)] = None,
+) -> None:
+    """Serve in the foreground, log on stderr (systemd: Type=notify)."""
+    from nqspy.daemon.main import Options, serve
+
+    where = _home(home)
+    try:
+        if where.is_new():
+            init(where, _site(site))
+        serve(
+            where, Options(queues, exits, clock, background=ready is not None), lambda: _say(ready, b"ok\n")
+        )
+    except (NqspyError, HomeError) as error:
+        if ready is not None:
+            _say(ready, str(error).encode())
+            raise SystemExit(1) from None
+        _fail(error)
+
+
+def _say(ready: int | None, text: bytes) -> None:
+    if ready is not None:
+        os.write(ready, text)
+        os.close(ready)
+
+
+@app.command()
+def stop(
+    home: HomeOption = None,
+    drain: Annotated[bool, typer.Option("--drain", help="wait for running requests first")] = False,
+    requeue: Annotated[bool, typer.Option("--requeue", help="queue running requests again")] = False,
+) -> None:
+    """Stop; running requests go on and are adopted by the next start."""
+    where = _home(home)
+    pid = running_pid(where)
+    if pid is None:
+        _fail(f"no nqsd serves {where.path}")
+    if drain and requeue:
+        _fail("choose one of --drain and --requeue")
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    mode = "drain" if drain else "requeue" if requeue else "leave"
+    try:
+        Client(str(where.path)).call("shutdown", mode=mode)
+    except (NqspyError, OSError):
+        signal.pidfd_send_signal(fd, signal.SIGTERM)
+    select.select([fd], [], [], None if drain else 60)
+    if running_pid(where) == pid:
+        _fail(f"process {pid} has not stopped; see {where.log}")
+
+
+@app.command()
+def status(home: HomeOption = None) -> None:
+    """Exit 0 when the daemon answers; says how the site stands."""
+    where = _home(home)
+    try:
+        answer = Client(str(where.path)).call("status")
+    except (NqspyError, OSError) as error:
+        pid = running_pid(where)
+        _fail(
+            f"process {pid} has {where.path} and does not answer: {error}"
+            if pid
+            else f"no nqsd serves {where.path}"
+        )
+    print(answer["text"])
+
+
+def main() -> None:
+    """Entry point."""
+    app(prog_name="nqsd")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""The home of an installation: its files, its rights, its one daemon, what a new one is filled with."""
+
+import fcntl
+import os
+import shutil
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from nqspy.model.errors import NqspyError
+
+SiteName = Literal["day-night", "plain"]
+_NETWORK = (
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "9p",
+    "fuse.sshfs",
+    "afs",
+    "ceph",
+    "lustre",
+    "gpfs",
+    "beegfs",
+)
+PLAIN = """\
+# One queue on all CPUs, no shifts.
+create batch_queue batch priority=10
+enable queue batch
+start queue batch
+set default batch_request queue batch
+"""
+
+
+class HomeError(NqspyError):
+    """The home cannot be used; the text says why and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Paths below one folder."""
+
+    path: Path
+
+    @property
+    def database(self) -> Path:
+        """The store."""
+        return self.path / "nqs.db"
+
+    @property
+    def socket(self) -> Path:
+        """Where clients connect."""
+        return self.path / "nqsd.sock"
+
+    @property
+    def pid_file(self) -> Path:
+        """Process number of the daemon, and the lock that keeps a second one out."""
+        return self.path / "nqsd.pid"
+
+    @property
+    def spool(self) -> Path:
+        """Attempts' folders."""
+        return self.path / "spool"
+
+    @property
+    def log(self) -> Path:
+        """The daemon's log file."""
+        return self.path / "log" / "nqsd.log"
+
+    def is_new(self) -> bool:
+        """Whether there is nothing in it yet."""
+        return not self.path.exists() or not any(self.path.iterdir())
+
+
+def shipped() -> Path:
+    """The folder with the shipped site's ``queues.d`` and ``exits``: of the installation, or of the
+    checkout."""
+    installed = Path(sysconfig.get_path("data")) / "share" / "nqspy"
+    checkout = Path(__file__).resolve().parents[2]
+    return installed if (installed / "queues.d").is_dir() else checkout
+
+
+def init(home: Home, site: SiteName | None = None) -> SiteName:
+    """Fills a new home. Without ``site``: day-night for root, plain for a user. Raises HomeError when it is
+    not new."""
+    if not home.is_new():
+        raise HomeError(f"{home.path} is not empty; a new home is an absent or empty folder")
+    site = site or ("day-night" if os.geteuid() == 0 else "plain")
+    make(home)
+    if site == "plain":
+        (home.path / "queues.d" / "10-batch.qmgr").write_text(PLAIN)
+        return site
+    for folder, pattern in (("queues.d", "*.qmgr"), ("exits", "*.py")):
+        for file in sorted((shipped() / folder).glob(pattern)):
+            shutil.copyfile(file, home.path / folder / file.name)
+    return site
+
+
+def make(home: Home) -> None:
+    """Makes the folders that are missing, and checks that the home can be used. Raises HomeError."""
+    try:
+        home.path.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            os.chmod(home.path, 0o755)
+        for name, mode in (("spool", 0o700), ("log", 0o755), ("exits", 0o755), ("queues.d", 0o755)):
+            folder = home.path / name
+            folder.mkdir(exist_ok=True)
+            if folder.stat().st_uid == os.geteuid():
+                os.chmod(folder, mode)
+    except OSError as error:
+        raise HomeError(
+            f"home {home.path} cannot be used: {error.strerror}; choose another with --home DIR"
+        ) from None
+    if not os.access(home.path, os.W_OK | os.X_OK):
+        raise HomeError(f"home {home.path} cannot be written; choose another with --home DIR")
+    _refuse_network(home.path)
+
+
+def _refuse_network(path: Path) -> None:
+    kind = file_system(path)
+    if kind in _NETWORK:
+        raise HomeError(
+            f"home {path} lies on a network file system ({kind}); locks are not safe there: choose a local one"
+        )
+
+
+def file_system(path: Path) -> str:
+    """Kind of the file system a path lies on, by the longest mount point above it."""
+    real = str(path.resolve())
+    best, kind = "", ""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        where, what = line.split()[1:3]
+        where = where.encode().decode("unicode_escape")
+        if (real == where or real.startswith(where.rstrip("/") + "/")) and len(where) >= len(best):
+            best, kind = where, what
+    return kind
+
+
+def lock(home: Home) -> int:
+    """Takes the home for this process, for as long as it lives; returns the open file. Raises HomeError
+    when another has it."""
+    try:
+        fd = os.open(home.pid_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise HomeError(f"home {home.path} cannot be used: {error.strerror}") from None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        pid = os.read(fd, 64).split()
+        os.close(fd)
+        who = f" (process {pid[0].decode()})" if pid else ""
+        raise HomeError(f"an nqsd serves {home.path} already{who}; stop it with `nqsd stop`") from None
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    return fd
+
+
+def running_pid(home: Home) -> int | None:
+    """Process number of the daemon that has the home, None when there is none."""
+    try:
+        fd = os.open(home.pid_file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except OSError:
+        words = os.read(fd, 64).split()
+        return int(words[0]) if words else None
+    finally:
+        os.close(fd)

@@ -1,0 +1,44 @@
+"""The one queue that others write and the engine thread reads: messages, sightings, the bell, wishes to
+stop."""
+
+import queue
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The bell has rung: look at the time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Somebody wants the daemon to stop (a signal)."""
+
+    mode: str = "leave"
+
+
+class Inbox:
+    """Many writers, one reader; a drain takes everything that has arrived as one group."""
+
+    def __init__(self, limit: int = 512) -> None:
+        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._limit = limit
+
+    def put(self, item: Any) -> None:
+        """Adds an item; from any thread, never blocks."""
+        self._queue.put(item)
+
+    def drain(self, timeout: float | None = None) -> list[Any]:
+        """Waits for the first item (``timeout`` s, None: as long as it takes) and returns all that are
+        there."""
+        try:
+            items = [self._queue.get(timeout=timeout)]
+        except queue.Empty:
+            return []
+        while len(items) < self._limit:
+            try:
+                items.append(self._queue.get_nowait())
+            except queue.Empty:
+                break
+        return items

@@ -1,0 +1,22 @@
+"""The daemon's log: one line a message, to stderr in the foreground, else to a file that rotates by
+itself."""
+
+import logging
+import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+LOG = logging.getLogger("nqspy")
+
+
+def set_up(file: Path | None) -> None:
+    """Sends the log to ``file`` (1 MB, three old ones kept), or to stderr."""
+    handler: logging.Handler
+    if file is None:
+        handler = logging.StreamHandler(sys.stderr)
+    else:
+        handler = RotatingFileHandler(file, maxBytes=1_000_000, backupCount=3, delay=False)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    LOG.handlers[:] = [handler]
+    LOG.setLevel(logging.INFO)
+    LOG.propagate = False

@@ -1,0 +1,220 @@
+"""The live driver: builds the rooms, feeds the engine from the inbox under the site's clock, sends what it
+answers."""
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nqspy.daemon import files, log
+from nqspy.daemon.answers.front import Front
+from nqspy.daemon.bell import DaemonBell
+from nqspy.daemon.clock import clock_of
+from nqspy.daemon.home import Home, HomeError, lock, make
+from nqspy.daemon.inbox import Inbox, Ring, Stop
+from nqspy.daemon.log import LOG
+from nqspy.daemon.notices import Notices
+from nqspy.engine import restart
+from nqspy.engine.decider import AtOnce
+from nqspy.engine.desk.context import Reply
+from nqspy.engine.loop import Asked, Engine, Input, Outcome
+from nqspy.executors.local import LocalHands
+from nqspy.model.commands import Command
+from nqspy.model.people import Caller
+from nqspy.model.sightings import Sighting
+from nqspy.rpc import server as rpc
+from nqspy.store.journal import SqliteJournal
+from nqspy.userexit.site_exits import SiteExits
+
+PENDING = 0.1
+"""Longest time that events nobody waits for stay uncommitted, real seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Words of ``nqsd start|run``."""
+
+    queues: str | None = None
+    exits: str | None = None
+    clock: str | None = None
+    background: bool = False
+
+
+class Daemon:
+    """One home's daemon. Everything here runs in the main thread, which is the engine's."""
+
+    def __init__(self, home: Home, options: Options) -> None:
+        self.home = home
+        self.options = options
+        self.inbox = Inbox()
+        self.clock = clock_of(home.path, options.clock)
+        self.owner = Caller("nqsd", os.geteuid(), os.getegid(), (), True)
+        self.journal = SqliteJournal.open(home.database)
+        self.exits = SiteExits(Path(options.exits) if options.exits else home.path / "exits")
+        self.hands = LocalHands(str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed)
+        self.engine = Engine(
+            self.journal.load(), self.journal, self.hands, self.exits, AtOnce(self.exits), LOG.error
+        )
+        self.notices = Notices()
+        self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
+        self.server = rpc.Server(
+            str(home.socket),
+            self.inbox.put,
+            allow_uid=self._serves,
+            mode=0o666 if os.geteuid() == 0 else 0o600,
+        )
+        self.front = Front(self)
+        self.stopping: str | None = None
+        self.began = time.monotonic()
+        self._pending = False
+
+    def _serves(self, uid: int) -> bool:
+        return os.geteuid() in (0, uid) or uid == 0
+
+    # ------------------------------------------------------------ coming up
+
+    def start(self) -> None:
+        """Adopts what runs, applies changed files of ``queues.d``, then opens the counter. Raises
+        NqspyError."""
+        for problem in self.exits.problems:
+            LOG.error("user exit left out: %s", problem)
+        self.hands.start()
+        host, zone = socket.gethostname().split(".")[0], _zone()
+        self.pump(restart.begin(self.engine, self.hands.found(), host, zone, self.clock.now()))
+        files.apply_changed(self)
+        self.notices.start()
+        self.bell.start()
+        self.server.start()
+        self.front.open_history()
+        self.pump(self.engine.feed((), self.clock.now()))
+
+    # ------------------------------------------------------------ the loop
+
+    def run(self) -> None:
+        """Serves until somebody asks to stop and what was asked for is done."""
+        while not self._done():
+            self.turn(self.inbox.drain(self._patience()))
+
+    def _patience(self) -> float | None:
+        if self._pending:
+            return PENDING
+        return self.front.patience() if self.stopping is None else 0.2
+
+    def turn(self, items: list[Any]) -> None:
+        """Takes one group of what has arrived."""
+        inputs: list[Input] = []
+        for item in items:
+            if isinstance(item, Sighting):
+                inputs.append(item)
+            elif isinstance(item, rpc.Asked):
+                command = self.front.take(item)
+                if command is not None:
+                    inputs.append(command)
+            elif isinstance(item, Stop):
+                self.stop(item.mode)
+        now = self.clock.now()
+        self.pump(self.engine.feed(inputs, now) if items or not self._pending else self.engine.flush(now))
+        self.front.answer_questions()
+        self.front.after_turn()
+
+    def pump(self, outcome: Outcome) -> None:
+        """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""
+        while True:
+            self.front.reply(outcome.replies)
+            for notice in outcome.notices:
+                server = self.engine.site.settings.server
+                self.notices.mail(notice, server.mail, self._managers())
+            self._pending = outcome.pending
+            if not outcome.again or self.stopping == "drain":
+                break
+            outcome = self.engine.feed((), self.clock.now())
+        self.bell.ring_at(outcome.wake_at)
+
+    def ask(self, command: Command, caller: Caller) -> Reply:
+        """Has one command done now, the pass it calls for included, and returns its reply."""
+        handle = object()
+        outcome = self.engine.feed([Asked(command, caller, handle)], self.clock.now())
+        mine = [reply for got, reply in outcome.replies if got is handle]
+        outcome.replies = [pair for pair in outcome.replies if pair[0] is not handle]
+        self.pump(outcome)
+        return mine[0]
+
+    def _managers(self) -> str:
+        named = [user for user, role in self.engine.site.settings.managers.items() if role == "m"]
+        return ",".join(named) or "root"
+
+    # ------------------------------------------------------------ going down
+
+    def stop(self, mode: str) -> None:
+        """Takes the wish to stop: leave what runs, drain or requeue it first."""
+        LOG.info("stopping (%s)", mode)
+        self.stopping = mode
+        self.engine.resting = True
+        if mode == "requeue":
+            self.front.requeue_all()
+
+    def _done(self) -> bool:
+        if self.stopping is None:
+            return False
+        return self.stopping == "leave" or not self.engine.site.started
+
+    def close(self) -> None:
+        """Closes the counter first, then the rest; shepherds and their jobs go on."""
+        self.engine.flush(self.clock.now())
+        self.server.close()
+        self.bell.close()
+        self.hands.close()
+        self.notices.close()
+        self.journal.close()
+
+
+def _zone() -> str:
+    if name := os.environ.get("TZ", "").strip(":"):
+        return name if (Path("/usr/share/zoneinfo") / name).is_file() else "UTC"
+    link = os.path.realpath("/etc/localtime")
+    return link.partition("/zoneinfo/")[2] or "UTC"
+
+
+def serve(home: Home, options: Options, ready: Callable[[], None]) -> None:
+    """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers. Raises
+    NqspyError."""
+    make(home)
+    held = lock(home)
+    log.set_up(home.log if options.background else None)
+    sys.setswitchinterval(0.0005)
+    try:
+        daemon = Daemon(home, options)
+    except OSError as error:
+        raise HomeError(f"home {home.path} cannot be used: {error}") from None
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: daemon.inbox.put(Stop()))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        daemon.start()
+        LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
+        ready()
+        _notify_systemd("READY=1")
+        daemon.run()
+    finally:
+        _notify_systemd("STOPPING=1")
+        daemon.close()
+        LOG.info("stopped")
+        os.close(held)
+
+
+def _clock_words(daemon: Daemon) -> str:
+    return f", accelerated clock {daemon.clock.text}" if daemon.clock.accelerated else ""
+
+
+def _notify_systemd(text: str) -> None:
+    """Tells systemd (sd_notify(3)): a datagram to ``$NOTIFY_SOCKET``."""
+    path = os.environ.get("NOTIFY_SOCKET")
+    if path:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
+            sock.connect("\0" + path[1:] if path.startswith("@") else path)
+            sock.sendall(text.encode())

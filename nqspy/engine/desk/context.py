@@ -1,0 +1,103 @@
+"""What a desk works with: the site, the instant, and ways to say what happened, what to do and what to
+answer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from nqspy.model import lifecycle
+from nqspy.model.actions import Action
+from nqspy.model.errors import Refusal
+from nqspy.model.events import Event, Recorded
+from nqspy.model.ids import Instant, Seq, parse_id
+from nqspy.model.people import Caller
+from nqspy.model.requests import Request
+from nqspy.model.site import Site
+from nqspy.ports import Batch, Exits, Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a command is answered with: a value (JSON-able), or the refusal."""
+
+    value: Any = None
+    refusal: Refusal | None = None
+
+
+@dataclass(slots=True)
+class Group:
+    """What one call of `Engine.feed` gathers: everything in it is committed together or not at all."""
+
+    batch: Batch = field(default_factory=Batch)
+    actions: list[Action] = field(default_factory=list)
+    replies: list[tuple[Any, Reply]] = field(default_factory=list)
+    keys: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Desk:
+    """One command's (or sighting's) view of the engine. ``emit`` applies an event at once; the commit comes
+    later."""
+
+    site: Site
+    now: Instant
+    group: Group
+    exits: Exits
+    journal: Journal
+    dirty: Callable[[], None]
+
+    def emit(self, event: Event) -> None:
+        """Something happened: applied at once, committed with the group."""
+        recorded = Recorded(self.site.n + 1, self.now, event)
+        lifecycle.apply(self.site, recorded)
+        self.group.batch.events.append(recorded)
+
+    def act(self, action: Action) -> None:
+        """Something shall be done, after the commit."""
+        self.group.actions.append(action)
+
+    def keep(self, body: bytes) -> str:
+        """Keeps a script or an environment under its content hash, in the group's transaction; returns the
+        hash."""
+        digest = sha256(body).hexdigest()[:32]
+        self.group.batch.blobs[digest] = body
+        return digest
+
+    def find(self, text: str) -> Request:
+        """The request that has not ended of that identifier. Raises Refusal."""
+        seq = parse_id(text, self.site.name)
+        request = self.site.requests.get(seq) if seq is not None else None
+        if request is None:
+            raise self.unknown(text, seq)
+        return request
+
+    def unknown(self, text: str, seq: Seq | None) -> Refusal:
+        """Why an identifier names no request that has not ended."""
+        if seq is None:
+            if not text[:1].isdigit():
+                return Refusal(f"illegally formed job identifier: {text}", "bad_id")
+            return Refusal(f"Unknown Job Id {text}", "unknown_request", 153)
+        name = self.site.id_of(seq)
+        if any(True for _ in self.journal.ended((seq,))):
+            return Refusal(f"Job has finished {name}", "has_ended", 35)
+        return Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+
+    def each(self, ids: Sequence[str], do: Callable[[Request], Any]) -> dict[str, Any]:
+        """Does something for each identifier, as far as possible: what was done, and each failure with its
+        text."""
+        done: list[str] = []
+        failed: list[dict[str, Any]] = []
+        for text in ids:
+            try:
+                request = self.find(text)
+                do(request)
+                done.append(self.site.id_of(request.seq))
+            except Refusal as refusal:
+                failed.append(
+                    {"id": text, "text": str(refusal), "code": refusal.code, "status": refusal.status}
+                )
+        return {"done": done, "failed": failed}
+
+
+Handler = Callable[[Desk, Any, Caller], Any]

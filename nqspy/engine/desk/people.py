@@ -1,0 +1,51 @@
+"""Who may do what: roles, owners, access lists, and the group a request is charged to (interfaces.md 1 and
+6)."""
+
+from nqspy.model.errors import Refusal
+from nqspy.model.people import DEFAULT_GROUP, Caller, Role
+from nqspy.model.requests import Request
+from nqspy.model.site import Settings, Site
+
+_RANK: dict[Role, int] = {"user": 0, "operator": 1, "manager": 2}
+_WORD: dict[str, Role] = {"m": "manager", "o": "operator"}
+
+
+def role_of(settings: Settings, caller: Caller) -> Role:
+    """The caller's role: the home's owner and root are managers; else the managers' table decides."""
+    if caller.trusted:
+        return "manager"
+    return _WORD.get(settings.managers.get(caller.user, ""), "user")
+
+
+def need(settings: Settings, caller: Caller, role: Role, what: str) -> None:
+    """Raises Refusal unless the caller has at least that role."""
+    own = role_of(settings, caller)
+    if _RANK[own] < _RANK[role]:
+        raise Refusal(
+            f"Unauthorized Request: {what} needs a {role}; {caller.user} is a {own}", "not_permitted", 159
+        )
+
+
+def need_owner(site: Site, caller: Caller, request: Request, what: str) -> None:
+    """Raises Refusal unless the caller owns the request or is an operator."""
+    if request.owner != caller.user and role_of(site.settings, caller) == "user":
+        name = site.id_of(request.seq)
+        raise Refusal(
+            f"Unauthorized Request {name}: only its owner or an operator may {what} it", "not_permitted", 159
+        )
+
+
+def group_of(settings: Settings, caller: Caller, owner: str, account: str | None) -> tuple[str, str | None]:
+    """(group that is charged, account string): ``-A`` names a group its owner must be a member of; managers
+    any.
+
+    A text that names no group is kept as an account. Raises Refusal.
+    """
+    if account is not None and account in settings.groups:
+        if owner not in settings.groups[account].members and role_of(settings, caller) == "user":
+            raise Refusal(f"{owner} is no member of group {account}", "not_permitted", 159)
+        return account, account
+    for group in settings.groups.values():
+        if owner in group.members:
+            return group.name, account
+    return DEFAULT_GROUP, account

@@ -1,0 +1,251 @@
+"""What people and operators do with single requests: delete, hold, release, move, modify, rerun, suspend,
+schedule."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from nqspy.core.queueing.limits import violation
+from nqspy.core.queueing.route import may_enter
+from nqspy.engine.desk.context import Desk
+from nqspy.engine.desk.people import need, need_owner, role_of
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.actions import Kill, Resume, Signal, Suspend
+from nqspy.model.errors import Refusal
+from nqspy.model.people import Caller
+from nqspy.model.requests import STARTED, Ask, Request, Spec, State
+
+_WAITING = (State.QUEUED, State.WAITING, State.HELD)
+_HOLDS = {"user": "u", "operator": "o", "manager": "o"}
+_RANKS = {"system": 0, "next": 1, "first": 2, "now": 3}
+
+
+def _wrong_state(desk: Desk, request: Request, what: str) -> Refusal:
+    name = desk.site.id_of(request.seq)
+    return Refusal(
+        f"Request invalid for state of job {name}: it is {request.state.value}, {what}", "wrong_state", 168
+    )
+
+
+def delete(desk: Desk, command: cm.Delete, caller: Caller) -> Any:
+    """Waiting requests are deleted; started ones end by signal if that was asked for."""
+
+    def one(request: Request) -> None:
+        need_owner(desk.site, caller, request, "delete")
+        if command.owner is not None and command.owner != request.owner:
+            name = desk.site.id_of(request.seq)
+            raise Refusal(f"{name} is not owned by {command.owner}", "not_permitted", 159)
+        if request.state not in STARTED:
+            desk.emit(ev.Deleted(request.seq, caller.user))
+        elif command.kill or command.force:
+            end(desk, request, caller.user, signal=9 if command.kill else 15)
+        elif command.signal is not None:
+            desk.act(Signal(request.seq, request.attempt, command.signal))
+        else:
+            raise _wrong_state(desk, request, "end it with -k or a signal")
+        desk.dirty()
+
+    return desk.each(command.ids, one)
+
+
+def end(desk: Desk, request: Request, who: str, signal: int = 15, rerun: bool = False) -> None:
+    """Asks for the end of a started request: TERM (or ``signal``), after the grace time KILL."""
+    desk.emit(ev.Deleting(request.seq, request.attempt, who, rerun))
+    grace = 0 if signal == 9 else desk.site.settings.server.grace
+    reason = "requeued" if rerun else "deleted"
+    desk.act(Kill(request.seq, request.attempt, reason, grace, signal))
+
+
+def hold(desk: Desk, command: cm.HoldRequests, caller: Caller) -> Any:
+    """Held requests stay where they are until released; the letter says who may."""
+    letter = _letter(desk, command.letter, caller)
+
+    def one(request: Request) -> None:
+        need_owner(desk.site, caller, request, "hold")
+        if request.state not in _WAITING:
+            raise _wrong_state(desk, request, "only a waiting one can be held")
+        if letter not in request.holds:
+            desk.emit(ev.Held((request.seq,), letter, caller.user))
+            desk.dirty()
+
+    return desk.each(command.ids, one)
+
+
+def _letter(desk: Desk, letter: str | None, caller: Caller) -> str:
+    role = role_of(desk.site.settings, caller)
+    if letter is None:
+        return _HOLDS[role] if role == "operator" else "u"
+    if letter not in ("u", "o", "s"):
+        raise Refusal(f"hold type {letter!r} is none of u, o, s", "bad_value", 166)
+    if letter != "u" and role == "user":
+        raise Refusal(f"Unauthorized Request: hold type {letter} needs an operator", "not_permitted", 159)
+    return letter
+
+
+def release(desk: Desk, command: cm.ReleaseRequests, caller: Caller) -> Any:
+    """Takes holds off: a user the own hold, an operator any."""
+    role = role_of(desk.site.settings, caller)
+    letters = command.letter or ("u" if role == "user" else "uos")
+
+    def one(request: Request) -> None:
+        need_owner(desk.site, caller, request, "release")
+        if request.state is not State.HELD:
+            raise _wrong_state(desk, request, "it is not held")
+        theirs = "".join(letter for letter in request.holds if letter in letters)
+        if not theirs or (role == "user" and set(letters) - {"u"}):
+            name = desk.site.id_of(request.seq)
+            raise Refusal(
+                f"Unauthorized Request {name}: hold {request.holds} is not yours to release",
+                "not_permitted",
+                159,
+            )
+        desk.emit(ev.Released((request.seq,), theirs, caller.user))
+        desk.dirty()
+
+    return desk.each(command.ids, one)
+
+
+def move(desk: Desk, command: cm.MoveRequests, caller: Caller) -> Any:
+    """Waiting requests into another queue, if that takes them; ``source``: all of a queue."""
+    queue = desk.site.settings.queues.get(command.queue)
+    if queue is None:
+        raise Refusal(f"Unknown queue {command.queue}", "unknown_queue", 170)
+    ids = command.ids
+    if command.source is not None:
+        need(desk.site.settings, caller, "operator", "moving a queue's requests")
+        ids = tuple(desk.site.id_of(r.seq) for r in desk.site.requests.values() if r.queue == command.source)
+
+    def one(request: Request) -> None:
+        need_owner(desk.site, caller, request, "move")
+        if request.state not in _WAITING:
+            raise _wrong_state(desk, request, "only a waiting one can be moved")
+        if not queue.enabled and role_of(desk.site.settings, caller) == "user":
+            raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
+        if not may_enter(queue, request.owner, caller.groups):
+            raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
+        wrong = violation(desk.site, request.spec, queue) if queue.kind == "batch" else None
+        if wrong is not None:
+            raise Refusal(wrong, "above_limit", 188)
+        desk.emit(ev.Moved((request.seq,), queue.name, caller.user))
+        desk.dirty()
+
+    return desk.each(ids, one)
+
+
+def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:
+    """Changes what waiting requests ask for, within their queue's limits."""
+
+    def one(request: Request) -> None:
+        need_owner(desk.site, caller, request, "modify")
+        if request.state not in _WAITING:
+            raise _wrong_state(desk, request, "only a waiting one can be modified")
+        spec = _modified(request.spec, command.values)
+        queue = desk.site.settings.queues.get(request.queue)
+        wrong = violation(desk.site, spec, queue) if queue is not None and queue.kind == "batch" else None
+        if wrong is not None:
+            raise Refusal(wrong, "above_limit", 188)
+        desk.emit(ev.Modified(request.seq, spec, caller.user))
+        desk.dirty()
+
+    return desk.each(command.ids, one)
+
+
+_SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable")
+_ASK_FIELDS = ("cpu", "cpu_process", "wall", "memory", "memory_process", "pes", "nice")
+
+
+def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
+    for path, value in values.items():
+        head, _, rest = path.partition("/")
+        if head in _SPEC_FIELDS and not rest:
+            spec = replace(spec, **{head: value})
+        elif head == "ask" and rest in _ASK_FIELDS:
+            spec = replace(spec, ask=replace(spec.ask, **{rest: value}))
+        elif head == "ask":
+            others = dict(spec.ask.others) | {rest: value}
+            spec = replace(spec, ask=replace(spec.ask, others=tuple(others.items())))
+        else:
+            raise Refusal(f"{path} of a request cannot be modified", "bad_value", 166)
+    if not isinstance(spec.ask, Ask) or spec.ask.pes < 1:
+        raise Refusal("a request needs at least 1 PE", "bad_value", 166)
+    return spec
+
+
+def rerun(desk: Desk, command: cm.RerunRequests, caller: Caller) -> Any:
+    """Ends started requests and queues them again."""
+
+    def one(request: Request) -> None:
+        need_owner(desk.site, caller, request, "rerun")
+        name = desk.site.id_of(request.seq)
+        if request.state not in STARTED:
+            raise _wrong_state(desk, request, "only a started one can be run again")
+        if not request.spec.rerunnable:
+            raise Refusal(f"job is not rerunnable {name}", "not_rerunnable", 190)
+        end(desk, request, caller.user, rerun=True)
+
+    return desk.each(command.ids, one)
+
+
+def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
+    """Stops started requests, or lets them go on."""
+    need(desk.site.settings, caller, "operator", "suspending requests")
+
+    def one(request: Request) -> None:
+        if command.resume:
+            if request.state is not State.SUSPENDED:
+                raise _wrong_state(desk, request, "it is not suspended")
+            desk.emit(ev.Resumed(request.seq, request.attempt, caller.user))
+            desk.act(Resume(request.seq, request.attempt))
+        else:
+            if request.state is not State.RUNNING:
+                raise _wrong_state(desk, request, "only a running one can be suspended")
+            desk.emit(ev.Suspended(request.seq, request.attempt, caller.user))
+            desk.act(Suspend(request.seq, request.attempt))
+
+    return desk.each(command.ids, one)
+
+
+def schedule(desk: Desk, command: cm.ScheduleRequest, caller: Caller) -> Any:
+    """``schedule request``: ahead in its queue (next), ahead of everything (first), past the limits (now),
+    as usual (system)."""
+    need(desk.site.settings, caller, "operator", "schedule request")
+
+    def one(request: Request) -> None:
+        if request.state not in _WAITING:
+            raise _wrong_state(desk, request, "only a waiting one can be scheduled")
+        desk.emit(ev.Ranked(request.seq, _RANKS[command.place], caller.user))
+        desk.dirty()
+
+    return desk.each(command.ids, one)
+
+
+def abort_queue(desk: Desk, command: cm.AbortQueue, caller: Caller) -> Any:
+    """TERM, after some seconds KILL, to all running requests of a queue; the queue itself is unchanged."""
+    need(desk.site.settings, caller, "operator", "abort queue")
+
+    def one(request: Request) -> None:
+        desk.emit(ev.Deleting(request.seq, request.attempt, caller.user))
+        desk.act(Kill(request.seq, request.attempt, "deleted", command.seconds * 1000))
+
+    return _in_queue(desk, command.queue, lambda r: r.state in STARTED, one)
+
+
+def purge_queue(desk: Desk, command: cm.PurgeQueue, caller: Caller) -> Any:
+    """Drops all waiting requests of a queue; running ones stay."""
+    need(desk.site.settings, caller, "operator", "purge queue")
+
+    def one(request: Request) -> None:
+        desk.emit(ev.Deleted(request.seq, caller.user, f"queue {command.queue} was purged"))
+
+    return _in_queue(desk, command.queue, lambda r: r.state not in STARTED, one)
+
+
+def _in_queue(desk: Desk, queue: str, which: Callable[[Request], bool], do: Callable[[Request], None]) -> Any:
+    if queue not in desk.site.settings.queues:
+        raise Refusal(f"Unknown queue {queue}", "unknown_queue", 170)
+    chosen = [r for r in desk.site.requests.values() if r.queue == queue and which(r)]
+    for request in chosen:
+        do(request)
+    desk.dirty()
+    return {"done": [desk.site.id_of(r.seq) for r in chosen], "failed": []}

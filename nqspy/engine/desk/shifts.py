@@ -1,0 +1,123 @@
+"""Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
+
+from nqspy.engine import calendar
+from nqspy.engine.desk import exits, requests
+from nqspy.engine.desk.context import Desk, Handler
+from nqspy.engine.desk.people import need
+from nqspy.engine.desk.settings import changes_of, commit_changes, try_changes, verify
+from nqspy.model import commands as cm
+from nqspy.model.actions import Notify
+from nqspy.model.errors import BadValue, NqspyError, Refusal
+from nqspy.model.events import Alarm, ShiftChanged, ShiftFailed
+from nqspy.model.ids import Instant
+from nqspy.model.people import Caller
+
+CALENDAR = Caller("calendar", 0, 0, (), True)
+"""Who carries out a shift's commands."""
+
+ORDERS: dict[type[cm.Command], Handler] = {
+    cm.ReloadExits: exits.reload,
+    cm.AbortQueue: requests.abort_queue,
+    cm.PurgeQueue: requests.purge_queue,
+    cm.HoldRequests: requests.hold,
+    cm.ReleaseRequests: requests.release,
+}
+"""What a shift may do besides changing settings."""
+
+RETRY = 300_000
+"""Time after which a shift that failed is tried again, ms."""
+
+
+def due(desk: Desk) -> calendar.Firing | None:
+    """The firing to apply now, None when the right shift is in force (architecture.md 5.11).
+
+    Each firing counts once: one not later than the last applied changes nothing, even after the clock was
+    set back.
+    """
+    site = desk.site
+    state = site.shift
+    if state.until is not None and desk.now < state.until:
+        return None
+    firing = calendar.in_force(site.settings.shifts.values(), site.timezone, desk.now)
+    if firing is None:
+        return None
+    if state.until is not None:
+        return firing
+    if state.fired is not None and firing.at <= state.fired and state.current in site.settings.shifts:
+        return None
+    return firing
+
+
+def next_change(desk: Desk) -> Instant | None:
+    """The next instant at which another shift may be due."""
+    site = desk.site
+    firing = calendar.next_firing(site.settings.shifts.values(), site.timezone, desk.now)
+    times = [t for t in (site.shift.until, firing.at if firing else None) if t is not None and t > desk.now]
+    return min(times, default=None)
+
+
+def enter(desk: Desk, firing: calendar.Firing, manual: bool = False, until: Instant | None = None) -> bool:
+    """Runs a shift's commands; False when they fail: the former settings stay, an alarm is raised once."""
+    site, name = desk.site, firing.shift
+    try:
+        run_commands(desk, name)
+    except NqspyError as error:
+        text = f"shift {name} could not be entered: {error}"
+        if site.shift.failed != name:
+            desk.emit(ShiftFailed(name, text))
+            desk.emit(Alarm(f"shift {name}", text))
+            desk.act(Notify("", f"nqspy: shift {name} failed", text))
+        return False
+    desk.emit(ShiftChanged(name, site.shift.current, firing.at, manual, until))
+    desk.dirty()
+    return True
+
+
+def run_commands(desk: Desk, name: str) -> None:
+    """Carries out the commands of a shift, its settings first. Raises Refusal; no setting is changed then."""
+    commands = [cm.decode(data) for data in desk.site.settings.shifts[name].commands]
+    changes = tuple(changes_of(desk.site.settings.shifts[name].commands))
+    verify(desk, try_changes(desk, desk.site.settings, changes, upsert=True, strict=False))
+    commit_changes(desk, changes, CALENDAR.user, f"shift {name}")
+    for command in commands:
+        if type(command) in ORDERS:
+            ORDERS[type(command)](desk, command, CALENDAR)
+
+
+def switch(desk: Desk, command: cm.SwitchShift, caller: Caller) -> object:
+    """Puts a shift in force by hand until the next firing, or until a moment. Raises Refusal."""
+    site = desk.site
+    need(site.settings, caller, "operator", "switch shift")
+    if command.shift not in site.settings.shifts:
+        raise Refusal(
+            f"there is no shift {command.shift}; shifts: {', '.join(site.settings.shifts) or 'none'}",
+            "unknown_shift",
+        )
+    until = _until(desk, command.until)
+    run_commands(desk, command.shift)
+    firing = calendar.in_force(site.settings.shifts.values(), site.timezone, desk.now)
+    fired = firing.at if firing is not None else site.shift.fired
+    desk.emit(ShiftChanged(command.shift, site.shift.current, fired, True, until))
+    desk.dirty()
+    return {"shift": command.shift, "until": until}
+
+
+def _until(desk: Desk, until: Instant | str | None) -> Instant | None:
+    if until is None or isinstance(until, int):
+        return until
+    try:
+        return calendar.until_of(until, desk.site.timezone, desk.now)
+    except BadValue as error:
+        raise Refusal(str(error), "bad_value", 166) from None
+
+
+def automatic(desk: Desk, command: cm.AutomaticShift, caller: Caller) -> object:
+    """Back to the calendar at once."""
+    site = desk.site
+    need(site.settings, caller, "operator", "set shift automatic")
+    firing = calendar.in_force(site.settings.shifts.values(), site.timezone, desk.now)
+    if firing is not None and (site.shift.manual or site.shift.current != firing.shift):
+        run_commands(desk, firing.shift)
+        desk.emit(ShiftChanged(firing.shift, site.shift.current, firing.at))
+        desk.dirty()
+    return {"shift": site.shift.current}

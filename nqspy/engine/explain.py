@@ -1,0 +1,56 @@
+"""Why not, and in which place: what `qstat` shows of waiting requests, from the last pass's reasons and one
+look at the queue."""
+
+from nqspy.core.queueing.order import Place, Standing, standing
+from nqspy.engine.loop import Engine
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request, State
+
+_HOLDERS = {"u": "owner", "o": "operator", "s": "system"}
+
+
+class Places:
+    """Factors and positions of a site's queued requests at one instant; each queue is looked at once, when
+    asked for."""
+
+    def __init__(self, engine: Engine, now: Instant) -> None:
+        self._engine = engine
+        self._now = now
+        self._queues: dict[str, tuple[int, Standing]] = {}
+
+    def of(self, request: Request) -> Place | None:
+        """The place of a queued request, None in other states."""
+        if request.slot < 0:
+            return None
+        columns = self._engine.site.columns(request.queue)
+        known = self._queues.get(request.queue)
+        if known is None or known[0] != columns.version:
+            known = self._queues[request.queue] = (columns.version, self._look(request.queue))
+        return known[1].of(request)
+
+    def _look(self, queue: str) -> Standing:
+        engine = self._engine
+        return standing(engine.site, queue, self._now, engine.exits, engine.samples, _refused(engine))
+
+
+def _refused(engine: Engine) -> set[Seq]:
+    own = engine.plan.reasons.own
+    return {seq for seq, reason in own.items() if reason.code in (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)}
+
+
+def reason_of(engine: Engine, request: Request) -> Reason | None:
+    """Why a request waits; None when it does not wait."""
+    if request.state is State.HELD:
+        who = " and ".join(_HOLDERS[letter] for letter in request.holds)
+        return Reason(ReasonCode.HELD, who, request.hold_text or "it is held")
+    if request.state is State.WAITING:
+        return Reason(ReasonCode.DATE, "owner", "it is not to start before its date", request.spec.eligible)
+    if request.state is not State.QUEUED:
+        return None
+    settings = engine.site.settings
+    queue = settings.queues.get(request.queue)
+    if queue is not None and not queue.started:
+        return Reason(ReasonCode.STOPPED, f"queue {queue.name}", f"queue {queue.name} is stopped")
+    reason = engine.plan.reasons.of(request.seq, request.queue)
+    return reason or Reason(ReasonCode.LATER, "pass", "the next pass will look at it")

@@ -1,0 +1,33 @@
+"""After a restart: what the rows say runs is compared with what the hands find (architecture.md 5.8)."""
+
+from nqspy.engine.desk import hands as hands_desk
+from nqspy.engine.desk.context import Desk
+from nqspy.engine.loop import Engine, Outcome
+from nqspy.model.events import MachineFound
+from nqspy.model.ids import Instant
+from nqspy.model.machine import Found
+
+
+def begin(engine: Engine, found: Found, host: str, zone: str, now: Instant) -> Outcome:
+    """Adopts what runs, ends what ended meanwhile, queues again what was never begun; then the site must be
+    sound.
+
+    The hands claim every attempt that was not begun as void first, so nothing can run twice.
+    """
+    site = engine.site
+    expected = {seq: request.attempt for seq, request in site.started.items()}
+    sightings = engine.hands.scan(expected)
+    desk = engine.desk(now)
+    _meet_machine(desk, found, host, zone)
+    for sighting in sightings:
+        hands_desk.adopt(desk, sighting)
+    engine.exits.begin(site)
+    site.check()
+    return engine.feed((), now)
+
+
+def _meet_machine(desk: Desk, found: Found, host: str, zone: str) -> None:
+    site = desk.site
+    known = (site.found.cpus, site.found.memory, site.host, site.zone)
+    if known != (found.cpus, found.memory, host, zone):
+        desk.emit(MachineFound(found.cpus, found.memory, host, zone))

@@ -1,0 +1,290 @@
+"""The one seat for holding all processes of a job together: cgroup2, cgroup1, or none (the tree below the
+shepherd).
+
+Probed, never assumed. A job enters its cgroup at birth (clone3): moving a process later costs 8 ms on an
+idle machine.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import struct
+
+from nqspy.executors import proc
+
+_PR_SET_CHILD_SUBREAPER = 36
+_CLONE3 = 435
+_CLONE_INTO_CGROUP = 0x200000000
+
+_libc = ctypes.PyDLL(None, use_errno=True)
+_api = ctypes.pythonapi
+
+
+def become_subreaper() -> None:
+    """From now on orphans among this process's descendants become its children. Raises OSError."""
+    if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "cannot become a subreaper")
+
+
+def fork_into(folder: str) -> int:
+    """`os.fork`, with the child born in the cgroup2 ``folder``. Raises OSError where the kernel refuses."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        arguments = struct.pack("11Q", _CLONE_INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, fd)
+        buffer = ctypes.create_string_buffer(arguments, len(arguments))
+        _api.PyOS_BeforeFork()
+        pid = int(_libc.syscall(_CLONE3, buffer, ctypes.c_size_t(len(arguments))))
+        if pid == 0:
+            _api.PyOS_AfterFork_Child()
+        else:
+            _api.PyOS_AfterFork_Parent()
+    finally:
+        os.close(fd)
+    if pid < 0:
+        raise OSError(ctypes.get_errno() or errno.ENOSYS, "clone3 into a cgroup")
+    return pid
+
+
+class Cage:
+    """No cgroup: a job is what descends from its shepherd, which is its subreaper. Base of the others."""
+
+    kind = "none"
+    folder = ""
+
+    def fork(self) -> int:
+        """Forks; the child is in the cage. 0 in the child."""
+        return os.fork()
+
+    def pids(self) -> list[int]:
+        """All processes of the job."""
+        return proc.descendants(os.getpid())
+
+    def signal(self, number: int) -> None:
+        """Sends a signal to all of them."""
+        before = self.pids()
+        proc.send(before, number, self.pids())
+
+    def kill(self) -> None:
+        """Kills all of them; to be called again until none is left."""
+        self.signal(signal.SIGKILL)
+
+    def freeze(self) -> None:
+        """Stops all of them. Those forked meanwhile are caught by the second round."""
+        self.signal(signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Lets all of them go on."""
+        self.signal(signal.SIGCONT)
+
+    def cpu(self) -> float | None:
+        """CPU seconds of all processes that ever were in it, None when it does not count."""
+        return None
+
+    def remove(self) -> None:
+        """Takes it away; it must be empty."""
+
+
+class Cgroup2(Cage):
+    """A directory of the cgroup2 tree; needs no controller."""
+
+    kind = "cgroup2"
+
+    def __init__(self, folder: str) -> None:
+        """Raises OSError when it cannot be made."""
+        os.mkdir(folder, 0o755)
+        self.folder = folder
+
+    def fork(self) -> int:
+        try:
+            return fork_into(self.folder)
+        except OSError:
+            return _fork_and_move(self.folder)
+
+    def pids(self) -> list[int]:
+        return sorted({*_members(self.folder), *super().pids()})
+
+    def kill(self) -> None:
+        _write(f"{self.folder}/cgroup.kill", "1")
+        super().kill()
+
+    def freeze(self) -> None:
+        _write(f"{self.folder}/cgroup.freeze", "1")
+
+    def thaw(self) -> None:
+        _write(f"{self.folder}/cgroup.freeze", "0")
+        super().thaw()
+
+    def cpu(self) -> float | None:
+        try:
+            with open(f"{self.folder}/cpu.stat", encoding="ascii") as file:
+                return int(file.readline().split()[1]) / 1e6
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def remove(self) -> None:
+        _rmdir(self.folder)
+
+
+class Cgroup1(Cage):
+    """Directories of the cgroup1 controllers freezer and cpuacct."""
+
+    kind = "cgroup1"
+
+    def __init__(self, freezer: str, counter: str) -> None:
+        """Raises OSError when they cannot be made."""
+        self.counter = ""
+        os.mkdir(freezer, 0o755)
+        self.folder = freezer
+        if counter:
+            os.mkdir(counter, 0o755)
+            self.counter = counter
+
+    def fork(self) -> int:
+        return _fork_and_move(self.folder, self.counter)
+
+    def pids(self) -> list[int]:
+        return sorted({*_members(self.folder), *super().pids()})
+
+    def kill(self) -> None:
+        super().kill()
+        # This freezer holds killed processes until they are thawed.
+        _write(f"{self.folder}/freezer.state", "THAWED")
+
+    def freeze(self) -> None:
+        _write(f"{self.folder}/freezer.state", "FROZEN")
+
+    def thaw(self) -> None:
+        _write(f"{self.folder}/freezer.state", "THAWED")
+        super().thaw()
+
+    def cpu(self) -> float | None:
+        try:
+            with open(f"{self.counter}/cpuacct.usage", encoding="ascii") as file:
+                return int(file.read()) / 1e9
+        except (OSError, ValueError):
+            return None
+
+    def remove(self) -> None:
+        _rmdir(self.folder)
+        if self.counter:
+            _rmdir(self.counter)
+
+
+class Seat:
+    """Where cages are made: found out once by the starter."""
+
+    def __init__(self, name: str, only: str = "") -> None:
+        """``name``: of this home's directory among the cgroups; ``only``: the make to use where it works."""
+        self.kind, self.base, self.counter = "none", "", ""
+        for make in ("cgroup2", "cgroup1"):
+            if (only or make) == make and self.kind == "none" and getattr(self, f"_probe_{make}")(name):
+                self.kind = make
+
+    def cage(self, name: str) -> Cage:
+        """A cage for one attempt; the plain one when no other can be had."""
+        try:
+            if self.kind == "cgroup2":
+                return Cgroup2(f"{self.base}/{name}")
+            if self.kind == "cgroup1":
+                return Cgroup1(f"{self.base}/{name}", f"{self.counter}/{name}" if self.counter else "")
+        except OSError:
+            pass
+        return Cage()
+
+    def leave(self) -> None:
+        """Takes the home's directories away where no job is left in them."""
+        for folder in filter(None, (self.base, self.counter)):
+            _rmdir(folder)
+
+    def _probe_cgroup2(self, name: str) -> bool:
+        place = _place("cgroup2", "")
+        self.base = _make(place, name)
+        usable = bool(self.base) and os.access(f"{self.base}/cgroup.kill", os.W_OK)
+        return usable and os.access(f"{self.base}/cgroup.freeze", os.W_OK)
+
+    def _probe_cgroup1(self, name: str) -> bool:
+        self.base = _make(_place("cgroup", "freezer"), name)
+        self.counter = _make(_place("cgroup", "cpuacct"), name)
+        return bool(self.base) and os.access(f"{self.base}/freezer.state", os.W_OK)
+
+
+def kill_remains(kind: str, folder: str) -> None:
+    """Kills what is left in the cage of a job whose shepherd is gone, and takes it away if that empties
+    it."""
+    if kind == "cgroup2":
+        _write(f"{folder}/cgroup.kill", "1")
+    if folder:
+        members = _members(folder)
+        proc.send(members, signal.SIGKILL, _members(folder))
+        _rmdir(folder)
+
+
+def _place(fstype: str, controller: str) -> str:
+    """Path of this process's own cgroup in the tree of ``controller``, "" when there is none."""
+    mount = ""
+    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            _, where, kind, options = line.split()[:4]
+            if kind == fstype and (not controller or controller in options.split(",")):
+                mount = where
+                break
+    if not mount:
+        return ""
+    with open("/proc/self/cgroup", encoding="utf-8", errors="surrogateescape") as file:
+        for line in file:
+            _, names, path = line.rstrip("\n").split(":", 2)
+            if controller in names.split(","):
+                return mount + path.rstrip("/")
+    return ""
+
+
+def _make(place: str, name: str) -> str:
+    if not place:
+        return ""
+    try:
+        os.mkdir(f"{place}/{name}", 0o755)
+    except FileExistsError:
+        pass
+    except OSError:
+        return ""
+    return f"{place}/{name}" if os.access(f"{place}/{name}", os.W_OK) else ""
+
+
+def _fork_and_move(*folders: str) -> int:
+    pid = os.fork()
+    if pid == 0:
+        for folder in filter(None, folders):
+            _write(f"{folder}/cgroup.procs", "0")
+    return pid
+
+
+def _members(folder: str) -> list[int]:
+    try:
+        with open(f"{folder}/cgroup.procs", encoding="ascii") as file:
+            return [int(line) for line in file]
+    except OSError:
+        return []
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        fd = os.open(path, os.O_WRONLY)
+    except OSError:
+        return
+    try:
+        os.write(fd, text.encode("ascii"))
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def _rmdir(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass

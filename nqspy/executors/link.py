@@ -1,0 +1,155 @@
+"""The daemon's side of the starter: its lock, its process, the orders to it and its answers."""
+
+import fcntl
+import json
+import os
+import socket
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+Key = tuple[int, int]
+"""Request and attempt."""
+
+_INLINE = 1 << 16
+_LOCK_TRIES = 200
+_LOCK_PAUSE = 0.05
+
+
+class Link:
+    """One starter at a time. `send` may be called from any thread, the rest by one thread only."""
+
+    def __init__(self, home: str, spool: str, python: str, cage: str) -> None:
+        self._spool = spool
+        self._python = python
+        self._cage = cage
+        found = os.stat(home)
+        self._name = f"nqspy-{found.st_dev:x}-{found.st_ino}"
+        self._lock: int | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._outbox: deque[tuple[bytes, int | None]] = deque()
+        self._guard = threading.Lock()
+
+    @property
+    def up(self) -> bool:
+        """Whether there is a starter to talk to."""
+        return self._socket is not None
+
+    def fileno(self) -> int:
+        """Descriptor of the connection, -1 when there is none."""
+        return self._socket.fileno() if self._socket is not None else -1
+
+    def lock(self) -> None:
+        """Takes the starter's lock: when this returns, no earlier starter is there, and every order given to
+        it was claimed by its shepherd or never will be. Raises OSError when one stays."""
+        if self._lock is not None or self.up:
+            return
+        path = f"{self._spool}/starter.lock"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        for _ in range(_LOCK_TRIES):
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                threading.Event().wait(_LOCK_PAUSE)
+            else:
+                self._lock = fd
+                return
+        os.close(fd)
+        raise OSError(f"another daemon's starter still holds {path}; stop that daemon first")
+
+    def spawn(self) -> None:
+        """Starts a starter; the lock is its own from then on. Raises OSError."""
+        self.lock()
+        assert self._lock is not None
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        starter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "starter.py")
+        descriptors = (theirs.fileno(), self._lock)
+        # Not the mark by which processes of a job are known, should the daemon have been started by one.
+        environment = {name: value for name, value in os.environ.items() if name != "QSUB_REQID"}
+        try:
+            with open(f"{self._spool}/starter.log", "ab") as log:
+                self._process = subprocess.Popen(
+                    [self._python, "-I", "-S", "-E", "-X", "utf8", starter, *map(str, descriptors),
+                     self._spool, self._name, self._cage],
+                    pass_fds=descriptors, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    start_new_session=True, cwd="/", env=environment,
+                )  # fmt: skip
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        os.close(self._lock)
+        self._lock = None
+        ours.setblocking(False)
+        self._socket = ours
+
+    def down(self) -> None:
+        """The starter is gone: forgets it, and what was not sent yet."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+        with self._guard:
+            while self._outbox:
+                _, fd = self._outbox.popleft()
+                if fd is not None:
+                    os.close(fd)
+
+    def send(self, key: Key, order: dict[str, Any]) -> bool:
+        """Hands an order over; False when some could not be sent yet (`flush` when it is writable again)."""
+        head = f"{key[0]}.{key[1]}\n".encode("ascii")
+        data = json.dumps(order).encode("ascii")
+        fd = None
+        if len(data) > _INLINE:
+            fd = os.memfd_create("order", os.MFD_CLOEXEC)
+            with open(fd, "wb", closefd=False) as file:
+                file.write(data)
+            data = b""
+        with self._guard:
+            self._outbox.append((head + data, fd))
+        return self.flush()
+
+    def flush(self) -> bool:
+        """Sends what waits; False when some still does."""
+        with self._guard:
+            while self._outbox and self._socket is not None:
+                message, fd = self._outbox[0]
+                try:
+                    socket.send_fds(self._socket, [message], [] if fd is None else [fd])
+                except BlockingIOError:
+                    return False
+                except OSError:
+                    return True  # the starter is gone; the reader finds out
+                self._outbox.popleft()
+                if fd is not None:
+                    os.close(fd)
+        return True
+
+    def answers(self) -> Iterator[tuple[Key, int | None] | None]:
+        """What the starter has answered: attempts and their shepherds' pidfds (None: it left at once); a
+        single None when the starter is gone."""
+        while self._socket is not None:
+            try:
+                message, fds, _, _ = socket.recv_fds(self._socket, 256, 1, socket.MSG_CMSG_CLOEXEC)
+            except BlockingIOError:
+                return
+            except OSError:
+                message, fds = b"", []
+            if not message:
+                yield None
+                return
+            seq, attempt = message.split(b".")
+            yield (int(seq), int(attempt)), (fds[0] if fds else None)
+
+    def close(self) -> None:
+        """Lets the starter go; shepherds stay."""
+        self.down()
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None

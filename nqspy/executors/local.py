@@ -1,0 +1,170 @@
+"""The real hands: requests run as processes of this machine, each under a shepherd of its own.
+
+Orders go to the starter over a socket; reports come back as datagrams; the pidfd of each shepherd is the
+net under them; the records in the spool say what happened. One thread waits for all of these.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from nqspy.executors import records, scan
+from nqspy.executors.link import Key, Link
+from nqspy.executors.order import make_order
+from nqspy.executors.watch import Watch
+from nqspy.model.actions import Action, Forget, Kill, Resume, Signal, Start, Suspend
+from nqspy.model.ids import Instant
+from nqspy.model.machine import Found
+from nqspy.model.requests import Request
+from nqspy.model.sightings import SeenLost, SeenNotStarted, SeenRunning, SeenVoid, Sighting
+from nqspy.model.site import Site
+
+
+class LocalHands:
+    """Implements `ports.Hands` on this machine.
+
+    ``home``: the installation's folder. ``put``: takes sightings, from the watcher's thread too. ``blob``:
+    gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
+    site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
+    empty: the best that works.
+    """
+
+    def __init__(
+        self,
+        home: str,
+        put: Callable[[Sighting], None],
+        blob: Callable[[str], bytes],
+        *,
+        speed: float = 1.0,
+        python: str = sys.executable,
+        cage: str = "",
+    ) -> None:
+        """Raises OSError when the spool cannot be used."""
+        self._home = os.path.abspath(home)
+        self._spool = os.path.join(self._home, "spool")
+        os.makedirs(self._spool, mode=0o700, exist_ok=True)
+        os.makedirs(os.path.join(self._spool, "scripts"), mode=0o700, exist_ok=True)
+        self._put = put
+        self._blob = blob
+        self._speed = speed
+        self._scripts: dict[str, bytes] = {}
+        self._link = Link(self._home, self._spool, python, cage)
+        self._watch = Watch(self._home, self._spool, put, self._link)
+
+    def start(self) -> None:
+        """Takes the starter's lock, starts the starter and the watching thread. Raises OSError, with one
+        line for people."""
+        self._link.lock()
+        self._watch.start()
+
+    def close(self) -> None:
+        """Lets everything go; running requests stay with their shepherds."""
+        self._watch.close()
+
+    def found(self) -> Found:
+        """The CPUs this process may use, and the machine's memory."""
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return Found(tuple(sorted(os.sched_getaffinity(0))), memory)
+
+    def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
+        """Carries out what concerns attempts; other actions are not for hands. Does not wait."""
+        match action:
+            case Start():
+                if request is not None:
+                    self._begin(action, request, site)
+            case Suspend(seq, attempt):
+                self._watch.tell((seq, attempt), {"do": "suspend"})
+            case Resume(seq, attempt):
+                self._watch.tell((seq, attempt), {"do": "resume"})
+            case Signal(seq, attempt, number):
+                self._watch.tell((seq, attempt), {"do": "signal", "signal": number})
+            case Kill(seq, attempt, reason, grace, number):
+                message = {"do": "kill", "reason": reason, "grace": grace, "signal": number}
+                self._watch.tell((seq, attempt), message)
+            case Forget(seq, attempt):
+                scan.remove(self._watch.path((seq, attempt)))
+            case _:
+                pass
+
+    def scan(self, expected: Mapping[int, int]) -> Sequence[Sighting]:
+        """One sighting for each expected attempt; those still running are watched from now on, and an end
+        whose output was not delivered counts as running until it is. Raises OSError."""
+        self._link.lock()
+        self._sweep_attempts(expected)
+        self._sweep_scripts()
+        return [self._scan_one((seq, attempt)) for seq, attempt in expected.items()]
+
+    def _scan_one(self, key: Key) -> Sighting:
+        folder = self._watch.path(key)
+        finding = scan.look(folder, self._watch.identifier)
+        match finding.fate:
+            case "unclaimed" | "void":
+                scan.claim_void(folder)
+                return SeenVoid(*key)
+            case "done":
+                return scan.sighting(*key, finding.record)
+            case "alive":
+                assert finding.pidfd is not None
+                self._watch.adopt(key, finding.pidfd)
+            case "undelivered":
+                self._watch.redeliver(key)
+            case "lost":
+                scan.end_remains(folder, self._home, self._watch.identifier)
+                return SeenLost(*key, finding.used)
+        return SeenRunning(*key, finding.used)
+
+    def _begin(self, start: Start, request: Request, site: Site) -> None:
+        key = (request.seq, start.attempt)
+        try:
+            script = self._materialise(request.spec.script)
+            environment = self._blob(request.spec.environment)
+        except KeyError:
+            self._put(SeenNotStarted(*key, "its script or environment is missing from the database"))
+            return
+        except OSError as error:
+            self._put(SeenNotStarted(*key, f"cannot write its script into the spool: {error.strerror}"))
+            return
+        order = make_order(
+            request,
+            start,
+            site,
+            home=self._home,
+            speed=self._speed,
+            script=script,
+            environment=environment,
+        )
+        self._watch.begin(key, order)
+
+    def _materialise(self, digest: str) -> bytes:
+        """Makes the script a file in the spool, once for all requests that share it; gives its first line."""
+        head = self._scripts.get(digest)
+        if head is not None:
+            return head
+        data = self._blob(digest)
+        path = os.path.join(self._spool, "scripts", digest)
+        draft = f"{path}.tmp"
+        with open(draft, "wb") as file:
+            file.write(data)
+        # Readable for all in a folder that is not: jobs of other users get it as an open descriptor.
+        os.chmod(draft, 0o444)
+        os.rename(draft, path)
+        head = self._scripts[digest] = data[:256].split(b"\n", 1)[0]
+        return head
+
+    def _sweep_scripts(self) -> None:
+        """Removes scripts that no attempt in the spool uses; they are written again when needed."""
+        found = (records.read(folder, "pid") for folder, _, _ in scan.attempts(self._spool))
+        used = {record.get("script") for record in found if record is not None}
+        for entry in os.scandir(os.path.join(self._spool, "scripts")):
+            if entry.name not in self._scripts and entry.name not in used:
+                os.unlink(entry.path)
+
+    def _sweep_attempts(self, expected: Mapping[int, int]) -> None:
+        """Removes what is left of attempts whose end is committed: the daemon ended before it forgot them."""
+        for folder, seq, attempt in scan.attempts(self._spool):
+            if expected.get(seq) != attempt:
+                finding = scan.look(folder, self._watch.identifier)
+                if finding.pidfd is not None:
+                    os.close(finding.pidfd)
+                if finding.fate in ("done", "void"):
+                    scan.remove(folder)

@@ -1,0 +1,201 @@
+"""What a shepherd is told: a request, its attempt and the site's settings made into one plain order."""
+
+from collections.abc import Mapping
+from math import ceil, isfinite
+from typing import Any
+
+from nqspy.model.actions import Start
+from nqspy.model.ids import full_id
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Output, Request, Spec, finite
+from nqspy.model.site import Site
+
+_TWINS = ("HOME", "HOST", "LOGNAME", "PATH", "SHELL", "TZ")
+
+
+def make_order(
+    request: Request, start: Start, site: Site, *, home: str, speed: float, script: bytes, environment: bytes
+) -> dict[str, Any]:
+    """The order for one attempt: real seconds for rlimits, ms of the site's clock for measured limits, bytes
+    for sizes. Everything that needs the machine (the owner's home, login shell) is left to the shepherd."""
+    spec = request.spec
+    queue = site.settings.queues.get(request.queue) or Queue(request.queue)
+    limits = _limits(spec, queue)
+    grace = site.settings.server.grace
+    shell, login, script_args = _shell(spec, site.settings.server.shell_strategy, script)
+    return {
+        "seq": request.seq,
+        "attempt": start.attempt,
+        "id": full_id(request.seq, site.name),
+        "owner": spec.owner,
+        "uid": spec.uid,
+        "gid": spec.gid,
+        "shell": shell,
+        "login": login,
+        "shell_args": script_args,
+        "script": spec.script,
+        "args": list(spec.args),
+        "environment": _environment(request, start, site, home, environment),
+        "start_in": spec.workdir if queue.workdir == "submit" else None,
+        "umask": spec.umask,
+        "nice": spec.ask.nice if spec.ask.nice is not None else queue.nice,
+        "cpus": _cpus(start.pes, site),
+        "rlimits": _rlimits(limits, speed, grace),
+        "limits": _measured(limits),
+        "grace": grace,
+        "speed": speed,
+        "output": _output(spec.output, spec, request.seq),
+    }
+
+
+def _limits(spec: Spec, queue: Queue) -> dict[str, int | None]:
+    """The limits in force by qmgr path: what the request asks, else its queue's; None = no limit."""
+    asked: dict[str, int | None] = {
+        "per_request/cpu_limit": spec.ask.cpu,
+        "per_process/cpu_limit": spec.ask.cpu_process,
+        "per_request/wall_limit": spec.ask.wall,
+        "per_request/memory_limit": spec.ask.memory,
+        "per_process/memory_limit": spec.ask.memory_process,
+        **dict(spec.ask.others),
+    }
+    paths = [f"per_request/{name}" for name in queue.per_request.__slots__]
+    paths += [f"per_process/{name}" for name in queue.per_process.__slots__]
+    found = {}
+    for path in paths:
+        branch, _, name = path.partition("/")
+        ask = asked.get(path)
+        found[path] = finite(ask if ask is not None else getattr(getattr(queue, branch), name))
+    return found
+
+
+def _measured(limits: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Limits that the shepherd enforces by measurement."""
+    return {
+        "cpu": limits["per_request/cpu_limit"],
+        "cpu_warning": limits["per_request/cpu_warning"],
+        "wall": limits["per_request/wall_limit"],
+        "memory": limits["per_request/memory_limit"],
+        "cpu_process": limits["per_process/cpu_limit"],
+        "cpu_process_warning": limits["per_process/cpu_warning"],
+    }
+
+
+def _rlimits(limits: Mapping[str, int | None], speed: float, grace: int) -> dict[str, tuple[int, int]]:
+    """Soft and hard limits of each process, by name of the rlimit; -1: none."""
+    found: dict[str, tuple[int, int]] = {}
+    cpu = _cpu_rlimit(limits, speed, grace)
+    if cpu is not None:
+        found["CPU"] = cpu
+    file = [limits[f"per_{kind}/{name}_limit"]
+            for kind, name in (("process", "permfile"), ("process", "tempfile"), ("request", "permfile"),
+                               ("request", "tempfile"))]  # fmt: skip
+    sizes = {
+        "FSIZE": min((size for size in file if size is not None), default=None),
+        "CORE": limits["per_process/corefile_limit"],
+        "DATA": limits["per_process/data_limit"],
+        "STACK": limits["per_process/stack_limit"],
+        "AS": limits["per_process/memory_limit"],
+    }
+    return found | {name: (size, size) for name, size in sizes.items() if size is not None}
+
+
+def _cpu_rlimit(limits: Mapping[str, int | None], speed: float, grace: int) -> tuple[int, int] | None:
+    """RLIMIT_CPU in real seconds: SIGXCPU at the warning or the limit, SIGKILL after the grace time.
+
+    With a request-wide limit only it is the backstop for a shepherd that was killed.
+    """
+    extra = max(1, ceil(grace / 1000))
+    limit, warning = limits["per_process/cpu_limit"], limits["per_process/cpu_warning"]
+    whole = limits["per_request/cpu_limit"]
+    if limit is not None:
+        soft = _seconds(limit, speed)
+        if warning is not None and warning < limit:
+            return _seconds(warning, speed), max(soft, _seconds(warning, speed) + 1)
+        return soft, soft + extra
+    if warning is not None:
+        return _seconds(warning, speed), -1
+    if whole is not None:
+        return (_seconds(whole, speed) + extra,) * 2
+    return None
+
+
+def _seconds(ms: int, speed: float) -> int:
+    """Whole real seconds of a time of the site's clock, at least one."""
+    seconds = ms / 1000 / speed
+    return max(1, ceil(seconds)) if isfinite(seconds) else 1
+
+
+def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, bool, list[str]]:
+    """Interpreter (None: the owner's), whether it runs as a login shell, and its arguments before the
+    script."""
+    if spec.shell is not None:
+        return spec.shell, False, []
+    word, _, path = strategy.partition("=")
+    if word == "fixed" and path:
+        return path, True, []
+    if word == "free" and script.startswith(b"#!"):
+        # As the kernel reads it: interpreter, then all the rest as one argument.
+        interpreter, *rest = script[2:].split(b"\n", 1)[0].strip().split(None, 1) or [b""]
+        if interpreter:
+            return _text(interpreter), False, [_text(part.strip()) for part in rest]
+    return None, True, []
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _cpus(pes: tuple[int, ...], site: Site) -> list[int] | None:
+    """CPUs that the PEs stand for; None where PEs are time-shared (more PEs than CPUs)."""
+    cpus = site.found.cpus
+    if not pes or site.pes() > len(cpus) or max(pes) >= len(cpus):
+        return None
+    return [cpus[pe] for pe in pes]
+
+
+def _environment(
+    request: Request, start: Start, site: Site, home: str, sent: bytes
+) -> dict[str, str]:  # Latin-1: one character is one byte
+    pairs = (item.partition("=") for item in sent.decode("latin-1").split("\0"))
+    found = {name: value for name, equals, value in pairs if name and equals}
+    spec = request.spec
+    for name in _TWINS:
+        if f"QSUB_{name}" in found:
+            found.setdefault(f"PBS_O_{name}", found[f"QSUB_{name}"])
+    identifier = full_id(request.seq, site.name)
+    found.setdefault("QSUB_HOST", _latin(spec.host or site.host))
+    found.setdefault("QSUB_USER", _latin(spec.owner))
+    return found | {
+        "QSUB_REQID": identifier,
+        "QSUB_REQNAME": _latin(spec.name),
+        "QSUB_WORKDIR": _latin(spec.workdir),
+        "ENVIRONMENT": "BATCH",
+        "NQSPY_HOME": _latin(home),
+        "NQSPY_PES": ",".join(map(str, start.pes)),
+        "PBS_JOBID": identifier,
+        "PBS_JOBNAME": _latin(spec.name),
+        "PBS_QUEUE": _latin(request.queue),
+        "PBS_ENVIRONMENT": "PBS_BATCH",
+        "PBS_O_WORKDIR": _latin(spec.workdir),
+        "PBS_O_QUEUE": _latin(spec.queue),
+    }
+
+
+def _latin(text: str) -> str:
+    """Text as the environment carries it: its bytes, one character each."""
+    return text.encode("utf-8", "surrogateescape").decode("latin-1")
+
+
+def _output(output: Output, spec: Spec, seq: int) -> dict[str, Any]:
+    """Where the two streams go: a path, or a default name in the folder of submission or the owner's
+    home."""
+
+    def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:
+        name = f"{spec.name.replace('/', '_')}.{letter}{seq}"
+        return {"path": path, "name": name, "keep": keep, "direct": direct, "folder": spec.workdir}
+
+    return {
+        "join": output.join,
+        "stdout": stream(output.stdout, "o", output.keep_stdout, output.direct_stdout),
+        "stderr": stream(output.stderr, "e", output.keep_stderr, output.direct_stderr),
+    }

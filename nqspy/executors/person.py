@@ -1,0 +1,77 @@
+"""The owner of a request: looking him up, and becoming him."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from typing import Any
+
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+class Person:
+    """A user as the password database has him."""
+
+    __slots__ = ("gid", "home", "name", "shell", "uid")
+
+    def __init__(self, uid: int, gid: int, name: str, home: str, shell: str) -> None:
+        self.uid = uid
+        self.gid = gid
+        self.name = name
+        self.home = home
+        self.shell = shell or "/bin/sh"
+
+
+def warm_up() -> None:
+    """Has the C library load what it needs to look people up, before shepherds are forked."""
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        pass
+
+
+def find(order: dict[str, Any]) -> Person:
+    """The owner named in an order. Raises PermissionError with a text for people when there is none or this
+    process may not become him."""
+    uid = order["uid"]
+    if os.geteuid() not in (0, uid):
+        raise PermissionError(f"the daemon runs as uid {os.geteuid()} and cannot run requests of uid {uid}")
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        if uid != os.geteuid():
+            raise PermissionError(f"there is no user with uid {uid} on this machine") from None
+        return Person(uid, os.getegid(), order["owner"], os.environ.get("HOME", "/"), "/bin/sh")
+    return Person(uid, _group(order, entry), entry.pw_name, entry.pw_dir, entry.pw_shell)
+
+
+def _group(order: dict[str, Any], entry: pwd.struct_passwd) -> int:
+    """The group the request was submitted with if its owner is a member, else the owner's first."""
+    if order["gid"] == entry.pw_gid or entry.pw_uid == os.geteuid():
+        return entry.pw_gid
+    groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
+    return int(order["gid"]) if order["gid"] in groups else entry.pw_gid
+
+
+def become(who: Person) -> None:
+    """Takes on that user for good, groups first, and makes sure of it. Raises PermissionError."""
+    if who.uid == os.geteuid():
+        return
+    os.initgroups(who.name, who.gid)
+    os.setresgid(who.gid, who.gid, who.gid)
+    os.setresuid(who.uid, who.uid, who.uid)
+    if os.getresuid() != (who.uid,) * 3 or os.getresgid() != (who.gid,) * 3:
+        raise PermissionError(f"could not become {who.name}")
+
+
+def login(order: dict[str, Any], who: Person) -> dict[str, str]:
+    """The job's environment: what the order holds, and what a login gives where that says nothing."""
+    given: dict[str, str] = order["environment"]
+    basics = {
+        "HOME": who.home,
+        "USER": who.name,
+        "LOGNAME": who.name,
+        "SHELL": who.shell,
+        "PATH": DEFAULT_PATH,
+    }
+    return basics | given

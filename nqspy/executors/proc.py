@@ -1,0 +1,212 @@
+"""Processes as the kernel shows them: who a pid is, who descends from it, what they use.
+
+Standard library only: the shepherds use it as well as the daemon.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def boot_id() -> str:
+    """The kernel's name for this boot; pids mean nothing beyond it."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        return file.read().strip()
+
+
+def _inodes_differ() -> bool:
+    # From Linux 6.9 each process has a pidfd inode of its own; before that all share one.
+    return _inode(os.getpid()) != _inode(1)
+
+
+def _inode(pid: int) -> int:
+    fd = os.pidfd_open(pid)
+    try:
+        return os.fstat(fd).st_ino
+    finally:
+        os.close(fd)
+
+
+class Identity:
+    """Who a process is for as long as the machine is up: a pid and its start time (10 ms ticks) may come
+    again, the inode of its pidfd does not (0: this kernel has none)."""
+
+    __slots__ = ("boot", "inode", "pid", "start")
+
+    def __init__(self, boot: str, pid: int, start: int, inode: int) -> None:
+        self.boot = boot
+        self.pid = pid
+        self.start = start
+        self.inode = inode
+
+    def text(self) -> str:
+        """One line for a record in the spool."""
+        return f"{self.boot} {self.pid} {self.start} {self.inode}"
+
+    @classmethod
+    def parse(cls, text: str) -> Identity:
+        """The identity written by `text`. Raises ValueError."""
+        boot, pid, start, inode = text.split()
+        return cls(boot, int(pid), int(start), int(inode))
+
+
+class Identifier:
+    """Tells who processes are; looks up what holds for the whole boot once."""
+
+    __slots__ = ("boot", "distinct")
+
+    def __init__(self) -> None:
+        self.boot = boot_id()
+        self.distinct = _inodes_differ()
+
+    def of(self, pid: int) -> Identity:
+        """The identity of a living process. Raises OSError when there is none."""
+        fd = os.pidfd_open(pid)
+        try:
+            return self._seen(pid, fd)
+        finally:
+            os.close(fd)
+
+    def reopen(self, identity: Identity) -> int | None:
+        """A pidfd of that very process, None when it is gone. The pidfd is opened first and then compared,
+        so it can't be another's."""
+        if identity.boot != self.boot:
+            return None
+        try:
+            fd = os.pidfd_open(identity.pid)
+        except OSError:
+            return None
+        try:
+            seen = self._seen(identity.pid, fd)
+            same = (seen.start, seen.inode) == (identity.start, identity.inode) and not _dead(identity.pid)
+        except OSError:
+            same = False
+        if same:
+            return fd
+        os.close(fd)
+        return None
+
+    def _seen(self, pid: int, fd: int) -> Identity:
+        inode = os.fstat(fd).st_ino if self.distinct else 0
+        return Identity(self.boot, pid, Stat(pid).start, inode)
+
+
+class Stat:
+    """One reading of ``/proc/PID/stat``: CPU in seconds (with ``reaped``: that of children waited for),
+    memory in bytes."""
+
+    __slots__ = ("cpu", "group", "parent", "reaped", "rss", "session", "start", "state")
+
+    def __init__(self, pid: int) -> None:
+        """Raises OSError when there is no such process."""
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        try:
+            data = os.read(fd, 4096)
+        finally:
+            os.close(fd)
+        # The command name stands in brackets and may hold anything, brackets too.
+        field = data[data.rindex(b")") + 2 :].split()
+        self.state = field[0].decode("ascii")
+        self.parent = int(field[1])
+        self.group = int(field[2])
+        self.session = int(field[3])
+        self.cpu = (int(field[11]) + int(field[12])) * TICK
+        self.reaped = (int(field[13]) + int(field[14])) * TICK
+        self.start = int(field[19])
+        self.rss = int(field[21]) * PAGE
+
+
+def stat(pid: int) -> Stat | None:
+    """A reading of a process, None when it is gone."""
+    try:
+        return Stat(pid)
+    except OSError:
+        return None
+
+
+def _dead(pid: int) -> bool:
+    return Stat(pid).state in "ZX"
+
+
+def all_pids() -> list[int]:
+    """Every process this one can see."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def descendants(root: int) -> list[int]:
+    """All processes below ``root``, which is not itself among them."""
+    found: list[int] = []
+    level = _children(root)
+    while level:
+        found += level
+        level = [child for pid in level for child in _children(pid)]
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        tasks = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return []
+    found: list[int] = []
+    for task in tasks:
+        try:
+            fd = os.open(f"/proc/{pid}/task/{task}/children", os.O_RDONLY)
+        except FileNotFoundError:
+            if os.path.isdir(f"/proc/{pid}/task/{task}"):
+                return _children_by_walk(pid)
+            continue
+        except OSError:
+            continue
+        try:
+            found += map(int, _whole(fd).split())
+        except OSError:
+            pass
+        finally:
+            os.close(fd)
+    return found
+
+
+def _whole(fd: int) -> bytes:
+    data = b""
+    while part := os.read(fd, 65536):
+        data += part
+    return data
+
+
+def _children_by_walk(parent: int) -> list[int]:
+    # Kernels without the "children" file.
+    return [pid for pid in all_pids() if (seen := stat(pid)) is not None and seen.parent == parent]
+
+
+def proportional(pid: int) -> int:
+    """Proportional set size in bytes (shared pages counted once among those who share them), 0 when it
+    cannot be read."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return 0
+
+
+def send(pids: list[int], number: int, still: list[int] | None = None) -> None:
+    """Sends a signal to these processes; ``still``: which of them were there a moment after, so that a pid
+    that was given to a stranger in between is spared."""
+    for pid in pids if still is None else set(pids) & set(still):
+        try:
+            fd = os.pidfd_open(pid)
+        except OSError:
+            continue
+        try:
+            signal.pidfd_send_signal(fd, number)
+        except OSError:
+            pass
+        finally:
+            os.close(fd)

@@ -1,0 +1,366 @@
+"""One process for each attempt: starts the job, watches over it, records its end, delivers its output.
+
+It outlives daemon and starter. What happened is on the disk before it is told: the datagram only wakes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import socket
+import time
+from typing import Any
+
+from nqspy.executors import cage, child, deliver, person, records
+from nqspy.executors.meter import Meter
+from nqspy.executors.proc import Identifier
+
+_HEAD_START = 5  # ms in which a very short job may end before anybody is told that it runs
+_AGAIN = 0.1
+_PATIENCE = 2.0
+_LIMITS = ("cpu_limit", "wall_limit", "memory_limit")
+
+
+def now() -> float:
+    """Real seconds that only go forward; the site's clock is the daemon's alone."""
+    return time.monotonic()  # noqa: TID251 - a stand-alone process measures real durations
+
+
+class Station:
+    """What the starter has ready for its shepherds."""
+
+    def __init__(self, spool: str, lock: int, reports: socket.socket, seat: cage.Seat) -> None:
+        self.spool = spool
+        self.lock = lock
+        self.reports = reports
+        self.seat = seat
+        self.identifier = Identifier()
+        person.warm_up()
+        with open("/proc/self/oom_score_adj", encoding="ascii") as file:
+            self.oom_score_adj = int(file.read())
+
+
+def serve(order: dict[str, Any], station: Station) -> None:
+    """Lives the life of a shepherd; returns when all is done. Leaves silently when another has the claim."""
+    os.setsid()
+    os.umask(0)
+    folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
+    if order.get("deliver"):
+        os.close(station.lock)
+        os.chdir(folder)
+        record = records.read(".", "exit")
+        if record is not None:
+            _Teller(order, station).finish(record)
+        return
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    os.chdir(folder)
+    me = station.identifier.of(os.getpid())
+    if not records.claim(".", me.text()):
+        return
+    # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
+    os.close(station.lock)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # at a shutdown the job gets its own: record how it ends
+    shepherd = _Shepherd(order, station, me.text())
+    try:
+        shepherd.live()
+    except BaseException:
+        shepherd.cage.kill()  # no job runs without somebody to watch over it
+        raise
+
+
+class _Teller:
+    """Records and reports of one attempt; the current folder is the attempt's."""
+
+    def __init__(self, order: dict[str, Any], station: Station) -> None:
+        self.order = order
+        self.station = station
+
+    def tell(self, kind: str, used: list[int] | None = None) -> bool:
+        """One datagram to the daemon, if there is one; False when it is there and too busy to take it."""
+        message = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
+        try:
+            self.station.reports.sendto(json.dumps(message).encode("ascii"), "../reports.sock")
+        except TimeoutError:
+            return False
+        except OSError:
+            pass  # no daemon: the next one reads the records
+        return True
+
+    def finish(self, record: dict[str, Any]) -> None:
+        """Delivers by the exit record, completes the story, tells it."""
+        done = dict(record["ending"])
+        if record["output"] is not None:
+            result = deliver.deliver(record)
+            done |= {name: result[name] for name in ("stdout", "stderr", "kept")}
+            done["text"] = "; ".join(filter(None, (done["text"], result["text"])))
+        _persist("done", done, durable=False)
+        self.tell("end")
+
+
+class _Shepherd(_Teller):
+    def __init__(self, order: dict[str, Any], station: Station, me: str) -> None:
+        super().__init__(order, station)
+        self.me = me
+        self.cage = station.seat.cage(records.folder_name(order["seq"], order["attempt"]))
+        self.leader = 0
+        self.raw: int | None = None
+        self.childless = False
+        self.reason = ""
+        self.text = ""
+        self.kill_at: float | None = None
+        self.suspended = False
+        self.control: socket.socket | None = None
+        self.home = "/"
+
+    def live(self) -> None:
+        """From the claim to the last report."""
+        wake = _wake_on_children()
+        cage.become_subreaper()
+        problem = self._launch()
+        if problem:
+            self.cage.remove()
+            self._record({"reason": "not_started", "text": problem}, None)
+            return
+        self._watch(wake)
+        self._close()
+
+    def _open_streams(self) -> tuple[int, int]:
+        output = self.order["output"]
+        out = -1 if output["stdout"]["direct"] else self._open_stream("stdout")
+        if output["join"]:
+            return out, out
+        return out, -1 if output["stderr"]["direct"] else self._open_stream("stderr")
+
+    def _open_stream(self, name: str) -> int:
+        mode = 0o666 & ~self.order["umask"]
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, mode)
+        if self.order["uid"] != os.geteuid() == 0:
+            os.fchown(fd, self.order["uid"], -1)
+        return fd
+
+    def _launch(self) -> str:
+        order = self.order
+        order["oom_score_adj"] = self.station.oom_score_adj
+        order["script_path"] = os.path.join(self.station.spool, "scripts", order["script"])
+        try:
+            who = person.find(order)
+            self.home = who.home
+            self.streams = self._open_streams()
+        except PermissionError as error:
+            return str(error)
+        except OSError as error:
+            return f"cannot make its output files in the spool: {error.strerror}"
+        begun = now()
+        pid, problem = child.launch(order, who, self.cage, self.streams)
+        self.leader = pid
+        if problem:
+            os.waitpid(pid, 0)
+            return problem
+        self.meter = Meter(self.cage, order, begun)
+        del order["environment"]
+        return ""
+
+    def _leader_identity(self, pid: int) -> str:
+        try:
+            return self.station.identifier.of(pid).text()
+        except OSError:
+            return ""  # not before it is waited for, so never
+
+    # ------------------------------------------------------------ while it runs
+
+    def _watch(self, wake: int) -> None:
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        poll.poll(_HEAD_START)
+        told = False
+        while True:
+            _drain(wake)
+            self._reap()
+            if self.childless and self.raw is not None:
+                return
+            if self.control is None:
+                self.control = self._listen()
+                poll.register(self.control, select.POLLIN)
+            told = told or self.tell("run", [0, 0, 0])
+            self._obey()
+            poll.poll(self._enforce())
+
+    def _listen(self) -> socket.socket:
+        """From now on it can be spoken to, and found should this shepherd be killed."""
+        control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        control.bind("control")
+        record = {"leader": self._leader_identity(self.leader), "cage": [self.cage.kind, self.cage.folder],
+                  "script": self.order["script"]}  # fmt: skip
+        _try(records.add, ".", "pid", record)
+        return control
+
+    def _reap(self) -> None:
+        """Waits for whoever has ended; orphans of the job come to us (subreaper)."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self.childless = True
+                return
+            if pid == 0:
+                return
+            if pid == self.leader:
+                self.raw = status
+
+    def _obey(self) -> None:
+        """Does what the daemon has asked for."""
+        while self.control is not None:
+            try:
+                message = json.loads(self.control.recv(4096))
+            except BlockingIOError:
+                return
+            what = message["do"]
+            if what == "kill":
+                self._end(message["reason"], "", message["signal"], message["grace"] / 1000)
+            elif what == "signal":
+                self.cage.signal(message["signal"])
+            elif what == "suspend":
+                self._suspend()
+            elif what == "resume":
+                self._resume()
+
+    def _suspend(self) -> None:
+        if not self.suspended:
+            self.cage.freeze()
+            self.suspended = True
+            self.meter.stop(now())
+
+    def _resume(self) -> None:
+        if self.suspended:
+            self.suspended = False
+            self.meter.go(now())
+            self.cage.thaw()
+
+    def _enforce(self) -> int:
+        """Samples and limits; gives the ms until it wants to look again."""
+        at = now()
+        if self.raw is None and self.meter.due(at) <= 0:
+            self._look(at)
+        elif self.raw is not None and self.kill_at is None:
+            # The leader has ended and left something behind.
+            self._end("", "", signal.SIGTERM, self.order["grace"] / 1000)
+        if self.kill_at is not None and at >= self.kill_at:
+            self.cage.kill()
+            self.kill_at = at + _AGAIN
+        waits = [] if self.raw is not None else [self.meter.due(at)]
+        if self.kill_at is not None:
+            waits.append(max(0.0, self.kill_at - at))
+        # Rounded up: a wait that ends just before its time would be followed by a spin.
+        return int(min(waits) * 1000) + 1
+
+    def _look(self, at: float) -> None:
+        self.meter.sample(at)
+        passed = self.meter.passed(at)
+        if passed is not None and self.kill_at is None:
+            self._end(passed[0], passed[1], signal.SIGTERM, self.order["grace"] / 1000)
+        elif self.meter.warning_due():
+            self.cage.signal(signal.SIGXCPU)
+        if self.meter.notable():
+            used = self.meter.used(at)
+            _try(records.note_use, ".", used)
+            self.tell("use", used)
+
+    def _end(self, reason: str, text: str, number: int, grace: float) -> None:
+        """Ends the whole job: this signal now, KILL after the grace. The first reason counts."""
+        if self.raw is None and not self.reason:
+            self.reason, self.text = reason, text
+        deadline = now() + grace
+        self.kill_at = deadline if self.kill_at is None else min(self.kill_at, deadline)
+        self.meter.closing = True
+        self.cage.signal(number)
+        self._resume()
+
+    # ------------------------------------------------------------ the end
+
+    def _close(self) -> None:
+        self.meter.go(now())
+        self.meter.finish()
+        ending = self._ending()
+        line = ""
+        if self.reason in _LIMITS:
+            line = f"nqspy: request {self.order['id']} was ended: {self.text}\n"
+            if self.streams[1] >= 0:
+                _try(os.write, self.streams[1], line.encode("utf-8"))
+        for fd in set(self.streams) - {-1}:
+            if os.fstat(fd).st_size:
+                _try(os.fsync, fd)
+        self.cage.remove()
+        self._record(ending, line if self.streams[1] < 0 else "")
+
+    def _ending(self) -> dict[str, Any]:
+        assert self.raw is not None
+        number = os.WTERMSIG(self.raw) if os.WIFSIGNALED(self.raw) else None
+        status = None if number is not None else os.WEXITSTATUS(self.raw)
+        reason, text = self.reason, self.text
+        if not reason:
+            reason, text = self._plain_reason(status, number)
+        used = self.meter.used(now())
+        return {"reason": reason, "status": status, "signal": number, "used": used, "text": text}
+
+    def _plain_reason(self, status: int | None, number: int | None) -> tuple[str, str]:
+        """Nobody ended it: by itself, or by a limit that the kernel enforces (128+N: its shell saw it)."""
+        died = number if number is not None else (status or 0) - 128
+        soft, hard = self.order["rlimits"].get("CPU", (-1, -1))
+        if died == signal.SIGXCPU and soft >= 0:
+            return "cpu_limit", "CPU limit of a process exceeded"
+        if died == signal.SIGKILL and 0 <= hard <= self.meter.cpu + 0.1:
+            return "cpu_limit", "CPU limit of a process exceeded"
+        if died == signal.SIGXFSZ and "FSIZE" in self.order["rlimits"]:
+            return "file_limit", "file size limit exceeded"
+        return ("exit", "") if number is None else ("signal", "")
+
+    def _record(self, ending: dict[str, Any], line: str | None) -> None:
+        """The exit record, on the disk before anything else happens; then the delivery and the report."""
+        order = self.order
+        whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
+        record = {"ending": whole, "output": None if line is None else order["output"], "line": line,
+                  "spool": os.getcwd(), "home": self.home}  # fmt: skip
+        record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
+        _persist("exit", record, durable=True)
+        self.finish(record)
+
+
+def _persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
+    """Writes a record that must not be lost, however long the disk is full."""
+    while True:
+        try:
+            records.add(".", name, record, durable=durable)
+        except OSError:
+            time.sleep(_PATIENCE)
+        else:
+            return
+
+
+def _try(call: Any, *arguments: Any) -> None:
+    """A disk error here must not cost the job its shepherd, nor the record of its end."""
+    try:
+        call(*arguments)
+    except OSError:
+        pass
+
+
+def _wake_on_children() -> int:
+    """A descriptor that becomes readable whenever a child has ended."""
+    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    return reader
+
+
+def _drain(fd: int) -> None:
+    try:
+        while os.read(fd, 512):
+            pass
+    except BlockingIOError:
+        pass

@@ -1,0 +1,322 @@
+"""Watches over attempts: one thread that waits for reports, for the ends of shepherds, and for the starter.
+
+Without a timeout: nothing polls while idle.
+"""
+
+import errno
+import json
+import logging
+import os
+import select
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from nqspy.executors import records, scan
+from nqspy.executors.link import Key, Link
+from nqspy.executors.proc import Identifier
+from nqspy.model.requests import Used
+from nqspy.model.sightings import SeenLost, SeenRunning, SeenUse, SeenVoid, Sighting
+
+_log = logging.getLogger("nqspy.hands")
+_RESPAWN = 0.2
+_RECEIVE_BUFFER = 1 << 20
+
+
+class Attempt:
+    """One attempt under watch. ``order`` until the starter has answered; ``pending``: messages to a
+    shepherd that does not listen yet; ``told``: reported as running."""
+
+    __slots__ = ("order", "pending", "pidfd", "redelivered", "told")
+
+    def __init__(self, order: dict[str, Any] | None, *, told: bool = False) -> None:
+        self.order = order
+        self.pending: list[bytes] = []
+        self.pidfd: int | None = None
+        self.told = told
+        self.redelivered = False
+
+
+class Watch:
+    """The attempts, and the thread that watches them."""
+
+    def __init__(self, home: str, spool: str, put: Callable[[Sighting], None], link: Link) -> None:
+        self._home = home
+        self._spool = spool
+        self._put = put
+        self._link = link
+        self._attempts: dict[Key, Attempt] = {}
+        self._by_pidfd: dict[int, Key] = {}
+        self._guard = threading.RLock()
+        self._epoll = select.epoll()
+        self._stop = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._stop, select.EPOLLIN)
+        self._folder = os.open(spool, os.O_RDONLY | os.O_DIRECTORY)
+        self._control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._reports = self._listen()
+        self._thread: threading.Thread | None = None
+        self._stopping = False
+        self.identifier = Identifier()
+
+    def start(self) -> None:
+        """Starts the starter and the thread. Raises OSError."""
+        self._link.spawn()
+        self._epoll.register(self._link.fileno(), select.EPOLLIN)
+        with self._guard:
+            waiting = [(key, attempt.order) for key, attempt in self._attempts.items() if attempt.order]
+        for key, order in waiting:
+            self._send(key, order)
+        self._thread = threading.Thread(target=self._run, name="hands", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the thread and lets the starter go; shepherds stay."""
+        self._stopping = True
+        os.eventfd_write(self._stop, 1)
+        if self._thread is not None:
+            self._thread.join()
+        self._link.close()
+        for fd in (*self._by_pidfd, self._stop, self._folder):
+            os.close(fd)
+        self._by_pidfd.clear()
+        self._reports.close()
+        self._control.close()
+        self._epoll.close()
+
+    # ------------------------------------------------------------ called by the engine
+
+    def begin(self, key: Key, order: dict[str, Any]) -> None:
+        """Has an attempt started; once, however often it is asked for."""
+        with self._guard:
+            if key in self._attempts:
+                return
+            self._attempts[key] = Attempt(order)
+        if self._link.up:
+            self._send(key, order)
+
+    def adopt(self, key: Key, pidfd: int) -> None:
+        """Watches an attempt that was found running."""
+        with self._guard:
+            attempt = self._attempts.setdefault(key, Attempt(None, told=True))
+            self._hold(key, attempt, pidfd)
+
+    def redeliver(self, key: Key) -> None:
+        """Has the delivery of an ended attempt finished by a shepherd started for that alone."""
+        with self._guard:
+            attempt = self._attempts.setdefault(key, Attempt(None, told=True))
+            attempt.redelivered = True
+            attempt.order = {"seq": key[0], "attempt": key[1], "deliver": True}
+        if self._link.up:
+            self._send(key, attempt.order)
+
+    def tell(self, key: Key, message: dict[str, Any]) -> None:
+        """Sends a message to the attempt's shepherd; kept until it listens, dropped when it has ended."""
+        data = json.dumps(message).encode("ascii")
+        with self._guard:
+            attempt = self._attempts.get(key)
+            if attempt is None:
+                return
+            if attempt.pending or not self._deliver(key, data, attempt.told):
+                attempt.pending.append(data)
+
+    def path(self, key: Key) -> str:
+        """The attempt's folder."""
+        return f"{self._spool}/{records.folder_name(*key)}"
+
+    # ------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        while not self._stopping:
+            for fd, _ in self._epoll.poll(None if self._link.up else _RESPAWN):
+                try:
+                    self._handle(fd)
+                except Exception:
+                    # The others' ends must be seen whatever is wrong with this one.
+                    _log.exception("a report could not be handled")
+            if not self._link.up and not self._stopping:
+                self._respawn()
+
+    def _handle(self, fd: int) -> None:
+        if fd == self._reports.fileno():
+            self._take_reports()
+        elif fd == self._link.fileno():
+            self._take_answers()
+        elif fd in self._by_pidfd and _readable(fd):
+            # Asked again: the event may be that of a pidfd whose number another has taken over since.
+            with self._guard:
+                key = self._by_pidfd[fd]
+                self._release(fd)
+                attempt = self._attempts.get(key)
+                if attempt is not None and attempt.pidfd == fd:
+                    attempt.pidfd = None
+            self._settle(key)
+
+    def _take_reports(self) -> None:
+        while True:
+            try:
+                report = json.loads(self._reports.recv(8192))
+                key, kind = (report["s"], report["a"]), report["k"]
+            except BlockingIOError:
+                return
+            except (ValueError, KeyError, TypeError):
+                continue
+            if kind == "end":
+                self._settle(key)
+                continue
+            self._running(key)
+            if kind == "use" and key in self._attempts:
+                self._put(SeenUse(*key, Used(*report["u"])))
+
+    def _running(self, key: Key) -> None:
+        with self._guard:
+            attempt = self._attempts.get(key)
+            if attempt is None:
+                return
+            if not attempt.told:
+                attempt.told = True
+                self._put(SeenRunning(*key))
+            while attempt.pending and self._deliver(key, attempt.pending[0], attempt.told):
+                attempt.pending.pop(0)
+
+    def _take_answers(self) -> None:
+        for answer in self._link.answers():
+            if answer is None:
+                self._epoll.unregister(self._link.fileno())
+                self._link.down()
+                return
+            key, pidfd = answer
+            with self._guard:
+                attempt = self._attempts.get(key)
+                if attempt is not None:
+                    attempt.order = None
+                    if pidfd is not None:
+                        self._hold(key, attempt, pidfd)
+                elif pidfd is not None:
+                    os.close(pidfd)
+            if attempt is not None and pidfd is None:
+                self._settle(key)
+        if self._link.flush():
+            self._epoll.modify(self._link.fileno(), select.EPOLLIN)
+
+    def _respawn(self) -> None:
+        """A new starter, and again every order that the dead one had not passed on."""
+        try:
+            self._link.spawn()
+        except OSError:
+            return  # tried again after a pause
+        self._epoll.register(self._link.fileno(), select.EPOLLIN)
+        with self._guard:
+            open_orders = [(key, a.order) for key, a in self._attempts.items() if a.order is not None]
+        for key, order in open_orders:
+            if order.get("deliver") or records.holder(self.path(key)) is None:
+                self._send(key, order)
+            else:
+                self._settle(key)
+
+    # ------------------------------------------------------------ what became of it
+
+    def _settle(self, key: Key) -> None:
+        """Looks at the records of an attempt whose shepherd has reported the end or is gone."""
+        with self._guard:
+            attempt = self._attempts.get(key)
+        if attempt is None:
+            return
+        finding = scan.look(self.path(key), self.identifier)
+        match finding.fate:
+            case "done":
+                self._ended(key, attempt, finding.record)
+            case "alive":
+                self._watch_holder(key, attempt, finding)
+            case "undelivered" if not attempt.redelivered:
+                self.redeliver(key)
+            case "undelivered":
+                story = finding.record | {"text": f"its output stays in {self.path(key)}"}
+                self._ended(key, attempt, story)
+            case "unclaimed" if not self._void(key):
+                self._settle(key)
+            case "unclaimed" | "void":
+                self._drop(key, SeenVoid(*key))
+            case "lost":
+                scan.end_remains(self.path(key), self._home, self.identifier)
+                self._drop(key, SeenLost(*key, finding.used))
+
+    def _ended(self, key: Key, attempt: Attempt, record: dict[str, Any]) -> None:
+        if not attempt.told and record["reason"] != "not_started":
+            self._put(SeenRunning(*key))
+        self._drop(key, scan.sighting(*key, record))
+
+    def _watch_holder(self, key: Key, attempt: Attempt, finding: scan.Finding) -> None:
+        """Another shepherd holds the claim: that one is watched."""
+        assert finding.pidfd is not None
+        with self._guard:
+            if attempt.pidfd is None:
+                attempt.order = None
+                self._hold(key, attempt, finding.pidfd)
+            else:
+                os.close(finding.pidfd)
+
+    def _void(self, key: Key) -> bool:
+        try:
+            return scan.claim_void(self.path(key))
+        except OSError:
+            return True  # a full disk: no shepherd is left that could claim it
+
+    def _drop(self, key: Key, last: Sighting) -> None:
+        with self._guard:
+            attempt = self._attempts.pop(key, None)
+            if attempt is None:
+                return
+            if attempt.pidfd is not None:
+                self._release(attempt.pidfd)
+        self._put(last)
+
+    # ------------------------------------------------------------ descriptors
+
+    def _send(self, key: Key, order: dict[str, Any]) -> None:
+        if not self._link.send(key, order) and self._link.up:
+            self._epoll.modify(self._link.fileno(), select.EPOLLIN | select.EPOLLOUT)
+
+    def _deliver(self, key: Key, data: bytes, listens: bool) -> bool:
+        """Sends to a shepherd; False when it cannot take it yet. By way of a descriptor: the path may be
+        longer than a socket's name can be."""
+        name = records.folder_name(*key)
+        try:
+            self._control.sendto(data, f"/proc/self/fd/{self._folder}/{name}/control")
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.ECONNREFUSED):
+                raise
+            return listens  # it has ended, or has not begun to listen
+        return True
+
+    def _hold(self, key: Key, attempt: Attempt, pidfd: int) -> None:
+        if attempt.pidfd is not None:
+            self._release(attempt.pidfd)
+        attempt.pidfd = pidfd
+        self._by_pidfd[pidfd] = key
+        self._epoll.register(pidfd, select.EPOLLIN)
+
+    def _release(self, pidfd: int) -> None:
+        del self._by_pidfd[pidfd]
+        self._epoll.unregister(pidfd)
+        os.close(pidfd)
+
+    def _listen(self) -> socket.socket:
+        path = f"/proc/self/fd/{self._folder}/reports.sock"
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        reports.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        reports.bind(path)
+        self._epoll.register(reports.fileno(), select.EPOLLIN)
+        return reports
+
+
+def _readable(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))

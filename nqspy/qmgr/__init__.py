@@ -1,0 +1,1 @@
+"""The command language: text to `model.commands`, settings to text."""

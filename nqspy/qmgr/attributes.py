@@ -1,0 +1,119 @@
+"""The attributes of queues, complexes, groups and the rest as keywords: derived from the settings."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from nqspy.model.machine import ExitSettings, Machine, Server
+from nqspy.model.people import Group, Usage
+from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
+from nqspy.model.shifts import Shift
+from nqspy.model.tree import Declared, declared
+from nqspy.qmgr.cursor import Keyword
+
+CLASSES: dict[str, type] = {
+    "queue": Queue,
+    "complex": Complex,
+    "group": Group,
+    "shift": Shift,
+    "exit": ExitSettings,
+    "server": Server,
+    "machine": Machine,
+    "global": Global,
+    "default": Defaults,
+    "sched_factor": Factors,
+    "usage": Usage,
+}
+"""Objects of the settings by the head of their paths."""
+
+SPELLING = {
+    "run_limit": "Run_limit", "user_limit": "User_limit", "group_limit": "Group_limit",
+    "cpu_limit": "Cpu_limit", "memory_limit": "Memory_limit", "permfile_limit": "Permfile_limit",
+    "tempfile_limit": "Tempfile_limit", "corefile_limit": "COREfile_limit", "data_limit": "DAta_limit",
+    "stack_limit": "STack_limit", "working_set_limit": "Working_set_limit", "priority": "PRiority",
+    "destinations": "DEStinations", "pipeonly": "PIpeonly", "loadonly": "Loadonly",
+    "nice_value_limit": "NIce_value_limit", "destination": "DEStination", "mail": "MAIl",
+    "shell_strategy": "SHell_strategy",
+}  # fmt: skip
+"""The manual's spelling: the capitals always suffice."""
+
+SYNONYMS = {
+    "mpp_pe_limit": "pe_limit",
+    "mpp_time_limit": "wall_limit",
+    "nice_value_limit": "nice",
+    "destination": "destinations",
+    "batch_limit": "run_limit",
+}
+"""Other names of attributes, of UNICOS and Sterling."""
+
+BRANCHES = ("per_request", "per_process", "sched_factor")
+"""Groups of a queue's settings that stand behind a word of their own."""
+
+BRANCH_WORDS = {
+    "per_request": Keyword.spelt("PER_Request", "a limit of each request as a whole"),
+    "per_process": Keyword.spelt("PER_Process", "a limit of each process"),
+    "sched_factor": Keyword.spelt("sched_factor", "weights of the intra-queue priority of this queue"),
+}
+
+IGNORED = {"server": Keyword.spelt("Server", "program of a pipe queue in Sterling's NQS: read and ignored")}
+"""Attributes that old scripts give and that mean nothing here."""
+
+
+def settings_of(kind: str, branch: str = "") -> dict[str, Declared]:
+    """The settings directly below an object (or below one of its branches), by name."""
+    prefix = f"{branch}/" if branch else ""
+    every = declared(CLASSES[kind])
+    below = {path.removeprefix(prefix): info for path, info in every.items() if path.startswith(prefix)}
+    return {name: info for name, info in below.items() if "/" not in name}
+
+
+def keywords_of(kind: str, branch: str = "") -> dict[str, Keyword]:
+    """Keywords of an object's attributes, with synonyms and branch words."""
+    found = {
+        name: Keyword.spelt(SPELLING.get(name, name), info.doc)
+        for name, info in settings_of(kind, branch).items()
+    }
+    for other, name in SYNONYMS.items():
+        if name in found and other not in found and (other != "batch_limit" or kind == "global"):
+            found[other] = Keyword.spelt(other, f"the same as {name}", name)
+    return found | BRANCH_WORDS if kind == "queue" and not branch else found
+
+
+@dataclass(frozen=True, slots=True)
+class AskAttribute:
+    """An attribute of ``modify request``: its path below `Spec` and how it is written."""
+
+    path: str
+    info: Declared
+
+
+def _ask(
+    name: str, path: str, unit: Literal["time", "size", "count", "number", "name", "flag"], doc: str,
+    high: int | None = None,
+) -> tuple[str, AskAttribute]:  # fmt: skip
+    return name, AskAttribute(path, Declared(name, unit, None, doc, high=high))
+
+
+MODIFY = dict(
+    (
+        _ask("cpu_limit", "ask/cpu", "time", "CPU time of the request"),
+        _ask("wall_limit", "ask/wall", "time", "wall-clock time of the request"),
+        _ask("memory_limit", "ask/memory", "size", "memory of the request"),
+        _ask("pe_limit", "ask/pes", "count", "PEs of the request"),
+        _ask("nice", "ask/nice", "number", "nice value of the request", 19),
+        _ask("priority", "priority", "number", "the owner's priority of the request", 63),
+        _ask("name", "name", "name", "name of the request"),
+        _ask("account", "account", "name", "account the request is charged to"),
+        _ask("shell", "shell", "name", "shell that runs the script"),
+        _ask("rerunnable", "rerunnable", "flag", "whether it may be run again"),
+        _ask("eligible", "eligible", "name", "not before this date, none: at once"),
+    )
+)
+"""Attributes of ``modify request``."""
+
+MODIFY_PROCESS = dict(
+    (
+        _ask("cpu_limit", "ask/cpu_process", "time", "CPU time of each process"),
+        _ask("memory_limit", "ask/memory_process", "size", "memory of each process"),
+    )
+)
+"""Attributes of ``modify request ID per_process``."""

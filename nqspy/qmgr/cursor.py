@@ -1,0 +1,144 @@
+"""A place in a command that moves on as its words are read; keywords by any unique prefix."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nqspy.qmgr.lexer import Logical, ParseError, Token, unexpected
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """A keyword: ``least`` letters of it always suffice (the manual's capitals), fewer where they are
+    unique. ``means`` is the keyword it stands for (itself, or another one for a synonym)."""
+
+    name: str
+    least: int
+    doc: str
+    means: str
+
+    @classmethod
+    def spelt(cls, spelling: str, doc: str, means: str = "") -> "Keyword":
+        """From the manual's spelling: the capitals of ``PER_Request`` are what must be written at least."""
+        capitals = [place for place, char in enumerate(spelling, 1) if char.isupper()]
+        name = spelling.lower()
+        return cls(name, max(capitals, default=len(name)), doc, means or name)
+
+
+def resolve(word: str, keywords: Iterable[Keyword]) -> list[Keyword]:
+    """The keywords that ``word`` may stand for: one when it is clear, several when it is ambiguous.
+
+    A full name wins, then the only one that begins so, then the one whose documented minimum is reached.
+    """
+    low = word.lower()
+    found = [keyword for keyword in keywords if keyword.name.startswith(low)]
+    exact = [keyword for keyword in found if keyword.name == low]
+    if exact or len({keyword.means for keyword in found}) <= 1:
+        return (exact or found)[:1]
+    enough = [keyword for keyword in found if len(low) >= keyword.least]
+    return enough if len(enough) == 1 else found
+
+
+class Cursor:
+    """Reads the tokens of one command from left to right; every method raises ParseError at what does not
+    fit."""
+
+    def __init__(self, logical: Logical) -> None:
+        self.tokens = logical.tokens
+        self.rows = logical.rows
+        self.at = 0
+
+    def peek(self, ahead: int = 0) -> Token:
+        """The token that comes next, or ``ahead`` further ones; at the end the ``end`` token."""
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+
+    def left(self) -> int:
+        """How many tokens are left."""
+        return len(self.tokens) - 1 - self.at
+
+    def done(self) -> bool:
+        """Whether the command is over."""
+        return self.peek().kind == "end"
+
+    def skip(self, sign: str) -> bool:
+        """Steps over a sign if it comes next."""
+        if self.peek().kind != sign:
+            return False
+        self.at += 1
+        return True
+
+    def fail(self, *expected: str) -> ParseError:
+        """The error for the next token when it is none of ``expected``."""
+        return self.wrong(self.peek(), expected)
+
+    def wrong(self, token: Token, expected: Sequence[str]) -> ParseError:
+        """The error for a token that is none of ``expected``."""
+        return unexpected(token, expected, self.rows.get(token.line, ""))
+
+    def bad(self, problem: str, token: Token) -> ParseError:
+        """An error with a sentence of its own about a token."""
+        return ParseError(problem, token, (), self.rows.get(token.line, ""))
+
+    def word(self, what: str) -> Token:
+        """The next word; ``what`` says what it is, for the error."""
+        token = self.peek()
+        if token.kind != "word":
+            raise self.fail(what)
+        self.at += 1
+        return token
+
+    def name(self, what: str) -> str:
+        """The next word as a name."""
+        token = self.word(what)
+        if not token.text:
+            raise self.bad(f"an empty word is no {what}", token)
+        return token.text
+
+    def keyword(self, keywords: Mapping[str, Keyword], *also: str) -> str:
+        """The keyword that comes next (what it means); ``also`` could stand here too, for the error."""
+        token = self.peek()
+        found = self.may_be(keywords)
+        if found is None:
+            candidates = resolve(token.text, keywords.values()) if _is_plain(token) else []
+            if len(candidates) > 1:
+                names = tuple(keyword.name for keyword in candidates)
+                raise ParseError(
+                    f"{token.text!r} may be {', '.join(names)}: write more of it",
+                    token, names, self.rows.get(token.line, ""),
+                )  # fmt: skip
+            raise self.wrong(token, (*keywords, *also))
+        self.at += 1
+        return found
+
+    def may_be(self, keywords: Mapping[str, Keyword], ahead: int = 0) -> str | None:
+        """The keyword that the next token (or one ``ahead``) clearly stands for, without stepping over it."""
+        token = self.peek(ahead)
+        if not _is_plain(token):
+            return None
+        found = resolve(token.text, keywords.values())
+        return found[0].means if len(found) == 1 else None
+
+    def words(self, what: str) -> list[Token]:
+        """A list ``(a, b)``, or one word without parentheses; commas and blanks both separate."""
+        if not self.skip("("):
+            return [self.word(what)]
+        found: list[Token] = []
+        while not self.skip(")"):
+            if found:
+                self.skip(",")
+            if self.peek().kind != "word":
+                raise self.fail(what, ")")
+            found.append(self.word(what))
+        return found
+
+    def names(self, what: str) -> list[str]:
+        """A list of names, each once."""
+        return list(dict.fromkeys(token.text for token in self.words(what)))
+
+    def end(self) -> None:
+        """Raises ParseError unless the command is over."""
+        if not self.done():
+            raise self.fail()
+
+
+def _is_plain(token: Token) -> bool:
+    return token.kind == "word" and not token.quoted and bool(token.text)

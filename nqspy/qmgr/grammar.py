@@ -1,0 +1,345 @@
+"""The commands as one table: keywords, what follows them, who may, a sentence, and the rule that reads the
+rest.
+
+Spellings are the manual's (nqs.md 1.3, 1.4): the capitals always suffice as an abbreviation.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nqspy.qmgr.attributes import SPELLING, SYNONYMS, settings_of
+from nqspy.qmgr.cursor import Keyword
+
+Who = Literal["manager", "operator", "any"]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One form of a command. ``kind`` is the object of the settings it is about, ``option`` a detail for the
+    rule."""
+
+    spelling: str
+    usage: str
+    rule: str
+    doc: str
+    who: Who = "manager"
+    kind: str = ""
+    option: str = ""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Its keywords."""
+        return tuple(self.spelling.lower().split())
+
+
+VERBS = {
+    "create": ("CReate", "makes a queue, a complex or a group"),
+    "define": ("define", "makes a shift: the lines up to `end` are its commands"),
+    "delete": ("DElete", "removes objects, names from lists, or requests"),
+    "add": ("ADd", "adds names to a list"),
+    "remove": ("REMove", "takes names out of a list"),
+    "set": ("SEt", "changes settings"),
+    "enable": ("ENable", "opens a queue for submissions, or switches an exit on"),
+    "disable": ("DIsable", "closes a queue for submissions, or switches an exit off"),
+    "start": ("STArt", "lets a queue start its requests"),
+    "stop": ("STOp", "keeps a queue from starting requests; running ones go on"),
+    "hold": ("HOld", "keeps waiting requests from starting"),
+    "release": ("RELease", "takes holds off"),
+    "rerun": ("rerun", "ends started requests and queues them again"),
+    "suspend": ("suspend", "stops the processes of started requests"),
+    "resume": ("resume", "lets suspended requests go on"),
+    "move": ("MOVe", "moves waiting requests into another queue"),
+    "modify": ("MODify", "changes what waiting requests ask for"),
+    "schedule": ("schedule", "changes a request's place in its queue"),
+    "abort": ("ABort", "ends running requests"),
+    "purge": ("PUrge", "deletes all waiting requests of a queue"),
+    "reload": ("reload", "loads the exits again"),
+    "switch": ("switch", "puts a shift in force by hand"),
+    "shutdown": ("SHUtdown", "stops the daemon"),
+    "show": ("SHOw", "prints settings and states"),
+    "snap": ("SNap", "writes the whole configuration as commands"),
+    "help": ("HElp", "explains a command"),
+    "exit": ("EXit", "leaves qmgr"),
+    "quit": ("Quit", "leaves qmgr"),
+}
+"""Verbs: spelling and sentence."""
+
+_SYNONYMS = SYNONYMS | {"destinations": "destination"}
+
+OBJECT_WORDS = {
+    "batch_queue": "a queue that runs requests",
+    "pipe_queue": "a queue that routes requests to other queues",
+    "queue": "a batch or pipe queue",
+    "queues": "member queues of a complex",
+    "complex": "a set of queues with common limits",
+    "group": "a resource group (department) of the share tree",
+    "shift": "a named list of commands that cron times switch on",
+    "exit": "a user exit of the site",
+    "exits": "the user exits of the site",
+    "request": "requests by their identifiers",
+    "destination": "the queues that a pipe queue tries, in this order",
+    "users": "users that may submit to a queue",
+    "groups": "Unix groups that may submit to a queue; after show: the share tree",
+    "members": "users of a resource group",
+    "managers": "who may change what: m is manager, o operator",
+    "batch_request": "what holds for requests that say nothing",
+    "no_default": "takes a default away",
+    "long": "with all limits",
+}
+"""Words that stand between verb and attributes, with their sentences; the rest derives from the forms."""
+
+_ATTRIBUTES = "ATTRIBUTE=VALUE ..."
+
+_CREATE = (
+    Form("CReate Batch_queue", f"NAME [PRiority=N] [{_ATTRIBUTES}]", "create",
+         "a queue that runs requests; a new one is disabled and stopped", kind="queue", option="batch"),
+    Form("CReate Pipe_queue", f"NAME [PRiority=N] [destination=(QUEUE, ...)] [{_ATTRIBUTES}]", "create",
+         "a queue that passes requests to the first queue that takes them", kind="queue", option="pipe"),
+    Form("CReate Complex", f"NAME queues=(QUEUE, ...) [{_ATTRIBUTES}] | =(QUEUE, ...) NAME", "create",
+         "a set of batch queues that share limits", kind="complex"),
+    Form("CReate group", "NAME [parent=GROUP] [share=N] [members=(USER, ...)]", "create",
+         "a department: a node of the share tree; shares are weights among siblings", kind="group"),
+    Form("define shift", 'NAME when=("CRON", ...)', "define_shift",
+         "a shift: the lines that follow, up to `end`, run when it comes into force", kind="shift"),
+)  # fmt: skip
+
+_DELETE = tuple(
+    Form(f"DElete {word}", "NAME", "delete", doc, kind=kind)
+    for word, kind, doc in (
+        ("Queue", "queue", "a queue that is stopped, disabled and empty"),
+        ("Complex", "complex", "a complex; its queues stay"),
+        ("group", "group", "a resource group"),
+        ("shift", "shift", "a shift"),
+    )
+)
+
+_LISTS = (
+    ("DEStination", "queue", "destinations"),
+    ("users", "queue", "users"),
+    ("groups", "queue", "groups"),
+    ("queues", "complex", "queues"),
+    ("members", "group", "members"),
+)
+_LIST_VERBS = (("ADd", "add"), ("REMove", "remove"), ("DElete", "remove"), ("SEt", "set"))
+_DOCUMENTED = ("ADd Users", "ADd Groups", "ADd Queues", "REMove Queues", "DElete Users", "DElete Groups")
+_LIST_DOCS = {"add": "adds names to a list", "remove": "takes names out of a list", "set": "sets a list"}
+
+
+def _list_forms() -> tuple[Form, ...]:
+    found = []
+    for verb, op in _LIST_VERBS:
+        for word, kind, path in _LISTS:
+            spelling = f"{verb} {word}"
+            capital = f"{verb} {word.capitalize()}"
+            doc = f"{_LIST_DOCS[op]}: {settings_of(kind)[path].doc}"
+            usage = f"=(NAME, ...) {kind.upper()}"
+            spelling = capital if capital in _DOCUMENTED else spelling
+            found.append(Form(spelling, usage, f"{op}_list", doc, kind=kind, option=path))
+        doc = "managers (m) and operators (o); root and the home's owner always are managers"
+        found.append(Form(f"{verb} Managers", "=(USER:m, USER:o, ...)", f"{op}_managers", doc))
+    return tuple(found)
+
+
+def _attribute_forms() -> tuple[Form, ...]:
+    listed = {path for _, _, path in _LISTS}
+    found = []
+    for name, info in settings_of("queue").items():
+        if name not in listed:
+            who: Who = "operator" if info.operator else "manager"
+            short = SPELLING.get(name, name) if name != "memory_limit" else name  # m is managers here
+            spelling = f"SEt {short}"
+            found.append(Form(spelling, "=VALUE QUEUE", "set_attribute", info.doc, who, "queue", name))
+    for name in ("corefile_limit", "data_limit", "stack_limit", "working_set_limit"):
+        doc = settings_of("queue", "per_process")[name].doc
+        spelling, path = f"SEt {SPELLING[name]}", f"per_process/{name}"
+        found.append(Form(spelling, "=SIZE QUEUE", "set_attribute", doc, "manager", "queue", path))
+    return tuple(found)
+
+
+_SET = (
+    Form("SEt Queue", f"QUEUE {_ATTRIBUTES} | {_ATTRIBUTES} QUEUE", "set_object", "attributes of a queue",
+         kind="queue"),
+    Form("SEt COMplex", f"COMPLEX {_ATTRIBUTES} | {_ATTRIBUTES} COMPLEX", "set_object",
+         "members and common limits of a complex", kind="complex"),
+    Form("SEt group", f"GROUP {_ATTRIBUTES}", "set_object", "share, parent and members of a department",
+         kind="group"),
+    Form("SEt PER_Request", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
+         "the greatest value that a request of the queue may ask for", kind="queue", option="per_request"),
+    Form("SEt PER_Process", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
+         "the greatest value for each process of a request", kind="queue", option="per_process"),
+    Form("SEt sched_factor", "share|cpu|memory|time N ...", "set_factors",
+         "weights of the intra-queue priority, for queues that have none of their own", kind="sched_factor"),
+    Form("SEt global", _ATTRIBUTES, "set_single", "limits over all queues", kind="global"),
+    Form("SEt machine", "pes=N|auto memory=SIZE|auto", "set_single", "what there is to schedule",
+         kind="machine"),
+    Form("SEt usage", "half_life=TIME charge=cpu|pe_wall period=TIME", "set_single",
+         "how use is charged and forgotten", kind="usage"),
+    Form("SEt server", _ATTRIBUTES, "set_single", "name, zone and habits of the installation", kind="server"),
+    Form("SEt timezone", "ZONE", "set_timezone", "zone of shifts and reports", kind="server",
+         option="timezone"),
+    Form("SEt grace", "TIME", "set_one", "real time between TERM and KILL", kind="server", option="grace"),
+    Form("SEt SHell_strategy", "fixed=(PATH) | free | login", "shell_strategy",
+         "shell of a request that names none", kind="server", option="shell_strategy"),
+    Form("SEt MAIl", "COMMAND|none", "set_one", "command that is fed mails", kind="server", option="mail"),
+    Form("SEt lost_request", "rerun|fail", "set_one", "what becomes of a request whose end nobody saw",
+         kind="server", option="lost_request"),
+    Form("SEt dependency_failed", "hold|delete|run", "set_one",
+         "what becomes of a request whose prerequisite failed", kind="server", option="dependency_failed"),
+    Form("SEt DEFault Batch_request Queue", "QUEUE", "set_one", "queue of a request that names none",
+         kind="default", option="queue"),
+    Form("SEt DEFault Batch_request PRiority", "N", "set_one", "priority of a request that names none",
+         kind="default", option="priority"),
+    Form("SEt DEFault Queue", "=QUEUE", "set_one", "queue of a request that names none", kind="default",
+         option="queue"),
+    Form("SEt DEFault cpu_limit", "=TIME", "set_one", "CPU time that routing assumes where none is asked for",
+         kind="default", option="cpu_limit"),
+    Form("SEt DEFault PRiority", "=N", "set_one", "priority of a request that names none", kind="default",
+         option="priority"),
+    Form("SEt NO_Default Batch_request Queue", "", "no_default_queue", "no default queue any more",
+         kind="default"),
+    Form("SEt NO_Access", "QUEUE", "access", "nobody may submit until users are added", kind="queue",
+         option="none"),
+    Form("SEt UNrestricted_access", "QUEUE", "access", "everybody may submit", kind="queue", option="all"),
+    Form("SEt shift", 'automatic | NAME when=("CRON", ...)', "set_shift",
+         "back to the calendar, or other times for a shift", "operator", "shift"),
+    Form("SEt exit", "NAME SETTING=VALUE ...", "set_exit",
+         "settings of a user exit, and the CPU time one call may take (budget)", kind="exit"),
+)  # fmt: skip
+
+_GATES = (
+    Form("ENable Queue", "QUEUE|all", "gate_on", "it takes submissions", "operator", "queue", "enabled"),
+    Form("DIsable Queue", "QUEUE|all", "gate_off", "it takes no submissions", "operator", "queue", "enabled"),
+    Form("STArt Queue", "QUEUE|all", "gate_on", "its requests are started", "operator", "queue", "started"),
+    Form("STOp Queue", "QUEUE|all", "gate_off", "nothing more is started; running requests go on",
+         "operator", "queue", "started"),
+    Form("ENable exit", "NAME", "gate_on", "the exit is called", "operator", "exit", "enabled"),
+    Form("DIsable exit", "NAME", "gate_off", "the exit is not called", "operator", "exit", "enabled"),
+)  # fmt: skip
+
+_REQUESTS = (
+    *(
+        Form(f"{VERBS[verb][0]} Request", "ID ...", "on_requests", doc, "operator", option=verb)
+        for verb, doc in (
+            ("hold", "waiting requests do not start until they are released"),
+            ("release", "takes holds off"),
+            ("delete", "waiting requests; started ones need abort request"),
+            ("rerun", "ends started requests and queues them again"),
+            ("suspend", "stops the processes of started requests; they keep their PEs"),
+            ("resume", "lets suspended requests go on"),
+            ("abort", "ends requests, running ones too"),
+        )
+    ),
+    Form("MOVe Request", "=(ID, ...) QUEUE", "move_request", "moves waiting requests into another queue",
+         "operator"),
+    Form("MOVe Queue", "QUEUE QUEUE", "move_queue", "moves all waiting requests of one queue into another",
+         "operator"),
+    Form("MODify Request", f"ID ... {_ATTRIBUTES}", "modify", "changes what waiting requests ask for",
+         "operator"),
+    Form("schedule Request", "ID ... first|next|now|system", "schedule",
+         "head of its queue, ahead of everything, at once in spite of limits, or back to the rules",
+         "operator"),
+    Form("ABort Queue", "QUEUE [SECONDS]", "abort_queue",
+         "TERM, after 60 s (or SECONDS) KILL, to every running request of a queue", "operator"),
+    Form("PUrge Queue", "QUEUE", "purge_queue", "deletes all waiting requests of a queue; running ones stay",
+         "operator"),
+)  # fmt: skip
+
+_DAEMON = (
+    Form("reload exits", "", "reload", "loads the files of exits again: all, or none if one is broken"),
+    Form("switch shift", "NAME [until=HH:MM]", "switch_shift",
+         "puts a shift in force until its next firing, or until then", "operator"),
+    Form("SHUtdown", "[leave|drain|requeue | SECONDS]", "shutdown",
+         "stops the daemon; running requests go on (leave), are waited for, or queued again (SECONDS too)",
+         "operator"),
+    Form("SNap", "[FILE]", "snap", "writes the whole configuration as commands"),
+    Form("HElp", "[COMMAND]", "client", "explains a command", "any", option="help"),
+    Form("EXit", "", "client", "leaves qmgr", "any", option="exit"),
+    Form("Quit", "", "client", "leaves qmgr", "any", option="quit"),
+)  # fmt: skip
+
+SHOWS = {
+    "ALl": "all settings",
+    "Queue": "queues with their states",
+    "LOng Queue": "queues with all their limits",
+    "COmplex": "complexes with their limits",
+    "PArameters": "defaults, global limits and weighting factors",
+    "MAnagers": "managers and operators",
+    "LImits_supported": "limits that can be set, and how they are enforced",
+    "sched_factor": "weights of the intra-queue priority, with the bound of waiting times",
+    "shares": "the share tree with entitlement and use",
+    "shifts": "shifts, the one in force and the coming switches (--next 14d)",
+    "exits": "user exits, their settings and how they behave",
+    "counters": "CPU use of the departments in this period, day and week",
+    "groups": "the share tree as it is set",
+    "machine": "PEs and memory",
+    "global": "limits over all queues",
+}
+"""Objects of ``show``: spelling and sentence."""
+
+_SHOW = tuple(
+    Form(f"SHOw {spelling}", "[NAME ...]" if spelling != "shifts" else "[--next TIME]", "show", doc, "any",
+         option=spelling.lower().removeprefix("long "))
+    for spelling, doc in SHOWS.items()
+)  # fmt: skip
+
+FORMS: tuple[Form, ...] = (
+    *_CREATE, *_DELETE, *_SET, *_list_forms(), *_attribute_forms(), *_GATES, *_REQUESTS, *_DAEMON, *_SHOW,
+)  # fmt: skip
+"""All commands."""
+
+ABSENT = {
+    ("set", "debug"): "the log says what happens", ("set", "lifetime"): "requests do not expire",
+    ("set", "log_file"): "the log lies in the home's log folder",
+    ("set", "network"): "there is no network of queues", ("set", "pipe_client"): "the daemon routes itself",
+    ("set", "fair_share"): "set the share weight with set sched_factor share",
+    ("set", "job_log"): "nqspy events shows the journal", ("set", "accounting"): "use is always charged",
+    ("set", "checkpoint_directory"): "there are no checkpoints",
+    ("set", "sequence_number"): "identifiers are never used again",
+    ("lock", "local_daemon"): "the daemon is not pinned in memory",
+    ("unlock", "local_daemon"): "the daemon is not pinned in memory",
+    ("create", "device"): "there are no printers", ("create", "device_queue"): "there are no printers",
+}  # fmt: skip
+"""Commands of old NQS that have no meaning here: why, in a few words."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A place in the tree of keywords: what may follow, and the form that is complete here."""
+
+    keywords: dict[str, Keyword] = field(default_factory=dict)
+    below: dict[str, "Node"] = field(default_factory=dict)
+    form: Form | None = None
+
+
+def _doc_of(place: tuple[str, ...], form: Form) -> str:
+    if len(place) == 1 and place[0] in VERBS:
+        return VERBS[place[0]][1]
+    return form.doc if place == form.words else OBJECT_WORDS.get(place[-1], form.doc)
+
+
+def build(forms: tuple[Form, ...] = FORMS) -> Node:
+    """The tree of keywords of all forms."""
+    root = Node()
+    for form in forms:
+        node = root
+        for depth, spelling in enumerate(form.spelling.split(), 1):
+            place = form.words[:depth]
+            word = place[-1]
+            node.keywords.setdefault(word, Keyword.spelt(spelling, _doc_of(place, form)))
+            node = node.below.setdefault(word, Node())
+        node.form = form
+    _add_synonyms(root)
+    return root
+
+
+def _add_synonyms(node: Node) -> None:
+    for other, name in _SYNONYMS.items():
+        if name in node.keywords and other not in node.keywords:
+            least = SPELLING.get(other, other)
+            node.keywords[other] = Keyword.spelt(least, f"the same as {name}", name)
+    for below in node.below.values():
+        _add_synonyms(below)
+
+
+TREE = build()
+"""The tree of keywords."""

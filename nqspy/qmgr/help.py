@@ -1,0 +1,69 @@
+"""Help texts of the language, made from its tables."""
+
+from collections.abc import Sequence
+
+from nqspy.qmgr.attributes import MODIFY, SYNONYMS, keywords_of, settings_of
+from nqspy.qmgr.cursor import resolve
+from nqspy.qmgr.grammar import FORMS, TREE, VERBS, Form
+from nqspy.qmgr.values import what
+
+_WHO = {"manager": "managers", "operator": "operators and managers", "any": "everybody"}
+_WITH_ATTRIBUTES = ("create", "set_object", "set_single")
+
+
+def help_text(words: Sequence[str] = ()) -> str:
+    """What can be said of the command that begins with these words (abbreviated as in a command); without
+    words the list of verbs."""
+    full = _in_full(words)
+    forms = [form for form in FORMS if form.words[: len(full)] == full]
+    if not words:
+        return _verbs()
+    if not forms:
+        return f"there is no command {' '.join(words)}; help lists all"
+    lines = [f"{forms[0].words[0]}: {VERBS[forms[0].words[0]][1]}", ""]
+    for form in forms:
+        lines += _form_lines(form)
+    if len(forms) == 1:
+        lines += _attribute_lines(forms[0])
+    return "\n".join(lines)
+
+
+def _in_full(words: Sequence[str]) -> tuple[str, ...]:
+    node = TREE
+    found: list[str] = []
+    for word in words:
+        candidates = resolve(word, node.keywords.values())
+        if len(candidates) != 1:
+            return (*found, word.lower()) if node.keywords else tuple(found)
+        found.append(candidates[0].means)
+        node = node.below[candidates[0].means]
+    return tuple(found)
+
+
+def _verbs() -> str:
+    rows = [f"  {spelling:<10} {doc}" for spelling, doc in VERBS.values()]
+    head = "Commands (capitals suffice, or any unique beginning); help COMMAND tells more:"
+    return "\n".join([head, *rows])
+
+
+def _form_lines(form: Form) -> list[str]:
+    return [f"  {form.spelling} {form.usage}".rstrip(), f"      {form.doc} ({_WHO[form.who]})"]
+
+
+def _attribute_lines(form: Form) -> list[str]:
+    if form.rule == "modify":
+        rows = [(name, what(one.info), one.info.doc) for name, one in MODIFY.items()]
+    elif form.rule == "set_branch":
+        rows = _rows(form.kind, form.option)
+    elif form.rule == "set_factors" or (form.rule in _WITH_ATTRIBUTES and form.kind):
+        rows = _rows(form.kind, "")
+    else:
+        return []
+    return ["", "Attributes:", *(f"  {name:<18} {doc} ({value})" for name, value, doc in rows)]
+
+
+def _rows(kind: str, branch: str) -> list[tuple[str, str, str]]:
+    known = settings_of(kind, branch)
+    words = keywords_of(kind, branch)
+    return [(name, what(known[name]) if name in known else "...", word.doc)
+            for name, word in words.items() if name not in SYNONYMS]  # fmt: skip

@@ -1,0 +1,170 @@
+"""Words of the command language with their places, and the error that points at one of them."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from nqspy.model.errors import NqspyError
+
+Kind = Literal["word", "(", ")", ",", "=", "end", "cursor"]
+
+_BLANKS = " \t\r\f\v"
+_SIGNS: dict[str, Kind] = {"(": "(", ")": ")", ",": ",", "=": "="}
+_COMMENT = "#!"
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word or sign with its place, both from 1. ``quoted`` words are never keywords.
+
+    Two kinds stand for no text: ``end`` (the command is over) and ``cursor`` (where a person asks for
+    completions; its text is what stands before it).
+    """
+
+    kind: Kind
+    text: str
+    line: int
+    column: int
+    quoted: bool = False
+
+
+class ParseError(NqspyError):
+    """A command that cannot be read. ``expected``: what would have been legal at that place, nearest first.
+
+    Its text is one line with the place; `caret` shows it in the source.
+    """
+
+    def __init__(
+        self, problem: str, place: Token, expected: Sequence[str] = (), row: str = "", source: str = ""
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.line = place.line
+        self.column = place.column
+        self.word = place.text
+        self.expected = tuple(expected)
+        self.row = row
+        self.source = source
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, column {self.column}: {self.problem}"
+        return f"{self.source}, {where}" if self.source else where
+
+    def caret(self) -> str:
+        """The line of the source with a ``^`` under the first letter of the word."""
+        before = self.row[: self.column - 1].ljust(self.column - 1)
+        blanks = "".join("\t" if char == "\t" else " " for char in before)
+        return f"{self.row}\n{blanks}^"
+
+
+def unexpected(token: Token, expected: Sequence[str], row: str) -> ParseError:
+    """The error for a word that is none of ``expected``; what is spelt nearest to it is named first."""
+    near = difflib.get_close_matches(token.text.lower(), expected, n=3) if token.kind == "word" else []
+    ordered = [*near, *(word for word in expected if word not in near)]
+    shown = ", ".join(ordered[:_SHOWN]) + (", ..." if len(ordered) > _SHOWN else "")
+    if token.kind == "end":
+        problem = "the command ends too early"
+    elif token.kind == "word" and not expected:
+        problem = f"{token.text!r} is too much here"
+    else:
+        problem = f"{token.text!r} is not known here"
+    wanted = f"; expected {shown}" if shown else "; the command should end before it" * (token.kind != "end")
+    return ParseError(problem + wanted, token, ordered, row)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of text, read: its tokens, its text without comment and ``\\``, and whether the next line
+    continues it."""
+
+    tokens: tuple[Token, ...]
+    text: str
+    continued: bool
+
+
+def read_row(text: str, line: int) -> Row:
+    """The tokens of one line. A ``#`` or ``!`` that begins a word begins a comment. Raises ParseError for an
+    open quote."""
+    bare = text.rstrip(_BLANKS)
+    tokens: list[Token] = []
+    at = 0
+    while at < len(bare):
+        char = bare[at]
+        if char in _COMMENT:
+            return Row(tuple(tokens), bare[:at].strip(_BLANKS), False)
+        if char == "\\" and at == len(bare) - 1:
+            return Row(tuple(tokens), bare[:at].strip(_BLANKS), True)
+        if char in _BLANKS:
+            at += 1
+        elif char in _SIGNS:
+            tokens.append(Token(_SIGNS[char], char, line, at + 1))
+            at += 1
+        else:
+            token, at = _quoted(bare, line, at) if char in "\"'" else _bare(bare, line, at)
+            tokens.append(token)
+    return Row(tuple(tokens), bare.strip(_BLANKS), False)
+
+
+def _bare(text: str, line: int, start: int) -> tuple[Token, int]:
+    at = start
+    while at < len(text) and text[at] not in _BLANKS and text[at] not in _SIGNS and text[at] not in "\"'":
+        if text[at] == "\\" and at == len(text) - 1:
+            break
+        at += 1
+    return Token("word", text[start:at], line, start + 1), at
+
+
+def _quoted(text: str, line: int, start: int) -> tuple[Token, int]:
+    quote, at, found = text[start], start + 1, ""
+    while at < len(text) and text[at] != quote:
+        if quote == '"' and text[at] == "\\" and at + 1 < len(text):
+            at += 1
+            found += _ESCAPES.get(text[at], text[at])
+        else:
+            found += text[at]
+        at += 1
+    token = Token("word", found, line, start + 1, quoted=True)
+    if at >= len(text):
+        raise ParseError(f"the quote {quote} that begins here is not closed", token, (quote,), text)
+    return token, at + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """One command as written, perhaps over several lines: tokens with an ``end`` behind them, its text in
+    one line, and the lines by number."""
+
+    tokens: tuple[Token, ...]
+    text: str
+    rows: dict[int, str]
+    line: int
+
+
+def logical_lines(text: str, first: int = 1) -> list[Logical]:
+    """The commands of a text: blank lines and comments left out, continued lines joined. Raises
+    ParseError."""
+    found: list[Logical] = []
+    tokens: list[Token] = []
+    texts: list[str] = []
+    rows: dict[int, str] = {}
+    for line, row_text in enumerate(text.split("\n"), first):
+        row = read_row(row_text, line)
+        rows[line] = row_text.rstrip(_BLANKS)
+        tokens += row.tokens
+        texts += [row.text] if row.text else []
+        if row.continued or (texts and not row.text and row_text.strip(_BLANKS)):
+            continue  # a comment between the lines of a command does not end it
+        _finish(found, tokens, texts, rows)
+        tokens, texts, rows = [], [], {}
+    _finish(found, tokens, texts, rows)
+    return found
+
+
+def _finish(found: list[Logical], tokens: list[Token], texts: list[str], rows: dict[int, str]) -> None:
+    if tokens:
+        last = max(rows)
+        end = Token("end", "", last, len(rows[last]) + 1)
+        found.append(Logical((*tokens, end), " ".join(texts), rows, tokens[0].line))

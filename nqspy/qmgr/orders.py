@@ -1,0 +1,234 @@
+"""Rules that read commands about requests, the daemon, shifts and displays."""
+
+from typing import Any, Literal, cast
+
+from nqspy.model import commands, units
+from nqspy.model.errors import BadValue
+from nqspy.model.tree import Declared
+from nqspy.qmgr import values
+from nqspy.qmgr.attributes import MODIFY, MODIFY_PROCESS, SPELLING, AskAttribute
+from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.grammar import TREE, Form
+from nqspy.qmgr.lexer import Token
+from nqspy.qmgr.rules import ClientWord, Rule, object_name
+
+_ID = "a request identifier like 17 or 17.ymp"
+_PLACES = {
+    "first": Keyword.spelt("first", "the head of its queue"),
+    "next": Keyword.spelt("next", "ahead of everything"),
+    "now": Keyword.spelt("now", "at once, in spite of limits"),
+    "system": Keyword.spelt("system", "back to the rules"),
+}
+_MODES = {
+    "leave": Keyword.spelt("leave", "running requests go on"),
+    "drain": Keyword.spelt("drain", "waits until running requests have ended"),
+    "requeue": Keyword.spelt("requeue", "ends running requests and queues them again"),
+}
+_UNTIL = {"until": Keyword.spelt("until", "when the calendar's shift comes back")}
+_NEXT = {
+    "next": Keyword.spelt("next", "how far ahead"),
+    "--next": Keyword.spelt("--next", "how far ahead", "next"),
+}
+_PER_PROCESS = {"per_process": Keyword.spelt("PER_Process", "a limit of each process")}
+_SECONDS = Declared("the time", "time", 60_000, "seconds until KILL", low=0)
+
+
+def request_ids(cursor: Cursor) -> tuple[str, ...]:
+    """One or more identifiers, with or without parentheses and commas."""
+    cursor.skip("=")
+    found: list[str] = []
+    while not found or (_starts_id(cursor.peek()) or cursor.peek().kind in ("(", ",")):
+        cursor.skip(",")
+        for token in cursor.words(_ID):
+            if not _starts_id(token):
+                raise cursor.wrong(token, (_ID,))
+            found.append(token.text)
+    return tuple(dict.fromkeys(found))
+
+
+def _starts_id(token: Token) -> bool:
+    return token.kind == "word" and token.text[:1].isdigit()
+
+
+def on_requests(cursor: Cursor, form: Form) -> commands.Command:
+    """``hold|release|delete|rerun|suspend|resume|abort request ID ...``."""
+    ids = request_ids(cursor)
+    made: dict[str, commands.Command] = {
+        "hold": commands.HoldRequests(ids),
+        "release": commands.ReleaseRequests(ids),
+        "delete": commands.Delete(ids),
+        "abort": commands.Delete(ids, kill=True),
+        "rerun": commands.RerunRequests(ids),
+        "suspend": commands.SuspendRequests(ids),
+        "resume": commands.SuspendRequests(ids, resume=True),
+    }
+    return made[form.option]
+
+
+def move_request(cursor: Cursor, form: Form) -> commands.Command:
+    """``move request = (ID, ...) QUEUE``."""
+    ids = request_ids(cursor)
+    return commands.MoveRequests(ids, object_name(cursor, "queue"))
+
+
+def move_queue(cursor: Cursor, form: Form) -> commands.Command:
+    """``move queue FROM TO``."""
+    source = object_name(cursor, "queue")
+    return commands.MoveRequests((), object_name(cursor, "queue"), source)
+
+
+def modify(cursor: Cursor, form: Form) -> commands.Command:
+    """``modify request ID ... ATTRIBUTE=VALUE ...``: keys are paths below `Spec`."""
+    ids = request_ids(cursor)
+    words = _keywords(MODIFY) | _PER_PROCESS
+    found: dict[str, Any] = {}
+    while not found or not cursor.done():
+        cursor.skip(",")
+        name = cursor.keyword(words)
+        table = MODIFY
+        if name == "per_process":
+            table = MODIFY_PROCESS
+            name = cursor.keyword(_keywords(table))
+        found[table[name].path] = _asked(cursor, table[name].info)
+    return commands.ModifyRequest(ids, found)
+
+
+def _keywords(table: dict[str, AskAttribute]) -> dict[str, Keyword]:
+    found = {name: Keyword.spelt(SPELLING.get(name, name), one.info.doc) for name, one in table.items()}
+    for other, name in (("mpp_pe_limit", "pe_limit"), ("nice_value_limit", "nice")):
+        if name in found:
+            found[other] = Keyword.spelt(other, f"the same as {name}", name)
+    return found
+
+
+def _asked(cursor: Cursor, info: Declared) -> Any:
+    """A value asked for: ``unlimited`` is a value of its own here, ``none`` takes it back."""
+    if info.unit == "flag":
+        return values.read(cursor, info)
+    cursor.skip("=")
+    start = cursor.peek()
+    tokens = cursor.words(values.what(info))
+    if len(tokens) != 1:
+        raise cursor.bad(f"{info.name} takes one value here, not {len(tokens)}", start)
+    [token] = tokens
+    if not token.quoted and token.text.lower() == "none" and info.name not in ("name", "pe_limit"):
+        return None
+    if info.name == "eligible":
+        return values.read_instant(cursor, token)
+    if info.unit in ("time", "size") and units.is_unlimited(token.text):
+        return units.UNLIMITED
+    value = values.convert(cursor, info, token)
+    if value is None or (info.name == "pe_limit" and value < 1):
+        raise cursor.bad(f"{token.text!r} is no {info.name}; expected a whole number from 1 upward", token)
+    return value
+
+
+def schedule(cursor: Cursor, form: Form) -> commands.Command:
+    """``schedule request ID ... first|next|now|system``."""
+    ids = request_ids(cursor)
+    place = cast(Literal["first", "next", "now", "system"], cursor.keyword(_PLACES))
+    return commands.ScheduleRequest(ids, place)
+
+
+def abort_queue(cursor: Cursor, form: Form) -> commands.Command:
+    """``abort queue QUEUE [SECONDS]``."""
+    name = object_name(cursor, "queue")
+    if cursor.done():
+        return commands.AbortQueue(name)
+    return commands.AbortQueue(name, -(-int(values.read(cursor, _SECONDS)) // 1000))
+
+
+def purge_queue(cursor: Cursor, form: Form) -> commands.Command:
+    """``purge queue QUEUE``."""
+    return commands.PurgeQueue(object_name(cursor, "queue"))
+
+
+def reload(cursor: Cursor, form: Form) -> commands.Command:
+    """``reload exits``."""
+    return commands.ReloadExits()
+
+
+def switch_shift(cursor: Cursor, form: Form) -> commands.Command:
+    """``switch shift NAME [until=06:00]``: a time of day in the site's zone, or a date with its zone."""
+    name = object_name(cursor, "shift")
+    if cursor.done():
+        return commands.SwitchShift(name)
+    cursor.keyword(_UNTIL)
+    cursor.skip("=")
+    token = cursor.word("a time of day like 06:00")
+    return commands.SwitchShift(name, _time_of_day(token.text) or values.read_instant(cursor, token))
+
+
+def _time_of_day(text: str) -> str | None:
+    hours, colon, minutes = text.partition(":")
+    digits = (
+        hours.isascii() and hours.isdigit() and len(hours) <= 2 and minutes.isascii() and minutes.isdigit()
+    )
+    if not colon or not digits or len(minutes) != 2 or int(hours) > 23 or int(minutes) > 59:
+        return None
+    return f"{int(hours):02d}:{minutes}"
+
+
+def shutdown(cursor: Cursor, form: Form) -> commands.Command:
+    """``shutdown [leave|drain|requeue]``; NQS's ``shutdown SECONDS`` ends running requests and queues them
+    again."""
+    if cursor.done():
+        return commands.Shutdown()
+    token = cursor.peek()
+    if token.text[:1].isdigit():
+        values.read(cursor, _SECONDS)
+        return commands.Shutdown("requeue")
+    mode = cast(Literal["leave", "drain", "requeue"], cursor.keyword(_MODES))
+    return commands.Shutdown(mode)
+
+
+def show(cursor: Cursor, form: Form) -> commands.Command:
+    """``show WHAT [NAME ...]``; ``show long queue`` has the option ``long``, ``show shifts --next 14d`` the
+    option ``next`` in ms."""
+    options: dict[str, Any] = {"long": True} if form.words[1] == "long" else {}
+    names: list[str] = []
+    while not cursor.done():
+        cursor.skip(",")
+        if form.option == "shifts" and cursor.may_be(_NEXT):
+            cursor.keyword(_NEXT)
+            options["next"] = _ahead(cursor)
+        else:
+            names += cursor.names("a name")
+    return commands.ShowObject(form.option, tuple(dict.fromkeys(names)), options or None)
+
+
+def _ahead(cursor: Cursor) -> int:
+    cursor.skip("=")
+    token = cursor.word("a time like 14d")
+    try:
+        value = units.parse_time(token.text)
+    except BadValue as error:
+        raise cursor.bad(str(error), token) from None
+    if value <= 0:
+        raise cursor.bad(f"{token.text!r} is no time ahead; write it like 14d", token)
+    return value
+
+
+def snap(cursor: Cursor, form: Form) -> commands.Command:
+    """``snap [FILE]``: the client writes the file, its name is the option ``file``."""
+    if cursor.done():
+        return commands.ShowObject("snap")
+    return commands.ShowObject("snap", (), {"file": cursor.name("the name of a file")})
+
+
+def client(cursor: Cursor, form: Form) -> ClientWord:
+    """``help [COMMAND]``, ``exit``, ``quit``."""
+    if form.option == "help" and cursor.peek().kind == "cursor":
+        raise cursor.fail(*TREE.keywords)
+    args = []
+    while form.option == "help" and not cursor.done():
+        args.append(cursor.word("the words of a command").text)
+    return ClientWord(form.option, tuple(args))
+
+
+RULES: dict[str, Rule] = {
+    "on_requests": on_requests, "move_request": move_request, "move_queue": move_queue, "modify": modify,
+    "schedule": schedule, "abort_queue": abort_queue, "purge_queue": purge_queue, "reload": reload,
+    "switch_shift": switch_shift, "shutdown": shutdown, "show": show, "snap": snap, "client": client,
+}  # fmt: skip
+"""The rules of these commands by name."""

@@ -1,0 +1,188 @@
+"""Text to commands: one command, a whole file, and what could come next at a place."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from nqspy.model import commands
+from nqspy.model.commands import Command, Configure
+from nqspy.qmgr import orders, rules
+from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.grammar import ABSENT, TREE, Form
+from nqspy.qmgr.lexer import Logical, ParseError, Token, logical_lines
+from nqspy.qmgr.rules import ClientWord, Order
+
+__all__ = [
+    "ClientWord",
+    "Order",
+    "ParseError",
+    "Parsed",
+    "completions",
+    "opens_block",
+    "parse_line",
+    "parse_text",
+]
+
+RULES = rules.RULES | orders.RULES
+
+_END = {"end": Keyword.spelt("end", "ends the commands of a shift")}
+_IN_SHIFTS = (
+    commands.Configure,
+    commands.ReloadExits,
+    commands.AbortQueue,
+    commands.PurgeQueue,
+    commands.HoldRequests,
+    commands.ReleaseRequests,
+)
+"""Commands that a shift may run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A command with the line it begins on and its text (continued lines joined, comments left out)."""
+
+    command: Order
+    line: int
+    text: str
+
+
+def parse_line(text: str, line: int = 1) -> list[Order]:
+    """The command of one line (continued lines included); nothing for a blank line or a comment.
+
+    Raises ParseError, also for ``define shift``, whose block needs `parse_text`.
+    """
+    found: list[Order] = []
+    for logical in logical_lines(text, line):
+        form, command = _parse(logical)
+        if form.rule == "define_shift":
+            raise _define_needs_lines(logical)
+        found.append(command)
+    return found
+
+
+def parse_text(text: str, source: str = "") -> list[Parsed]:
+    """All commands of a file or script. ``source`` names it in errors and in the journal.
+
+    Raises ParseError at the first error.
+    """
+    try:
+        lines = iter(logical_lines(text))
+        return [_from(parsed, source) for parsed in _parse_all(lines)]
+    except ParseError as error:
+        error.source = source
+        raise
+
+
+def completions(text_before_cursor: str) -> list[str]:
+    """The keywords that may stand where the cursor is, given what has been typed of the word there."""
+    try:
+        logical = _up_to_cursor(text_before_cursor)
+        _parse(logical)
+    except ParseError as error:
+        partial = error.word.lower()
+        candidates = error.expected if error.column == len(text_before_cursor) - len(partial) + 1 else ()
+        return sorted(word for word in candidates if " " not in word and word.startswith(partial))
+    return []
+
+
+def opens_block(text: str) -> bool:
+    """Whether this line is a ``define shift``, so that the lines up to ``end`` belong to it."""
+    try:
+        return any(_parse(logical)[0].rule == "define_shift" for logical in logical_lines(text))
+    except ParseError:
+        return False
+
+
+# ---------------------------------------------------------------- one command
+
+
+def _parse(logical: Logical) -> tuple[Form, Order]:
+    cursor = Cursor(logical)
+    form = _form(cursor)
+    command = RULES[form.rule](cursor, form)
+    cursor.end()
+    return form, command
+
+
+def _form(cursor: Cursor) -> Form:
+    _check_absent(cursor)
+    node = TREE
+    while node.below:
+        if node.form is not None and cursor.done():
+            return node.form
+        node = node.below[cursor.keyword(node.keywords)]
+    assert node.form is not None
+    return node.form
+
+
+def _check_absent(cursor: Cursor) -> None:
+    words = (cursor.peek().text.lower(), cursor.peek(1).text.lower())
+    if words in ABSENT:
+        why = ABSENT[words]
+        raise cursor.bad(f"'{' '.join(words)}' is not needed here: {why}; leave the line out", cursor.peek())
+
+
+def _up_to_cursor(text: str) -> Logical:
+    found = logical_lines(text)
+    tokens = list(found[-1].tokens[:-1]) if found else []
+    rows: Mapping[int, str] = found[-1].rows if found else {1: text}
+    partial = ""
+    if tokens and tokens[-1].kind == "word" and not tokens[-1].quoted and text[-1:] == tokens[-1].text[-1:]:
+        partial = tokens.pop().text
+    cursor = Token("cursor", partial, max(rows), len(text) - len(partial) + 1)
+    return Logical((*tokens, cursor, cursor), text, dict(rows), 1)
+
+
+# ---------------------------------------------------------------- a whole text
+
+
+def _parse_all(lines: Iterator[Logical]) -> Iterator[Parsed]:
+    for logical in lines:
+        if _is_end(logical):
+            raise Cursor(logical).bad("'end' without a 'define shift' before it", logical.tokens[0])
+        form, command = _parse(logical)
+        if form.rule == "define_shift":
+            command = _with_lines(command, logical, lines)
+        yield Parsed(command, logical.line, logical.text)
+
+
+def _with_lines(head: Order, logical: Logical, lines: Iterator[Logical]) -> Command:
+    texts: list[str] = []
+    encoded = []
+    for inner in lines:
+        if _is_end(inner):
+            break
+        encoded.append(commands.encode(_in_shift(inner)))
+        texts.append(inner.text)
+    else:
+        raise _define_needs_lines(logical)
+    assert isinstance(head, Configure)
+    [change] = head.changes
+    value = change.value | {"lines": texts, "commands": encoded}
+    return Configure((replace(change, value=value),))
+
+
+def _in_shift(logical: Logical) -> Command:
+    form, command = _parse(logical)
+    about_shifts = isinstance(command, Configure) and any(
+        c.path.startswith("shift/") for c in command.changes
+    )
+    if not isinstance(command, _IN_SHIFTS) or about_shifts:
+        allowed = "settings, reload exits, abort or purge queue, hold or release request"
+        problem = f"'{' '.join(form.words)}' cannot stand in a shift; a shift may have {allowed}"
+        raise Cursor(logical).bad(problem, logical.tokens[0])
+    return command
+
+
+def _is_end(logical: Logical) -> bool:
+    return len(logical.tokens) == 2 and Cursor(logical).may_be(_END) is not None and len(logical.text) == 3
+
+
+def _define_needs_lines(logical: Logical) -> ParseError:
+    problem = "'define shift' needs its commands on the lines that follow, and 'end' on a line of its own"
+    return Cursor(logical).bad(problem, logical.tokens[0])
+
+
+def _from(parsed: Parsed, source: str) -> Parsed:
+    if source and isinstance(parsed.command, Configure):
+        return replace(parsed, command=replace(parsed.command, source=source))
+    return parsed

@@ -1,0 +1,179 @@
+"""Settings to commands: the whole configuration as text that builds it again (``snap``)."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from nqspy.model import tree
+from nqspy.model.machine import ExitSettings
+from nqspy.model.people import Group
+from nqspy.model.queues import Complex, Queue
+from nqspy.model.shifts import Shift
+from nqspy.model.site import Settings
+from nqspy.model.tree import declared
+from nqspy.qmgr.attributes import BRANCHES
+from nqspy.qmgr.values import quote, write, write_names
+
+_IN_CREATE = ("priority",)
+_BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
+
+
+def print_settings(settings: Settings) -> str:
+    """The settings as commands: fed to an empty site, one by one or all at once, they give equal settings.
+
+    Objects come before what names them: queues, then destinations, complexes, groups (parents first), the
+    default queue, exits, and shifts last.
+    """
+    sections = (
+        ("server and machine", _singles(settings)),
+        ("people", _managers(settings.managers)),
+        ("queues", _queues(settings.queues.values())),
+        ("complexes", (_complex(one) for one in settings.complexes.values())),
+        ("groups", (_group(one) for one in _parents_first(settings.groups))),
+        ("default queue", _default_queue(settings.default.queue)),
+        ("exits", _exits(settings.exits.values())),
+        ("shifts", (_shift(one) for one in settings.shifts.values())),
+    )
+    parts = []
+    for title, lines in sections:
+        text = "\n".join(lines)
+        if text:
+            parts.append(f"# {title}\n{text}\n")
+    return "\n".join(parts)
+
+
+def _different(node: Any) -> dict[str, str]:
+    """Settings that differ from their defaults, as written words."""
+    known = declared(type(node))
+    found = {path: tree.get(node, path) for path in known}
+    return {path: write(known[path], value) for path, value in found.items() if value != known[path].default}
+
+
+def _joined(values: dict[str, str], sign: str = "=") -> str:
+    return " ".join(f"{name}{sign}{value}" for name, value in values.items())
+
+
+# ---------------------------------------------------------------- what there is one of
+
+
+def _singles(settings: Settings) -> Iterator[str]:
+    server = _different(settings.server)
+    strategy = server.pop("shell_strategy", None)
+    for name, value in server.items():
+        yield f"set timezone {value}" if name == "timezone" else f"set server {name}={value}"
+    if strategy is not None:
+        yield _strategy(settings.server.shell_strategy)
+    for head, node in (
+        ("machine", settings.machine),
+        ("global", settings.global_),
+        ("default", settings.default),
+        ("usage", settings.usage),
+    ):
+        for name, value in _different(node).items():
+            if (head, name) != ("default", "queue"):
+                yield f"set {head} {name}={value}"
+    weights = zip(declared(type(settings.sched_factor)), settings.sched_factor.all(), strict=True)
+    for factor, weight in weights:
+        if weight is not None:
+            yield f"set sched_factor {factor} {weight}"
+
+
+def _strategy(strategy: str) -> str:
+    word, sign, path = strategy.partition("=")
+    return f"set shell_strategy {word}" + (f"=({quote(path)})" if sign else "")
+
+
+def _default_queue(queue: str | None) -> Iterator[str]:
+    if queue is not None:
+        yield f"set default batch_request queue {quote(queue)}"
+
+
+def _managers(managers: dict[str, str]) -> Iterator[str]:
+    if managers:
+        yield f"set managers = {write_names([f'{user}:{role}' for user, role in managers.items()])}"
+
+
+# ---------------------------------------------------------------- objects with names
+
+
+def _queues(queues: Iterable[Queue]) -> Iterator[str]:
+    queues = list(queues)
+    for queue in queues:
+        yield from _queue(queue)
+    for queue in queues:
+        if queue.destinations:
+            yield f"set destination = {write_names(queue.destinations)} {quote(queue.name)}"
+    for queue in queues:
+        if queue.enabled:
+            yield f"enable queue {quote(queue.name)}"
+        if queue.started:
+            yield f"start queue {quote(queue.name)}"
+
+
+def _queue(queue: Queue) -> Iterator[str]:
+    name = quote(queue.name)
+    values = _different(queue)
+    yield f"create {queue.kind}_queue {name} priority={queue.priority}"
+    plain = {
+        path: value
+        for path, value in values.items()
+        if "/" not in path and path not in _IN_CREATE and path not in _BY_COMMANDS
+    }
+    if plain:
+        yield f"set queue {name} {_joined(plain)}"
+    for listed in ("users", "groups"):
+        if listed in values:
+            yield f"set {listed} = {values[listed]} {name}"
+    yield from _branches(name, values)
+
+
+def _branches(name: str, values: dict[str, str]) -> Iterator[str]:
+    for branch in BRANCHES:
+        below = {
+            path.removeprefix(f"{branch}/"): v for path, v in values.items() if path.startswith(f"{branch}/")
+        }
+        if below and branch == "sched_factor":
+            yield f"set queue {name} sched_factor {_joined(below, ' ')}"
+        elif below:
+            yield from (f"set {branch} {limit}={value} {name}" for limit, value in below.items())
+
+
+def _complex(one: Complex) -> str:
+    return f"create complex {quote(one.name)} {_joined(_different(one))}".rstrip()
+
+
+def _group(group: Group) -> str:
+    values = _different(group) | {"share": str(group.share)}
+    return f"create group {quote(group.name)} {_joined(values)}"
+
+
+def _parents_first(groups: dict[str, Group]) -> list[Group]:
+    """In their order, but each behind its parent."""
+    done: dict[str, Group] = {}
+
+    def take(group: Group, above: tuple[str, ...]) -> None:
+        parent = groups.get(group.parent or "")
+        if parent is not None and parent.name not in done and parent.name not in above:
+            take(parent, (*above, group.name))
+        done.setdefault(group.name, group)
+
+    for group in groups.values():
+        take(group, (group.name,))
+    return list(done.values())
+
+
+def _exits(exits: Iterable[ExitSettings]) -> Iterator[str]:
+    for one in exits:
+        name = quote(one.name)
+        values = {key: quote(text) for key, text in one.values.items()}
+        if one.budget != declared(ExitSettings)["budget"].default:
+            values["budget"] = f"{one.budget}ms"
+        if values:
+            yield f"set exit {name} {_joined(values)}"
+        yield f"{'enable' if one.enabled else 'disable'} exit {name}"
+
+
+def _shift(shift: Shift) -> str:
+    when = write_names(shift.when)
+    return "\n".join(
+        [f"define shift {quote(shift.name)} when={when}", *(f"  {line}" for line in shift.lines), "end"]
+    )

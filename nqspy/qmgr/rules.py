@@ -1,0 +1,353 @@
+"""Rules that read settings commands: each takes the cursor behind the keywords and gives a `Configure`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from nqspy.model.commands import AutomaticShift, Command, Configure
+from nqspy.model.events import Change
+from nqspy.model.tree import Declared
+from nqspy.qmgr import values
+from nqspy.qmgr.attributes import BRANCHES, IGNORED, keywords_of, settings_of
+from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.grammar import Form
+from nqspy.qmgr.lexer import unexpected
+
+
+@dataclass(frozen=True, slots=True)
+class ClientWord:
+    """A word for the qmgr client itself, nothing for the daemon: ``help`` (with the words of a command),
+    ``exit`` or ``quit``."""
+
+    verb: str
+    args: tuple[str, ...] = ()
+
+
+Order = Command | ClientWord
+"""What one line of the language becomes."""
+
+Rule = Callable[[Cursor, Form], Order]
+Pair = tuple[str, Any]
+
+_AUTOMATIC = {"automatic": Keyword.spelt("automatic", "the shift that the calendar gives")}
+_ALL = {"all": Keyword.spelt("all", "every queue")}
+_STRATEGY = {
+    "fixed": Keyword.spelt("FIxed", "always this shell"),
+    "free": Keyword.spelt("FRee", "the shell that the script's first line names"),
+    "login": Keyword.spelt("Login", "the owner's login shell"),
+}
+_DEFAULT = {"default": Keyword.spelt("default", "the site's weight")}
+_RESERVED = {"queue": "all", "shift": "automatic"}
+
+
+def configure(*changes: Change) -> Configure:
+    """The command for some changes."""
+    return Configure(changes)
+
+
+def object_name(cursor: Cursor, kind: str) -> str:
+    """The name of an object that comes next."""
+    return cursor.name(f"the name of a {kind}" if kind != "exit" else "the name of an exit")
+
+
+def _new_name(cursor: Cursor, kind: str) -> str:
+    token = cursor.peek()
+    name = object_name(cursor, kind)
+    if name.lower() == _RESERVED.get(kind):
+        raise cursor.bad(f"{name!r} cannot be the name of a {kind}: it is a word of the language", token)
+    return name
+
+
+# ---------------------------------------------------------------- attributes
+
+
+def read_pairs(cursor: Cursor, kind: str) -> list[Pair]:
+    """One attribute with its value: (path below the object, value), several for a limit with its warning."""
+    words = keywords_of(kind)
+    if kind == "queue" and cursor.may_be(words) is None and cursor.may_be(IGNORED):
+        cursor.keyword(IGNORED)
+        return _ignore(cursor)
+    name = cursor.keyword(words)
+    if name == "sched_factor":
+        return [(f"sched_factor/{factor}", value) for factor, value in _factors(cursor, own=True)]
+    if name in BRANCHES:
+        return _branch_pairs(cursor, name)
+    return [(name, values.read(cursor, settings_of(kind)[name]))]
+
+
+def _ignore(cursor: Cursor) -> list[Pair]:
+    cursor.skip("=")
+    cursor.words("a program and its arguments")
+    return []
+
+
+def _branch_pairs(cursor: Cursor, branch: str) -> list[Pair]:
+    name = cursor.keyword(keywords_of("queue", branch))
+    known = settings_of("queue", branch)
+    names = [name]
+    warning = name.replace("_limit", "_warning")
+    if warning != name and warning in known:
+        names.append(warning)
+    cursor.skip("=")
+    found = values.read_several(cursor, known[name], len(names))
+    return [(f"{branch}/{key}", value) for key, value in zip(names, found, strict=False)]
+
+
+def _factors(cursor: Cursor, own: bool) -> list[Pair]:
+    known = settings_of("sched_factor")
+    words = keywords_of("sched_factor")
+    found = [_factor(cursor, known, words, own)]
+    while cursor.peek().text.lower() in known and not cursor.peek().quoted:
+        found.append(_factor(cursor, known, words, own))
+    return found
+
+
+def _factor(cursor: Cursor, known: dict[str, Declared], words: dict[str, Keyword], own: bool) -> Pair:
+    name = cursor.keyword(words)
+    cursor.skip("=")
+    if own and cursor.may_be(_DEFAULT):
+        cursor.keyword(_DEFAULT)
+        return name, None
+    token = cursor.peek()
+    value = values.read_several(cursor, known[name], 1)[0]
+    if value is None:
+        raise cursor.bad(f"{token.text!r} is no weight; expected a whole number from 0 upward", token)
+    return name, value
+
+
+def _all_pairs(cursor: Cursor, kind: str) -> list[Pair]:
+    found: list[Pair] = []
+    while not cursor.done():
+        cursor.skip(",")
+        found += read_pairs(cursor, kind)
+    return found
+
+
+def _sets(path: str, pairs: list[Pair]) -> Configure:
+    return Configure(tuple(Change("set", f"{path}/{below}", value) for below, value in pairs))
+
+
+# ---------------------------------------------------------------- create, define, delete
+
+
+def create(cursor: Cursor, form: Form) -> Command:
+    """``create batch_queue|pipe_queue|complex|group NAME attributes``; Sterling's ``create complex=(q)
+    NAME``."""
+    attributes: dict[str, Any] = {"kind": form.option} if form.option else {}
+    if form.kind == "complex" and cursor.peek().kind in ("=", "("):
+        cursor.skip("=")
+        attributes["queues"] = cursor.names("a list of queues")
+    name = _new_name(cursor, form.kind)
+    return configure(
+        Change("create", f"{form.kind}/{name}", attributes | dict(_all_pairs(cursor, form.kind)))
+    )
+
+
+def define_shift(cursor: Cursor, form: Form) -> Command:
+    """The head ``define shift NAME when=(...)``; the parser adds the lines."""
+    name = _new_name(cursor, "shift")
+    when = _when(cursor)
+    return configure(Change("create", f"shift/{name}", {"when": when, "lines": [], "commands": []}))
+
+
+def _when(cursor: Cursor) -> list[str]:
+    cursor.keyword({"when": Keyword.spelt("when", "the times at which it comes into force")})
+    found: list[str] = values.read(cursor, settings_of("shift")["when"])
+    return found
+
+
+def delete(cursor: Cursor, form: Form) -> Command:
+    """``delete queue|complex|group|shift NAME``."""
+    return configure(Change("delete", f"{form.kind}/{object_name(cursor, form.kind)}"))
+
+
+# ---------------------------------------------------------------- set
+
+
+def set_object(cursor: Cursor, form: Form) -> Command:
+    """``set queue NAME attributes`` and ``set complex attributes NAME``: a word that is an attribute comes
+    first unless the next one is an attribute too."""
+    words = keywords_of(form.kind)
+    if cursor.peek().kind == "cursor":
+        raise cursor.fail(*words, f"the name of a {form.kind}")
+    if cursor.may_be(words) is None or cursor.may_be(words, 1) is not None:
+        name = object_name(cursor, form.kind)
+        return _sets(f"{form.kind}/{name}", read_pairs(cursor, form.kind) + _all_pairs(cursor, form.kind))
+    pairs = read_pairs(cursor, form.kind)
+    while cursor.left() > 1:
+        cursor.skip(",")
+        pairs += read_pairs(cursor, form.kind)
+    return _sets(f"{form.kind}/{object_name(cursor, form.kind)}", pairs)
+
+
+def set_attribute(cursor: Cursor, form: Form) -> Command:
+    """``set run_limit = 4 night``."""
+    branch, _, name = form.option.rpartition("/")
+    value = values.read(cursor, settings_of(form.kind, branch)[name])
+    path = f"{form.kind}/{object_name(cursor, form.kind)}"
+    return configure(Change("set", f"{path}/{form.option}", value))
+
+
+def set_branch(cursor: Cursor, form: Form) -> Command:
+    """``set per_process cpu_limit = (600, 590) normal``."""
+    pairs = _branch_pairs(cursor, form.option)
+    return _sets(f"queue/{object_name(cursor, 'queue')}", pairs)
+
+
+def set_factors(cursor: Cursor, form: Form) -> Command:
+    """``set sched_factor share 20``, several in one command too."""
+    return _sets("sched_factor", _factors(cursor, own=False))
+
+
+def set_single(cursor: Cursor, form: Form) -> Command:
+    """Attributes of what there is one of: ``set global run_limit=6``."""
+    return _sets(form.kind, read_pairs(cursor, form.kind) + _all_pairs(cursor, form.kind))
+
+
+def set_one(cursor: Cursor, form: Form) -> Command:
+    """One setting that has a keyword of its own: ``set grace 10``."""
+    value = values.read(cursor, settings_of(form.kind)[form.option])
+    return configure(Change("set", f"{form.kind}/{form.option}", value))
+
+
+def set_timezone(cursor: Cursor, form: Form) -> Command:
+    """``set timezone Europe/Paris``, ``auto`` for the machine's."""
+    cursor.skip("=")
+    token = cursor.peek()
+    zone = values.read(cursor, settings_of(form.kind)[form.option])
+    if zone is not None:
+        try:
+            ZoneInfo(zone)
+        except (KeyError, OSError, ValueError):  # ZoneInfoNotFoundError is a KeyError
+            raise unexpected(token, sorted(available_timezones()), cursor.rows[token.line]) from None
+    return configure(Change("set", "server/timezone", zone))
+
+
+def shell_strategy(cursor: Cursor, form: Form) -> Command:
+    """``set shell_strategy fixed=(/bin/sh) | free | login``."""
+    cursor.skip("=")
+    strategy = cursor.keyword(_STRATEGY)
+    if strategy == "fixed":
+        cursor.skip("=")
+        [path] = values.read_several(cursor, Declared("fixed", "name", "", "path of a shell"), 1)
+        strategy = f"fixed={path}"
+    return configure(Change("set", "server/shell_strategy", strategy))
+
+
+def no_default_queue(cursor: Cursor, form: Form) -> Command:
+    """``set no_default batch_request queue``."""
+    return configure(Change("set", "default/queue", None))
+
+
+def access(cursor: Cursor, form: Form) -> Command:
+    """``set no_access`` and ``set unrestricted_access``: both forget the users and groups."""
+    path = f"queue/{object_name(cursor, 'queue')}"
+    return configure(
+        Change("set", f"{path}/restricted", form.option == "none"),
+        Change("set", f"{path}/users", []),
+        Change("set", f"{path}/groups", []),
+    )
+
+
+def set_shift(cursor: Cursor, form: Form) -> Command:
+    """``set shift automatic``, or ``set shift NAME when=(...)``."""
+    if cursor.peek().kind == "cursor":
+        raise cursor.fail("automatic", "the name of a shift")
+    if cursor.left() == 1 and cursor.may_be(_AUTOMATIC):
+        cursor.keyword(_AUTOMATIC)
+        return AutomaticShift()
+    path = f"shift/{object_name(cursor, 'shift')}"
+    return configure(Change("set", f"{path}/when", _when(cursor)))
+
+
+def set_exit(cursor: Cursor, form: Form) -> Command:
+    """``set exit NAME SETTING=VALUE ...``: what the exit declares is checked by the daemon, so values stay
+    text."""
+    path = f"exit/{object_name(cursor, 'exit')}"
+    own = settings_of("exit")
+    changes: list[Change] = []
+    while not cursor.done() or not changes:
+        cursor.skip(",")
+        key = cursor.word("a setting of the exit").text
+        if key.lower() in own:
+            changes.append(Change("set", f"{path}/{key.lower()}", values.read(cursor, own[key.lower()])))
+        else:
+            cursor.skip("=")
+            texts = [token.text for token in cursor.words("a value")]
+            changes.append(Change("set", f"{path}/{key}", ",".join(texts)))
+    return Configure(tuple(changes))
+
+
+# ---------------------------------------------------------------- lists, managers, gates
+
+
+def change_list(op: Any) -> Rule:
+    """Rule for ``add|remove|set users = (...) QUEUE`` and the like."""
+
+    def rule(cursor: Cursor, form: Form) -> Command:
+        cursor.skip("=")
+        names = cursor.names(f"a list of {form.option}")
+        path = f"{form.kind}/{object_name(cursor, form.kind)}/{form.option}"
+        return configure(Change(op, path, names))
+
+    return rule
+
+
+def managers(op: Any) -> Rule:
+    """Rule for ``add|remove|set managers = (anne:m, bob:o)``; without a role a name is a manager's."""
+
+    def rule(cursor: Cursor, form: Form) -> Command:
+        cursor.skip("=")
+        texts: list[str] = []
+        while not texts or not cursor.done():  # Sterling: names one after another, without parentheses
+            cursor.skip(",")
+            texts += [_role(cursor, token, op) for token in cursor.words("a list like (anne:m, bob:o)")]
+            if not texts:
+                break
+        if op != "set":
+            return configure(Change(op, "managers", texts))
+        roles = {user: role for user, _, role in (text.rpartition(":") for text in texts)}
+        return configure(Change("set", "managers", roles))
+
+    return rule
+
+
+def _role(cursor: Cursor, token: Any, op: str) -> str:
+    user, colon, role = token.text.rpartition(":")
+    if not colon:
+        return token.text if op == "remove" else f"{token.text}:m"
+    if role.lower() not in ("m", "o") or not user:
+        raise cursor.bad(f"{token.text!r} names no role; write USER:m (manager) or USER:o (operator)", token)
+    return f"{user}:{role.lower()}"
+
+
+def gate(value: bool) -> Rule:
+    """Rule for ``enable|disable|start|stop queue NAME|all`` and ``enable|disable exit NAME``."""
+
+    def rule(cursor: Cursor, form: Form) -> Command:
+        if form.kind == "queue" and cursor.peek().text.lower() == "all" and not cursor.peek().quoted:
+            cursor.keyword(_ALL)
+            return configure(Change("set", f"queue/*/{form.option}", value))
+        names: list[str] = []
+        while not names or not cursor.done():
+            cursor.skip(",")
+            names += cursor.names(f"the name of a {form.kind}")
+            if not names:
+                raise cursor.fail(f"the name of a {form.kind}")
+        return Configure(tuple(Change("set", f"{form.kind}/{n}/{form.option}", value) for n in names))
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "create": create, "define_shift": define_shift, "delete": delete, "set_object": set_object,
+    "set_attribute": set_attribute, "set_branch": set_branch, "set_factors": set_factors,
+    "set_single": set_single, "set_one": set_one, "set_timezone": set_timezone,
+    "shell_strategy": shell_strategy, "no_default_queue": no_default_queue, "access": access,
+    "set_shift": set_shift, "set_exit": set_exit, "add_list": change_list("add"),
+    "remove_list": change_list("remove"), "set_list": change_list("set"), "add_managers": managers("add"),
+    "remove_managers": managers("remove"), "set_managers": managers("set"), "gate_on": gate(True),
+    "gate_off": gate(False),
+}  # fmt: skip
+"""The rules of settings commands by name."""

@@ -1,0 +1,357 @@
+"""Displays of ``show``: settings, and rows that the daemon computed, as text for people.
+
+`show_settings` answers every ``show`` that needs settings alone; shares, shifts and exits take rows.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nqspy.model import units
+from nqspy.model.machine import Found
+from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
+from nqspy.model.site import Settings
+from nqspy.model.tree import declared, get
+from nqspy.qmgr.values import write
+
+Counts = Mapping[str, Mapping[str, int]]
+"""Requests of each queue by state word."""
+
+_COUNTED = (
+    ("exiting", "exit"), ("running", "run"), ("queued", "queued"), ("waiting", "wait"), ("held", "hold"),
+    ("arriving", "arrive"),
+)  # fmt: skip
+_FACTORS = (
+    ("share", "Fair Share Priority"),
+    ("cpu", "Requested CPU Time"),
+    ("memory", "Requested Memory"),
+    ("time", "Time-in-Queue"),
+)
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Columns under their heads; a column of numbers stands to the right."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in [list(heads), *cells]) for i in range(len(heads))]
+    right = [bool(rows) and all(isinstance(row[i], (int, float)) for row in rows) for i in range(len(heads))]
+    lines = [list(heads), ["-" * width for width in widths], *cells]
+    return "\n".join(
+        "  ".join(
+            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _titled(title: str, body: str) -> str:
+    return f"{title}\n{'-' * len(title)}\n{body}"
+
+
+def _value(node: Any, path: str) -> str:
+    return write(declared(type(node))[path], get(node, path))
+
+
+# ---------------------------------------------------------------- factors
+
+
+def show_sched_factor(settings: Settings) -> str:
+    """The weights with the bound of waiting times they give (seed 003, 6.1), the site's and those of queues
+    with weights of their own."""
+    site = settings.sched_factor.over(settings.sched_factor)
+    parts = [_weights("for all queues", site)]
+    for name, queue in settings.queues.items():
+        own = settings.weights(name)
+        if any(weight is not None for weight in queue.sched_factor.all()) and own != site:
+            parts.append(_weights(f"for queue {name}", own))
+    return "\n\n".join(parts)
+
+
+def _weights(whom: str, weights: Weights) -> str:
+    rows = [f"  {title:<22}{factor:<8}{getattr(weights, factor):>6}" for factor, title in _FACTORS]
+    return "\n".join([f"Job Initiation Weighting Factors {whom}", *rows, f"  {bound(weights)}"])
+
+
+def bound(weights: Weights) -> str:
+    """A sentence on ``tau_max``, the greatest ratio of the waiting times of two requests."""
+    if not any((weights.share, weights.cpu, weights.memory, weights.time)):
+        return "all weights are 0: first in, first out"
+    tau = weights.tau_max()
+    if tau is None:
+        return (
+            "warning: tau_max: there is no bound, requests may be overtaken for ever, because time is not "
+            "greater than share + cpu + memory"
+        )
+    return f"tau_max = {tau:.2f}: no request waits more than {tau:.2f} times as long as one that overtakes it"
+
+
+# ---------------------------------------------------------------- settings
+
+
+def show_parameters(settings: Settings) -> str:
+    """Defaults, the installation's habits, global limits and weighting factors."""
+    server, default = settings.server, settings.default
+    rows = [
+        ("Default queue", _value(default, "queue")),
+        ("Default priority", _value(default, "priority")),
+        ("CPU time assumed for routing", _value(default, "cpu_limit")),
+        ("Server name", server.name or "auto"),
+        ("Time zone", server.timezone or "auto"),
+        ("Grace between TERM and KILL", _value(server, "grace")),
+        ("Shell strategy", server.shell_strategy),
+        ("Mail command", server.mail or "none"),
+        ("Lost requests", server.lost_request),
+        ("Failed prerequisites", server.dependency_failed),
+        ("Half-life of use", _value(settings.usage, "half_life")),
+        ("Charged", settings.usage.charge),
+        ("Planning period", _value(settings.usage, "period")),
+    ]
+    body = "\n".join(f"  {name:<30}{value}" for name, value in rows)
+    return "\n\n".join([_titled("Parameters", body), show_global(settings), show_sched_factor(settings)])
+
+
+def show_global(settings: Settings) -> str:
+    """The limits over all queues."""
+    rows = [f"  {name:<30}{_value(settings.global_, name)}" for name in declared(type(settings.global_))]
+    return _titled("Global limits", "\n".join(rows))
+
+
+def show_machine(settings: Settings, found: Found | None = None) -> str:
+    """PEs and memory; ``found`` is what stands for ``auto``."""
+    machine = settings.machine
+    pes = _auto(machine.pes, str(len(found.cpus)) if found else "", str(machine.pes))
+    memory = units.format_size(found.memory) if found else ""
+    rows = [
+        f"  {'pes':<30}{pes}",
+        f"  {'memory':<30}{_auto(machine.memory, memory, _value(machine, 'memory'))}",
+    ]
+    return _titled("Machine", "\n".join(rows))
+
+
+def _auto(value: int | None, found: str, written: str) -> str:
+    if value is not None:
+        return written
+    return f"auto ({found})" if found else "auto"
+
+
+def show_managers(settings: Settings) -> str:
+    """Managers and operators."""
+    words = {"m": "manager", "o": "operator"}
+    rows = [f"  {user:<16}{words[role]}" for user, role in settings.managers.items()]
+    always = "  root and the owner of this home are managers"
+    return _titled("Managers and operators", "\n".join([*rows, always]))
+
+
+def show_complex(settings: Settings, names: Sequence[str] = ()) -> str:
+    """Complexes with members and limits."""
+    chosen = _chosen(settings.complexes, names)
+    rows = [(c.name, ", ".join(c.queues), *_limits(c)) for c in chosen]
+    return (
+        table(("COMPLEX", "QUEUES", "RUN", "USER", "GROUP", "MEMORY", "PES"), rows)
+        if rows
+        else "no complexes"
+    )
+
+
+def _limits(holder: Queue | Complex) -> list[str]:
+    return [_value(holder, name) for name in LIMIT_NAMES]
+
+
+def _chosen(objects: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
+    return [one for name, one in objects.items() if not names or name in names]
+
+
+def show_groups(settings: Settings, names: Sequence[str] = ()) -> str:
+    """The share tree: weight, part among the siblings, members."""
+    lines: list[str] = []
+
+    def below(parent: str | None, depth: int) -> None:
+        siblings = [g for g in settings.groups.values() if g.parent == parent]
+        whole = sum(g.share for g in siblings)
+        for group in siblings:
+            if not names or group.name in names:
+                part = 100 * group.share / whole if whole else 0.0
+                members = ", ".join(group.members)
+                lines.append(
+                    f"{'  ' * depth + group.name:<24}{group.share:>7}{part:>8.1f} %  {members}".rstrip()
+                )
+            below(group.name, depth + 1)
+
+    below(None, 0)
+    head = f"{'GROUP':<24}{'SHARE':>7}{'PART':>10}  MEMBERS"
+    return "\n".join([head, *lines]) if lines else "no groups"
+
+
+# ---------------------------------------------------------------- queues
+
+
+def queue_state(queue: Queue, running: int) -> tuple[str, str]:
+    """The two derived state words of a queue (nqs.md 5.1)."""
+    if queue.started:
+        return ("ENABLED" if queue.enabled else "DISABLED"), ("RUNNING" if running else "INACTIVE")
+    return ("ENABLED" if queue.enabled else "DISABLED"), ("STOPPING" if running else "STOPPED")
+
+
+def show_queue(
+    settings: Settings,
+    names: Sequence[str] = (),
+    long: bool = False,
+    counts: Counts | None = None,
+    host: str = "localhost",
+) -> str:
+    """Queues with their state words and how many requests they hold; ``long``: all their settings."""
+    chosen = _chosen(settings.queues, names)
+    parts = [
+        _queue(queue, long, (counts or {}).get(queue.name, {}), settings.server.name or host)
+        for queue in chosen
+    ]
+    return "\n\n".join(parts) if parts else "no queues"
+
+
+def _queue(queue: Queue, long: bool, counts: Mapping[str, int], host: str) -> str:
+    states = ", ".join(queue_state(queue, counts.get("running", 0) + counts.get("suspended", 0)))
+    head = f"{queue.name}@{host}; type={queue.kind.upper()}; [{states}]; pri={queue.priority}"
+    counted = " ".join(f"{counts.get(state, 0)} {word};" for state, word in _COUNTED)
+    lines = [head, f"  {counted}"]
+    if queue.kind == "pipe":
+        lines.append(f"  destinations: {', '.join(queue.destinations) or 'none'}")
+    if long:
+        lines += [f"  {path.replace('/', ' '):<30}{_value(queue, path)}" for path in _told(queue)]
+    return "\n".join(lines)
+
+
+def _told(queue: Queue) -> list[str]:
+    """What ``show long queue`` tells: the limits always, other settings where they differ."""
+    head = ("enabled", "started", "priority", "destinations")
+    always = LIMIT_NAMES if queue.kind == "batch" else ("run_limit",)
+    known = declared(Queue)
+    return [
+        path
+        for path, info in known.items()
+        if path in always or (path not in head and get(queue, path) != info.default)
+    ]
+
+
+# ---------------------------------------------------------------- what holds for every site
+
+_ENFORCED = (
+    ("per_request cpu_limit", "time", "measured; TERM, after the grace time KILL"),
+    ("per_request wall_limit", "time", "measured; TERM, after the grace time KILL"),
+    ("per_request memory_limit", "size", "measured, or by cgroup; TERM, after the grace time KILL"),
+    ("per_request pe_limit", "count", "at submission"),
+    ("per_process cpu_limit", "time", "RLIMIT_CPU; SIGXCPU at the warning"),
+    ("per_process memory_limit", "size", "RLIMIT_AS"),
+    ("per_process permfile_limit", "size", "RLIMIT_FSIZE"),
+    ("per_process corefile_limit", "size", "RLIMIT_CORE"),
+    ("per_process data_limit", "size", "RLIMIT_DATA"),
+    ("per_process stack_limit", "size", "RLIMIT_STACK"),
+    ("nice", "number", "setpriority"),
+    ("run, user, group, memory and pe limits", "count", "when requests are chosen"),
+)
+
+
+def limits_supported() -> str:
+    """Limits that can be set, and how they are enforced; others are kept and ignored."""
+    return table(("LIMIT", "UNIT", "ENFORCED BY"), _ENFORCED)
+
+
+# ---------------------------------------------------------------- rows of the daemon
+
+
+def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The share tree in use. Each row: ``group``, ``depth``, ``share`` (weight), ``entitlement`` and
+    ``usage`` (fractions of the whole), ``used_s`` (decayed CPU seconds)."""
+    shown = [
+        (
+            "  " * row.get("depth", 0) + row["group"],
+            row["share"],
+            f"{100 * row['entitlement']:.1f} %",
+            f"{100 * row['usage']:.1f} %",
+            f"{row['used_s']:.0f}",
+        )
+        for row in rows
+    ]
+    return table(("GROUP", "SHARE", "ENTITLED", "USED", "CPU S"), shown) if shown else "no groups"
+
+
+def show_shifts(
+    settings: Settings, current: str | None, coming: Sequence[Mapping[str, Any]] = (), manual: bool = False
+) -> str:
+    """Shifts with their times and commands, the one in force marked, and the ``coming`` switches: rows of
+    ``at`` (text with offset) and ``shift``."""
+    lines = []
+    for shift in settings.shifts.values():
+        mark = "*" if shift.name == current else " "
+        times = ", ".join(f'"{cron}"' for cron in shift.when)
+        lines += [f"{mark} {shift.name}: {times}", *(f"      {line}" for line in shift.lines)]
+    how = " (switched by hand)" if manual else ""
+    lines.append(f"in force: {current or 'none'}{how}")
+    lines += [f"  {row['at']}  {row['shift']}" for row in coming]
+    return "\n".join(lines)
+
+
+def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Exits as `ports.Exits.listing` gives them."""
+    parts = []
+    for row in rows:
+        state = "on" if row.get("enabled", True) else "off"
+        hooks = ", ".join(row.get("hooks", ()))
+        parts.append(f"{row['name']} [{state}] {hooks}".rstrip())
+        if row.get("doc"):
+            parts.append(f"  {str(row['doc']).splitlines()[0]}")
+        settings = row.get("settings") or {}
+        parts += [f"  {name} = {value}" for name, value in settings.items()]
+        parts.append(f"  called {row.get('calls', 0)} times, {row.get('failures', 0)} failures")
+    return "\n".join(parts) if parts else "no exits"
+
+
+# ---------------------------------------------------------------- all of it
+
+
+def show_all(settings: Settings) -> str:
+    """All settings, and nothing but settings: the same after ``snap`` into a new home."""
+    parts = [
+        show_parameters(settings),
+        show_machine(settings),
+        show_managers(settings),
+        _titled("Queues", show_queue(settings, long=True, host="auto")),
+        _titled("Complexes", show_complex(settings)),
+        _titled("Groups", show_groups(settings)),
+        _titled("Exits", _exit_settings(settings)),
+        _titled("Shifts", _shift_settings(settings)),
+    ]
+    return "\n\n".join(parts)
+
+
+def _exit_settings(settings: Settings) -> str:
+    lines = []
+    for one in settings.exits.values():
+        values = "".join(f" {name}={value}" for name, value in one.values.items())
+        lines.append(f"  {one.name} {'enabled' if one.enabled else 'disabled'} budget={one.budget}ms{values}")
+    return "\n".join(lines) or "  no exit has settings of its own"
+
+
+def _shift_settings(settings: Settings) -> str:
+    lines: list[str] = []
+    for shift in settings.shifts.values():
+        times = ", ".join(f'"{cron}"' for cron in shift.when)
+        lines += [f"  {shift.name}: {times}", *(f"      {line}" for line in shift.lines)]
+    return "\n".join(lines) or "  no shifts"
+
+
+_BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {
+    "all": lambda settings, names: show_all(settings),
+    "queue": show_queue,
+    "complex": show_complex,
+    "groups": show_groups,
+    "parameters": lambda settings, names: show_parameters(settings),
+    "managers": lambda settings, names: show_managers(settings),
+    "limits_supported": lambda settings, names: limits_supported(),
+    "sched_factor": lambda settings, names: show_sched_factor(settings),
+    "machine": lambda settings, names: show_machine(settings),
+    "global": lambda settings, names: show_global(settings),
+}
+
+
+def show_settings(what: str, settings: Settings, names: Sequence[str] = ()) -> str:
+    """The display of ``show WHAT`` from settings alone. Raises KeyError where rows of the daemon are needed
+    (shares, shifts, exits, counters)."""
+    return _BY_SETTINGS[what](settings, names)

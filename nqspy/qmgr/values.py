@@ -1,0 +1,166 @@
+"""Values of settings: a word of a command to what is kept, and back to a word that reads as the same."""
+
+from datetime import datetime
+from typing import Any
+
+from cronsim import CronSim, CronSimError
+
+from nqspy.model import units
+from nqspy.model.errors import BadValue
+from nqspy.model.ids import Instant
+from nqspy.model.tree import Declared, check_value
+from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.lexer import Token
+
+FLAGS = {
+    word: Keyword.spelt(word, doc, "on" if word in ("on", "yes", "true") else "off")
+    for word, doc in (
+        ("on", "switched on"), ("yes", "the same as on"), ("true", "the same as on"),
+        ("off", "switched off"), ("no", "the same as off"), ("false", "the same as off"),
+    )
+}  # fmt: skip
+"""Words of a flag."""
+
+NOTHING = ("auto", "none", "unlimited", "unspecified")
+"""Words that take a setting back to nothing (as far as it has such a state)."""
+
+_WHAT = {
+    "count": "a whole number or unlimited",
+    "number": "a whole number",
+    "time": "a time like 600, 10:00 or 24h",
+    "size": "a size like 600mb or 32mw",
+    "percent": "a percentage",
+    "name": "a name",
+    "names": "a list like (a, b)",
+    "text": "a text",
+    "crons": 'a list of cron times like ("30 8 * * mon-fri")',
+    "roles": "a list like (anne:m, bob:o)",
+    "flag": "on or off",
+}
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/@+-*%[]~$")
+
+
+def what(info: Declared) -> str:
+    """What a value of this setting looks like, for an error."""
+    return "one of " + ", ".join(info.words) if info.words else _WHAT[info.unit]
+
+
+def can_be_none(info: Declared) -> bool:
+    """Whether the setting may have no value: unlimited, automatic or none."""
+    return info.default is None or (info.unit in ("count", "time", "size", "percent") and info.low is None)
+
+
+def read(cursor: Cursor, info: Declared) -> Any:
+    """The value that comes next, after an optional ``=``. Raises ParseError."""
+    given = cursor.skip("=")
+    if info.unit == "flag":
+        return _read_flag(cursor, given)
+    if info.unit == "names":
+        return cursor.names(what(info))
+    if info.unit == "crons":
+        return [read_cron(cursor, token) for token in cursor.words(what(info))]
+    [value] = read_several(cursor, info, 1)
+    return value
+
+
+def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
+    """One value, or up to ``most`` in parentheses, all of the same setting."""
+    if info.words:
+        choices = {word: Keyword.spelt(word, info.doc) for word in info.words}
+        return [cursor.keyword(choices)]
+    start = cursor.peek()
+    tokens = cursor.words(what(info))
+    if not 0 < len(tokens) <= most:
+        raise cursor.bad(f"{info.name} takes {_amount(most)} here, not {len(tokens)}", start)
+    return [convert(cursor, info, token) for token in tokens]
+
+
+def _amount(most: int) -> str:
+    return "one value" if most == 1 else f"one to {most} values"
+
+
+def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
+    """The value that one word gives. Raises ParseError at that word."""
+    if not token.quoted and token.text.lower() in NOTHING and can_be_none(info):
+        return None
+    try:
+        value = _parse(info, token.text)
+        check_value(info, value)
+    except BadValue as error:
+        raise cursor.bad(str(error), token) from None
+    return value
+
+
+def _parse(info: Declared, text: str) -> Any:
+    if info.unit in ("name", "text"):
+        return text
+    if info.unit == "percent":
+        return float(units.parse_count(text.removesuffix("%")))
+    reader = {"time": units.parse_time, "size": units.parse_size}.get(info.unit, units.parse_count)
+    value = reader(text)
+    if value == units.UNLIMITED:
+        if not can_be_none(info):
+            raise BadValue(f"{info.name} cannot be unlimited; expected {what(info)}")
+        return None
+    return value
+
+
+def _read_flag(cursor: Cursor, given: bool) -> bool:
+    if not given and cursor.may_be(FLAGS) is None:
+        return True  # the bare word, as in "create batch_queue night pipeonly"
+    return cursor.keyword(FLAGS) == "on"
+
+
+def read_cron(cursor: Cursor, token: Token) -> str:
+    """A cron expression of five fields. Raises ParseError."""
+    try:
+        if len(token.text.split()) != 5:
+            raise CronSimError("it has not five fields")
+        CronSim(token.text, datetime(2000, 1, 1))
+    except CronSimError as error:
+        wanted = 'write it like "30 8 * * mon-fri"'
+        raise cursor.bad(f"{token.text!r} is no cron time ({error}); {wanted}", token) from None
+    return " ".join(token.text.split())
+
+
+def read_instant(cursor: Cursor, token: Token) -> Instant:
+    """An instant written as ``2026-03-02T21:00:00+01:00``. Raises ParseError."""
+    try:
+        moment = datetime.fromisoformat(token.text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        wanted = "write it like 2026-03-02T21:00:00+01:00"
+        raise cursor.bad(f"{token.text!r} is no date with its zone; {wanted}", token)
+    return Instant(round(moment.timestamp() * 1000))
+
+
+def quote(text: str) -> str:
+    """A word as it must be written to be read as that text and nothing else."""
+    plain = text and set(text) <= _SAFE and text.lower() not in NOTHING
+    if plain:
+        return text
+    shown = text.replace("\\", "\\\\").replace('"', '\\"')
+    for char, escape in (("\n", "\\n"), ("\t", "\\t"), ("\r", "\\r")):
+        shown = shown.replace(char, escape)
+    return f'"{shown}"'
+
+
+def write_names(names: tuple[str, ...] | list[str]) -> str:
+    """A list as it is read."""
+    return f"({', '.join(quote(name) for name in names)})"
+
+
+def write(info: Declared, value: Any) -> str:
+    """A value as `read` understands it."""
+    if value is None:
+        return "unlimited" if info.unit in ("count", "time", "size", "percent") else "none"
+    if info.unit == "flag":
+        return "on" if value else "off"
+    if info.unit in ("names", "crons"):
+        return write_names(value)
+    if info.unit == "time":
+        return units.format_time(value)
+    if info.unit == "size":
+        return units.format_size(value)
+    return quote(str(value))

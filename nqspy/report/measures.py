@@ -1,0 +1,191 @@
+"""What a night is judged by: busy share, deviation from the quotas, order of the lists (semantics.md 1)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from nqspy.model.events import Decided, Starting
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import ReasonCode
+from nqspy.model.requests import State
+from nqspy.model.units import UNLIMITED
+from nqspy.report.shares import among
+from nqspy.report.tracks import Attempt, Follower, Track
+
+
+class Busy(NamedTuple):
+    """Busy share from ``begin`` to ``end``: PE time allocated, and CPU time used, as fractions of what the
+    processors had to give."""
+
+    begin: Instant
+    end: Instant
+    allocated: float
+    used: float
+
+
+def busy_share(
+    tracks: Iterable[Track], begin: Instant | None, end: Instant | None, pes: int, cpus: int
+) -> Busy | None:
+    """Allocated PE time / (PEs x time) between two instants, None where they enclose nothing.
+
+    Suspended requests count, they keep their PEs. With more PEs than CPUs these are time-shared: then CPUs
+    count, and at no moment more than all of them.
+    """
+    capacity = min(pes, cpus) if cpus else pes
+    if begin is None or end is None or end <= begin or capacity <= 0:
+        return None
+    tracks = tuple(tracks)
+    whole = capacity * (end - begin)
+    held = _held((a for track in tracks for a in track.attempts), begin, end, capacity)
+    used = sum(track.cpu_at(end) - track.cpu_at(begin) for track in tracks)
+    return Busy(begin, end, held / whole, used / whole)
+
+
+def _held(attempts: Iterable[Attempt], begin: Instant, end: Instant, capacity: int) -> int:
+    """PE time (ms) held between two instants, at no moment more than ``capacity``."""
+    steps: list[tuple[int, int]] = []
+    for attempt in attempts:
+        first = max(attempt.begin, begin)
+        last = end if attempt.end is None else min(attempt.end, end)
+        if last > first:
+            steps += ((first, attempt.pes), (last, -attempt.pes))
+    total, holding, before = 0, 0, begin
+    for at, change in sorted(steps):
+        total += min(holding, capacity) * (at - before)
+        holding += change
+        before = Instant(at)
+    return total
+
+
+class Quotas(NamedTuple):
+    """Departments compared at one instant: their shares, and their parts of the CPU time used since the
+    night began, both among themselves. ``used`` is CPU time in ms."""
+
+    at: Instant
+    shares: Mapping[str, float]
+    parts: Mapping[str, float]
+    used: Mapping[str, float]
+
+    @property
+    def deviation(self) -> float:
+        """The largest difference between part and share, in percentage points."""
+        return max(abs(self.parts[name] - share) for name, share in self.shares.items()) * 100
+
+
+def quotas(follower: Follower, fractions: Mapping[str, float], begin: Instant, end: Instant) -> Quotas | None:
+    """The departments that had requests waiting after ``begin``, compared at the moment when the first of
+    them has none waiting any more. None: no department has a share, or nothing was used until then."""
+    counted = [track for track in follower.tracks.values() if track.counts]
+    waited = {track.group: min(follower.drained.get(track.group, end), end) for track in counted}
+    shares = among((name for name, drained in waited.items() if drained > begin), fractions)
+    if not shares:
+        return None
+    at = Instant(min(waited[name] for name in shares))
+    used = used_by_group(follower.tracks.values(), begin, at)
+    total = sum(used.get(name, 0.0) for name in shares)
+    if total <= 0:
+        return None
+    return Quotas(at, shares, {name: used.get(name, 0.0) / total for name in shares}, used)
+
+
+def used_by_group(tracks: Iterable[Track], begin: int, end: int) -> dict[str, float]:
+    """CPU time (ms) that each group's requests used between two instants."""
+    used: dict[str, float] = {}
+    for track in tracks:
+        used[track.group] = used.get(track.group, 0.0) + track.cpu_at(end) - track.cpu_at(begin)
+    return used
+
+
+def overtaken(follower: Follower, event: Starting, decided: Decided | None) -> list[Seq]:
+    """Earlier requests of the same list (group and queue) that wait although this start shows that they
+    could have been started; to be asked before the follower takes the event.
+
+    Excused are those that are not queued, those that the pass could not have seen yet, those that a person
+    let another one pass (``schedule request``), and those for which the pass journaled what kept them back.
+    """
+    started = follower.tracks.get(event.seq)
+    if started is None or started.rank > 0:
+        return []
+    reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
+    found = []
+    for place, seq in follower.lists.get((started.group, started.queue), ()):
+        if (place, seq) >= (started.place, started.seq):
+            break
+        earlier = follower.tracks[seq]
+        unseen = decided is not None and earlier.since > decided.as_of
+        kept = seq in reasons and _keeps_back(*reasons[seq], earlier, started, event.forced)
+        if not unseen and not kept:
+            found.append(seq)
+    return found
+
+
+_OF_THE_LIST = ("run limit", "group limit")
+
+
+def _keeps_back(code: str, text: str, earlier: Track, started: Track, forced: bool) -> bool:
+    """Whether a journaled reason says that the earlier one could not have been started instead.
+
+    Lack of PEs and limits that count both alike do not: the later one has taken what the earlier one lacks.
+    """
+    if code == ReasonCode.NO_PES:
+        return earlier.spec.ask.pes > started.spec.ask.pes
+    if code == ReasonCode.LIMIT and not forced:
+        shared = any(words in text for words in _OF_THE_LIST)
+        return not shared and (earlier.spec.owner != started.spec.owner or _asks_more(earlier, started))
+    return code != ReasonCode.LATER
+
+
+def _asks_more(earlier: Track, started: Track) -> bool:
+    mine, other = earlier.spec.ask, started.spec.ask
+    return mine.pes > other.pes or _amount(mine.memory_wanted()) > _amount(other.memory_wanted())
+
+
+def _amount(size: int | None) -> float:
+    return float("inf") if size is None or size == UNLIMITED else size
+
+
+class ShortMoments:
+    """When a request waited only for a PE: ``last`` is the end of the last such moment, ``now`` whether one
+    is under way. A pass says so (`Decided.short_of_pes`); a moment ends with the next pass that says
+    otherwise, when nothing is queued any more, or with a restart."""
+
+    def __init__(self) -> None:
+        self.now = False
+        self.last: Instant | None = None
+
+    def decided(self, short: bool, at: Instant) -> None:
+        """What a pass says."""
+        if self.now or short:
+            self.last = at
+        self.now = short
+
+    def over(self, at: Instant) -> None:
+        """Nothing waits any more, or nobody knows."""
+        if self.now:
+            self.now, self.last = False, at
+
+    def until(self, end: Instant) -> Instant | None:
+        """The end of the last moment, ``end`` where one is still under way."""
+        return end if self.now else self.last
+
+
+def ended_ok(tracks: Sequence[Track]) -> int:
+    """How many ended by themselves with status 0."""
+    return sum(1 for track in tracks if is_ok(track))
+
+
+def is_ok(track: Track) -> bool:
+    """Whether it ended by itself with status 0."""
+    ending = track.ending
+    return ending is not None and getattr(ending, "exit_status", None) == 0 and state_of(track) == "exit"
+
+
+def state_of(track: Track) -> str:
+    """Its end reason (``deleted`` for one that was deleted before it ran), else its state."""
+    if track.ending is not None:
+        return str(getattr(track.ending, "end_reason", "deleted"))
+    return track.state.value
+
+
+def waits_at_end(track: Track) -> bool:
+    """Whether it waits, held ones included."""
+    return track.waits and track.state is not State.ENDED

@@ -1,0 +1,115 @@
+"""Instants as people and programs read them, in the site's time zone; and back."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from nqspy.model.errors import BadValue
+from nqspy.model.ids import MINUTE, Instant
+from nqspy.model.units import parse_time
+
+_MOST_KEPT = 4_096
+
+
+class Zone:
+    """A time zone that writes instants as RFC 3339 with milliseconds and offset, and remembers the minutes
+    it has written. Raises BadValue for a zone nobody knows."""
+
+    def __init__(self, name: str) -> None:
+        self.info = _zone(name)
+        self._minutes: dict[int, tuple[str, str]] = {}
+
+    def stamp(self, at: int | None) -> str | None:
+        """``2026-03-02T20:55:00.000+01:00``; None for None."""
+        return None if at is None else self.text(at)
+
+    def text(self, at: int) -> str:
+        """The same of an instant that there is."""
+        minute, rest = divmod(at, MINUTE)
+        parts = self._minutes.get(minute)
+        if parts is None:
+            parts = self._remember(minute)
+        return f"{parts[0]}{rest // 1000:02d}.{rest % 1000:03d}{parts[1]}"
+
+    def _remember(self, minute: int) -> tuple[str, str]:
+        if len(self._minutes) >= _MOST_KEPT:
+            self._minutes.clear()
+        # Zones of our time are whole minutes away from UTC, so all seconds of a minute share these parts.
+        whole = self.local(Instant(minute * MINUTE)).isoformat(timespec="minutes")
+        parts = self._minutes[minute] = (f"{whole[:16]}:", whole[16:])
+        return parts
+
+    def local(self, at: int) -> datetime:
+        """Date and time on the site's clocks."""
+        return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at)).astimezone(self.info)
+
+    def instant(self, moment: datetime) -> Instant:
+        """The instant of a moment; one without an offset is on the site's clocks."""
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=self.info)
+        since = moment - datetime.fromtimestamp(0, UTC)
+        return Instant(since // timedelta(milliseconds=1))
+
+    def at(self, day: date, hour: int = 0) -> Instant:
+        """That hour of a day on the site's clocks."""
+        return self.instant(datetime.combine(day, time(hour)))
+
+
+@lru_cache(maxsize=8)
+def zone_of(name: str) -> Zone:
+    """The zone of that name, one for all who ask. Raises BadValue."""
+    return Zone(name)
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadValue(f"{name!r} is no time zone; write it like Europe/Paris or UTC") from None
+
+
+def parse_since(text: str, zone: Zone, now: int) -> Instant:
+    """The instant that ``--since`` names: a date, a date with time (with or without offset), ``HH:MM`` (the
+    last time it was that late), or a span such as ``30min`` before ``now``. Raises BadValue."""
+    try:
+        return zone.instant(datetime.fromisoformat(text))
+    except ValueError:
+        pass
+    try:
+        clock = time.fromisoformat(text) if ":" in text else None
+    except ValueError:
+        clock = None
+    if clock is not None:
+        today = zone.instant(datetime.combine(zone.local(now).date(), clock))
+        return today if today <= now else zone.instant(
+            datetime.combine(zone.local(now).date() - timedelta(days=1), clock)
+        )  # fmt: skip
+    try:
+        span = parse_time(text)
+    except BadValue:
+        span = -1
+    if span < 0:
+        raise BadValue(f"{text!r} is no moment; write it like 2026-03-02T21:00, 21:00 or 30min (ago)")
+    return Instant(now - span)
+
+
+def parse_day(text: str) -> date:
+    """The day that ``--date`` names, ``2026-03-02``. Raises BadValue."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise BadValue(f"{text!r} is no date; write it like 2026-03-02") from None
+
+
+def hours(ms: float, width: int = 2) -> str:
+    """A time as figure 1 of seed 003 writes it, ``hh:mm``; ``width`` digits of hours, cut to the minute."""
+    minutes = int(ms) // MINUTE
+    return f"{minutes // 60:0{width}d}:{minutes % 60:02d}"
+
+
+def clock_span(seconds: float | None) -> str:
+    """A time as ``HH:MM:SS`` (POSIX tables), ``0`` when there is none."""
+    if seconds is None:
+        return "0"
+    whole = int(seconds)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"

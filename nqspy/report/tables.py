@@ -1,0 +1,425 @@
+"""qstat's texts: the POSIX table and full form (pbs-clients.md 8), NQS's summaries (nqs.md 3.4), ``--why``."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from nqspy.model.events import Ended
+from nqspy.model.ids import Seq
+from nqspy.model.queues import Queue
+from nqspy.model.requests import POSIX_LETTER, Request, State
+from nqspy.model.site import Site
+from nqspy.model.units import format_size
+from nqspy.report.grid import boxed, grid
+from nqspy.report.moments import clock_span
+
+Row = tuple[str, str, str, str, str, str]
+"""A row of the POSIX table, ready to print: id, name, owner, time use, state letter, queue."""
+
+Counts = Mapping[str, Mapping[str, int]]
+"""How many requests each queue holds, by state word."""
+
+_ROW = "%-17s %-16s %-16s  %8s %1s %-16s\n"
+_HEAD = (
+    "Job id            Name             User              Time Use S Queue\n"
+    "----------------  ---------------- ----------------  -------- - -----\n"
+)
+_LETTERS = {state.value: letter for state, letter in POSIX_LETTER.items()}
+
+
+# ---------------------------------------------------------------- the POSIX table
+
+
+def row_of(request: Request, host: str, cpu: int | None) -> Row:
+    """The row of a request that has not ended; ``cpu`` ms used, None before its start."""
+    spec = request.spec
+    return _row(request.seq, host, spec.name, spec.owner, cpu, POSIX_LETTER[request.state], request.queue)
+
+
+def row_of_ended(row: Mapping[str, Any], host: str) -> Row:
+    """The row of a request that has ended, from a row of `ports.Journal.ended`."""
+    spec, event = row["spec"], row["ended"]
+    cpu = event.used.cpu if isinstance(event, Ended) else None
+    letter = POSIX_LETTER[State.ENDED]
+    return _row(row["seq"], host, spec.name, spec.owner, cpu, letter, row["queue"])
+
+
+def posix_rows(rows: Sequence[Row]) -> str:
+    """The table of 8.1; nothing at all when there are no rows."""
+    return _HEAD + "".join([_ROW % row for row in rows]) if rows else ""
+
+
+def posix_table(objects: Iterable[Mapping[str, Any]]) -> str:
+    """The same table from the objects of ``qstat --json``."""
+    return posix_rows([_object_row(each) for each in objects])
+
+
+def _object_row(each: Mapping[str, Any]) -> Row:
+    cpu = each["used"]["cpu_s"]
+    host = each["id"].partition(".")[2]
+    used = None if cpu is None else round(cpu * 1000)
+    return _row(each["seq"], host, each["name"], each["owner"], used, _LETTERS[each["state"]], each["queue"])
+
+
+def _row(seq: Seq, host: str, name: str, owner: str, cpu: int | None, letter: str, queue: str) -> Row:
+    """The id shows the server's first label; what is too long is cut, ``*`` its last character."""
+    id = f"{seq}.{host.partition('.')[0]}"
+    if len(id) > 17:
+        id = id[:16] + "*"
+    if len(name) > 15:
+        name = name[:15] + "*"
+    if len(owner) > 16:
+        owner = owner[:15] + "*"
+    return (id, name, owner, "0" if cpu is None else clock_span(cpu // 1000), letter, queue)
+
+
+# ---------------------------------------------------------------- full
+
+
+def full(objects: Iterable[Mapping[str, Any]]) -> str:
+    """``qstat -f``: a block of attributes for each request, in OpenPBS's order, an empty line after each."""
+    return "".join(_block(each) for each in objects)
+
+
+def _block(each: Mapping[str, Any]) -> str:
+    lines = [_folded(f"    {name} = {value}") for name, value in _attributes(each) if value is not None]
+    return "\n".join([f"Job Id: {each['id']}", *lines]) + "\n\n"
+
+
+def _attributes(each: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    host = each["id"].partition(".")[2]
+    used, asked, begun = each["used"], each["requested"], each["started"] is not None
+    yield "Job_Name", each["name"]
+    yield "Job_Owner", f"{each['owner']}@{host}"
+    if used["cpu_s"] is not None:
+        yield "resources_used.cput", clock_span(used["cpu_s"])
+        yield "resources_used.mem", _kb(used["memory_bytes"])
+        yield "resources_used.ncpus", asked["pes"]
+        yield "resources_used.walltime", clock_span(used["wall_s"])
+    yield "job_state", _LETTERS[each["state"]]
+    yield "queue", each["queue"]
+    yield "server", host
+    yield "Account_Name", each["account"]
+    yield "ctime", _ctime(each["submitted"])
+    yield "depend", ",".join(each["depends_on"]) or None
+    yield "Error_Path", _with_host(host, each["error"])
+    if each["pes"]:
+        yield (
+            "exec_host",
+            f"{host}/{each['pes'][0]}" + (f"*{len(each['pes'])}" if len(each["pes"]) > 1 else ""),
+        )
+    yield "Execution_Time", _ctime(each["eligible"])
+    yield "Hold_Types", "".join(each["held"]) or "n"
+    yield "Output_Path", _with_host(host, each["output"])
+    yield "qtime", _ctime(each["date_in_queue"])
+    yield from _asked(asked)
+    yield "stime", _ctime(each["started"])
+    yield "obittime", _ctime(each["ended"])
+    yield "substate", _substate(each)
+    yield "egroup", each["group"]
+    yield "comment", each["reason"]["text"] if each["reason"] else None
+    yield "run_count", each["attempt"] if begun else None
+    yield "Exit_status", _exit_status(each)
+    if each["end_reason"]:
+        yield "end_reason", each["end_reason"]
+
+
+def _asked(asked: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    if asked["cpu_s"] is not None:
+        yield "Resource_List.cput", clock_span(asked["cpu_s"])
+    if asked["memory_bytes"] is not None:
+        yield "Resource_List.mem", _kb(asked["memory_bytes"])
+    yield "Resource_List.ncpus", asked["pes"]
+    if asked["wall_s"] is not None:
+        yield "Resource_List.walltime", clock_span(asked["wall_s"])
+
+
+def _folded(line: str) -> str:
+    """A line cut at its commas where it would reach 78 characters; each next one begins with a tab."""
+    if len(line) < 78:
+        return line
+    lines, current = [], ""
+    pieces = line.split(",")
+    for number, piece in enumerate(pieces):
+        piece += "," if number < len(pieces) - 1 else ""
+        if current.strip() and len(current) + len(piece) >= 78:
+            lines.append(current)
+            current = "\t"
+        current += piece
+        while len(current) >= 78:
+            lines.append(current[:77])
+            current = "\t" + current[77:]
+    return "\n".join([*lines, current] if current.strip() else lines)
+
+
+def _ctime(text: str | None) -> str | None:
+    if text is None:
+        return None
+    moment = datetime.fromisoformat(text)
+    return (
+        f"{_DAYS[moment.weekday()]} {_MONTHS[moment.month - 1]} {moment.day:2d} {text[11:19]} {moment.year}"
+    )
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_SUBSTATES = {"waiting": 30, "held": 20, "queued": 10, "running": 42, "suspended": 43, "exiting": 50}
+
+
+def _substate(each: Mapping[str, Any]) -> int | None:
+    if each["state"] != "ended":
+        return _SUBSTATES.get(each["state"])
+    return 91 if each["end_reason"] == "deleted" else 92 if each["exit_status"] == 0 else 93
+
+
+def _exit_status(each: Mapping[str, Any]) -> int | None:
+    """PBS writes a signal as 256 and its number."""
+    status: int | None = each["exit_status"]
+    return status if each["exit_signal"] is None else 256 + int(each["exit_signal"])
+
+
+def _with_host(host: str, path: str | None) -> str | None:
+    return None if path is None else f"{host}:{path}"
+
+
+def _kb(size: int) -> str:
+    return f"{-(-size // 1024)}kb"
+
+
+# ---------------------------------------------------------------- queues
+
+
+_TITLE = "NQS BATCH "
+
+
+def _queues(site: Site, kind: str) -> list[Queue]:
+    found = [queue for queue in site.settings.queues.values() if queue.kind == kind]
+    return sorted(found, key=lambda queue: (-queue.priority, queue.name))
+
+
+def _number(counts: Mapping[str, int], *states: str) -> int:
+    return sum(counts.get(state, 0) for state in states)
+
+
+def _batch_numbers(counts: Mapping[str, int]) -> tuple[int, ...]:
+    return (
+        _number(counts, "queued"),
+        _number(counts, "running", "suspended"),
+        _number(counts, "waiting"),
+        _number(counts, "held"),
+        _number(counts, "arriving"),
+        _number(counts, "exiting"),
+    )
+
+
+def nqs_batch_summary(site: Site, counts: Counts) -> str:
+    """``qstat -b``: batch queues with their limits, states and counts; the last row is the whole host."""
+    rows: list[tuple[object, ...]] = []
+    totals = [0] * 7
+    for queue in _queues(site, "batch"):
+        mine = counts.get(queue.name, {})
+        numbers = (sum(mine.values()), *_batch_numbers(mine))
+        totals = [a + b for a, b in zip(totals, numbers, strict=True)]
+        rows.append((queue.name, _limit(queue.run_limit), numbers[0], *_gates(queue, mine), *numbers[1:]))
+    rows.append((site.name, _limit(site.settings.global_.run_limit), totals[0], "", "", *totals[1:]))
+    heads = ["LIM", "TOT", "ENA", "STS", "QUE", "RUN", "WAI", "HLD", "ARR", "EXI"]
+    return boxed("NQS BATCH QUEUE SUMMARY", grid(("QUEUE NAME", *heads), rows, foot=True))
+
+
+def pipe_summary(site: Site, counts: Counts) -> str:
+    """``qstat -p``: pipe queues and their destinations."""
+    rows: list[tuple[object, ...]] = []
+    for queue in _queues(site, "pipe"):
+        mine = counts.get(queue.name, {})
+        states = ("queued", "routing", "waiting", "held", "arriving", "exiting")
+        numbers = (_number(mine, state) for state in states)
+        gates, goals = _gates(queue, mine), " ".join(queue.destinations)
+        rows.append((queue.name, _limit(queue.run_limit), sum(mine.values()), *gates, *numbers, " " + goals))
+    heads = ["LIM", "TOT", "ENA", "STS", "QUE", "ROU", "WAI", "HLD", "ARR", "DEP"]
+    return boxed("NQS PIPE QUEUE SUMMARY", _last_left(("QUEUE NAME", *heads, "DESTINATIONS"), rows))
+
+
+def _last_left(heads: Sequence[str], rows: list[tuple[object, ...]]) -> str:
+    """A grid whose last column, a list of names, is flush left."""
+    width = max([len(str(row[-1]).strip()) for row in rows] + [len(heads[-1])])
+    padded = [(*row[:-1], f"{str(row[-1]).strip():<{width}}") for row in rows]
+    return grid((*heads[:-1], f"{heads[-1]:<{width}}"), padded)
+
+
+def limits(site: Site, counts: Counts) -> str:
+    """``qstat -l``: limits of the batch queues and what counts against them."""
+    settings = site.settings
+    holders = [(queue.name, queue, {queue.name}) for queue in _queues(site, "batch")]
+    everything = {name for name, queue in settings.queues.items() if queue.kind == "batch"}
+    rows = [_limits_row(site, *holder) for holder in (*holders, (site.name, settings.global_, everything))]
+    heads = ("QUEUE NAME", "RUN lim/cnt", "USR lim", "GRP lim", "MEM lim/cnt", "PE lim/cnt")
+    return boxed("NQS BATCH QUEUE LIMITS", grid(heads, rows, foot=True))
+
+
+def _limits_row(site: Site, name: str, holder: Any, queues: set[str]) -> tuple[object, ...]:
+    running = [request for request in site.started.values() if request.queue in queues]
+    memory = sum(max(request.spec.ask.memory_wanted() or 0, 0) for request in running)
+    pes = sum(len(request.pes) for request in running)
+    limit = "--" if holder.memory_limit is None else format_size(holder.memory_limit)
+    return (
+        name,
+        f"{_limit(holder.run_limit)}/{len(running)}",
+        _limit(holder.user_limit),
+        _limit(holder.group_limit),
+        f"{limit}/{format_size(memory)}",
+        f"{_limit(holder.pe_limit)}/{pes}",
+    )
+
+
+def mpp(site: Site, counts: Counts) -> str:
+    """``qstat -m``: PEs of the batch queues: limit, in use, the most one request may ask for."""
+    rows: list[tuple[object, ...]] = []
+    for queue in _queues(site, "batch"):
+        running = [request for request in site.started.values() if request.queue == queue.name]
+        pes = sum(len(request.pes) for request in running)
+        most = _limit(queue.per_request.pe_limit)
+        rows.append(
+            (queue.name, f"{_limit(queue.run_limit)}/{len(running)}", f"{_limit(queue.pe_limit)}/{pes}", most)
+        )
+    used = sum(len(request.pes) for request in site.started.values())
+    rows.append((site.name, f"{_limit(site.settings.global_.run_limit)}/{len(site.started)}",
+                 f"{site.pes()}/{used}", ""))  # fmt: skip
+    heads = ("QUEUE NAME", "RUN lim/cnt", "PES lim/cnt", "PES/REQ")
+    return boxed("NQS MPP QUEUE SUMMARY", grid(heads, rows, foot=True))
+
+
+def complexes(site: Site, counts: Counts) -> str:
+    """``qstat -c``: complexes, how many of their requests run, their limits and member queues."""
+    rows: list[tuple[object, ...]] = []
+    for each in site.settings.complexes.values():
+        running = sum(1 for request in site.started.values() if request.queue in each.queues)
+        bounds = (each.run_limit, each.user_limit, each.group_limit)
+        rows.append((each.name, *map(_limit, bounds), running, " ".join(each.queues)))
+    heads = ("COMPLEX NAME", "RUN", "USR", "GRP", "CNT", "QUEUES")
+    return boxed("NQS QUEUE COMPLEXES", _last_left(heads, rows))
+
+
+def _limit(value: int | None) -> str:
+    return "--" if value is None else str(value)
+
+
+def _gates(queue: Queue, counts: Mapping[str, int]) -> tuple[str, str]:
+    """ENA and STS: stopping (``ing``) is a stopped queue that still has running requests."""
+    runs = _number(counts, "running", "suspended", "exiting")
+    status = "on" if queue.started else "ing" if runs else "off"
+    return ("yes" if queue.enabled else "no", status)
+
+
+_QUEUE_ROW = "%-16s %5s %5s %3s %3s %5s %5s %5s %5s %5s %5s %s\n"
+
+
+def queues_posix(site: Site, counts: Counts) -> str:
+    """``qstat -Q``: the table of pbs-clients.md 8.5; nothing when there are no queues."""
+    rows = [_posix_queue(queue, counts.get(queue.name, {})) for queue in site.settings.queues.values()]
+    heads = ("Queue", "Max", "Tot", "Ena", "Str", "Que", "Run", "Hld", "Wat", "Trn", "Ext", "Type")
+    rule = ("-" * 16, *["-" * 5] * 2, *["-" * 3] * 2, *["-" * 5] * 6, "-" * 4)
+    return "".join(_QUEUE_ROW % row for row in (heads, rule, *rows)) if rows else ""
+
+
+def _posix_queue(queue: Queue, counts: Mapping[str, int]) -> tuple[object, ...]:
+    kind = "Exec" if queue.kind == "batch" else "Rout"
+    gates = ("yes" if queue.enabled else "no", "yes" if queue.started else "no")
+    states = (
+        ("queued",),
+        ("running", "suspended"),
+        ("held",),
+        ("waiting",),
+        ("arriving", "routing"),
+        ("exiting",),
+    )
+    numbers = (_number(counts, *each) for each in states)
+    name = queue.name if len(queue.name) <= 15 else queue.name[:15] + "*"
+    return (name, queue.run_limit or 0, sum(counts.values()), *gates, *numbers, kind)
+
+
+# ---------------------------------------------------------------- why
+
+
+def why_text(each: Mapping[str, Any]) -> str:
+    """``qstat --why``: why a request waits, who says so, its place and when it may start; or what ended it.
+
+    ``each`` is an object of ``qstat --json`` with ``estimate`` ({start basis} or null) besides.
+    """
+    state = each["state"]
+    lines = [
+        f"{each['id']}  {each['name']}  {each['owner']} ({each['group']})  {state} in queue {each['queue']}"
+    ]
+    if state == "ended":
+        lines += _why_ended(each)
+    elif each["started"] is not None:
+        lines.append(f"  it was started at {each['started']} on PEs {_listed(each['pes'])}")
+    else:
+        lines += _why_waiting(each)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
+    reason, rank, estimate = each["reason"], each["priority"], each.get("estimate")
+    if reason:
+        until = f", until {reason['until']}" if reason["until"] else ""
+        yield f"  why:      {reason['text']}{until}"
+        yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
+    if each["depends_on"]:
+        yield f"  waits for {' '.join(each['depends_on'])}"
+    if rank:
+        factors = "  ".join(f"{name} {rank[name]:.4f}" for name in ("share", "cpu", "memory", "time"))
+        yield f"  place:    {each['position']} in queue {each['queue']} at {rank['at']}"
+        yield f"  priority: {rank['total']:.4f} ({factors})"
+    if reason:
+        yield f"  needed:   {_NEEDED.get(reason['code'], 'the next pass looks at it again')}"
+    if estimate and estimate.get("start"):
+        yield f"  estimate: it starts at {estimate['start']} ({estimate['basis']})"
+    elif estimate:
+        yield f"  estimate: none ({estimate.get('basis')})"
+
+
+_NEEDED = {
+    "LIMIT": "a request that counts against this limit must end, or the limit be raised",
+    "NO_PES": "enough PEs must become free",
+    "DEPENDENCY": "the requests it depends on must end",
+    "EXIT": "the site's exit must let it pass",
+    "LINE_CLOSED": "the request that closes the line must start",
+    "SHIFT": "a shift that lets it run must come",
+    "HELD": "its hold must be taken off (qrls)",
+    "DATE": "its date must come",
+    "RESERVED": "the reservation must be over",
+    "STOPPED": "an operator or a shift must start its queue",
+    "NEVER": "nothing will help as things are: change what it asks for, or the settings",
+}
+
+
+def _why_ended(each: Mapping[str, Any]) -> Iterable[str]:
+    reason, used = each["reason"], each["used"]
+    yield f"  it ended at {each['ended']}: {_ending(each)}"
+    if reason:
+        who = f" ({reason['who']})" if reason["who"] else ""
+        yield f"  {reason['text'] or 'asked for'}{who}"
+    if used["cpu_s"] is not None:
+        size = format_size(used["memory_bytes"])
+        yield f"  used:     {used['cpu_s']:.2f} s CPU, {used['wall_s']:.2f} s wall time, {size} memory"
+    if each["output"]:
+        yield f"  output:   {each['output']}  {each['error']}"
+
+
+def _ending(each: Mapping[str, Any]) -> str:
+    if each["exit_signal"] is not None:
+        return f"{each['end_reason']}, signal {each['exit_signal']}"
+    if each["exit_status"] is not None:
+        return f"{each['end_reason']}, status {each['exit_status']}"
+    return str(each["end_reason"])
+
+
+def _listed(pes: Sequence[int]) -> str:
+    """``0-3,7`` of 0, 1, 2, 3, 7."""
+    runs: list[list[int]] = []
+    for pe in sorted(pes):
+        if runs and runs[-1][1] == pe - 1:
+            runs[-1][1] = pe
+        else:
+            runs.append([pe, pe])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)

@@ -1,0 +1,305 @@
+"""Requests followed through the journal: what each one was, when it waited, ran and ended, what it used."""
+
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request, Spec, State
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt: its PEs, when it held them, and points (instant, CPU ms used so far)."""
+
+    pes: int
+    begin: Instant
+    end: Instant | None = None
+    points: list[tuple[Instant, int]] = field(default_factory=list)
+    reported: bool = False
+
+    def cpu_at(self, at: int) -> float:
+        """CPU time (ms) used up to an instant: linear between the points the journal has, the last one's
+        value after it (a running attempt's use since its last sample is not known)."""
+        place = bisect_right(self.points, at, key=_instant)
+        if place == 0:
+            return 0.0
+        if place == len(self.points):
+            return float(self.points[-1][1])
+        (t0, used0), (t1, used1) = self.points[place - 1], self.points[place]
+        return used0 + (used1 - used0) * (at - t0) / (t1 - t0)
+
+    def begin_at(self, at: Instant) -> None:
+        """The hands report that it was started: it holds its PEs from here on."""
+        if not self.reported and len(self.points) == 1:
+            self.begin = at
+            self.points = [(at, 0)]
+        self.reported = True
+
+
+def _instant(point: tuple[Instant, int]) -> Instant:
+    return point[0]
+
+
+_WAITS = (State.QUEUED, State.HELD, State.WAITING, State.ROUTING, State.ARRIVING)
+
+
+@dataclass(slots=True)
+class Track:
+    """One request's way. ``place`` orders it in its list: number of the event that put it there, and its
+    place in that event; ``since`` is the number of the event since which it is queued; ``counts``: whether
+    it belongs to the period that is looked at."""
+
+    seq: Seq
+    spec: Spec
+    queue: str
+    submitted: Instant
+    state: State
+    place: tuple[int, int]
+    counts: bool = True
+    since: int = 0
+    rank: int = 0
+    hold_text: str = ""
+    holds: str = ""
+    attempts: list[Attempt] = field(default_factory=list)
+    ended: Instant | None = None
+    ending: ev.Ended | ev.Deleted | None = None
+
+    @property
+    def group(self) -> str:
+        """Resource group it is charged to."""
+        return self.spec.group
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has neither been started nor ended."""
+        return self.state in _WAITS
+
+    @property
+    def runs(self) -> bool:
+        """Whether an attempt holds PEs."""
+        return self.state is State.RUNNING
+
+    def cpu_at(self, at: int) -> float:
+        """CPU time (ms) of all its attempts up to an instant."""
+        return sum(attempt.cpu_at(at) for attempt in self.attempts)
+
+
+ListKey = tuple[str, str]
+"""Group and queue: what makes requests one list."""
+
+
+class Follower:
+    """Applies events one after another and keeps the tracks. ``known`` are live requests, for those whose
+    submission lies before the first event; submissions from ``closed`` on do not count.
+
+    ``queued`` is how many are queued, ``running`` how many that count run; ``drained``: by group, since when
+    none of those that count waits; ``last`` is the instant of the last event.
+    """
+
+    def __init__(self, known: Mapping[Seq, Request], closed: Instant | None = None) -> None:
+        self.known = known
+        self._closed = closed
+        self._waiting: dict[str, int] = {}
+        self.drained: dict[str, Instant] = {}
+        self.running = 0
+        self.tracks: dict[Seq, Track] = {}
+        self.lists: dict[ListKey, list[tuple[tuple[int, int], Seq]]] = {}
+        self.queued = 0
+        self.last = Instant(0)
+
+    def take(self, recorded: ev.Recorded) -> None:
+        """Follows one event."""
+        self.last = recorded.at
+        handler = _HANDLERS.get(type(recorded.event))
+        if handler is not None:
+            handler(self, recorded.event, recorded)
+
+    def each(self, seqs: Iterable[Seq], recorded: ev.Recorded) -> Iterable[Track]:
+        """The tracks of these requests; one whose submission was not seen is made from the live request
+        and does not count."""
+        for seq in seqs:
+            track = self.tracks.get(seq) or self._found(seq, recorded)
+            if track is not None:
+                yield track
+
+    def _found(self, seq: Seq, recorded: ev.Recorded) -> Track | None:
+        request = self.known.get(seq)
+        if request is None:
+            return None
+        track = Track(seq, request.spec, request.queue, request.submitted, State.RUNNING, (0, seq), False)
+        self.tracks[seq] = track
+        return track
+
+    def to(self, track: Track, state: State, n: int) -> None:
+        """Another state; keeps the lists of queued requests and the counts."""
+        self._count(track, -1)
+        if track.state is State.QUEUED:
+            self.queued -= 1
+            line = self.lists[track.group, track.queue]
+            del line[bisect_right(line, (track.place, track.seq)) - 1]
+        track.state = state
+        if state is State.QUEUED:
+            self.queued += 1
+            track.since = n
+            insort(self.lists.setdefault((track.group, track.queue), []), (track.place, track.seq))
+        self._count(track, 1)
+
+    def add(self, track: Track, state: State, n: int) -> None:
+        """A new request, which counts unless the period is over."""
+        track.counts = self._closed is None or track.submitted < self._closed
+        self.tracks[track.seq] = track
+        self._count(track, 1)
+        self.to(track, state, n)
+
+    def _count(self, track: Track, more: int) -> None:
+        if not track.counts:
+            return
+        if track.runs:
+            self.running += more
+        elif track.waits:
+            count = self._waiting[track.group] = self._waiting.get(track.group, 0) + more
+            if count:
+                self.drained.pop(track.group, None)
+            else:
+                self.drained[track.group] = self.last
+
+
+def _submitted(follower: Follower, event: ev.Submitted, recorded: ev.Recorded) -> None:
+    track = Track(event.seq, event.spec, event.queue, recorded.at, State.ARRIVING, (recorded.n, 0))
+    track.holds = "u" if event.state == "held" else ""
+    follower.add(track, State(event.state), recorded.n)
+
+
+def _waiting_state(track: Track, at: Instant) -> State:
+    if track.holds:
+        return State.HELD
+    dated = track.spec.eligible is not None and track.spec.eligible > at
+    return State.WAITING if dated else State.QUEUED
+
+
+def _moved(follower: Follower, event: ev.Moved, recorded: ev.Recorded) -> None:
+    for index, track in enumerate(follower.each(event.seqs, recorded)):
+        follower.to(track, State.ROUTING, recorded.n)
+        track.queue, track.place = event.queue, (recorded.n, index)
+        follower.to(track, _waiting_state(track, recorded.at), recorded.n)
+
+
+def _routed(follower: Follower, event: ev.Routed, recorded: ev.Recorded) -> None:
+    _moved(follower, ev.Moved((event.seq,), event.queue, ""), recorded)
+
+
+def _eligible(follower: Follower, event: ev.Eligible, recorded: ev.Recorded) -> None:
+    for index, track in enumerate(follower.each(event.seqs, recorded)):
+        if track.state is State.WAITING:
+            track.place = (recorded.n, index)  # its owner's date, not scheduling, put it here
+            follower.to(track, State.HELD if track.holds else State.QUEUED, recorded.n)
+
+
+def _held(follower: Follower, event: ev.Held, recorded: ev.Recorded) -> None:
+    for track in follower.each(event.seqs, recorded):
+        track.holds = "".join(sorted({*track.holds, event.letter}))
+        track.hold_text = event.text or f"held by {event.who}"
+        if track.waits:
+            follower.to(track, State.HELD, recorded.n)
+
+
+def _released(follower: Follower, event: ev.Released, recorded: ev.Recorded) -> None:
+    for track in follower.each(event.seqs, recorded):
+        track.holds = "".join(letter for letter in track.holds if letter not in event.letters)
+        if track.state is State.HELD:
+            follower.to(track, _waiting_state(track, recorded.at), recorded.n)
+
+
+def _modified(follower: Follower, event: ev.Modified, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        former = track.state
+        follower.to(track, State.ROUTING, recorded.n)
+        track.spec = event.spec
+        changes = former in (State.QUEUED, State.WAITING)
+        follower.to(track, _waiting_state(track, recorded.at) if changes else former, recorded.n)
+
+
+def _ranked(follower: Follower, event: ev.Ranked, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        track.rank = event.rank
+
+
+def _starting(follower: Follower, event: ev.Starting, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        follower.to(track, State.RUNNING, recorded.n)
+        track.rank = 0
+        track.attempts.append(Attempt(len(event.pes), recorded.at, None, [(recorded.at, 0)]))
+
+
+def _started(follower: Follower, event: ev.Started, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        if track.attempts:
+            track.attempts[-1].begin_at(recorded.at)
+
+
+def _decided(follower: Follower, event: ev.Decided, recorded: ev.Recorded) -> None:
+    for seq, used in event.samples:
+        track = follower.tracks.get(seq)
+        if track is not None and track.attempts and track.attempts[-1].end is None:
+            _point(track.attempts[-1], recorded.at, used.cpu)
+
+
+def _point(attempt: Attempt, at: Instant, cpu: int) -> None:
+    if attempt.points and attempt.points[-1][0] >= at:
+        attempt.points.pop()
+    attempt.points.append((at, cpu))
+
+
+def _over(follower: Follower, track: Track, cpu: int, recorded: ev.Recorded) -> None:
+    """An attempt is over. One that the events do not show the start of counts as having used it all now."""
+    if not track.attempts or track.attempts[-1].end is not None:
+        request = follower.known.get(track.seq)
+        begin = request.started if request is not None and request.started is not None else recorded.at
+        track.attempts.append(Attempt(track.spec.ask.pes, begin, None, [(begin, 0)]))
+    _point(track.attempts[-1], recorded.at, cpu)
+    track.attempts[-1].end = recorded.at
+
+
+def _ended(follower: Follower, event: ev.Ended, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        _over(follower, track, event.used.cpu, recorded)
+        _gone(follower, track, event, recorded)
+
+
+def _requeued(follower: Follower, event: ev.Requeued, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        _over(follower, track, event.used.cpu, recorded)
+        follower.to(track, _waiting_state(track, recorded.at), recorded.n)
+
+
+def _deleted(follower: Follower, event: ev.Deleted, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        _gone(follower, track, event, recorded)
+
+
+def _gone(follower: Follower, track: Track, event: ev.Ended | ev.Deleted, recorded: ev.Recorded) -> None:
+    follower.to(track, State.ENDED, recorded.n)
+    track.ended, track.ending = recorded.at, event
+
+
+_Handler = Callable[[Follower, Any, ev.Recorded], None]
+
+_HANDLERS: dict[type[ev.Event], _Handler] = {
+    ev.Submitted: _submitted,
+    ev.Routed: _routed,
+    ev.Moved: _moved,
+    ev.Eligible: _eligible,
+    ev.Held: _held,
+    ev.Released: _released,
+    ev.Modified: _modified,
+    ev.Ranked: _ranked,
+    ev.Starting: _starting,
+    ev.Started: _started,
+    ev.Decided: _decided,
+    ev.Ended: _ended,
+    ev.Requeued: _requeued,
+    ev.Deleted: _deleted,
+}

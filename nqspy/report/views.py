@@ -1,0 +1,191 @@
+"""Requests as the objects of ``qstat --json``: exactly these keys, in this order (interfaces.md 5)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from nqspy.model.events import Deleted, Ended, Recorded
+from nqspy.model.ids import Instant, Seq, full_id
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request, Spec, State
+from nqspy.report import history
+from nqspy.report.history import requested, used_object
+from nqspy.report.moments import Zone, zone_of
+
+_encoder = msgspec.json.Encoder()
+
+_NOTHING_USED = {"cpu_s": None, "wall_s": None, "memory_bytes": None}
+
+
+class Standing(NamedTuple):
+    """Where a queued request stands in its queue: the priority's factors in [0,1] before weighting, their
+    weighted sum, and its place (from 1) in the order of offers."""
+
+    total: float
+    share: float
+    cpu: float
+    memory: float
+    time: float
+    position: int
+
+
+class Standings(Protocol):
+    """Whatever has a `Standing`'s values (`engine.explain.Place`)."""
+
+    @property
+    def total(self) -> float: ...
+    @property
+    def share(self) -> float: ...
+    @property
+    def cpu(self) -> float: ...
+    @property
+    def memory(self) -> float: ...
+    @property
+    def time(self) -> float: ...
+    @property
+    def position(self) -> int: ...
+
+
+class Place(NamedTuple):
+    """What every object of one answer needs: host part of identifiers, the site's zone, the instant of the
+    answer (the priorities' ``at``)."""
+
+    host: str
+    zone: Zone
+    at: Instant
+
+
+def request_object(
+    request: Request,
+    place: Place,
+    standing: Standings | None = None,
+    reason: Reason | None = None,
+    depends_on: Iterable[Seq] = (),
+) -> dict[str, Any]:
+    """The object of a request that has not ended. ``standing`` counts in state queued alone, ``reason``
+    while it waits."""
+    spec, stamp, held = request.spec, place.zone.stamp, request.state is State.HELD
+    begun = request.started is not None
+    queued = request.state is State.QUEUED
+    if reason is None and held and request.hold_text:
+        reason = _held(request)
+    return {
+        **_what(request.seq, spec, request.queue, request.state.value, place),
+        "attempt": request.attempt,
+        "submitted": stamp(request.submitted),
+        "date_in_queue": stamp(request.date_in_queue),
+        "eligible": stamp(spec.eligible),
+        "started": stamp(request.started),
+        "ended": None,
+        "requested": requested(spec),
+        "used": used_object(request.used) if begun else _NOTHING_USED,
+        "priority": _priority(standing, place) if queued and standing is not None else None,
+        "position": standing.position if queued and standing is not None else None,
+        "pes": request.pes,
+        "exit_status": None,
+        "exit_signal": None,
+        "end_reason": None,
+        "reason": None if begun or reason is None else reason_object(reason, place.zone),
+        "depends_on": [full_id(seq, place.host) for seq in depends_on],
+        "held": list(request.holds),
+        **_paths(request.seq, spec, None, None),
+    }
+
+
+def ended_object(row: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """The object of a request that has ended, from a row of `ports.Journal.ended`: ``seq spec queue
+    submitted ended at`` and, where the store keeps it, ``request``."""
+    spec: Spec = row["spec"]
+    event: Ended | Deleted = row["ended"]
+    request: Request | None = row.get("request")
+    stamp = place.zone.stamp
+    return {
+        **_what(row["seq"], spec, row["queue"], State.ENDED.value, place),
+        "attempt": request.attempt if request is not None else 0,
+        "submitted": stamp(row["submitted"]),
+        "date_in_queue": stamp(request.date_in_queue if request is not None else row["submitted"]),
+        "eligible": stamp(spec.eligible),
+        "started": stamp(request.started) if request is not None else None,
+        "ended": stamp(row["at"]),
+        "requested": requested(spec),
+        "used": used_object(event.used) if isinstance(event, Ended) else _NOTHING_USED,
+        "priority": None,
+        "position": None,
+        "pes": request.pes if request is not None else (),
+        "exit_status": event.exit_status if isinstance(event, Ended) else None,
+        "exit_signal": event.exit_signal if isinstance(event, Ended) else None,
+        "end_reason": event.end_reason if isinstance(event, Ended) else "deleted",
+        "reason": _ending(event),
+        "depends_on": [],
+        "held": [],
+        **_ended_paths(row["seq"], spec, event),
+    }
+
+
+def encode(objects: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> bytes:
+    """JSON of objects made here."""
+    return _encoder.encode(objects)
+
+
+def reason_object(reason: Reason, zone: Zone) -> dict[str, Any]:
+    """``reason{}``."""
+    until = zone.stamp(reason.until)
+    return {"code": reason.code.value, "who": reason.who, "text": reason.text, "until": until}
+
+
+def event_object(recorded: Recorded, host: str, zone: Zone | str) -> dict[str, Any]:
+    """A line of ``nqspy events --json``, see `history.event_object`."""
+    return history.event_object(recorded, host, zone if isinstance(zone, Zone) else zone_of(zone))
+
+
+def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
+    """Where output goes by default: ``NAME.oSEQ`` where it was submitted, or in the owner's home (kept)."""
+    return f"{f'~{spec.owner}' if keep else spec.workdir}/{spec.name}.{letter}{seq}"
+
+
+def _what(seq: Seq, spec: Spec, queue: str, state: str, place: Place) -> dict[str, Any]:
+    return {
+        "id": full_id(seq, place.host),
+        "seq": seq,
+        "name": spec.name,
+        "owner": spec.owner,
+        "group": spec.group,
+        "account": spec.account,
+        "queue": queue,
+        "state": state,
+    }
+
+
+def _priority(standing: Standings, place: Place) -> dict[str, Any]:
+    return {
+        "total": standing.total,
+        "share": standing.share,
+        "cpu": standing.cpu,
+        "memory": standing.memory,
+        "time": standing.time,
+        "at": place.zone.text(place.at),
+    }
+
+
+def _held(request: Request) -> Reason:
+    return Reason(ReasonCode.HELD, "", request.hold_text)
+
+
+def _ending(event: Ended | Deleted) -> dict[str, Any] | None:
+    who = event.who if isinstance(event, Deleted) else ""
+    return {"code": "ENDED", "who": who, "text": event.text, "until": None} if event.text or who else None
+
+
+def _paths(seq: Seq, spec: Spec, stdout: str | None, stderr: str | None) -> dict[str, str]:
+    wish = spec.output
+    output = stdout or wish.stdout or default_path(seq, spec, "o", wish.keep_stdout)
+    joined = output if wish.join else None
+    error = stderr or joined or wish.stderr or default_path(seq, spec, "e", wish.keep_stderr)
+    return {"output": output, "error": error}
+
+
+def _ended_paths(seq: Seq, spec: Spec, event: Ended | Deleted) -> Mapping[str, str | None]:
+    if isinstance(event, Deleted):
+        return {"output": None, "error": None}
+    return _paths(seq, spec, event.stdout, event.stderr)

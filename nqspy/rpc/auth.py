@@ -1,0 +1,74 @@
+"""Who asks: the peer of a Unix socket as the kernel names it, at the moment it connected."""
+
+import grp
+import os
+import pwd
+import socket
+import struct
+from collections.abc import Callable
+
+from nqspy.model.people import Caller
+
+_SO_PEERGROUPS = 59
+"""From <asm-generic/socket.h>; Python has no name for it."""
+
+_MOST_GROUP_BYTES = 1024
+"""Longest answer that Python's getsockopt takes: 256 groups; beyond, the group database is asked."""
+
+
+class Callers:
+    """Names the peers of connections; remembers the names of users and groups it has looked up."""
+
+    def __init__(self, owner_uid: int) -> None:
+        self._owner = owner_uid
+        self._known: dict[tuple[int, int, tuple[int, ...]], Caller] = {}
+
+    def of(self, connection: socket.socket) -> Caller:
+        """The caller at the other end. ``trusted``: root, or the home's owner. Raises OSError when the
+        kernel names no peer."""
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        _pid, uid, gid = struct.unpack("3i", credentials)
+        key = (uid, gid, _peer_groups(connection, uid, gid))
+        caller = self._known.get(key)
+        if caller is None:
+            caller = self._named(*key)
+            if caller.user != str(uid):
+                self._known[key] = caller
+        return caller
+
+    def _named(self, uid: int, gid: int, groups: tuple[int, ...]) -> Caller:
+        names = dict.fromkeys(_name(_group_name, number) for number in (gid, *groups))
+        trusted = uid in (0, self._owner)
+        return Caller(_name(_user_name, uid), uid, gid, tuple(names), trusted)
+
+
+def _peer_groups(connection: socket.socket, uid: int, gid: int) -> tuple[int, ...]:
+    """Numbers of the peer's supplementary groups."""
+    try:
+        raw = connection.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _MOST_GROUP_BYTES)
+    except OSError:
+        return _listed_groups(uid, gid)
+    return tuple(struct.unpack(f"{len(raw) // 4}I", raw))
+
+
+def _listed_groups(uid: int, gid: int) -> tuple[int, ...]:
+    try:
+        return tuple(os.getgrouplist(_user_name(uid), gid))
+    except (KeyError, OSError):
+        return ()
+
+
+def _user_name(uid: int) -> str:
+    return pwd.getpwuid(uid).pw_name
+
+
+def _group_name(gid: int) -> str:
+    return grp.getgrgid(gid).gr_name
+
+
+def _name(look_up: Callable[[int], str], number: int) -> str:
+    """The name, or the number itself where the system knows none."""
+    try:
+        return look_up(number)
+    except (KeyError, OverflowError, OSError):
+        return str(number)

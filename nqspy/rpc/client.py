@@ -1,0 +1,159 @@
+"""The client library: ``from nqspy import Client``.
+
+    with Client() as nqs:
+        request = nqs.submit("#!/bin/sh\nhostname\n", queue="normal", cpu="10:00", memory="32mw")
+        print(request.id, request.wait()["exit_status"])
+
+Times are seconds or texts such as ``10:00``, sizes bytes or texts such as ``32mw``; errors are those of
+`nqspy.errors`. Directives in a script are the business of the ``qsub`` command: here options are arguments.
+"""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Unpack
+
+from nqspy.model.errors import NqspyError
+from nqspy.rpc.connection import Connection
+from nqspy.rpc.home import resolve_home
+from nqspy.rpc.submission import Options, given, submission
+
+
+class Request:
+    """A request by its identifier; ``data`` is what the daemon said of it last (keys of ``qstat --json``)."""
+
+    def __init__(self, client: "Client", id: str, data: Mapping[str, Any] | None = None) -> None:
+        self.id = id
+        self.data: Mapping[str, Any] = data or {}
+        self._client = client
+
+    def __repr__(self) -> str:
+        return f"Request({self.id!r})"
+
+    @property
+    def state(self) -> str:
+        """Its state word as of now (asks the daemon)."""
+        state: str = self.refresh()["state"]
+        return state
+
+    def refresh(self) -> Mapping[str, Any]:
+        """Asks the daemon for its data. Raises Refusal when it knows no such request."""
+        self.data = self._client.requests(self.id)[0].data
+        return self.data
+
+    def wait(self, timeout: float | None = None) -> Mapping[str, Any]:
+        """Its data once it has ended, see `Client.wait`."""
+        self.data = self._client.wait(self.id, timeout)
+        return self.data
+
+    def delete(self) -> None:
+        """Deletes it, running or not."""
+        self._client.delete(self.id)
+
+
+class Client:
+    """The daemon of one home. ``home`` None: as the commands choose it. ``timeout``: seconds of real time
+    that an answer may take. Not for several threads at once: give each its own."""
+
+    def __init__(self, home: str | os.PathLike[str] | None = None, *, timeout: float | None = 60.0) -> None:
+        self.home = resolve_home(os.fspath(home) if home is not None else None)
+        self._connection = Connection(self.home, timeout)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hangs up; a later call connects again."""
+        self._connection.close()
+
+    def call(self, cmd: str, *, repeat: bool = False, **fields: Any) -> Any:
+        """Sends any command of the protocol and gives its ``result``. ``repeat``: over a restart of the
+        daemon. Raises Refusal, Unreachable."""
+        return self._connection.call({"cmd": cmd, **fields}, repeat=repeat)
+
+    def submit(
+        self, script: str | bytes | os.PathLike[str], *args: str, **options: Unpack[Options]
+    ) -> Request:
+        """Submits one request with these arguments and `Options`; the answer means it is safe on the disk.
+
+        ``script``: a path object, or a text of one line that names a file, is read from there; any other
+        text is the script. Without a ``key`` one is made, so that a repetition over a daemon's restart (up
+        to 30 s) cannot submit twice. Raises Refusal, BadValue, Unreachable, OSError (unreadable script).
+        """
+        key = options.get("key") or f"client-{os.getpid()}-{os.urandom(16).hex()}"
+        items = [submission(script, args, options)]
+        result = self.call("submit", repeat=True, items=items, key=key, dry_run=False)
+        return Request(self, result["ids"][0])
+
+    def requests(
+        self,
+        *ids: str,
+        queue: str | None = None,
+        user: str | None = None,
+        state: str | None = None,
+        ended: bool = False,
+    ) -> list[Request]:
+        """Requests that have not ended (``ended``: those that have), narrowed by what is given; ids find
+        both."""
+        fields = given({"queue": queue, "user": user, "state": state})
+        rows = self.call("list_requests", repeat=True, ids=ids, ended=ended, **fields)
+        return [Request(self, row["id"], row) for row in rows]
+
+    def wait(self, id: str, timeout: float | None = None) -> Mapping[str, Any]:
+        """The data of a request once it has ended; at once when it has. Raises TimeoutError after
+        ``timeout`` seconds of real time."""
+        patient = Connection(self.home, timeout)
+        try:
+            rows = patient.call({"cmd": "wait", "ids": [id]}, repeat=True)
+        except NqspyError as error:
+            if isinstance(error.__cause__, TimeoutError):
+                raise TimeoutError(f"{id} has not ended within {timeout} s") from None
+            raise
+        finally:
+            patient.close()
+        row: Mapping[str, Any] = rows[0]
+        return row
+
+    def delete(self, *ids: str, kill: bool = False, signal: int | None = None) -> None:
+        """Deletes requests, running ones too. Raises Refusal with the first failure; the others are done."""
+        self.call("delete", ids=ids, kill=kill, signal=signal, force=True)
+
+    def hold(self, *ids: str) -> None:
+        """Holds waiting requests."""
+        self.call("hold", ids=ids)
+
+    def release(self, *ids: str) -> None:
+        """Takes holds off."""
+        self.call("release", ids=ids)
+
+    def move(self, queue: str, *ids: str) -> None:
+        """Moves waiting requests into another queue."""
+        self.call("move", ids=ids, queue=queue)
+
+    def qmgr(self, script: str, *, atomic: bool = True) -> str:
+        """Runs qmgr commands, one a line, and gives what they print. Raises Refusal naming line and word."""
+        result = self.call(
+            "qmgr", source="client", script=script, atomic=atomic, check=False, plan=False, json=False
+        )
+        text: str = result["out"]
+        return text
+
+    def events(self, since: int = 0, *, follow: bool = False) -> Iterator[Mapping[str, Any]]:
+        """The journal's events with a number above ``since``, in order; ``follow``: waits for more, for
+        ever."""
+        waiting = Connection(self.home, None)
+        try:
+            while True:
+                fields = {"cmd": "events", "since": since, "follow": follow}
+                result = waiting.call(fields, repeat=True)
+                yield from result["events"]
+                if result["next"] == since and not follow:
+                    return
+                if result["next"] == since:
+                    time.sleep(0.1)  # an answer without events: the daemon is shutting down
+                since = result["next"]
+        finally:
+            waiting.close()

@@ -1,0 +1,112 @@
+"""One connection of the client library: sends a message, waits for its answer, repeats it where it may."""
+
+import json
+import os
+import socket
+import time
+from typing import Any
+
+from nqspy.model.errors import Refusal, Unreachable
+from nqspy.rpc.home import pid_path, socket_path, with_short_path
+from nqspy.rpc.wire import VERSION
+
+PATIENCE = 30.0
+"""Seconds over which a message is repeated while the daemon is away."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+
+
+class Connection:
+    """A connection to the daemon of ``home``; opened when needed, opened again after a break."""
+
+    def __init__(self, home: str, timeout: float | None) -> None:
+        self.home = home
+        self._timeout = timeout
+        self._socket: socket.socket | None = None
+        self._buffer = b""
+        self._number = 0
+
+    def call(self, message: dict[str, Any], *, repeat: bool) -> Any:
+        """The ``result`` of one command. ``repeat``: over a restart of the daemon, for up to 30 s.
+
+        Raises Refusal with the daemon's text, Unreachable when nothing answers.
+        """
+        waited, pause = 0.0, _FIRST_PAUSE
+        while True:
+            try:
+                return self._once(message)
+            except Unreachable as error:
+                silent = isinstance(error.__cause__, TimeoutError)
+                if not repeat or silent or waited >= PATIENCE or self._no_daemon():
+                    raise
+            time.sleep(pause)
+            waited += pause
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def close(self) -> None:
+        """Hangs up."""
+        if self._socket is not None:
+            self._socket.close()
+        self._socket, self._buffer = None, b""
+
+    def _no_daemon(self) -> bool:
+        """Neither socket nor pid file: the daemon was stopped or never started, it is not restarting."""
+        return not os.path.exists(socket_path(self.home)) and not os.path.exists(pid_path(self.home))
+
+    def _once(self, message: dict[str, Any]) -> Any:
+        self._number += 1
+        line = json.dumps({"v": VERSION, "id": self._number, **message}).encode() + b"\n"
+        try:
+            answer = self._exchange(line)
+        except (TimeoutError, OSError, EOFError, ValueError) as error:
+            self.close()
+            raise Unreachable(self._sentence(error)) from error
+        if answer.get("ok"):
+            return answer.get("result")
+        problem = answer["error"]
+        raise Refusal(problem["text"], problem["code"], problem["status"])
+
+    def _sentence(self, error: Exception) -> str:
+        if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+            return f"no nqsd answers in {self.home}; start it with `nqsd start`"
+        if isinstance(error, PermissionError):
+            return f"no access to {socket_path(self.home)}"
+        return f"the nqsd in {self.home} gave no answer ({error or type(error).__name__})"
+
+    def _exchange(self, line: bytes) -> dict[str, Any]:
+        if self._socket is None:
+            self._socket = _connected(self.home, self._timeout)
+        try:
+            self._socket.sendall(line)
+        except BrokenPipeError:
+            pass  # turned away before we had said all: the reason can still be read
+        while True:
+            answer: dict[str, Any] = json.loads(self._read_line(self._socket))
+            if answer["id"] in (self._number, None):
+                return answer
+
+    def _read_line(self, connection: socket.socket) -> bytes:
+        parts = [self._buffer]
+        while b"\n" not in parts[-1]:
+            piece = connection.recv(1 << 18)
+            if not piece:
+                raise EOFError("the connection was closed")
+            parts.append(piece)
+        line, _, self._buffer = b"".join(parts).partition(b"\n")
+        return line
+
+
+def _connected(home: str, timeout: float | None) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout)
+        name, folder = with_short_path(socket_path(home))
+        try:
+            connection.connect(name)
+        finally:
+            if folder >= 0:
+                os.close(folder)
+    except OSError:
+        connection.close()
+        raise
+    return connection

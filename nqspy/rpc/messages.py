@@ -1,0 +1,50 @@
+"""The answers on the wire, byte for byte: one JSON object and a newline each.
+
+Lean clients look for ``"exit":``, ``"out":"`` and ``"err":"`` by ``str.find``: order and spacing of the text
+form are part of the protocol.
+"""
+
+from typing import Any
+
+import msgspec
+
+from nqspy.model.errors import NqspyError, Refusal
+
+_ENCODER = msgspec.json.Encoder()
+
+
+def result_answer(id: int, result: Any) -> bytes:
+    """``{"id":n,"ok":true,"result":...}``; the result may be anything msgspec can write as JSON."""
+    return b'{"id":%d,"ok":true,"result":%b}\n' % (id, _ENCODER.encode(result))
+
+
+def error_answer(id: int | None, text: str, code: str = "refused", status: int = 1) -> bytes:
+    """``{"id":n,"ok":false,"error":{"text":..,"code":..,"status":..}}``; ``id`` null when it is unknown."""
+    number = b"null" if id is None else b"%d" % id
+    fields = (number, _text(text), _text(code), status)
+    return b'{"id":%b,"ok":false,"error":{"text":%b,"code":%b,"status":%d}}\n' % fields
+
+
+def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any) -> bytes:
+    """The text form: ``{"id":n,"ok":true,"exit":0,"out":"...","err":"..."}`` and then ``more``.
+
+    ``ok`` is false when ``status`` (the exit status of the command line) is not 0.
+    """
+    rest = b"".join(b",%b:%b" % (_text(name), _ENCODER.encode(value)) for name, value in more.items())
+    head = b'{"id":%d,"ok":%b,"exit":%d' % (id, b"true" if status == 0 else b"false", status)
+    return b'%b,"out":%b,"err":%b%b}\n' % (head, _text(out), _text(err), rest)
+
+
+def answer_of_error(id: int, error: NqspyError) -> bytes:
+    """The answer that carries an exception's text, code and status."""
+    if isinstance(error, Refusal):
+        return error_answer(id, str(error), error.code, error.status)
+    return error_answer(id, str(error), "bad_value")
+
+
+def _text(text: str) -> bytes:
+    """A JSON string; lone surrogates (undecodable bytes of a file name) are written as ``?``."""
+    try:
+        return _ENCODER.encode(text)
+    except UnicodeEncodeError:
+        return _ENCODER.encode(text.encode("utf-8", "replace").decode())

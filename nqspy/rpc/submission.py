@@ -1,0 +1,149 @@
+"""The submit message as the client library builds it from Python values."""
+
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypedDict
+
+from nqspy.model.errors import Refusal
+from nqspy.model.units import parse_size, parse_time
+
+Time = float | str
+Size = int | str
+Name = str | os.PathLike[str]
+
+
+class Options(TypedDict, total=False):
+    """What may be said of a submission; everything may be left out.
+
+    Times in seconds or as text, sizes in bytes or as text. ``eligible``: not before (with a zone);
+    ``environment``: variables of the job; ``user``: run as another one (managers); ``after``: ``ID`` or
+    ``ID:any``; ``key``: the same key again gives the same request.
+    """
+
+    name: str
+    queue: str
+    account: str
+    cpu: Time
+    cpu_process: Time
+    wall: Time
+    memory: Size
+    memory_process: Size
+    pes: int
+    nice: int
+    shell: str
+    priority: int
+    eligible: datetime
+    held: bool
+    rerunnable: bool
+    stdout: Name
+    stderr: Name
+    join: bool
+    environment: Mapping[str, str]
+    workdir: Name
+    user: str
+    after: Sequence[str]
+    attributes: Sequence[str]
+    key: str
+
+
+_AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable")
+
+
+def submission(
+    script: str | bytes | os.PathLike[str], args: Sequence[str], options: Options
+) -> dict[str, Any]:
+    """One item of the submit message (`model.commands.Submission`). Raises BadValue, Refusal, OSError."""
+    body, default_name = _script(script)
+    folder = os.path.abspath(options.get("workdir") or os.getcwd())
+    after = [f"after:{one if ':' in one else one + ':ok'}" for one in options.get("after", ())]
+    eligible = options.get("eligible")
+    spec: dict[str, Any] = {name: options.get(name) for name in _AS_THEY_ARE}
+    spec |= {
+        "owner": "", "uid": 0, "script": "", "environment": "", "queue": options.get("queue", ""),
+        "name": options.get("name", default_name), "name_given": "name" in options, "workdir": folder,
+        "ask": _ask(options), "output": _output(options, folder), "args": list(args),
+        "eligible": None if eligible is None else round(eligible.timestamp() * 1000),
+        "host": socket.gethostname(), "umask": _umask(),
+        "attributes": [*options.get("attributes", ()), *after],
+    }  # fmt: skip
+    environment = _environment(options.get("environment", {}), folder)
+    item = {"spec": given(spec), "script": body, "environment": environment, "user": options.get("user")}
+    return given(item)
+
+
+def given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _ask(options: Options) -> dict[str, int]:
+    ask: dict[str, int | None] = {"pes": options.get("pes"), "nice": options.get("nice")}
+    ask |= {
+        "cpu": _milliseconds(options.get("cpu")),
+        "cpu_process": _milliseconds(options.get("cpu_process")),
+        "wall": _milliseconds(options.get("wall")),
+        "memory": _bytes(options.get("memory")),
+        "memory_process": _bytes(options.get("memory_process")),
+    }
+    return given(ask)
+
+
+def _output(options: Options, folder: str) -> dict[str, Any]:
+    paths = {"stdout": options.get("stdout"), "stderr": options.get("stderr")}
+    found = {name: os.path.join(folder, path) for name, path in paths.items() if path is not None}
+    return {**found, "join": options.get("join", False)}
+
+
+def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:
+    """The script as Latin-1 text, and the name a request of it has by default."""
+    if isinstance(script, bytes):
+        return script.decode("latin-1"), "STDIN"
+    if isinstance(script, str) and not _names_file(script):
+        return script.encode("utf-8", "surrogateescape").decode("latin-1"), "STDIN"
+    path = Path(script)
+    return path.read_bytes().decode("latin-1"), path.name[:7]
+
+
+def _names_file(text: str) -> bool:
+    """Whether a text is a path rather than a script. Raises Refusal for what looks like a mistyped path."""
+    if "\n" in text:
+        return False
+    if os.path.isfile(text):
+        return True
+    if text.endswith((".sh", ".py")):
+        raise Refusal(f"{text}: no such script", "unreadable")
+    return False
+
+
+def _milliseconds(value: Time | None) -> int | None:
+    if value is None:
+        return None
+    return parse_time(value) if isinstance(value, str) else round(value * 1000)
+
+
+def _bytes(value: Size | None) -> int | None:
+    return parse_size(value) if isinstance(value, str) else value
+
+
+def _umask() -> int:
+    """This process's umask, read without changing it (proc(5))."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("Umask:"):
+            return int(line.split()[1], 8)
+    return 0o022
+
+
+def _environment(chosen: Mapping[str, str], folder: str) -> str:
+    """The job's variables as the wire wants them: ``chosen``, and what qsub sends always."""
+    found = dict(chosen)
+    for name in ("HOME", "LOGNAME", "MAIL", "PATH", "SHELL", "TZ"):
+        if name in os.environ:
+            found[f"QSUB_{name}"] = found[f"PBS_O_{name}"] = os.environ[name]
+    found["QSUB_USER"] = os.environ.get("USER", os.environ.get("LOGNAME", ""))
+    found["QSUB_HOST"] = found["PBS_O_HOST"] = socket.gethostname()
+    found["QSUB_WORKDIR"] = found["PBS_O_WORKDIR"] = folder
+    pairs = (f"{name}={value}" for name, value in found.items())
+    return "\0".join(pairs).encode("utf-8", "surrogateescape").decode("latin-1")

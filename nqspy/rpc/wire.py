@@ -1,0 +1,101 @@
+"""JSON lines on the daemon's side: cutting bytes into lines, and reading a line as a message.
+
+A message is one JSON object on one line: ``{"v":1,"id":n,"cmd":"submit", ...}``.
+"""
+
+from typing import Any
+
+import msgspec
+
+VERSION = 1
+"""Version of the wire's language; a message with another ``v`` is refused."""
+
+MAX_LINE = 256 * 1024 * 1024
+"""Longest line in bytes: room for a script of 64 MiB with what has to be escaped in it."""
+
+_DECODER = msgspec.json.Decoder()
+
+
+class WireError(Exception):
+    """A line that is no message: ``text`` for people, ``code`` for programs, ``id`` if it could be read."""
+
+    def __init__(self, text: str, code: str, id: int | None = None) -> None:
+        super().__init__(text)
+        self.text = text
+        self.code = code
+        self.id = id
+
+
+class Lines:
+    """Cuts a stream of bytes into lines. A line beyond ``limit`` is reported once (None) and skipped to its
+    end, in bounded memory."""
+
+    __slots__ = ("_limit", "_parts", "_size", "_skipping")
+
+    def __init__(self, limit: int = MAX_LINE) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._skipping = False
+
+    def feed(self, data: bytes) -> list[bytes | None]:
+        """The lines that ``data`` completes, without their newline; None for one that is too long."""
+        found: list[bytes | None] = []
+        *ended, rest = data.split(b"\n")
+        for piece in ended:
+            line = self._take(piece, found)
+            if line:
+                found.append(line)
+        self._add(rest, found)
+        return found
+
+    def _take(self, piece: bytes, found: list[bytes | None]) -> bytes:
+        self._add(piece, found)
+        line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts, self._size, self._skipping = [], 0, False
+        return line
+
+    def _add(self, piece: bytes, found: list[bytes | None]) -> None:
+        if self._skipping or not piece:
+            return
+        self._size += len(piece)
+        if self._size > self._limit:
+            self._parts, self._skipping = [], True
+            found.append(None)
+        else:
+            self._parts.append(piece)
+
+
+def read_message(line: bytes) -> dict[str, Any]:
+    """The message of one line, with ``cmd`` a text and ``id`` a whole number. Raises WireError."""
+    try:
+        message = _DECODER.decode(line)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"not a JSON message: {_one_line(error)}", "malformed") from None
+    if not isinstance(message, dict):
+        raise WireError('a message is a JSON object such as {"v":1,"id":1,"cmd":"ping"}', "malformed")
+    number = message.get("id")
+    id = number if isinstance(number, int) and not isinstance(number, bool) else None
+    if message.get("v") != VERSION or isinstance(message["v"], bool):
+        raise WireError(
+            f"this nqsd speaks version {VERSION} of the protocol, not {_shown(message.get('v'))}; "
+            "client and daemon must be of one installation",
+            "version",
+            id,
+        )
+    if id is None:
+        raise WireError(f'"id" must be a whole number, not {_shown(number)}', "malformed")
+    if not isinstance(message.get("cmd"), str):
+        raise WireError(
+            f'"cmd" must be the name of a command, not {_shown(message.get("cmd"))}', "malformed", id
+        )
+    return message
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if value is not None else "nothing"
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,74 @@
+"""Why a database cannot be used: each error is one line that names the file and what to do."""
+
+import sqlite3
+from pathlib import Path
+
+from nqspy.model.errors import NqspyError
+
+
+class StoreError(NqspyError):
+    """The database cannot be opened or read."""
+
+
+class DamagedStore(StoreError):
+    """The database file is damaged; it was left as it is."""
+
+    def __init__(self, path: Path, detail: str) -> None:
+        name = path.name
+        super().__init__(
+            f"{path} is damaged ({one_line(detail)}); it was left as it is. Restore a copy: stop nqsd,"
+            f" move {name}, {name}-wal and {name}-shm away, put the last backup {name}.bak in its place"
+            f" as {name}, start nqsd"
+        )
+
+
+class NewerStore(StoreError):
+    """The database was written by a newer version of nqspy."""
+
+    def __init__(self, path: Path, found: int, known: int) -> None:
+        super().__init__(
+            f"{path} has format {found}, this nqspy knows formats up to {known}:"
+            " start it with the newer nqspy that wrote it, or restore an older backup"
+        )
+
+
+def one_line(text: str) -> str:
+    """The text with its line breaks as blanks."""
+    return " ".join(text.split())
+
+
+_PLAIN = {
+    "SQLITE_FULL": "the disk is full; make room and try again",
+    "SQLITE_BUSY": "another program keeps the database locked",
+    "SQLITE_READONLY": "the database may not be written",
+    "SQLITE_CORRUPT": "the database is damaged; restart nqsd for the way to restore it",
+    "SQLITE_NOTADB": "the file is no database any more; restart nqsd for the way to restore it",
+    "SQLITE_IOERR": "the disk reports an I/O error",
+}
+
+
+def plain(error: Exception) -> str:
+    """What went wrong, for people: a full disk, a lock, an I/O error; else the error's own words."""
+    error = cause(error)
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    code = _code(error)
+    for name, text in _PLAIN.items():
+        if code.startswith(name):
+            return f"{text} ({one_line(str(error))})"
+    return one_line(str(error)) or type(error).__name__
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether SQLite says that the file itself is wrong (and not that it is locked, full or away)."""
+    return _code(cause(error)).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+
+
+def cause(error: Exception) -> Exception:
+    """SQLite's own error where peewee wrapped it."""
+    inner = error.__cause__ or error.__context__
+    return inner if isinstance(inner, sqlite3.Error) and not isinstance(error, sqlite3.Error) else error
+
+
+def _code(error: Exception) -> str:
+    return str(getattr(error, "sqlite_errorname", ""))

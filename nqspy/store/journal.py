@@ -1,0 +1,189 @@
+"""SqliteJournal: the journal door on SQLite. One commit is one transaction, durable when it returns."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import peewee
+
+from nqspy.model.events import Recorded
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.site import Site
+from nqspy.ports import Batch, CommitFailed, EndedRow
+from nqspy.store import reader, rows, schema
+from nqspy.store.errors import DamagedStore, StoreError, plain
+from nqspy.store.loading import load_site
+from nqspy.store.opening import open_database
+
+_EVENT = "INSERT INTO events (n, at, kind, version, body) VALUES (?, ?, ?, ?, ?)"
+_BLOB = "INSERT OR IGNORE INTO blobs (digest, body, codec) VALUES (?, ?, ?)"
+_KEY = "INSERT OR REPLACE INTO keys (owner, key, digest, seqs) VALUES (?, ?, ?, ?)"
+_REQUEST = """INSERT INTO requests (seq, state, queue, owner, grp, name, submitted, ended, spec, live, ending)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (seq) DO UPDATE SET state = excluded.state, queue = excluded.queue, owner = excluded.owner,
+grp = excluded.grp, name = excluded.name, ended = excluded.ended, spec = excluded.spec, live = excluded.live,
+ending = excluded.ending"""
+_SETTING = """INSERT INTO settings (path, value) VALUES (?, ?)
+ON CONFLICT (path) DO UPDATE SET value = excluded.value"""
+_ACCOUNT = """INSERT INTO accounts (key, value, at, recent) VALUES (?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at, recent = excluded.recent"""
+_STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?, ?, ?, ?)"
+_FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"
+
+_REMEMBERED_BLOBS = 10_000
+
+
+class SqliteJournal:
+    """The store of one home. It belongs to the thread that opened it; other threads use a `Reader`.
+
+    ``failpoint``, when set, is called in each commit just before it becomes durable; what it raises undoes
+    the commit (for tests and drills).
+    """
+
+    def __init__(self, path: Path, db: peewee.SqliteDatabase) -> None:
+        """Use `open`."""
+        self.path = path
+        self.failpoint: Callable[[], None] | None = None
+        self._db = db
+        self._connection = schema.connection(db)
+        self._fetch = reader.fetch_from(db, path)
+        self._blobs: set[str] = set()
+        self._accounts = int(self._connection.execute("SELECT count(*) FROM accounts").fetchone()[0])
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Opens the database, making it (mode 0600) when it is not there.
+
+        Raises DamagedStore, NewerStore or StoreError; then the files are as they were.
+        """
+        db = open_database(path)
+        try:
+            return cls(path, db)
+        except sqlite3.Error as error:
+            db.close()
+            raise DamagedStore(path, str(error)) from error
+
+    def commit(self, batch: Batch, site: Site) -> None:
+        """Makes the batch durable with the rows of everything in ``site.touched``, and clears that.
+
+        Raises CommitFailed: then nothing of it is there, and the journal can be used further.
+        """
+        try:
+            changes = rows.gather(batch, site, self._blobs, self._accounts)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise CommitFailed(f"an event cannot be written: {plain(error)}") from error
+        try:
+            self._transaction(changes)
+        except (sqlite3.Error, peewee.PeeweeException, OSError, OverflowError) as error:
+            raise CommitFailed(f"nothing was written to {self.path}: {plain(error)}") from error
+        self._remember(batch, site)
+        site.touched.clear()
+
+    def _transaction(self, changes: rows.Changes) -> None:
+        connection = self._connection = schema.connection(self._db)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            self._write(changes)
+            if self.failpoint is not None:
+                self.failpoint()
+            connection.execute("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+
+    def _write(self, changes: rows.Changes) -> None:
+        connection = self._connection
+        for statement, some in (
+            (_EVENT, changes.events),
+            (_BLOB, changes.blobs),
+            (_KEY, changes.keys),
+            (_REQUEST, changes.requests),
+            (_ACCOUNT, changes.accounts),
+        ):
+            if some:
+                connection.executemany(statement, some)
+        if changes.settings:
+            self._write_settings(changes)
+        connection.execute(_STATE, changes.state)
+
+    def _write_settings(self, changes: rows.Changes) -> None:
+        connection = self._connection
+        for path, value in changes.settings:
+            if value is None:
+                connection.execute("DELETE FROM settings WHERE path = ?", (path,))
+            else:
+                connection.execute(_SETTING, (path, value))
+        for head, order in changes.order.items():
+            kept = connection.execute(
+                "SELECT path, value FROM settings WHERE path GLOB ? ORDER BY position", (f"{head}/*",)
+            ).fetchall()
+            if [path for path, _ in kept] != order:
+                self._reorder(dict(kept), order)
+
+    def _reorder(self, values: dict[str, str], order: list[str]) -> None:
+        # Happens when one transaction deletes an object and makes it again: it is the last one then.
+        self._connection.executemany("DELETE FROM settings WHERE path = ?", [(path,) for path in values])
+        self._connection.executemany(_SETTING, [(path, values[path]) for path in order])
+
+    def _undo(self) -> None:
+        try:
+            self._connection.rollback()
+        except sqlite3.Error:
+            # A connection that cannot even roll back is given up: closing it does, the next commit opens one.
+            self._db.close()
+
+    def _remember(self, batch: Batch, site: Site) -> None:
+        if len(self._blobs) > _REMEMBERED_BLOBS:
+            self._blobs.clear()
+        self._blobs.update(batch.blobs)
+        self._accounts = len(site.accounts)
+
+    def load(self) -> Site:
+        """The site as of the last commit. Raises DamagedStore."""
+        try:
+            site = load_site(self._connection)
+        except (sqlite3.DatabaseError, msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+            raise DamagedStore(self.path, str(error)) from error
+        self._accounts = len(site.accounts)
+        return site
+
+    def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
+        """Digest and sequence numbers of an earlier submission with this key."""
+        try:
+            row = self._connection.execute(_FIND_KEY, (owner, key)).fetchone()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be read: {plain(error)}") from error
+        return None if row is None else (row[0], tuple(msgspec.json.decode(row[1])))
+
+    def blob(self, digest: str) -> bytes:
+        """A script or environment. Raises KeyError."""
+        return reader.read_blob(self._fetch, digest)
+
+    def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
+        """Those of these requests that have ended, in the order given."""
+        return reader.read_ended(self._fetch, seqs=seqs)
+
+    def events(
+        self, after: int = 0, since: Instant | None = None, limit: int | None = None
+    ) -> Iterator[Recorded]:
+        """Events numbered above ``after``, of instant ``since`` or later, at most ``limit``, in order."""
+        return reader.read_events(self._fetch, after, since, limit)
+
+    def backup(self, path: Path) -> None:
+        """Copies the database as it is now to ``path``, whole or not at all. Raises StoreError."""
+        try:
+            reader.copy_to(self._connection, path)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{path} could not be written: {plain(error)}") from error
+
+    def close(self) -> None:
+        """Closes the database; what was committed is in the one file then, unless a reader is still open."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

@@ -1,0 +1,88 @@
+"""The site from the rows: what a start reads instead of the history."""
+
+import gc
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from nqspy.model import configure, lifecycle
+from nqspy.model.ids import Instant
+from nqspy.model.requests import STARTED, Request, State
+from nqspy.model.site import Account, Site
+from nqspy.store import rows
+
+_LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"
+
+
+def load_site(connection: sqlite3.Connection) -> Site:
+    """The site as of the last commit. Raises sqlite3.Error, msgspec.DecodeError, KeyError for rows that
+    cannot be read."""
+    site = Site()
+    connection.execute("BEGIN")
+    try:
+        with _no_collector():
+            _load_settings(site, connection)
+            _load_accounts(site, connection)
+            _load_state(site, connection)
+            _load_requests(site, connection)
+    finally:
+        connection.execute("COMMIT")
+    return site
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    # Nothing made here is garbage: looking for it again and again among 100,000 requests doubles the time.
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _load_settings(site: Site, connection: sqlite3.Connection) -> None:
+    found = connection.execute("SELECT path, value FROM settings ORDER BY position")
+    site.settings = configure.load({path: msgspec.json.decode(value) for path, value in found})
+
+
+def _load_accounts(site: Site, connection: sqlite3.Connection) -> None:
+    for key, value, at, recent in connection.execute(
+        "SELECT key, value, at, recent FROM accounts ORDER BY position"
+    ):
+        site.accounts[key] = Account(value, Instant(at), msgspec.json.decode(recent, type=list[int]))
+
+
+def _load_state(site: Site, connection: sqlite3.Connection) -> None:
+    row = connection.execute("SELECT n, at, next_seq, rest FROM state").fetchone()
+    if row is None:
+        return
+    site.n, site.at, site.next_seq, text = row
+    rest = rows.rest_decoder.decode(text)
+    site.shift, site.found, site.host, site.zone = rest.shift, rest.found, rest.host, rest.zone
+    site.files = rest.files
+
+
+def _load_requests(site: Site, connection: sqlite3.Connection) -> None:
+    shared = rows.SharedSpecs()
+    cursor = connection.execute(_LIVE)
+    while some := cursor.fetchmany(1000):
+        for row in some:
+            site.requests[row[0]] = rows.request_of(row, shared)
+    _file(site)
+
+
+def _file(site: Site) -> None:
+    started: list[Request] = []
+    for request in site.requests.values():
+        if request.state is State.WAITING:
+            lifecycle.place(site, request)
+        elif request.state in STARTED:
+            started.append(request)
+    for request in sorted(started, key=lambda request: (request.started or 0, request.seq)):
+        lifecycle.place(site, request)
+    for queue, queued in rows.by_queue(site.requests.values()).items():
+        site.columns(queue).extend(queued, site.numbers)

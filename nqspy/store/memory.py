@@ -1,0 +1,94 @@
+"""MemoryJournal: the same contract without a disk, for simulations and tests."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from nqspy.model import events as ev
+from nqspy.model import lifecycle
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.site import Site
+from nqspy.ports import Batch, CommitFailed, EndedRow
+
+
+class MemoryJournal:
+    """Keeps events and ended requests in this process; `load` replays the events.
+
+    ``failpoint``, when set, is called in each commit just before it counts; what it raises undoes the commit
+    (an OSError becomes CommitFailed, as a full disk does).
+    """
+
+    def __init__(self) -> None:
+        self.failpoint: Callable[[], None] | None = None
+        self._events: list[ev.Recorded] = []
+        self._blobs: dict[str, bytes] = {}
+        self._keys: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = {}
+        self._ended: dict[Seq, EndedRow] = {}
+
+    def commit(self, batch: Batch, site: Site) -> None:
+        """Keeps the batch and clears ``site.touched``. Raises CommitFailed; then nothing of it is kept."""
+        try:
+            if self.failpoint is not None:
+                self.failpoint()
+        except OSError as error:
+            raise CommitFailed(f"nothing was kept: {error}") from error
+        self._events += batch.events
+        for digest, body in batch.blobs.items():
+            self._blobs.setdefault(digest, body)
+        self._keep_keys(batch.events)
+        self._keep_ended(batch.events, site)
+        site.touched.clear()
+
+    def _keep_keys(self, events: list[ev.Recorded]) -> None:
+        found: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = {}
+        for recorded in events:
+            event = recorded.event
+            if isinstance(event, ev.Submitted) and event.key:
+                name = (event.spec.owner, event.key)
+                digest, seqs = found.get(name, (event.digest, ()))
+                found[name] = (digest, (*seqs, event.seq))
+        self._keys |= found
+
+    def _keep_ended(self, events: list[ev.Recorded], site: Site) -> None:
+        instants = {id(recorded.event): recorded.at for recorded in events}
+        for seq, (request, event) in site.touched.ended.items():
+            self._ended[seq] = EndedRow(
+                seq=seq,
+                spec=request.spec,
+                queue=request.queue,
+                submitted=request.submitted,
+                ended=event,
+                at=instants.get(id(event), site.at),
+                request=request,
+            )
+
+    def load(self) -> Site:
+        """The site as of the last commit."""
+        site = Site()
+        for recorded in self._events:
+            lifecycle.apply(site, recorded)
+        site.touched.clear()
+        return site
+
+    def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
+        """Digest and sequence numbers of an earlier submission with this key."""
+        return self._keys.get((owner, key))
+
+    def blob(self, digest: str) -> bytes:
+        """A script or environment. Raises KeyError."""
+        return self._blobs[digest]
+
+    def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
+        """Those of these requests that have ended, in the order given."""
+        return (self._ended[seq] for seq in seqs if seq in self._ended)
+
+    def events(
+        self, after: int = 0, since: Instant | None = None, limit: int | None = None
+    ) -> Iterator[ev.Recorded]:
+        """Events numbered above ``after``, of instant ``since`` or later, at most ``limit``, in order."""
+        left = len(self._events) if limit is None else limit
+        for recorded in self._events:
+            if left > 0 and recorded.n > after and (since is None or recorded.at >= since):
+                left -= 1
+                yield recorded
+
+    def close(self) -> None:
+        """Nothing to close."""

@@ -1,0 +1,342 @@
+"""Site and events as rows: what a commit writes, encoded before its transaction begins."""
+
+import dataclasses
+import typing
+import zlib
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from nqspy.model import events as ev
+from nqspy.model.configure import OBJECTS, dump_object
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.machine import Found
+from nqspy.model.requests import Request, Spec, State, Used
+from nqspy.model.shifts import ShiftState
+from nqspy.model.site import Account, Site
+from nqspy.ports import Batch, EndedRow
+
+Row = tuple[Any, ...]
+
+NOT_USED = Used()
+
+_encode = msgspec.json.Encoder().encode
+_fields = dataclasses.fields(Spec)
+_hints = typing.get_type_hints(Spec)
+_values = attrgetter(*(f.name for f in _fields))
+
+# A twin of Spec that leaves out what equals its default: rows of a third of the size, and when they are read
+# the parts left out become the one shared default object.
+_SpecTwin = msgspec.defstruct(
+    "_SpecTwin",
+    [
+        (f.name, _hints[f.name]) if f.default is dataclasses.MISSING else (f.name, _hints[f.name], f.default)
+        for f in _fields
+    ],
+    omit_defaults=True,
+)
+
+
+class Live(msgspec.Struct, omit_defaults=True):
+    """Where a request stands: the fields of Request that have no column of their own."""
+
+    date_in_queue: Instant
+    attempt: int = 0
+    holds: str = ""
+    hold_text: str = ""
+    rank: int = 0
+    pes: tuple[int, ...] = ()
+    started: Instant | None = None
+    starting: bool = False
+    ending: str = ""
+    used: Used = NOT_USED
+    charged: int = 0
+    suspended_by: str = ""
+
+
+class Ending(msgspec.Struct):
+    """How and when a request ended: an Ended or Deleted event by its kind."""
+
+    kind: str
+    at: Instant
+    event: msgspec.Raw
+
+
+class Rest(msgspec.Struct):
+    """What the state row keeps beside the numbers."""
+
+    shift: ShiftState
+    found: Found
+    host: str
+    zone: str
+    files: dict[str, str]
+
+
+_live_decoder = msgspec.json.Decoder(Live)
+_spec_decoder = msgspec.json.Decoder(Spec)
+_ending_decoder = msgspec.json.Decoder(Ending)
+rest_decoder = msgspec.json.Decoder(Rest)
+
+
+# ---------------------------------------------------------------- what a commit writes
+
+
+@dataclass(slots=True)
+class Changes:
+    """The rows of one commit. ``settings``: value None deletes the row; ``order``: paths of all objects of
+    the kinds touched, in the order of the site."""
+
+    state: Row
+    events: list[Row] = field(default_factory=list)
+    blobs: list[Row] = field(default_factory=list)
+    keys: list[Row] = field(default_factory=list)
+    requests: list[Row] = field(default_factory=list)
+    settings: list[tuple[str, str | None]] = field(default_factory=list)
+    order: dict[str, list[str]] = field(default_factory=dict)
+    accounts: list[Row] = field(default_factory=list)
+
+
+def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> Changes:
+    """All rows that ``batch`` and ``site.touched`` ask for; ``blobs`` and the first ``accounts`` accounts
+    have rows already. Raises ValueError, TypeError or OverflowError for what cannot be written."""
+    touched = site.touched
+    changes = Changes(
+        state=state_row(site),
+        events=[event_row(recorded) for recorded in batch.events],
+        blobs=[blob_row(digest, body) for digest, body in batch.blobs.items() if digest not in blobs],
+        keys=key_rows(batch.events),
+        requests=[request_row(site.requests[seq]) for seq in sorted(touched.requests)],
+        accounts=[account_row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
+    )
+    changes.requests += ended_rows(batch.events, site)
+    if touched.settings:
+        _gather_settings(changes, site)
+    return changes
+
+
+def _account_keys(site: Site, known: int) -> list[str]:
+    # New accounts are the last of the dict: written in its order, they are loaded in its order, so that sums
+    # over them come out the same to the last digit.
+    new = list(islice(reversed(site.accounts), max(0, len(site.accounts) - known)))
+    return [*reversed(new), *sorted(site.touched.accounts.difference(new))]
+
+
+def _gather_settings(changes: Changes, site: Site) -> None:
+    paths = site.touched.settings
+    for head in {path.partition("/")[0] for path in paths} & set(OBJECTS):
+        changes.order[head] = [f"{head}/{name}" for name in getattr(site.settings, OBJECTS[head][0])]
+    places = {path: place for order in changes.order.values() for place, path in enumerate(order)}
+    for path in sorted(paths, key=lambda path: (places.get(path, -1), path)):
+        changes.settings.append((path, _text_or_none(dump_object(site.settings, path))))
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else text(value)
+
+
+def text(value: Any) -> str:
+    """JSON of a value."""
+    return _encode(value).decode()
+
+
+def event_row(recorded: ev.Recorded) -> Row:
+    """A row of ``events``."""
+    event = recorded.event
+    return recorded.n, recorded.at, event.kind, event.version, ev.encode(event).decode()
+
+
+def request_row(request: Request, ended: Instant | None = None, ending: str | None = None) -> Row:
+    """A row of ``requests``."""
+    spec = request.spec
+    return (
+        request.seq,
+        request.state.value,
+        request.queue,
+        spec.owner,
+        spec.group,
+        spec.name,
+        request.submitted,
+        ended,
+        text(_SpecTwin(*_values(spec))),
+        text(_live(request)),
+        ending,
+    )
+
+
+def _live(request: Request) -> Live:
+    used = request.used
+    return Live(
+        request.date_in_queue,
+        request.attempt,
+        request.holds,
+        request.hold_text,
+        request.rank,
+        request.pes,
+        request.started,
+        request.starting,
+        request.ending,
+        used if used.cpu or used.wall or used.memory else NOT_USED,
+        request.charged,
+        request.suspended_by,
+    )
+
+
+def ended_rows(events: list[ev.Recorded], site: Site) -> list[Row]:
+    """Rows of the requests that ended in this batch."""
+    if not site.touched.ended:
+        return []
+    instants = {id(recorded.event): recorded.at for recorded in events}
+    rows = []
+    for request, event in site.touched.ended.values():
+        at = instants.get(id(event), site.at)
+        ending = Ending(event.kind, at, msgspec.Raw(ev.encode(event)))
+        rows.append(request_row(request, at, text(ending)))
+    return rows
+
+
+def key_rows(events: list[ev.Recorded]) -> list[Row]:
+    """One row for each key submitted under, with the numbers of all its requests."""
+    found: dict[tuple[str, str], tuple[str, list[Seq]]] = {}
+    for recorded in events:
+        event = recorded.event
+        if isinstance(event, ev.Submitted) and event.key:
+            found.setdefault((event.spec.owner, event.key), (event.digest, []))[1].append(event.seq)
+    return [(owner, key, digest, text(seqs)) for (owner, key), (digest, seqs) in found.items()]
+
+
+def account_row(key: str, account: Account) -> Row:
+    """A row of ``accounts`` (without its position)."""
+    return key, account.value, account.at, text(account.recent)
+
+
+def state_row(site: Site) -> Row:
+    """The row of ``state`` (without its id)."""
+    rest = Rest(site.shift, site.found, site.host, site.zone, site.files)
+    return site.n, site.at, site.next_seq, text(rest)
+
+
+WORTH_PACKING = 1024
+"""Bytes from which a blob is packed, if that makes it smaller by a tenth at least."""
+
+
+def blob_row(digest: str, body: bytes) -> Row:
+    """A row of ``blobs``."""
+    if len(body) > WORTH_PACKING:
+        packed = zlib.compress(body, 1)
+        if len(packed) < len(body) * 0.9:
+            return digest, packed, "zlib"
+    return digest, body, ""
+
+
+def blob_body(body: bytes, codec: str) -> bytes:
+    """What a row of ``blobs`` holds. Raises zlib.error when it is damaged."""
+    return zlib.decompress(body) if codec == "zlib" else bytes(body)
+
+
+# ---------------------------------------------------------------- what is read back
+
+REQUEST_COLUMNS = "seq, state, queue, submitted, spec, live"
+
+_STATES = {state.value: state for state in State}
+
+
+class SharedSpecs:
+    """Decodes specs and makes equal parts of them one object: thousands of requests of one list differ in a
+    name and a date."""
+
+    _BOUND = 1000
+    _PARTS = tuple((f.name, f.default) for f in _fields if _hints[f.name] not in (int, bool))
+
+    def __init__(self) -> None:
+        self._parts: dict[Any, Any] = {}
+        self._specs: dict[str, Spec] = {}
+
+    def spec(self, body: str) -> Spec:
+        """The spec of a row. Raises msgspec.DecodeError."""
+        found = self._specs.get(body)
+        if found is None:
+            found = _spec_decoder.decode(body)
+            self._share(found)
+            if len(self._specs) >= self._BOUND:
+                self._specs.clear()
+            self._specs[body] = found
+        return found
+
+    def text(self, value: str) -> str:
+        """One object for equal texts."""
+        return self._parts.setdefault(value, value)  # type: ignore[no-any-return]
+
+    def _share(self, spec: Spec) -> None:
+        # The spec is fresh and nobody else has it yet: equal parts put into it change nothing but memory.
+        share = self._parts.setdefault
+        for name, default in self._PARTS:
+            value = getattr(spec, name)
+            if value is not default:
+                object.__setattr__(spec, name, share(value, value))
+
+
+def request_of(row: Row, shared: SharedSpecs) -> Request:
+    """A request from a row of REQUEST_COLUMNS. Raises msgspec.DecodeError."""
+    seq, state, queue, submitted, spec, body = row
+    live = _live_decoder.decode(body)
+    return Request(
+        seq,
+        shared.spec(spec),
+        shared.text(queue),
+        _STATES[state],
+        submitted,
+        live.date_in_queue,
+        live.attempt,
+        live.holds,
+        live.hold_text,
+        live.rank,
+        live.pes,
+        live.started,
+        live.starting,
+        live.ending,
+        live.used,
+        live.charged,
+        live.suspended_by,
+    )
+
+
+def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
+    """An ended request from a row of REQUEST_COLUMNS and ``ending``. Raises msgspec.DecodeError."""
+    request = request_of(row[:-1], shared)
+    ending = _ending_decoder.decode(row[-1])
+    event = ev.decode(ending.kind, bytes(ending.event))
+    assert isinstance(event, ev.Ended | ev.Deleted)
+    return EndedRow(
+        seq=request.seq,
+        spec=request.spec,
+        queue=request.queue,
+        submitted=request.submitted,
+        ended=event,
+        at=ending.at,
+        request=request,
+    )
+
+
+def event_of(row: Row) -> ev.Recorded:
+    """An event from ``n, at, kind, body``. Raises msgspec.DecodeError."""
+    n, at, kind, body = row
+    return ev.Recorded(n, at, ev.decode(kind, body))
+
+
+def by_queue(requests: Iterable[Request]) -> Mapping[str, list[Request]]:
+    """The queued requests by queue."""
+    found: dict[str, list[Request]] = {}
+    for request in requests:
+        if request.state is State.QUEUED:
+            found.setdefault(request.queue, []).append(request)
+    return found
+
+
+def in_slices(items: list[Any], size: int) -> Iterator[list[Any]]:
+    """The list in slices of at most ``size``."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

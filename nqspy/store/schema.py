@@ -1,0 +1,178 @@
+"""The tables as peewee models, and how the database is connected.
+
+`migrations` makes the tables; a test keeps both alike. Hot paths use SQL on the connection, the models serve
+queries.
+"""
+
+import sqlite3
+from pathlib import Path
+from typing import Any, cast
+
+import peewee
+
+APPLICATION_ID = 0x4E515350
+"""Marks the file as ours (``NQSP``), beside SQLite's own mark."""
+
+
+class EventRow(peewee.Model):
+    """The history. ``body``: JSON of the event's fields (`model.events`)."""
+
+    n = peewee.IntegerField(primary_key=True)
+    at = peewee.IntegerField(index=True)
+    kind = peewee.TextField()
+    version = peewee.IntegerField()
+    body = peewee.TextField()
+
+    class Meta:
+        table_name = "events"
+
+
+class RequestRow(peewee.Model):
+    """All requests. ``spec`` and ``live``: JSON of what was asked and of where it stands, without defaults.
+
+    ``ended`` (instant) and ``ending`` (JSON: kind, at and event) are null until it has ended.
+    """
+
+    seq = peewee.IntegerField(primary_key=True)
+    state = peewee.TextField()
+    queue = peewee.TextField()
+    owner = peewee.TextField()
+    grp = peewee.TextField()
+    name = peewee.TextField()
+    submitted = peewee.IntegerField()
+    ended = peewee.IntegerField(null=True)
+    spec = peewee.TextField()
+    live = peewee.TextField()
+    ending = peewee.TextField(null=True)
+
+    class Meta:
+        table_name = "requests"
+
+
+# Two partial indexes: one finds the few that have not ended among all that have (start-up), one answers every
+# question about ended ones (by time, queue, owner) without reading their rows. A request is in one of them.
+RequestRow.add_index(
+    RequestRow.index(RequestRow.ended, where=RequestRow.ended.is_null(), name="requests_live")
+)
+RequestRow.add_index(
+    RequestRow.index(
+        RequestRow.ended,
+        RequestRow.seq,
+        RequestRow.owner,
+        RequestRow.queue,
+        where=RequestRow.ended.is_null(False),
+        name="requests_ended",
+    )
+)
+
+
+class SettingsRow(peewee.Model):
+    """Settings by object; ``position`` keeps the order in which the objects were made."""
+
+    position = peewee.AutoField()
+    path = peewee.TextField(unique=True)
+    value = peewee.TextField()
+
+    class Meta:
+        table_name = "settings"
+
+
+class AccountRow(peewee.Model):
+    """Decayed use by account (``g:GROUP``, ``u:GROUP:USER``); ``recent``: JSON list."""
+
+    position = peewee.AutoField()
+    key = peewee.TextField(unique=True)
+    value = peewee.DoubleField()
+    at = peewee.IntegerField()
+    recent = peewee.TextField()
+
+    class Meta:
+        table_name = "accounts"
+
+
+class StateRow(peewee.Model):
+    """The rest of the site, one row: ``rest`` is JSON of shift, machine found, host, zone, files applied."""
+
+    id = peewee.IntegerField(primary_key=True)
+    n = peewee.IntegerField()
+    at = peewee.IntegerField()
+    next_seq = peewee.IntegerField()
+    rest = peewee.TextField()
+
+    class Meta:
+        table_name = "state"
+
+
+class KeyRow(peewee.Model):
+    """Submissions by the key their owner gave them; ``seqs``: JSON list."""
+
+    owner = peewee.TextField()
+    key = peewee.TextField()
+    digest = peewee.TextField()
+    seqs = peewee.TextField()
+
+    class Meta:
+        table_name = "keys"
+        primary_key = peewee.CompositeKey("owner", "key")
+        without_rowid = True
+
+
+class BlobRow(peewee.Model):
+    """Scripts and environments by content hash; ``codec`` is empty or ``zlib``."""
+
+    digest = peewee.TextField(primary_key=True)
+    body = peewee.BlobField()
+    codec = peewee.TextField()
+
+    class Meta:
+        table_name = "blobs"
+
+
+MODELS: tuple[type[peewee.Model], ...] = (
+    EventRow,
+    RequestRow,
+    SettingsRow,
+    AccountRow,
+    StateRow,
+    KeyRow,
+    BlobRow,
+)
+"""All tables."""
+
+PRAGMAS: tuple[tuple[str, Any], ...] = (
+    ("journal_mode", "wal"),
+    ("synchronous", "full"),
+    ("wal_autocheckpoint", 1000),
+    ("journal_size_limit", 64 << 20),
+    ("cache_size", -16384),
+    ("temp_store", "memory"),
+)
+"""WAL with FULL: a commit is on the disk when it returns, also after a power cut. Sizes: pages of 4 KiB,
+bytes, KiB. No mmap: a disk error would be a signal instead of an exception."""
+
+LOCK_WAIT = 2.0
+"""Seconds a commit waits for another program's lock."""
+
+
+def database(path: Path, pragmas: tuple[tuple[str, Any], ...] = PRAGMAS) -> peewee.SqliteDatabase:
+    """A peewee database over ``path`` that belongs to the thread that opens it."""
+    return peewee.SqliteDatabase(str(path), pragmas=pragmas, timeout=LOCK_WAIT, thread_safe=False)
+
+
+def readonly(path: Path) -> peewee.SqliteDatabase:
+    """A peewee database that can only read and changes no file, usable from any thread (one at a time)."""
+    # Characters that have a meaning in a URI: a path may contain them.
+    quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return peewee.SqliteDatabase(
+        f"file:{quoted}?mode=ro",
+        uri=True,
+        pragmas=(("query_only", 1), ("cache_size", -4096)),
+        timeout=LOCK_WAIT,
+        thread_safe=False,
+        check_same_thread=False,
+    )
+
+
+def connection(db: peewee.SqliteDatabase) -> sqlite3.Connection:
+    """The SQLite connection behind a peewee database; opened when needed."""
+    return cast(sqlite3.Connection, cast(Any, db).connection())

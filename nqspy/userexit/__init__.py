@@ -1,0 +1,32 @@
+"""What the code of a site's user exits may import, and nothing else does it need.
+
+``userexit`` marks a function as an exit, ``setting`` declares a setting; ``force``, ``refuse``,
+``hold_line``, ``redate`` and ``changes`` make answers. The types are for annotations.
+"""
+
+from nqspy.model.actions import Redate
+from nqspy.model.ids import Instant
+from nqspy.ports import Answer, Selection
+from nqspy.ports import RequestView as Request
+from nqspy.userexit.answers import Changes, changes, force, hold_line, redate, refuse
+from nqspy.userexit.settings import Setting, setting
+from nqspy.userexit.specs import userexit
+from nqspy.userexit.view import View
+
+__all__ = [
+    "Answer",
+    "Changes",
+    "Instant",
+    "Redate",
+    "Request",
+    "Selection",
+    "Setting",
+    "View",
+    "changes",
+    "force",
+    "hold_line",
+    "redate",
+    "refuse",
+    "setting",
+    "userexit",
+]

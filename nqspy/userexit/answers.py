@@ -1,0 +1,146 @@
+"""What an exit may answer: the functions that site code builds answers with, and the check of each answer."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nqspy.model.actions import Redate
+from nqspy.model.ids import Instant, Seq
+from nqspy.ports import Answer, RequestView, Selection
+
+_CHANGEABLE = ("queue", "priority", "group", "account", "name", "shell")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Changed fields of a submission, as `changes` makes them."""
+
+    fields: dict[str, Any]
+
+
+class Nonsense(Exception):
+    """An exit answered something that its hook does not know; the text says what it may answer."""
+
+
+def force() -> Answer:
+    """jobselect: start it, past run, user and memory limits; never past a stopped queue, a hold, a date."""
+    return Answer("force")
+
+
+def refuse(text: str) -> Answer:
+    """jobselect: not now; submit: not at all. The text tells the owner why."""
+    return Answer("refuse", _sentence(text))
+
+
+def hold_line(text: str) -> Answer:
+    """jobselect: not now, and look no further in this queue. The text tells the owner why."""
+    return Answer("hold_line", _sentence(text))
+
+
+def redate(what: RequestView | Selection, date: Instant) -> Redate:
+    """elected: this date in queue for a waiting request, or for all of a selection (one event, however
+    many)."""
+    seqs = getattr(what, "seqs", None)
+    if type(date) is not int:
+        raise TypeError(f"redate() needs an instant as its date, such as now, not {date!r}")
+    return Redate(tuple(seqs()) if callable(seqs) else (_seq(what),), date, Seq(0), "")
+
+
+def changes(
+    *,
+    queue: str | None = None,
+    priority: int | None = None,
+    group: str | None = None,
+    account: str | None = None,
+    name: str | None = None,
+    shell: str | None = None,
+) -> Changes:
+    """submit: these fields of the submission become others; what is not named stays."""
+    given = dict(zip(_CHANGEABLE, (queue, priority, group, account, name, shell), strict=True))
+    for word, value in given.items():
+        if value is not None and type(value) is not (int if word == "priority" else str):
+            raise TypeError(f"changes() needs another {word} than {value!r}")
+    return Changes({word: value for word, value in given.items() if value is not None})
+
+
+def _sentence(text: str) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise TypeError(f"a refusal needs a text that tells the owner why, not {text!r}")
+    return " ".join(text.split())
+
+
+def _seq(what: Any) -> Seq:
+    if not isinstance(getattr(what, "seq", None), int):
+        raise TypeError(f"redate() takes a request or a selection, not {what!r}")
+    return Seq(what.seq)
+
+
+# What each hook may answer. These run under the guard, as part of the exit's call.
+
+
+def check_jobselect(answer: Any, _: tuple[Any, ...]) -> Answer | None:
+    """None, force(), refuse(...) or hold_line(...). Raises Nonsense."""
+    if answer is None or type(answer) is Answer:
+        return answer
+    raise Nonsense(f"jobselect answers None, force(), refuse(...) or hold_line(...), not {_shown(answer)}")
+
+
+def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
+    """None, refuse(...) or changes(...). Raises Nonsense."""
+    if answer is None or type(answer) is Changes or (type(answer) is Answer and answer.verdict == "refuse"):
+        return answer
+    raise Nonsense(f"submit answers None, refuse(...) or changes(...), not {_shown(answer)}")
+
+
+def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:
+    """A list of what redate() makes; None is the empty list. Raises Nonsense."""
+    request, _view, now = args
+    if answer is None:
+        return ()
+    if not isinstance(answer, (list, tuple)) or not all(type(action) is Redate for action in answer):
+        raise Nonsense(f"elected answers a list of redate(...), not {_shown(answer)}")
+    if any(action.date > now for action in answer):
+        raise Nonsense("elected answers redate(...) to a date that has not come yet")
+    others = ((a, tuple(seq for seq in a.seqs if seq != request.seq)) for a in answer)
+    return tuple(Redate(seqs, a.date, request.seq, "") for a, seqs in others if seqs)
+
+
+def check_shrpri(answer: Any, _: tuple[Any, ...]) -> float | None:
+    """A finite number from 0, or None. Raises Nonsense."""
+    if answer is None:
+        return None
+    if isinstance(answer, bool) or not isinstance(answer, (int, float)):
+        raise Nonsense(f"shrpri answers a number from 0 or None, not {_shown(answer)}")
+    if not math.isfinite(answer) or answer < 0:
+        raise Nonsense(f"shrpri answers a number from 0 or None, not {answer}")
+    return float(answer)
+
+
+def check_route(answer: Any, args: tuple[Any, ...]) -> tuple[str, ...] | None:
+    """Some of the destinations in another order, or None. Raises Nonsense."""
+    destinations: Sequence[str] = args[1]
+    if answer is None:
+        return None
+    if not isinstance(answer, (list, tuple)) or not all(d in destinations for d in answer):
+        raise Nonsense(f"route answers some of {', '.join(destinations)} in a list, not {_shown(answer)}")
+    return tuple(answer)
+
+
+def check_notice(_: Any, __: tuple[Any, ...]) -> None:
+    """A notice may answer what it likes; nobody looks."""
+
+
+CHECKS: dict[str, Callable[[Any, tuple[Any, ...]], Any]] = {
+    "jobselect": check_jobselect,
+    "submit": check_submit,
+    "elected": check_elected,
+    "shrpri": check_shrpri,
+    "route": check_route,
+}
+"""The check of each hook that decides; all others are notices."""
+
+
+def _shown(answer: Any) -> str:
+    text = repr(answer)
+    return text if len(text) <= 80 else text[:77] + "..."

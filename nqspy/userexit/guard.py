@@ -1,0 +1,174 @@
+"""The guard around a call of an exit: a budget of CPU time, ten times that of wall time, real interruption.
+
+In the main thread one interval timer (ITIMER_REAL, SIGALRM) watches the call; its handler looks at the CPU
+time of the thread and at the wall time, and raises in the exit's own code when a budget is used up. Whoever
+had the timer and the handler before has them back afterwards. In another thread Python cannot be interrupted:
+there a call that ran too long is found out when it returns, its answer does not count, and an endless loop
+stays one. So the live engine runs its exits in the main thread.
+
+What cannot be interrupted anywhere is a single long call into C code that does not look at signals
+(``sum(range(10**12))``); it is found out when it returns.
+"""
+
+import _thread
+import functools
+import gc
+import signal
+import threading
+import weakref
+from collections.abc import Callable
+from time import perf_counter_ns, thread_time_ns
+from types import FrameType
+from typing import Any
+
+WALL_FACTOR = 10
+"""How many times its budget of CPU time an exit may take of wall time."""
+
+_NS = 1_000_000
+_STORM = (1e-3, 1e-3, 37e-6, 53e-6, 71e-6, 29e-6, 113e-6, 43e-6)
+"""Seconds until an exit that swallowed the interruption and kept it is interrupted again: short and uneven,
+so that one of them comes while the exit is outside its own ``try``."""
+
+
+class Overrun(Exception):
+    """An exit used up its budget; the text says which one."""
+
+
+class _Interrupt(BaseException):
+    """Raised inside a running exit by the timer. No Exception, so that ``except Exception`` lets it pass."""
+
+    trip: "_Trip | None"
+
+
+class _Trip:
+    """Hangs on an interruption: whoever swallows and drops it is interrupted again at that moment, which is
+    outside the ``try`` that caught it. All C, so that the interpreter looks at signals only afterwards."""
+
+    __slots__ = ()
+    __del__ = staticmethod(functools.partial(_thread.interrupt_main, signal.SIGALRM))
+
+
+def is_ctrl_c(error: BaseException) -> bool:
+    """Whether a person at the keyboard stops the program. Where SIGINT is handled otherwise, as in the
+    daemon, a KeyboardInterrupt can only be the exit's own and is a failure like any other."""
+    return type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+class Guard:
+    """Calls functions under a budget: ``with guard: guard.call(...)``, several calls in one ``with``.
+    ``took``: ns of wall time of the last call.
+
+    The ``with`` takes over timer and handler (about 4 us), each call only sets the timer (under 1 us). The
+    garbage collector waits meanwhile: a full collection of the daemon's memory is not the exit's time.
+    """
+
+    def __init__(self) -> None:
+        self.took = 0
+        self._armed = self._active = self._collecting = False
+        self._over = ""
+        self._fired = self._shield = 0
+        self._budget = self._limit = 0
+        self._cpu = self._wall = self._since = 0
+        self._handler: Any = None
+        self._raised: list[weakref.ref[_Interrupt]] = []
+        self._timer: tuple[float, float] = (0.0, 0.0)
+
+    def __enter__(self) -> "Guard":
+        self._collecting = gc.isenabled()
+        gc.disable()
+        if threading.get_ident() == threading.main_thread().ident:
+            self._handler = signal.signal(signal.SIGALRM, self._tick)
+            self._timer = signal.setitimer(signal.ITIMER_REAL, 0)
+            self._since = perf_counter_ns() if self._timer[0] else 0
+            self._armed = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._armed:
+            self._armed = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL if self._handler is None else self._handler)
+            if self._timer[0]:
+                left = self._timer[0] - (perf_counter_ns() - self._since) / 1e9
+                signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), self._timer[1])
+        if self._collecting:
+            gc.enable()
+
+    def call(
+        self, function: Callable[..., Any], args: tuple[Any, ...], budget: int, wall: int | None = None
+    ) -> Any:
+        """What the function returns. ``budget`` ms of CPU time, ``wall`` ms of wall time (None: ten times).
+
+        Raises Overrun, or whatever the function raises, BaseExceptions included.
+        """
+        self._begin(budget, budget * WALL_FACTOR if wall is None else wall)
+        try:
+            self._active = True
+            answer = function(*args)
+        except BaseException as error:
+            # A plain store: from here on the timer does nothing, whenever it fires.
+            self._active = False
+            self.took = perf_counter_ns() - self._wall
+            if not self._over:
+                raise
+            where = error.__traceback__
+        else:
+            self._active = False
+            self.took = took = perf_counter_ns() - self._wall
+            if not self._over and (took < self._budget or not self._late()):
+                return answer
+            where = None
+        self._disarm()
+        raise Overrun(self._over).with_traceback(where)
+
+    def shielded(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """The method, never interrupted half-way: for our own code that an exit calls."""
+
+        def call(*args: Any, **words: Any) -> Any:
+            self._shield += 1
+            try:
+                return method(*args, **words)
+            finally:
+                self._shield -= 1
+                if self._over and self._active and not self._shield:
+                    raise self._interruption()
+
+        return call
+
+    def _begin(self, budget: int, wall: int) -> None:
+        self._over = ""
+        self._fired = self._shield = 0
+        self._budget, self._limit = budget * _NS, wall * _NS
+        if self._armed:
+            first = min(budget, wall) / 1000
+            signal.setitimer(signal.ITIMER_REAL, first, max(first / 5, 1e-3))
+        self._cpu, self._wall = thread_time_ns(), perf_counter_ns()
+
+    def _late(self) -> bool:
+        """Whether a budget is used up; says so in ``_over``."""
+        if perf_counter_ns() - self._wall >= self._limit:
+            self._over = f"ran longer than {self._limit // _NS} ms of wall time"
+        elif thread_time_ns() - self._cpu >= self._budget:
+            self._over = f"ran beyond its budget of {self._budget // _NS} ms of CPU time"
+        return bool(self._over)
+
+    def _tick(self, _signum: int, _frame: FrameType | None) -> None:
+        if not self._active or not (self._over or self._late()):
+            return
+        signal.setitimer(signal.ITIMER_REAL, _STORM[self._fired % len(_STORM)])
+        self._fired += 1
+        if not self._shield:
+            raise self._interruption()
+
+    def _interruption(self) -> _Interrupt:
+        made = _Interrupt()
+        made.trip = _Trip()
+        self._raised.append(weakref.ref(made))
+        return made
+
+    def _disarm(self) -> None:
+        """After an overrun: no interruption that an exit may have kept fires later."""
+        for each in self._raised:
+            if (kept := each()) is not None:
+                kept.trip = None
+        self._raised.clear()

@@ -1,0 +1,99 @@
+"""What is remembered of the exits: how often and how long they ran, what they answered, where they failed."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from nqspy.model.ids import Instant
+
+RETRY = 5 * 60_000
+"""ms of the site's time after which an exit is asked again about a request it failed on."""
+
+IN_A_ROW = 5
+"""Failures on so many different requests, without an answer between them, switch an exit off."""
+
+KEPT = 10_000
+"""Latest answers that are kept for `Trace.of`, of all exits together."""
+
+Subject = object
+"""What a call is about: a sequence number, or (owner, group) for shrpri; None: nothing that comes again."""
+
+
+@dataclass(slots=True)
+class Record:
+    """One hook of one exit. Times in ns of real time."""
+
+    calls: int = 0
+    failures: int = 0
+    total: int = 0
+    longest: int = 0
+    _row: list[Subject] = field(default_factory=list)
+    _spared: dict[Subject, tuple[Instant, str]] = field(default_factory=dict)
+
+    def took(self, ns: int) -> None:
+        """A call took so long."""
+        self.calls += 1
+        self.total += ns
+        if ns > self.longest:
+            self.longest = ns
+
+    def answered(self) -> None:
+        """A call came back with an answer: the row of failures is broken."""
+        if self._row:
+            self._row.clear()
+
+    def failed(self, subject: Subject, now: Instant, text: str) -> bool:
+        """A call failed. True: this was the fifth different request in a row."""
+        self.failures += 1
+        if subject is None or subject not in self._row:
+            self._row.append(subject)
+        if subject is not None:
+            self._spared = {s: why for s, why in self._spared.items() if 0 <= now - why[0] < RETRY}
+            self._spared[subject] = (now, text)
+        return len(self._row) >= IN_A_ROW
+
+    def spared(self, subject: Subject, now: Instant) -> str | None:
+        """What it failed with on this subject, while it is not asked about it again; else None."""
+        if not self._spared or (why := self._spared.get(subject)) is None:
+            return None
+        return why[1] if 0 <= now - why[0] < RETRY else None
+
+    def forgive(self) -> None:
+        """Forgets where it failed: the file or its settings are others now."""
+        self._row.clear()
+        self._spared.clear()
+
+
+class Trace:
+    """The latest answer of each hook of each exit about each request, the last KEPT of them."""
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, str, str], tuple[Instant, Any, str | None]] = {}
+
+    def note(self, seq: int, exit: str, hook: str, now: Instant, answer: Any, error: str | None) -> None:
+        """An exit answered (or failed) about a request."""
+        key = (seq, exit, hook)
+        last = self._last
+        last.pop(key, None)
+        last[key] = (now, answer, error)
+        if len(last) > KEPT:
+            del last[next(iter(last))]
+
+    def of(self, seq: int) -> list[dict[str, Any]]:
+        """The answers about one request, earliest first: ``at exit hook answer error``."""
+        return [
+            {"at": int(at), "exit": exit, "hook": hook, "answer": _shown(answer), "error": error}
+            for (who, exit, hook), (at, answer, error) in self._last.items()
+            if who == seq
+        ]
+
+
+def _shown(answer: Any) -> str | None:
+    if answer is None:
+        return None
+    if hasattr(answer, "verdict"):
+        return f"{answer.verdict}({answer.text!r})" if answer.text else f"{answer.verdict}()"
+    if hasattr(answer, "fields"):
+        return f"changes({', '.join(f'{name}={value!r}' for name, value in answer.fields.items())})"
+    if isinstance(answer, tuple) and answer and hasattr(answer[0], "seqs"):
+        return ", ".join(f"redate of {len(action.seqs)} requests" for action in answer)
+    return repr(answer)

@@ -1,0 +1,259 @@
+"""Loads the files of a site's exits, each fresh, and verifies them: one file, one exit module."""
+
+import ast
+import difflib
+import functools
+import inspect
+import os
+import pwd
+import re
+import stat
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pluggy
+
+from nqspy.model.errors import Refusal
+from nqspy.userexit import specs
+from nqspy.userexit.guard import Guard, is_ctrl_c
+from nqspy.userexit.settings import Setting
+
+IMPORT_BUDGET = 5_000
+"""ms of CPU time that the top level of a file may take when it is loaded."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+class LoadError(Refusal):
+    """A file cannot be an exit; one line with file, line and what is wrong."""
+
+    def __init__(self, path: Path, line: int | None, text: str) -> None:
+        where = f"{path.parent.name}/{path.name}" + (f", line {line}" if line else "")
+        super().__init__(f"{where}: {text}", code="bad_exit")
+
+
+@dataclass(slots=True)
+class Module:
+    """A loaded and verified file. ``hooks``: hook -> function and the arguments it takes."""
+
+    name: str
+    path: Path
+    doc: str
+    hooks: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = field(default_factory=dict)
+    settings: dict[str, Setting[Any]] = field(default_factory=dict)
+
+
+def load_folder(
+    folder: Path, owner: int, printed: Callable[[str, str], None]
+) -> tuple[list[Module], list[str]]:
+    """The exits of a folder in name order, and one line for each file that cannot be one.
+
+    Dot files and names that start with ``_`` are left alone. ``owner`` is the uid of the home's owner: a file
+    that others may write is no exit. What the exits print goes to ``printed(exit, text)``.
+    """
+    modules, problems = [], []
+    if not folder.is_dir():
+        return [], []
+    trusted = os.stat(folder)
+    if (why := writable_by_others(trusted, owner)) is not None:
+        return [], [f"{folder.name}: the folder {why}; no exit was loaded"]
+    for path in sorted(folder.glob("*.py")):
+        if path.name[0] not in "._":
+            try:
+                modules.append(load_file(path, owner, printed))
+            except LoadError as error:
+                problems.append(str(error))
+    return modules, problems
+
+
+def check_file(path: Path) -> list[str]:
+    """What is wrong with a candidate file, one line each; nothing: it can be put among the exits."""
+    try:
+        load_file(path, None, lambda _exit, _text: None)
+    except LoadError as error:
+        return [str(error)]
+    return []
+
+
+def load_file(path: Path, owner: int | None, printed: Callable[[str, str], None]) -> Module:
+    """Loads one file into a module of its own. ``owner`` None: whoever owns the file. Raises LoadError."""
+    if not _NAME.fullmatch(path.stem):
+        raise LoadError(path, None, "an exit's name has letters, digits, - and _ only, a letter first")
+    source = _read(path, owner)
+    tree = _parse(path, source)
+    for line, text in _misplaced(tree):
+        raise LoadError(path, line, text)
+    # Never a name that something else could import: an exit may be called calendar.py.
+    module = ModuleType(f"nqspy_exit_{path.stem}", ast.get_docstring(tree))
+    module.__file__ = str(path)
+    module.__dict__["print"] = functools.partial(_print, path.stem, printed)
+    _execute(path, tree, module)
+    return _verified(path, tree, module)
+
+
+def writable_by_others(of: os.stat_result, owner: int) -> str | None:
+    """Who besides its owner (and root) may write it, as the end of a sentence; None: nobody."""
+    if of.st_uid not in (owner, 0):
+        return "belongs to another user than the home"
+    if of.st_mode & stat.S_IWOTH:
+        return "may be written by everybody (chmod go-w)"
+    if of.st_mode & stat.S_IWGRP and not _private_group(of.st_gid, owner):
+        return "may be written by its group (chmod go-w)"
+    return None
+
+
+def _private_group(gid: int, owner: int) -> bool:
+    """Whether the owner is alone in this group, as where each user has a group of his own."""
+    import grp  # only where a file is writable by its group
+
+    try:
+        mine, members = pwd.getpwuid(owner).pw_name, grp.getgrgid(gid).gr_mem
+    except KeyError:
+        return False
+    primary = {user.pw_name for user in pwd.getpwall() if user.pw_gid == gid}
+    return (primary | set(members)) <= {mine}
+
+
+def _read(path: Path, owner: int | None) -> bytes:
+    try:
+        with path.open("rb") as file:
+            of = os.fstat(file.fileno())
+            why = writable_by_others(of, of.st_uid if owner is None else owner)
+            if why is None:
+                return file.read()
+    except OSError as error:
+        raise LoadError(path, None, f"cannot be read: {error.strerror}") from None
+    raise LoadError(path, None, f"not loaded: it {why}")
+
+
+def _parse(path: Path, source: bytes) -> ast.Module:
+    try:
+        return ast.parse(source, str(path))
+    except SyntaxError as error:
+        raise LoadError(path, error.lineno, f"syntax error: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise LoadError(path, None, f"is no Python: {error}") from None
+
+
+def _misplaced(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """What can be seen without running it: forbidden imports, functions defined twice."""
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            if name.split(".")[0] == "nqspy" and name != "nqspy.userexit":
+                yield node.lineno, f"imports {name}; an exit imports from nqspy.userexit only"  # type: ignore[attr-defined]
+    seen: dict[str, int] = {}
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if node.name in seen:
+                yield node.lineno, f"{node.name} is defined twice (line {seen[node.name]})"
+            seen[node.name] = node.lineno
+
+
+def _print(name: str, printed: Callable[[str, str], None], *words: Any, sep: str | None = None,
+           file: Any = None, **_: Any) -> None:  # fmt: skip
+    """The print of an exit: into the log, as the daemon's own output is no place for it."""
+    text = (" " if sep is None else sep).join(str(word) for word in words)
+    if file is None:
+        printed(name, text)
+    else:
+        file.write(text + "\n")
+
+
+def _execute(path: Path, tree: ast.Module, module: ModuleType) -> None:
+    code = compile(tree, str(path), "exec", dont_inherit=True)
+    guard = Guard()
+    sys.modules[module.__name__] = module  # while it runs only: dataclasses look their module up there
+    try:
+        with guard:
+            guard.call(exec, (code, module.__dict__), IMPORT_BUDGET)
+    except BaseException as error:
+        if is_ctrl_c(error):
+            raise
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+        raise LoadError(path, lines[-1] if lines else None, describe(error)) from None
+    finally:
+        sys.modules.pop(module.__name__, None)
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line: its class and its text."""
+    try:
+        text = " ".join(str(error).split()).split(" (/")[0]
+    except Exception:
+        text = ""
+    text = text if len(text) <= 300 else text[:297] + "..."
+    name = type(error).__name__
+    if name in ("BadValue", "Nonsense", "Overrun"):
+        return text
+    return f"{name}: {text}" if text else name
+
+
+def _verified(path: Path, tree: ast.Module, module: ModuleType) -> Module:
+    lines = {
+        n.name: n.lineno for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
+    found = Module(path.stem, path, _first_line(module.__doc__))
+    for name, value in list(module.__dict__.items()):
+        if isinstance(value, Setting):
+            if value.name in found.settings:
+                raise LoadError(path, value.line, f"setting {value.name} is declared twice")
+            found.settings[value.name] = value
+        elif callable(value) and hasattr(value, specs.MARK):
+            line = lines.get(getattr(value, "__name__", name))
+            if (wrong := _wrong(name, value)) is not None:
+                raise LoadError(path, line, wrong)
+        elif name in specs.ARGUMENTS and isinstance(value, FunctionType):
+            raise LoadError(path, lines.get(name), f"{name} is not marked; write @userexit above it")
+    _register(path, module, found)
+    if not found.hooks:
+        raise LoadError(path, None, "holds no exit; mark a function with @userexit")
+    return found
+
+
+def _register(path: Path, module: ModuleType, found: Module) -> None:
+    """pluggy's own verification, and the arguments that each function takes."""
+    registry = specs.manager()
+    try:
+        registry.register(module, path.stem)
+        registry.check_pending()
+    except pluggy.PluginValidationError as error:
+        raise LoadError(path, None, describe(error)) from None
+    for caller in registry.get_hookcallers(module) or ():
+        for implementation in caller.get_hookimpls():
+            found.hooks[caller.name] = (implementation.function, tuple(implementation.argnames))
+
+
+def _wrong(name: str, function: Any) -> str | None:
+    """What is wrong with a function that was marked as the exit ``name``."""
+    wanted = specs.ARGUMENTS.get(name)
+    if wanted is None:
+        return f"{name} is no exit{_meant(name, specs.ARGUMENTS)}; exits are {', '.join(specs.ARGUMENTS)}"
+    if not isinstance(function, FunctionType):
+        return f"{name} is no plain function"
+    if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
+        return f"{name} is async or a generator; an exit is a plain function that returns its answer"
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD or parameter.default is not parameter.empty:
+            return f"argument {parameter.name} of {name}: an exit takes plain arguments without defaults"
+        if parameter.name not in wanted:
+            return (
+                f"{name} has no argument {parameter.name}{_meant(parameter.name, wanted)}; "
+                f"its arguments are {', '.join(wanted)}"
+            )
+    return None
+
+
+def _meant(word: str, words: Any) -> str:
+    near = difflib.get_close_matches(word, list(words), 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().split("\n")[0]

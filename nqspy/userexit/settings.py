@@ -1,0 +1,121 @@
+"""Settings of an exit module: declared in its file, changed by ``set exit NAME SETTING=VALUE``."""
+
+import math
+import sys
+from typing import Any, Generic, Literal, NoReturn, TypeVar, overload
+
+from nqspy.model.errors import BadValue
+from nqspy.model.units import UNLIMITED, parse_count, parse_size, parse_time
+
+T = TypeVar("T")
+
+Unit = Literal["memory", "size", "time", "count", "number", "percent", "text", "flag", "names"]
+"""memory and size: bytes; time: ms; count: whole number from 0; these four may be ``unlimited``, which reads
+as infinity. number: any number; percent: 0 to 100; text; flag: on or off; names: a tuple of words."""
+
+UNITS: tuple[str, ...] = ("memory", "size", "time", "count", "number", "percent", "text", "flag", "names")
+RESERVED = ("enabled", "budget")
+"""Words that ``set exit NAME`` itself understands."""
+
+_FLAGS = {"on": True, "yes": True, "true": True, "off": False, "no": False, "false": False}
+
+
+def read(unit: str, text: str) -> Any:
+    """The value of a setting as its text says it. Raises BadValue."""
+    if unit in ("memory", "size", "time", "count"):
+        parse = {"time": parse_time, "count": parse_count}.get(unit, parse_size)
+        value = parse(text.strip())
+        return math.inf if value == UNLIMITED else value
+    if unit in ("number", "percent"):
+        return _number(unit, text.strip())
+    if unit == "flag":
+        if text.strip().lower() not in _FLAGS:
+            raise BadValue(f"{text!r} is neither on nor off")
+        return _FLAGS[text.strip().lower()]
+    if unit == "names":
+        return tuple(text.strip().strip("()").replace(",", " ").split())
+    return text
+
+
+def _number(unit: str, text: str) -> float:
+    try:
+        value = float(text.removesuffix("%") if unit == "percent" else text)
+    except ValueError:
+        raise BadValue(f"{text!r} is no number") from None
+    if not math.isfinite(value) or (unit == "percent" and not 0 <= value <= 100):
+        raise BadValue(f"{text!r} is no {'percentage from 0 to 100' if unit == 'percent' else 'number'}")
+    return int(value) if value.is_integer() else value
+
+
+class Setting(Generic[T]):
+    """A setting of an exit module. ``value`` is its value in force, calling it gives the same.
+
+    The setting itself is not its value: testing or comparing it raises TypeError, so that a forgotten
+    ``.value`` shows at once.
+    """
+
+    __slots__ = ("_text", "_value", "default", "doc", "line", "name", "unit")
+
+    def __init__(self, name: str, unit: str, default: str, doc: str, line: int = 0) -> None:
+        self.name = name
+        self.unit = unit
+        self.default = default
+        self.doc = doc
+        self.line = line
+        self._value: T = read(unit, default)
+        self._text = default
+
+    @property
+    def value(self) -> T:
+        """Its value in force."""
+        return self._value
+
+    @property
+    def text(self) -> str:
+        """Its value in force as it was written."""
+        return self._text
+
+    def __call__(self) -> T:
+        return self._value
+
+    def take(self, text: str | None) -> None:
+        """Makes this text its value, None its default. Raises BadValue and keeps what was."""
+        text = self.default if text is None else text
+        self._value = read(self.unit, text)
+        self._text = text
+
+    def __repr__(self) -> str:
+        return f"<setting {self.name}={self._text}>"
+
+    def _misused(self, *_: object) -> NoReturn:
+        raise TypeError(f"{self.name} is a setting; its value is {self.name}.value")
+
+    __bool__ = _misused
+    __lt__ = __le__ = __gt__ = __ge__ = _misused
+    __eq__ = _misused
+    __hash__ = object.__hash__
+
+
+@overload
+def setting(
+    name: str, unit: Literal["memory", "size", "time", "count", "number", "percent"], default: str, doc: str
+) -> Setting[float]: ...
+@overload
+def setting(name: str, unit: Literal["text"], default: str, doc: str) -> Setting[str]: ...
+@overload
+def setting(name: str, unit: Literal["flag"], default: str, doc: str) -> Setting[bool]: ...
+@overload
+def setting(name: str, unit: Literal["names"], default: str, doc: str) -> Setting[tuple[str, ...]]: ...
+
+
+def setting(name: str, unit: str, default: str, doc: str) -> Setting[Any]:
+    """Declares a setting of this exit module, at the top level of its file; its value is ``.value``.
+
+    ``default`` is written as a person would: ``setting("hmax", "memory", "115mw", "what it means")``.
+    Raises BadValue for an unknown unit, a name that cannot be one, a default that does not fit.
+    """
+    if not name.isidentifier() or name in RESERVED:
+        raise BadValue(f"{name!r} cannot be the name of a setting")
+    if unit not in UNITS:
+        raise BadValue(f"{unit!r} is no unit of a setting; it is one of {', '.join(UNITS)}")
+    return Setting(name, unit, str(default), doc, sys._getframe(1).f_lineno)

@@ -1,0 +1,329 @@
+"""The site's user exits behind their guard: what the engine sees as ``ports.Exits``.
+
+What a failure means (an exit that raises, answers nonsense or overruns its budget):
+
+- Its answer is the fallback of the hook: jobselect refuses this request, the others leave the stock rule.
+- The exit is not called again in this pass; the candidates that follow are judged by the other exits and the
+  standard rules. So an endless loop delays a pass by one budget and never stops the queue.
+- What it failed on is remembered for five minutes of the site's time, or until the exits are reloaded or
+  this exit's settings change: meanwhile the fallback counts for it without a call. So a poisonous request
+  takes the site's rule out of one pass, not out of all.
+- Failures on five different requests, without an answer between them, switch the exit off.
+"""
+
+import logging
+import os
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from nqspy.model.actions import Action, ExitFailure
+from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.ids import Seq
+from nqspy.model.machine import ExitSettings
+from nqspy.model.site import Site
+from nqspy.ports import Answer, RequestView, SubmitAnswer
+from nqspy.ports import View as PassView
+from nqspy.userexit import settings, specs
+from nqspy.userexit.answers import Changes
+from nqspy.userexit.guard import Guard, is_ctrl_c
+from nqspy.userexit.ledger import Subject, Trace
+from nqspy.userexit.loader import Module, describe, load_folder
+from nqspy.userexit.seats import Exit, Failed, Hook, entry
+from nqspy.userexit.view import View
+
+NOTICE_WALL = 30_000
+"""ms of wall time that a notice may take."""
+
+_log = logging.getLogger("nqspy.userexit")
+
+
+class SiteExits:
+    """``ports.Exits`` for a folder of exit files.
+
+    ``problems``: one line for each file that was left out at the start (a broken set never keeps the daemon
+    from starting). ``owner``: uid of the home's owner, by default that of the folder's parent.
+    """
+
+    def __init__(self, folder: Path, owner: int | None = None) -> None:
+        self.folder = folder
+        self.problems: list[str] = []
+        self._owner = owner
+        self._guard = Guard()
+        self._notice_guard = Guard()
+        self._trace = Trace()
+        self._failures: list[ExitFailure] = []
+        self._view: PassView | None = None
+        self._exits: dict[str, Exit] = {}
+        self._active: dict[str, tuple[Hook, ...]] = {}
+        self._settings: Mapping[str, ExitSettings] = {}
+        modules, self.problems = self._load()
+        self._take(modules)
+
+    # ------------------------------------------------------------ files
+
+    def reload(self) -> str:
+        """Loads the files again, all or none; a sentence for the person who asked. Raises Refusal with file
+        and line."""
+        modules, problems = self._load()
+        problems = problems or _misfits(modules, self._settings)
+        if problems:
+            more = f" (and {len(problems) - 1} more: nqspy exits check)" if len(problems) > 1 else ""
+            raise Refusal(f"{problems[0]}{more}; the exits loaded before stay in force", code="bad_exit")
+        self._take(modules)
+        self.problems = []
+        if not modules:
+            return "no exits loaded: the standard rules decide alone"
+        word = "exit" if len(modules) == 1 else "exits"
+        return f"{len(modules)} {word} loaded: {', '.join(module.name for module in modules)}"
+
+    def _load(self) -> tuple[list[Module], list[str]]:
+        owner = self._owner
+        if owner is None and self.folder.is_dir():
+            owner = os.stat(self.folder.resolve().parent).st_uid
+        return load_folder(self.folder, owner or 0, self._printed)
+
+    def _printed(self, exit: str, text: str) -> None:
+        self._guard.shielded(_log.info)("exit %s: %s", exit, text)
+
+    def _take(self, modules: list[Module]) -> None:
+        self._exits = {module.name: Exit(module) for module in modules}
+        for one in self._exits.values():
+            one.hooks = {name: Hook(one, name) for name in one.module.hooks}
+        self._view = None
+        self._follow(self._settings)
+
+    # ------------------------------------------------------------ settings
+
+    def begin(self, site: Site) -> None:
+        """Called before a pass or a submission: takes over the settings of the exits, forgets the overruns
+        of the last pass."""
+        self._failures = []
+        self._view = None
+        for one in self._exits.values():
+            one.down = False
+            one.view = None
+        self._settings = site.settings.exits
+        self._follow(self._settings)
+
+    def _follow(self, known: Mapping[str, ExitSettings]) -> None:
+        for name, one in self._exits.items():
+            wanted = known.get(name) or ExitSettings(name)
+            if (one.enabled, one.budget, one.values) == (wanted.enabled, wanted.budget, wanted.values):
+                continue
+            one.enabled, one.budget, one.values = wanted.enabled, wanted.budget, dict(wanted.values)
+            self._set(one)
+            for hook in one.hooks.values():
+                hook.record.forgive()
+        self._active = {
+            hook: tuple(one.hooks[hook] for one in self._exits.values() if one.enabled and hook in one.hooks)
+            for hook in specs.ARGUMENTS
+        }
+
+    def _set(self, one: Exit) -> None:
+        for name, setting in one.module.settings.items():
+            try:
+                setting.take(one.values.get(name))
+            except BadValue as error:
+                text = f"setting {name}: {error}; it stays {setting.text}"
+                self._failures.append(ExitFailure(one.module.name, None, text))
+
+    def declared(self) -> Mapping[str, Mapping[str, str]]:
+        """Loaded exits: name -> setting -> unit."""
+        return {
+            name: {setting.name: setting.unit for setting in one.module.settings.values()}
+            for name, one in self._exits.items()
+        }
+
+    def check_setting(self, exit: str, setting: str, text: str) -> None:
+        """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
+        if exit not in self._exits:
+            raise BadValue(f"no exit {exit} is loaded; loaded are {', '.join(self._exits) or 'none'}")
+        known = self._exits[exit].module.settings
+        if setting not in known:
+            names = ", ".join((*settings.RESERVED, *known))
+            raise BadValue(f"exit {exit} has no setting {setting}; it has {names}")
+        settings.read(known[setting].unit, text)
+
+    # ------------------------------------------------------------ decisions
+
+    def has(self, hook: str) -> bool:
+        """Whether any exit that is switched on implements that hook."""
+        return bool(self._active.get(hook))
+
+    def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
+        """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""
+        first: Answer | None = None
+        if not (hooks := self._active["jobselect"]):
+            return None
+        seq, now = request.seq, view.now
+        with self._guard:
+            for hook in hooks:
+                answer = self._ask(hook, seq, seq, (request, self._seen(hook.exit, view), now))
+                if answer is None:
+                    continue
+                who = hook.exit.module.name
+                if type(answer) is Failed:
+                    return Answer("refuse", f"exit {who} failed on this request: {answer.text}", who)
+                if answer.verdict != "force":
+                    return Answer(answer.verdict, answer.text, who)
+                first = first or Answer(answer.verdict, answer.text, who)
+        return first
+
+    def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
+        """Actions of all exits after a request was chosen; a failure counts as none."""
+        actions: list[Action] = []
+        with self._guard:
+            for hook in self._active["elected"]:
+                args = (request, self._seen(hook.exit, view), view.now)
+                answer = self._ask(hook, request.seq, request.seq, args)
+                if answer and type(answer) is not Failed:
+                    actions += [replace(action, who=hook.exit.module.name) for action in answer]
+        return actions
+
+    def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
+        """The share term before normalising, of the first exit that has one; None: the stock rule."""
+        with self._guard:
+            for hook in self._active["shrpri"]:
+                args = (owner, group, self._seen(hook.exit, view), view.now)
+                answer = self._ask(hook, (owner, group), None, args)
+                if answer is not None and type(answer) is not Failed:
+                    return float(answer)
+        return None
+
+    def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
+        """What the exits say of a submission: the first refusal, else the changes of all."""
+        changed: dict[str, Any] = {}
+        who: list[str] = []
+        with self._guard:
+            for hook in self._active["submit"]:
+                args = (request, self._seen(hook.exit, view), view.now)
+                answer = self._ask(hook, request.seq or None, request.seq or None, args)
+                if type(answer) is Answer:
+                    return SubmitAnswer(answer.text, hook.exit.module.name)
+                if type(answer) is Changes and answer.fields:
+                    changed = answer.fields | changed
+                    who.append(hook.exit.module.name)
+        return SubmitAnswer(None, ", ".join(who), changed) if changed else None
+
+    def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
+        """The destinations to try, in the order of the first exit that has one; else as they are."""
+        with self._guard:
+            for hook in self._active["route"]:
+                args = (request, destinations, self._seen(hook.exit, view), view.now)
+                answer = self._ask(hook, request.seq or None, request.seq or None, args)
+                if answer is not None and type(answer) is not Failed:
+                    return tuple(answer)
+        return destinations
+
+    def _seen(self, one: Exit, view: PassView) -> View:
+        if view is not self._view:
+            self._view = view
+            for other in self._exits.values():
+                other.view = None
+        if one.view is None:
+            one.view = View(view, one.module.name, self._guard.shielded)
+        return one.view
+
+    def _ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
+        """The exit's answer; None too when it is not asked in this pass; Failed when it failed on this."""
+        now, record = args[-1], hook.record
+        if (spared := record.spared(subject, now)) is not None:
+            return Failed(spared)
+        if hook.exit.down:
+            return None
+        try:
+            answer = self._guard.call(hook.run, (args,), hook.exit.budget)
+        except BaseException as error:
+            record.took(self._guard.took)
+            if is_ctrl_c(error):
+                raise
+            return self._failed(hook, subject, seq, now, error)
+        record.took(self._guard.took)
+        record.answered()
+        if seq is not None:
+            self._trace.note(seq, hook.exit.module.name, hook.name, now, answer, None)
+        return answer
+
+    def _failed(
+        self, hook: Hook, subject: Subject, seq: Seq | None, now: Any, error: BaseException
+    ) -> Failed:
+        text, trace = self._described(hook.exit, error)
+        off = hook.record.failed(subject, now, text)
+        hook.exit.down = True
+        if off:
+            hook.record.forgive()
+        if seq is not None:
+            self._trace.note(seq, hook.exit.module.name, hook.name, now, None, text)
+        self._failures.append(ExitFailure(hook.exit.module.name, seq, text, trace, off))
+        return Failed(text)
+
+    def _described(self, one: Exit, error: BaseException) -> tuple[str, str]:
+        """The error in a line with the exit's own line number, and its traceback."""
+        file = str(one.module.path)
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+        try:  # an error's own text is site code too
+            text = self._guard.call(describe, (error,), 50)
+            trace = self._guard.call(_traceback, (error,), 1_000)
+        except BaseException:
+            text, trace = type(error).__name__, ""
+        return text + (f" (line {lines[-1]})" if lines else ""), trace
+
+    # ------------------------------------------------------------ notices
+
+    def notify(self, hook: str, **arguments: Any) -> list[ExitFailure]:
+        """Calls a notice of every exit that has it, after the commit; each failure is logged and returned.
+
+        A notice may do I/O and has 30 s of wall time. May be called in another thread; there one that does
+        not return cannot be interrupted.
+        """
+        args = tuple(arguments.get(name) for name in specs.ARGUMENTS[hook])
+        failures = []
+        for one in self._active[hook]:
+            try:
+                with self._notice_guard:
+                    self._notice_guard.call(one.run, (args,), NOTICE_WALL, NOTICE_WALL)
+            except BaseException as error:
+                if is_ctrl_c(error):
+                    raise
+                text = describe(error)
+                one.record.failures += 1
+                _log.error("exit %s: %s failed: %s\n%s", one.exit.module.name, hook, text, _traceback(error))
+                failures.append(ExitFailure(one.exit.module.name, None, f"{hook}: {text}", _traceback(error)))
+            one.record.took(self._notice_guard.took)
+        return failures
+
+    # ------------------------------------------------------------ what became of it
+
+    def failures(self) -> tuple[ExitFailure, ...]:
+        """Failures since `begin`; taking them forgets them."""
+        taken, self._failures = tuple(self._failures), []
+        return taken
+
+    def trace(self, seq: Seq) -> list[dict[str, Any]]:
+        """The latest answers about a request, earliest first: ``at exit hook answer error``."""
+        return self._trace.of(seq)
+
+    def listing(self) -> list[dict[str, Any]]:
+        """One entry for each loaded exit, as `seats.entry` describes it."""
+        return [entry(one) for one in self._exits.values()]
+
+
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+def _misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:
+    """Values in force that the new files would not take."""
+    problems = []
+    for module in modules:
+        for name, text in (known[module.name].values if module.name in known else {}).items():
+            if name in module.settings:
+                try:
+                    settings.read(module.settings[name].unit, text)
+                except BadValue as error:
+                    path = module.path
+                    problems.append(f"{path.parent.name}/{path.name}: its setting {name} in force: {error}")
+    return problems

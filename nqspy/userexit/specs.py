@@ -1,0 +1,129 @@
+"""The exits a site may write: pluggy's specifications, one function each. This file is the contract.
+
+Common to all: a function may take any subset of the arguments, by name; ``request`` and ``view`` are read
+only; sizes are bytes (None: unlimited or not given), times and instants ms. An exit that raises, answers
+nonsense or overruns its budget counts as the fallback named here, and is not called again in that pass.
+The deciding exits (jobselect, elected, shrpri, submit, route) are pure: they work the same in the simulator.
+The notices (jobinit, jobend, shift_changed, night_report) come after the commit and may do I/O; nothing waits
+for their answer.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import pluggy
+
+from nqspy.model.actions import Redate
+from nqspy.model.ids import Instant
+from nqspy.ports import Answer, RequestView
+from nqspy.userexit.answers import CHECKS, Changes
+from nqspy.userexit.view import View
+
+PROJECT = "nqspy"
+MARK = f"{PROJECT}_impl"
+
+_hookspec = pluggy.HookspecMarker(PROJECT)
+_hookimpl = pluggy.HookimplMarker(PROJECT)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def userexit(function: F) -> F:
+    """Marks a function of a site's file as the exit of its name."""
+    if not callable(function):
+        raise TypeError("@userexit stands alone above a function")
+    return _hookimpl(function)
+
+
+@_hookspec
+def jobselect(request: RequestView, view: View, now: Instant) -> Answer | None:
+    """Called for each candidate of a pass, best priority first.
+
+    None leaves it to the standard rules; ``force()`` starts it past run, user and memory limits, never past a
+    stopped queue, a hold or a date; ``refuse("why")`` keeps it back; ``hold_line("why")`` too, and closes its
+    queue's line behind it. Of several exits' answers refusing beats forcing, else the first one other than
+    None in file-name order counts. Fallback: this request is refused for now.
+    """
+
+
+@_hookspec
+def elected(request: RequestView, view: View, now: Instant) -> Sequence[Redate] | None:
+    """Called after a request was chosen to start.
+
+    Returns a list of actions: ``redate(request or selection, date)`` sets the date in queue of waiting
+    requests (the chosen one itself is left out; not later than now). They fall with the start if that fails.
+    The actions of all exits count. Fallback: no actions.
+    """
+
+
+@_hookspec
+def shrpri(owner: str, group: str, view: View, now: Instant) -> float | None:
+    """Called once in a pass for each owner in a group who has requests waiting.
+
+    Returns the share term of their priority before it is divided by the largest, a number from 0, or None for
+    the stock rule. The first answer other than None counts. Fallback: the stock rule, the user's own fair
+    share min(E/U, 2).
+    """
+
+
+@_hookspec
+def submit(request: RequestView, view: View, now: Instant) -> Answer | Changes | None:
+    """Called when a request is submitted, before routing; somebody waits for the answer.
+
+    None accepts it; ``refuse("why")`` tells the owner why not; ``changes(queue=, priority=, group=,
+    account=, name=, shell=)`` accepts it changed. One refusal refuses; of changes to the same field the first
+    in file-name order counts. Fallback: accepted as it is.
+    """
+
+
+@_hookspec
+def route(
+    request: RequestView, destinations: Sequence[str], view: View, now: Instant
+) -> Sequence[str] | None:
+    """Called when a request stands in a pipe queue.
+
+    Returns the destinations to try, in order: some or all of ``destinations``; or None. The first answer
+    other than None counts. Fallback: the queue's own order.
+    """
+
+
+@_hookspec
+def jobinit(request: RequestView) -> None:
+    """A notice: a request has started."""
+
+
+@_hookspec
+def jobend(request: RequestView) -> None:
+    """A notice: a request has ended."""
+
+
+@_hookspec
+def shift_changed(old: str | None, new: str | None) -> None:
+    """A notice: another shift is in force; names of the former and the new one."""
+
+
+@_hookspec
+def night_report(report: Any) -> None:
+    """A notice: the report of the night is there, as ``nqspy report night --json`` prints it."""
+
+
+def manager() -> pluggy.PluginManager:
+    """A new registry of exits that knows these specifications."""
+    registry = pluggy.PluginManager(PROJECT)
+    registry.add_hookspecs(sys.modules[__name__])
+    return registry
+
+
+def _arguments() -> dict[str, tuple[str, ...]]:
+    registry = manager()
+    names = ("jobselect", "elected", "shrpri", "submit", "route", "jobinit", "jobend", "shift_changed",
+             "night_report")  # fmt: skip
+    return {name: tuple(getattr(registry.hook, name).spec.argnames) for name in names}
+
+
+ARGUMENTS: dict[str, tuple[str, ...]] = _arguments()
+"""Hook -> its arguments in their order."""
+
+DECISIONS: tuple[str, ...] = tuple(name for name in ARGUMENTS if name in CHECKS)
+NOTICES: tuple[str, ...] = tuple(name for name in ARGUMENTS if name not in CHECKS)

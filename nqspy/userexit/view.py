@@ -1,0 +1,76 @@
+"""What an exit gets to see of the site: the pass's view, read only, never interrupted half-way."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from nqspy.model.ids import Instant
+from nqspy.ports import Answer, RequestView, Selection
+from nqspy.ports import View as PassView
+
+Shield = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_METHODS = ("queue", "waiting", "running", "ahead", "usage", "share")
+
+
+class View:
+    """The site in this pass, with what the pass has decided so far. Read only.
+
+    ``now``: the instant of the pass; ``shift``: name of the shift in force; ``machine``: settings of the
+    machine; ``settings``: settings of the whole site (an exit's own are its ``setting(...).value``);
+    ``exit``: the name of the exit that looks (``answer.who == view.exit``: an answer of its own).
+    """
+
+    __slots__ = (
+        *("exit", "machine", "now", "settings", "shift"),
+        *("_ahead", "_queue", "_running", "_share", "_usage", "_waiting"),
+    )
+    exit: str
+    now: Instant
+    shift: str | None
+    machine: Any
+    settings: Any
+    _queue: Callable[..., Any]
+    _waiting: Callable[..., Selection]
+    _running: Callable[..., Sequence[RequestView]]
+    _ahead: Callable[..., Sequence[tuple[RequestView, Answer | None]]]
+    _usage: Callable[..., float]
+    _share: Callable[..., float]
+
+    def __init__(self, view: PassView, exit: str, shield: Shield) -> None:
+        put = object.__setattr__
+        put(self, "exit", exit)
+        put(self, "now", view.now)
+        put(self, "shift", view.shift)
+        for name in ("machine", "settings"):
+            put(self, name, getattr(view, name, None))
+        for name in _METHODS:
+            put(self, f"_{name}", shield(getattr(view, name)))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("the view is read only")
+
+    def queue(self, name: str) -> Any:
+        """The settings of a queue. Raises KeyError."""
+        return self._queue(name)
+
+    def waiting(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
+                name: str | None = None) -> Selection:  # fmt: skip
+        """Requests in state queued that this pass has not chosen, by date; narrowed by what is given."""
+        return self._waiting(queue=queue, owner=owner, group=group, name=name)
+
+    def running(self, *, queue: str | None = None, owner: str | None = None, group: str | None = None,
+                name: str | None = None) -> Sequence[RequestView]:  # fmt: skip
+        """Started requests, and those this pass has chosen; narrowed by what is given."""
+        return self._running(queue=queue, owner=owner, group=group, name=name)
+
+    def ahead(self, request: RequestView) -> Sequence[tuple[RequestView, Answer | None]]:
+        """The candidates of its queue offered before it in this pass, with their answers."""
+        return self._ahead(request)
+
+    def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
+        """Decayed use as a fraction of the whole, running and committed use included."""
+        return self._usage(group=group, owner=owner)
+
+    def share(self, *, group: str | None = None, owner: str | None = None) -> float:
+        """Entitlement as a fraction of the whole."""
+        return self._share(group=group, owner=owner)

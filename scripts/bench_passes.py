@@ -1,0 +1,128 @@
+"""The pass with many waiting, in process: beside numpy computing the four factors and their argmax over the same arrays."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from nqspy.core.passes import run_pass
+from nqspy.core.plain import NoExits
+from nqspy.model.events import Change, Event, MachineFound, Recorded, SettingsChanged, Starting, Submitted
+from nqspy.model.ids import Instant
+from nqspy.model.lifecycle import apply
+from nqspy.model.requests import Ask, Spec
+from nqspy.model.site import Site
+from nqspy.ports import Answer
+
+NOW = Instant(1_800_000_000_000)
+USERS, GROUPS = 40, 5
+
+
+class RefuseAll(NoExits):
+    """A jobselect exit that refuses every candidate."""
+
+    def has(self, hook: str) -> bool:
+        """Only jobselect is there."""
+        return hook == "jobselect"
+
+    def jobselect(self, request: Any, view: Any) -> Answer | None:
+        """Refuses."""
+        return Answer("refuse", "not tonight", "bench")
+
+
+def _site(count: int, pes: int = 2, user_limit: int | None = None) -> Site:
+    site = Site()
+    _happen(site, MachineFound(tuple(range(pes)), 0, "bench"))
+    values = {"enabled": True, "started": True, "user_limit": user_limit}
+    changes = [Change("create", f"group/d{n}", {"share": n + 1}) for n in range(GROUPS)]
+    factors = [
+        Change("set", f"sched_factor/{name}", n)
+        for name, n in (("share", 20), ("cpu", 6), ("memory", 1), ("time", 10))
+    ]
+    _happen(site, SettingsChanged((Change("create", "queue/q", values), *changes, *factors)))
+    rng = np.random.default_rng(1)
+    cpu, memory = rng.integers(1, 3_600_000, count).tolist(), rng.integers(1, 1 << 30, count).tolist()
+    for n in range(count):
+        spec = Spec(
+            f"u{n % USERS}",
+            0,
+            "job",
+            "q",
+            "",
+            "",
+            "/",
+            group=f"d{n % GROUPS}",
+            ask=Ask(cpu=cpu[n], memory=memory[n]),
+        )
+        _happen(site, Submitted(n + 1, spec, "q", "queued"), Instant(NOW - 10_000_000 + n * 50))
+    return site
+
+
+def _happen(site: Site, event: Event, at: Instant = Instant(NOW - 20_000_000)) -> None:
+    apply(site, Recorded(site.n + 1, at, event))
+
+
+def _occupy(site: Site, owners: int) -> None:
+    """One request of each user runs, so that a user limit of 1 keeps all others back."""
+    for n in range(owners):
+        _happen(site, Starting(n + 1, 1, (n,)))
+
+
+def _floor(site: Site) -> Callable[[], int]:
+    """numpy's bare work: four factors, their weighted sum, argmax."""
+    columns = site.waiting["q"]
+    date, cpu, memory, pair = (
+        np.array(a) for a in (columns.date, columns.cpu, columns.memory, columns.group)
+    )
+    values = np.linspace(0.1, 1.0, GROUPS)
+
+    def work() -> int:
+        waited = NOW - date
+        time_ = waited / waited.max()
+        cpu_ = 1.0 - cpu / cpu.max()
+        memory_ = 1.0 - memory / memory.max()
+        share = values[pair]
+        return int((20 * (share / share.max()) + 6 * cpu_ + memory_ + 10 * time_).argmax())
+
+    return work
+
+
+def _median(work: Callable[[], object], runs: int = 15) -> float:
+    taken = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        work()
+        taken.append((time.perf_counter() - began) * 1000)
+    return statistics.median(taken)
+
+
+def bench_passes(figure: Callable[..., Any], count: int) -> Iterator[Any]:
+    """Three passes: one request can start; a user limit keeps all back; an exit refuses all."""
+    name = "numpy: four factors and argmax"
+    one = _site(count, pes=1)
+    floor = _median(_floor(one))
+    plan = run_pass(one, NOW, NoExits())
+    assert len(plan.starts) == 1
+    ours = _median(lambda: run_pass(one, NOW, NoExits()))
+    yield figure(
+        f"pass, {count} waiting: one can start", ours, "ms", floor, name, "<= 4 x", ours <= 4 * floor
+    )
+
+    limited = _site(count, pes=USERS + 2, user_limit=1)
+    _occupy(limited, USERS)
+    assert not run_pass(limited, NOW, NoExits()).starts
+    floor = _median(_floor(limited))
+    ours = _median(lambda: run_pass(limited, NOW, NoExits()))
+    yield figure("... a user limit keeps all back", ours, "ms", floor, name, "<= 4 x", ours <= 4 * floor)
+
+    refused = run_pass(one, NOW, RefuseAll())
+    assert not refused.starts
+    assert len(refused.reasons.own) == 1000
+    ours = _median(lambda: run_pass(one, NOW, RefuseAll()))
+    small = _site(1000, pes=1)
+    offers = _median(lambda: run_pass(small, NOW, RefuseAll()))
+    floor = _median(_floor(one))
+    yield figure("... an exit refuses all", ours, "ms", 4 * floor + offers, f"4 x {name} + 1,000 offers ({offers:.1f} ms)",
+                 "<= 1 x", ours <= 4 * floor + offers)  # fmt: skip

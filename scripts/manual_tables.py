@@ -1,0 +1,170 @@
+"""Writes the manual's tables from the declarations: settings, qmgr commands, events, commands of the wire.
+
+A table stands in ``nqspy/manual/*.md`` between ``<!-- table: NAME -->`` and ``<!-- end -->``; what is between
+is replaced. With ``--check`` nothing is written and the exit status is 1 when a page is not up to date.
+"""
+
+import dataclasses
+import inspect
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from nqspy.model.commands import COMMANDS, Query
+from nqspy.model.configure import OBJECTS, SINGLES
+from nqspy.model.events import KINDS
+from nqspy.model.site import Settings
+from nqspy.model.tree import Declared, declared, get
+from nqspy.model.units import format_size, format_time
+from nqspy.qmgr.grammar import FORMS, SHOWS, Form
+
+ROOT = Path(__file__).resolve().parents[1]
+MANUAL = ROOT / "nqspy" / "manual"
+BLOCK = re.compile(r"(<!-- table: ([a-z_ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+WRITTEN = {
+    "count": "number or `unlimited`",
+    "number": "number",
+    "time": "time",
+    "size": "size",
+    "percent": "percent",
+    "name": "word",
+    "names": "list",
+    "flag": "`on` or `off`",
+    "text": "text",
+    "crons": "list of cron times",
+    "roles": "list of `user:role`",
+}
+
+
+def settings_table(kind: type, node: Any = None) -> str:
+    """The settings of one object: how each is written, its default, who may change it, what it means.
+
+    ``node``: the object itself where there is only one, whose values at birth are the defaults.
+    """
+    rows = []
+    for path, info in declared(kind).items():
+        default = info.default if node is None else get(node, path)
+        who = "operator" if info.operator else "manager"
+        rows.append(
+            (f"`{path.replace('/', ' ')}`", _written(path, info), _default(info, default), who, info.doc)
+        )
+    return table(("setting", "written as", "default", "who", "meaning"), rows)
+
+
+def _written(path: str, info: Declared) -> str:
+    if info.words:
+        return ", ".join(f"`{word}`" for word in info.words)
+    text = "number" if "weight" in info.doc else WRITTEN[info.unit]
+    if "auto:" in info.doc:
+        text = f"{text.removesuffix(' or `unlimited`')} or `auto`"
+    if info.high is None or info.unit == "time":
+        return text
+    return f"{text}, {info.low or 0} to {info.high}"
+
+
+def _default(info: Declared, value: Any) -> str:
+    if value is None and "auto:" in info.doc:
+        return "auto"
+    if value is None and "weight" in info.doc:
+        return "the site's"
+    if value in (None, (), ""):
+        return "unlimited" if info.unit in ("count", "time", "size") else "none"
+    if info.unit == "flag":
+        return "on" if value else "off"
+    if info.unit == "time":
+        return f"{value} ms" if value < 1000 else format_time(value) + (" s" if value < 60_000 else "")
+    return format_size(value) if info.unit == "size" else str(value)
+
+
+def events_table() -> str:
+    """Every kind of event with its fields."""
+    rows = [(f"`{kind}`", _fields(cls), _sentence(cls)) for kind, cls in KINDS.items()]
+    return table(("kind", "fields", "what happened"), rows)
+
+
+def wire_table() -> str:
+    """Every command with its fields."""
+    rows = [
+        (f"`{cmd}`", _fields(cls), "asks" if issubclass(cls, Query) else "changes", _sentence(cls))
+        for cmd, cls in COMMANDS.items()
+    ]
+    return table(("cmd", "fields", "kind", "meaning"), rows)
+
+
+def _fields(cls: Any) -> str:
+    return " ".join(f"`{field.name}`" for field in dataclasses.fields(cls)) or "none"
+
+
+def _sentence(cls: type) -> str:
+    text = " ".join((inspect.getdoc(cls) or "").replace("``", "`").split())
+    return re.split(r"(?<=[.;])\s", text)[0].rstrip(".;")
+
+
+def commands_table() -> str:
+    """Every command of qmgr: the capitals suffice."""
+    rows = [(f"`{form.spelling}`", _usage(form), form.who, form.doc) for form in FORMS if form.rule != "show"]
+    return table(("command", "then", "who", "meaning"), rows)
+
+
+def shows_table() -> str:
+    """What ``show`` shows."""
+    return table(("show", "meaning"), ((f"`{spelling}`", doc) for spelling, doc in SHOWS.items()))
+
+
+def _usage(form: Form) -> str:
+    return f"`{form.usage}`" if form.usage else ""
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = [_row(head), _row(("---",) * len(head)), *(_row(row) for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def tables() -> dict[str, str]:
+    """All tables by name."""
+    settings = Settings()
+    kinds = {head: cls for head, (_, cls) in OBJECTS.items()}
+    found = {f"settings {head}": settings_table(kind) for head, kind in kinds.items()}
+    for head, attribute in SINGLES.items():
+        node = getattr(settings, attribute)
+        found[f"settings {head}"] = settings_table(type(node), node)
+    return found | {
+        "events": events_table(),
+        "wire": wire_table(),
+        "commands": commands_table(),
+        "shows": shows_table(),
+    }
+
+
+def filled(text: str, known: dict[str, str]) -> str:
+    """A page with its tables as they should be. Raises KeyError for a table that does not exist."""
+    return BLOCK.sub(lambda found: f"{found[1]}{known[found[2]]}{found[3]}", text)
+
+
+def main() -> int:
+    """Writes the pages, or checks them; 1 when a check failed."""
+    known, check, status = tables(), "--check" in sys.argv[1:], 0
+    for page in sorted(MANUAL.glob("*.md")):
+        text = page.read_text()
+        new = filled(text, known)
+        if new == text:
+            continue
+        if check:
+            print(f"{page.name}: a table is not up to date; run scripts/manual_tables.py", file=sys.stderr)
+            status = 1
+        else:
+            page.write_text(new)
+            print(f"{page.name}: written")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""The user commands against a real server on a real socket, whose answers the test chooses."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqspy.cli import fast
+from nqspy.rpc import messages
+from nqspy.rpc.server import Asked, Server
+
+NOON = 1772449200000  # 2026-03-02 12:00 +01:00
+
+
+class Desk:
+    """Answers every command in text form and keeps what was asked; ``answers`` overrides by command."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.messages: list[dict[str, Any]] = []
+        self.answers: dict[str, Callable[[int, dict[str, Any]], bytes]] = {}
+        self.count = 0
+        self._inbox: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
+        self._server = Server(
+            str(home / "nqsd.sock"), self._inbox.put, allow_uid=lambda uid: True, mode=0o600
+        )
+        self._thread = threading.Thread(target=self._serve)
+
+    def start(self) -> "Desk":
+        (self.home / "nqsd.pid").write_text("1\n")
+        self._server.start()
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        self._inbox.put(None)
+        self._thread.join()
+        self._server.close()
+
+    def _serve(self) -> None:
+        while (asked := self._inbox.get()) is not None:
+            self.messages.append(asked.message)
+            answer = self.answers.get(asked.message["cmd"], self._answer)
+            self._server.reply(asked.handle, answer(asked.handle.id, asked.message))
+
+    def _answer(self, id: int, message: dict[str, Any]) -> bytes:
+        if message["cmd"] == "now":
+            return messages.result_answer(id, {"now": NOON, "zone": "Europe/Paris"})
+        if message["cmd"] == "submit":
+            first = self.count + 1
+            self.count += len(message["items"])
+            return messages.text_answer(id, 0, "".join(f"{n}.ymp\n" for n in range(first, self.count + 1)))
+        return messages.text_answer(id, 0, f"{message['cmd']} done\n")
+
+    @property
+    def submitted(self) -> dict[str, Any]:
+        """The only item of the last submission."""
+        (item,) = self.messages[-1]["items"]
+        return item
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    """A running server in a home of its own; the test's folder is the current one."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("NQSPY_HOME", str(home))
+    monkeypatch.delenv("NQSPY_DIALECT", raising=False)
+    monkeypatch.delenv("PWD", raising=False)
+    monkeypatch.chdir(tmp_path)
+    one = Desk(home).start()
+    yield one
+    one.stop()
+
+
+class Screen:
+    """What a command leaves: exit status, stdout, stderr."""
+
+    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd = capfd
+
+    def run(self, line: str | list[str]) -> tuple[int, str, str]:
+        """Runs a command line in this process, without the leaving of ``main``."""
+        import importlib
+
+        command, *words = line.split() if isinstance(line, str) else line
+        body = importlib.import_module(f"nqspy.cli.{command}").body
+        self._capfd.readouterr()
+        status = fast.run(command, body, words)
+        out, err = self._capfd.readouterr()
+        return status, out, err
+
+
+@pytest.fixture
+def screen(capfd: pytest.CaptureFixture[str]) -> Screen:
+    """Runs command lines."""
+    return Screen(capfd)

@@ -1,0 +1,292 @@
+"""The other commands, the way to the daemon, and what a fast start may not import."""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from nqspy.cli import fast
+from nqspy.cli import qmgr as qmgr_command
+from nqspy.cli.qdel import signal_number
+from nqspy.rpc import messages
+
+HEAVY = [
+    "re", "json", "socket", "argparse", "typing", "dataclasses", "enum", "pathlib", "subprocess", "typer", "rich",
+    "msgspec", "numpy", "peewee", "collections", "struct", "datetime", "__future__", "functools",
+]  # fmt: skip
+
+
+def in_a_process(line: str, home: Path, **more: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a command as its console script does, and prints what it has imported."""
+    command, *words = line.split()
+    code = (
+        f"import os, sys; sys.argv[1:] = {words!r}\nleave = os._exit\n"
+        "os._exit = lambda status: (print(*sys.modules, file=sys.stderr, flush=True), leave(status))\n"
+        f"from nqspy.cli.{command} import main; main()"
+    )
+    env = {**os.environ, "NQSPY_HOME": str(home), "PYTHONPATH": str(Path(__file__).parents[2]), **more}
+    return subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        capture_output=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+        env=env,
+        input="",
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "qsub -q night -lT 600 -lM 32mw -x -l pes=3 job.sh",
+        "qsub --list d.list",
+        "qstat",
+        "qdel 17",
+        "qhold 17",
+        "qrls 17",
+        "qmove night 17",
+        "qcat 17",
+    ],
+)
+def test_a_fast_start_imports_nothing_heavy(desk, line):
+    Path("job.sh").write_text("#!/bin/sh\n#QSUB -r NAME -eo\ntrue\n")
+    Path("d.list").write_text("-q night job.sh 'a b'\n")
+    done = in_a_process(line, desk.home)
+    assert done.returncode == 0, done.stderr
+    loaded = done.stderr.splitlines()[-1].split()
+    assert "nqspy.cli.fast" in loaded
+    assert sorted(set(HEAVY) & set(loaded)) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("qstat", {"text": "table", "operands": [], "ended": False, "json": False, "width": 0, "tty": False}),
+        ("qstat -a -u anne night", {"text": "table", "all": True, "user": "anne", "operands": ["night"]}),
+        ("qstat -f 17 18.ymp", {"text": "full", "operands": ["17", "18.ymp"]}),
+        ("qstat -x", {"text": "table", "history": True}),
+        ("qstat -b", {"text": "queues", "posix": False}),
+        ("qstat -Q", {"text": "queues", "posix": True}),
+        ("qstat -m", {"text": "queues", "mpp": True}),
+        ("qstat -p", {"text": "pipes"}),
+        ("qstat -c", {"text": "complexes"}),
+        ("qstat -l", {"text": "limits"}),
+        ("qstat -B", {"text": "server"}),
+        ("qstat --json --state held --queue night --ended", {"text": "json", "state": "held", "ended": True}),
+        ("qstat --why 17 --json", {"text": "why", "operands": ["17"], "json": True}),
+        (
+            "qdel 17 18.ymp",
+            {"cmd": "delete", "ids": ["17", "18.ymp"], "force": True, "kill": False, "signal": None},
+        ),
+        ("qdel -k -u anne 17", {"kill": True, "owner": "anne"}),
+        ("qdel -9 17", {"signal": 9}),
+        ("qdel -SIGUSR1 17", {"signal": 10}),
+        ("qdel --dialect nqs 17", {"force": False}),
+        ("qhold -h o 17", {"cmd": "hold", "letter": "o", "ids": ["17"]}),
+        ("qhold 17", {"cmd": "hold", "letter": None}),
+        ("qrls 17 18", {"cmd": "release", "ids": ["17", "18"]}),
+        ("qmove night@ymp 17", {"cmd": "move", "queue": "night", "ids": ["17"]}),
+    ],
+)
+def test_messages(desk, screen, line, expected):
+    status, out, err = screen.run(line)
+    assert (status, err) == (0, "")
+    assert out.endswith("done\n")
+    message = desk.messages[-1]
+    assert {name: message[name] for name in expected} == expected
+
+
+def test_the_dialect_of_qdel_may_come_from_the_environment(desk, screen, monkeypatch):
+    monkeypatch.setenv("NQSPY_DIALECT", "nqs")
+    screen.run("qdel 17")
+    assert desk.messages[-1]["force"] is False
+
+
+def test_each_letter_of_a_hold_is_asked_for_and_the_status_is_the_failures(desk, screen):
+    desk.answers["hold"] = lambda id, m: messages.text_answer(id, 159 if m["letter"] == "s" else 0, "", "")
+    assert screen.run("qhold -h us 17")[0] == 159
+    assert [message["letter"] for message in desk.messages] == ["u", "s"]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("qdel", "qdel: which request? usage: qdel"),
+        ("qhold -h x 17", "qhold: -h: 'x' is none of the letters u, o, s"),
+        ("qmove night", "qmove: a queue and at least one request are needed"),
+        ("qcat 17 18", "qcat: exactly one request is needed"),
+        ("qcat -e -o 17", "qcat: -o and -e: choose one stream"),
+        ("qstat --strange", "qstat: unknown option --strange"),
+        ("qstat -Y", "qstat: unknown option -Y"),
+    ],
+)
+def test_wrong_calls_are_one_line(desk, screen, line, text):
+    status, out, err = screen.run(line)
+    assert status > 0
+    assert out == ""
+    assert err.startswith(text)
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("9", 9),
+        ("TERM", 15),
+        ("sigkill", 9),
+        ("0", None),
+        ("_SETMASK", None),
+        ("NOSUCH", None),
+        ("9999", None),
+    ],
+)
+def test_signal_names(text, number):
+    assert signal_number(text) == number
+
+
+def test_failures_of_several_are_each_a_line_with_the_commands_name(desk, screen):
+    desk.answers["delete"] = lambda id, m: messages.text_answer(
+        id, 153, "", "qdel: Unknown Job Id 98.ymp\nUnknown Job Id 99.ymp")  # fmt: skip
+    assert screen.run("qdel 98 99") == (153, "", "qdel: Unknown Job Id 98.ymp\nqdel: Unknown Job Id 99.ymp\n")
+
+
+def test_qcat_goes_on_until_nothing_is_left_and_follows_until_the_end(desk, screen):
+    pieces = {0: ("one \xff\n", 6), 6: ("two\n", 10), 10: ("", 10)}
+
+    def cat(id, message):
+        out, following = pieces[message["offset"]]
+        return messages.text_answer(
+            id, 0, out, "", next=following, done=message["offset"] == 6 and message["follow"]
+        )
+
+    desk.answers["cat"] = cat
+    done = in_a_process("qcat -e 17", desk.home)
+    assert done.stdout.encode("utf-8", "surrogateescape") == b"one \xff\ntwo\n"
+    assert [message["offset"] for message in desk.messages] == [0, 6, 10]
+    assert desk.messages[0]["stream"] == "stderr"
+    desk.messages.clear()
+    in_a_process("qcat -f 17", desk.home)
+    assert [message["offset"] for message in desk.messages] == [0, 6]
+
+
+def test_qmgr_sends_commands_files_and_standard_input(desk, screen, monkeypatch):
+    screen.run(["qmgr", "-c", "show all", "-c", "start queue all", "--json"])
+    assert desk.messages[-1]["script"] == "show all\nstart queue all\n"
+    assert (desk.messages[-1]["source"], desk.messages[-1]["json"], desk.messages[-1]["atomic"]) == (
+        "-c",
+        True,
+        False,
+    )
+    Path("night.qmgr").write_text("create batch_queue night\n")
+    screen.run("qmgr -n night.qmgr")
+    assert (desk.messages[-1]["source"], desk.messages[-1]["check"]) == ("night.qmgr", True)
+    screen.run("qmgr plan night.qmgr")
+    assert (desk.messages[-1]["plan"], desk.messages[-1]["atomic"]) == (True, False)
+    screen.run("qmgr apply night.qmgr")
+    assert (desk.messages[-1]["plan"], desk.messages[-1]["atomic"]) == (False, True)
+    Path("latin.qmgr").write_bytes(b"# ok\n# \xe9\n")
+    assert screen.run("qmgr latin.qmgr")[2] == "qmgr: latin.qmgr line 2: the file is no UTF-8 text\n"
+    assert screen.run("qmgr none.qmgr")[2] == "qmgr: none.qmgr: No such file or directory\n"
+
+
+def test_qmgr_writes_only_files_that_its_commands_named(desk, screen):
+    desk.answers["qmgr"] = lambda id, m: messages.text_answer(
+        id, 0, "", "", files=[{"name": "saved.qmgr", "text": "# caf\u00e9\n"}])  # fmt: skip
+    assert screen.run(["qmgr", "-c", "snap saved.qmgr"])[0] == 0
+    assert Path("saved.qmgr").read_text() == "# caf\u00e9\n"
+    Path("saved.qmgr").unlink()
+    status, _, err = screen.run(["qmgr", "-c", "show all"])
+    assert status == 1
+    assert "which no command named" in err
+    assert not Path("saved.qmgr").exists()
+
+
+def test_a_conversation_sends_blocks_and_continued_lines_as_one(desk, capfd):
+    typed = iter(
+        [
+            "show all",
+            "",
+            'define shift day when=("0 8 * * *")',
+            "stop queue night",
+            "end",
+            "set run_limit=4 \\",
+            "  night",
+            "EXIT",
+            "never sent",
+        ]
+    )
+    prompts: list[str] = []
+
+    def ask(prompt: str) -> str:
+        prompts.append(prompt)
+        return next(typed)
+
+    assert qmgr_command.converse(qmgr_command.Manager([]), ask) == 0
+    assert [message["script"].count("\n") for message in desk.messages] == [1, 3, 2]
+    assert prompts.count(qmgr_command.MORE) == 3
+    assert capfd.readouterr().out == "qmgr done\n" * 3
+
+
+def test_without_a_daemon_the_line_comes_at_once(tmp_path, screen, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(fast, "PATIENCE", 0)
+    Path("job.sh").write_text("true\n")
+    for command, rest in (
+        ("qstat", ""),
+        ("qdel", "17"),
+        ("qsub", "job.sh"),
+        ("qmgr", "-c x"),
+        ("qcat", "17"),
+    ):
+        expected = f"{command}: no nqsd answers in {tmp_path}/none; start it with `nqsd start`\n"
+        assert screen.run(f"{command} --home {tmp_path}/none {rest}") == (1, "", expected)
+
+
+def test_a_submission_waits_for_a_daemon_that_is_restarting(desk, screen):
+    Path("job.sh").write_text("true\n")
+    waiting = threading.Event()
+    desk.stop()
+    again = type(desk)(desk.home)
+
+    def slept(seconds: float) -> None:
+        if not waiting.is_set():
+            waiting.set()
+            again.start()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fast.time, "sleep", slept)
+        assert screen.run("qsub job.sh") == (0, "1.ymp\n", "")
+    assert waiting.is_set()
+    again.stop()
+    (desk.home / "nqsd.pid").unlink()
+    desk.start = lambda: desk
+
+
+def test_a_lost_answer_is_asked_for_again_with_the_same_key(desk, screen):
+    Path("job.sh").write_text("true\n")
+    seen: list[str] = []
+
+    def submit(id, message):
+        seen.append(message["key"])
+        if len(seen) == 1:
+            for connection in tuple(desk._server.connections):
+                desk._server._loop.call_soon_threadsafe(connection.cut_off)
+            return b"\n"
+        return messages.text_answer(id, 0, "1.ymp\n")
+
+    desk.answers["submit"] = submit
+    assert screen.run("qsub job.sh") == (0, "1.ymp\n", "")
+    assert len(seen) == 2
+    assert len(set(seen)) == 1
+
+
+def test_a_home_whose_path_is_too_long_for_a_socket_works(tmp_path, screen, monkeypatch, desk):
+    deep = tmp_path / ("d" * 90) / ("e" * 90)
+    deep.mkdir(parents=True)
+    other = type(desk)(deep).start()
+    assert screen.run(f"qstat --home {deep}") == (0, "qstat done\n", "")
+    other.stop()

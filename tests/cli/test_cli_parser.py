@@ -1,0 +1,124 @@
+"""One table, two parsers: the fast one and the one Typer makes of it say the same."""
+
+import pytest
+from typer.main import get_command
+
+from nqspy.cli import fast
+from nqspy.cli.fast import Failure, Parser
+from nqspy.cli.help import OPERANDS, build, normalised, parameter
+from nqspy.cli.spec import QSUB, TABLES, WITHOUT_VALUE
+
+LINES = [
+    "qsub",
+    "qsub job.sh",
+    "qsub -q night -lT 600 -lM 32mw job.sh -q x a",
+    "qsub -eo -x -nr -mb -me -mu anne -z job.sh",
+    "qsub -r NAME -a noon -A d1 --key k1 --after 3:any --after 4 --wait --json",
+    "qsub -lUa 2 -Rf x -re -ro -ke -ko -kj -k oe -m abe -M ben",
+    "qsub --list night.list --dry-run",
+    "qstat -a -f 17 18.ymp --queue night --state held --ended",
+    "qstat 17 --json",
+    "qdel 17 18 -k -u anne",
+    "qhold -h o 17",
+    "qcat -e -f 17.ymp",
+    "qmgr -c a -c b --atomic -n",
+    "qmove night 17 18",
+]
+GLUED = [
+    ("qsub -lT600 -lM32mw -qnight -p-5 job.sh", "qsub -lT 600 -lM 32mw -q night -p -5 -- job.sh"),
+    ("qsub -N=x -lwalltime=60 -lT=5 -lnodes=1", "qsub -N x -l walltime=60 -lT 5 -l nodes=1 --"),
+    ("qsub -mabe -koe -mubob -lUc3 -Rfx", "qsub -m abe -k oe -mu bob -lUc 3 -Rf x --"),
+    ("qsub -xzh -hq night", "qsub -x -z -h -h -q night --"),
+    ("qsub --key=a=b --list=x", "qsub --key a=b --list x --"),
+    ("qstat -xf -uanne 17", "qstat -x -f -u anne -- 17"),
+    ("qcat -ef 17", "qcat -e -f -- 17"),
+]
+
+
+def by_click(command: str, words: list[str]) -> dict[str, object]:
+    caught: dict[str, object] = {}
+    program = get_command(build(command, lambda **given: caught.update(given)))
+    program(words, prog_name=command, standalone_mode=False)
+    return {name: value for name, value in caught.items() if value}
+
+
+def by_the_fast_parser(command: str, words: list[str]) -> dict[str, object]:
+    found, operands = Parser(TABLES[command], interspersed=command != "qsub").parse(words)
+    expected: dict[str, object] = {}
+    for given in found:
+        number = next(n for n, row in enumerate(TABLES[command]) if given.flag in row[0])
+        if given.kind in WITHOUT_VALUE:
+            expected[parameter(number)] = True
+        else:
+            expected.setdefault(parameter(number), []).append(given.value)
+    return expected | ({OPERANDS: operands} if operands else {})
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_both_parsers_agree(line):
+    command, *words = line.split()
+    assert by_click(command, words) == by_the_fast_parser(command, words)
+
+
+@pytest.mark.parametrize(("glued", "apart"), GLUED)
+def test_glued_and_joined_options_are_taken_apart_alike(glued, apart):
+    command, *words = glued.split()
+    assert normalised(command, words) == apart.split()[1:]
+    assert by_click(command, normalised(command, words)) == by_the_fast_parser(command, words)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("-q", "-q needs a value"),
+        ("-Z job.sh", "unknown option -Z"),
+        ("--lst x", "unknown option --lst; did you mean --list?"),
+        ("--dry-run=yes", "--dry-run takes no value"),
+        ("-xY", "unknown option -xY"),
+    ],
+)
+def test_errors_name_the_option(line, text):
+    with pytest.raises(Failure) as caught:
+        Parser(QSUB).parse(line.split())
+    assert caught.value.text.startswith(text)
+
+
+def test_a_double_dash_ends_the_options():
+    found, operands = Parser(TABLES["qstat"]).parse(["-f", "--", "-a"])
+    assert [given.flag for given in found] == ["-f"]
+    assert operands == ["-a"]
+
+
+@pytest.mark.parametrize("command", TABLES)
+def test_help_names_every_option_of_the_table(command, screen):
+    status, out, err = screen.run([command, "--help"])
+    assert (status, err) == (0, "")
+    for row in TABLES[command]:
+        for flag in row[0]:
+            assert flag in out
+
+
+def test_help_is_found_among_other_options(screen):
+    status, out, _ = screen.run("qsub -q night --help")
+    assert status == 0
+    assert "Submit a request" in out
+
+
+def test_a_shell_gets_completions(screen, monkeypatch):
+    monkeypatch.setenv("_QSUB_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "qsub --dr")
+    monkeypatch.setenv("COMP_CWORD", "1")
+    _, out, _ = screen.run("qsub")
+    assert "--dry-run" in out
+
+
+@pytest.mark.parametrize(
+    "value", ["plain", 'quo"te\\', "ä€😀", "\x00\n", -5, True, None, [1, ["x"]], {"a": {"b": ()}}]
+)
+def test_messages_are_json(value):
+    import json
+
+    plain = {"a": {"b": []}} if isinstance(value, dict) else value
+    assert json.loads(fast.dump(value)) == plain
+    with pytest.raises(Failure, match="no UTF-8 text"):
+        fast.dump({"name": "\udcff"})

@@ -1,0 +1,293 @@
+"""``qsub``: the message that options, directives and lists become, and the lines that say what is wrong."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from nqspy.model.commands import Submit, decode
+
+
+def script(text: str, name: str = "job.sh") -> Path:
+    path = Path(name)
+    path.write_text(text)
+    return path
+
+
+def test_a_plain_submission(desk, screen):
+    script("#!/bin/sh\necho caf\u00e9\n", "simulation.sh")
+    assert screen.run(["qsub", "simulation.sh", "-x", "a b"]) == (0, "1.ymp\n", "")
+    item = desk.submitted
+    assert item["script"].encode("latin-1").decode() == "#!/bin/sh\necho caf\u00e9\n"
+    spec = item["spec"]
+    assert (spec["name"], spec.get("name_given"), spec["args"]) == ("simulat", None, ["-x", "a b"])
+    assert spec["workdir"] == os.getcwd()
+    assert spec["host"] == os.uname().nodename
+    variables = dict(pair.split("=", 1) for pair in item["environment"].split("\0"))
+    assert variables["QSUB_WORKDIR"] == variables["PBS_O_WORKDIR"] == os.getcwd()
+    assert variables["QSUB_PATH"] == os.environ["PATH"]
+    assert "PATH" not in variables
+    message = desk.messages[-1]
+    command = decode({k: v for k, v in message.items() if k not in ("v", "id", "text")})
+    assert isinstance(command, Submit)
+    assert command.items[0].spec.args == ("-x", "a b")
+    assert len(message["key"]) > 30
+
+
+def test_every_kind_of_option_reaches_its_field(desk, screen):
+    script("true\n")
+    line = (
+        "qsub -q night -r 7up -A d1 -p 12 -h -lT 10:00 -lt 60,50 -lM 32mw -lm 2.5kb -lP 4 -ln 5 -lc 1mb"
+        " -o out/ -e host:err -eo -ke -ro -mb -mt -mu anne -nr -s /bin/ksh -u ben -la premium -L 3 -lUa 2"
+        " -kj -after"
+    ).replace(" -after", " --after 3 --after 4.ymp:any")
+    assert screen.run(f"{line} job.sh")[0] == 0
+    item = desk.submitted
+    spec = item["spec"]
+    assert spec["ask"] == {
+        "cpu": 600_000, "cpu_process": 60_000, "memory": 32 * 8 << 20, "memory_process": 2560, "pes": 4,
+        "nice": 5, "others": [["per_process/corefile_limit", 1 << 20]],
+    }  # fmt: skip
+    assert spec["output"] == {
+        "stdout": f"{os.getcwd()}/out/", "stderr": f"{os.getcwd()}/err", "join": True, "keep_stderr": True,
+        "direct_stdout": True,
+    }  # fmt: skip
+    assert spec["mail"] == {"begin": True, "transfer": True, "to": "anne"}
+    assert (spec["name"], spec["name_given"], spec["queue"], spec["account"]) == ("R7up", True, "night", "d1")
+    assert (spec["priority"], spec["held"], spec["rerunnable"], spec["shell"]) == (
+        12,
+        True,
+        False,
+        "/bin/ksh",
+    )
+    assert item["user"] == "ben"
+    assert set(spec["attributes"]) == {
+        "premium", "security_level:3", "tapes:a:2", "keep_joblog", "after:3:ok", "after:4.ymp:any",
+        "warning:-lt:50000", "output_host:host",
+    }  # fmt: skip
+    decode({"cmd": "submit", "items": [item]})
+
+
+DIRECTIVES = """#!/bin/sh
+#QSUB-lT 36:00 -q night   # the night queue
+# @$-lP 4
+##QSUB -h
+
+# a comment
+  #  QSUB -r MODEL -eo
+#@$
+#QSUB -A late
+echo run
+#QSUB -A later
+"""
+
+
+def test_directives_of_the_first_comment_block_count_up_to_an_empty_one(desk, screen):
+    script(DIRECTIVES)
+    assert screen.run("qsub job.sh")[0] == 0
+    spec = desk.submitted["spec"]
+    assert spec["ask"] == {"cpu": 2_160_000, "pes": 4}
+    assert (spec["queue"], spec["name"], spec["output"]) == ("night", "MODEL", {"join": True})
+    assert "held" not in spec
+    assert "account" not in spec
+
+
+def test_the_command_line_overrides_directives(desk, screen):
+    script("#QSUB -q night -lT 60 -lM 1mw -r DEEP -v A=1,B=2\n")
+    assert screen.run(["qsub", "-q", "day", "-lT", "70", "-N", "top", "-v", "C=3", "job.sh"])[0] == 0
+    item = desk.submitted
+    assert (item["spec"]["queue"], item["spec"]["name"]) == ("day", "top")
+    assert item["spec"]["ask"] == {"cpu": 70_000, "memory": 8 << 20}
+    assert "C=3" in item["environment"].split("\0")
+    assert "A=1" not in item["environment"].split("\0")
+
+
+def test_pbs_directives_make_a_pbs_request(desk, screen):
+    script('#!/bin/bash\n#PBS -N longer_than_seven\n\n#PBS -l walltime=0:3:0,mem=1gb\n#PBS -l walltime=99\n'
+           '#PBS -r n -j oe -m "ae" -V -k oe\nexport X=1\n#PBS -q late\n')  # fmt: skip
+    assert screen.run("qsub -z job.sh") == (0, "1.ymp\n", "")
+    item = desk.submitted
+    spec = item["spec"]
+    assert (spec["dialect"], spec["name"], spec["rerunnable"], spec["queue"]) == (
+        "pbs",
+        "longer_than_seven",
+        False,
+        "",
+    )
+    assert spec["ask"] == {"wall": 180_000, "memory": 1 << 30}
+    assert spec["output"] == {"join": True, "keep_stdout": True, "keep_stderr": True}
+    assert spec["mail"] == {"abort": True, "begin": False, "end": True}
+    assert f"PATH={os.environ['PATH']}" in item["environment"].split("\0")
+
+
+@pytest.mark.parametrize(
+    ("directive", "words", "field", "value"),
+    [
+        ("#QSUB -x", "-r y", "name", "y"),  # an NQS script: a name
+        ("#PBS -V", "-r n", "rerunnable", False),
+        ("#", "-r n", "rerunnable", False),  # undecided: the value's form
+        ("#", "-r n --dialect nqs", "name", "n"),
+        ("#PBS -q x", "--dialect nqs", "queue", ""),  # not read: a comment
+    ],
+)
+def test_clashing_letters_follow_the_dialect(desk, screen, directive, words, field, value):
+    script(directive + "\n")
+    assert screen.run(f"qsub {words} job.sh")[0] == 0
+    assert desk.submitted["spec"][field] == value
+
+
+def test_variables_are_exported_by_name_value_or_all(desk, screen, monkeypatch):
+    monkeypatch.setenv("MODEL_RUN", "17")
+    monkeypatch.setitem(os.environb, b"RAW", b"\xff\xfe")
+    script("true\n")
+    screen.run(["qsub", "-v", "MODEL_RUN,X='a,b',MISSING", "job.sh"])
+    chosen = desk.submitted["environment"].split("\0")
+    assert {"MODEL_RUN=17", "X=a,b"} <= set(chosen)
+    assert not any(pair.startswith(("MISSING", "RAW=")) for pair in chosen)
+    screen.run("qsub -x job.sh")
+    assert "RAW=\xff\xfe" in desk.submitted["environment"].split("\0")
+
+
+def test_a_start_date_is_seen_from_the_daemons_clock(desk, screen):
+    script("true\n")
+    assert screen.run(["qsub", "-a", "9pm", "job.sh"])[0] == 0
+    assert desk.submitted["spec"]["eligible"] == 1772449200000 + 9 * 3_600_000
+    assert [message["cmd"] for message in desk.messages] == ["now", "submit"]
+
+
+BAD = [
+    ("", "-lT soon", "qsub: -lT: 'soon' is no time; write it like"),
+    ("", "-lM 5xb", "qsub: -lM: '5xb' is no size"),
+    ("", "-lP 0", "qsub: -lP: a request has at least 1 PE"),
+    ("", "-a gestern", "qsub: -a: 'gestern' is no date"),
+    ("", "-Z", "qsub: unknown option -Z"),
+    ("", "-r sixteen_letters_", "qsub: -r: a name has 1 to 15 characters"),
+    ("", "-N a/b", "qsub: -N: 'a/b' is no name"),
+    ("", "-p many", "qsub: -p: 'many' is no whole number from -1024 to 1023"),
+    ("", "-l waltime=3", "qsub: -l: unknown resource waltime; known are walltime"),
+    ("", "-m x", "qsub: -m: 'x' is none of n or letters of a, b, e"),
+    ("", "-s ksh", "qsub: -s: 'ksh' is no shell"),
+    ("", "--after 3:soon", "qsub: --after: '3:soon' is no dependency"),
+    ("", "--array 1-9", "qsub: --array: arrays of requests (1-9) are not offered yet"),
+    ("", "-J 1-9", "qsub: -J: arrays"),
+    ("", "--dialect dcl", "qsub: --dialect: 'dcl' is neither nqs nor pbs"),
+    ("#!/bin/sh\n#QSUB -q x\n#QSUB -lT 6x0\n", "", "qsub: job.sh line 3: -lT: '6x0' is no time"),
+    ("#QSUB lT 60\n", "", "qsub: job.sh line 1: 'lT' is no option; options begin with a dash"),
+    ("#QSUB -r 'x\n", "", "qsub: job.sh line 1: the quote ' at column 5 is not closed"),
+    ("\n#@$ -W\n", "", "qsub: job.sh line 2: unknown option -W"),
+    ("#QSUB -x\n#PBS -V\n", "", "qsub: job.sh line 2: NQS and PBS directives in one script"),
+    ("#PBS -r x\n", "", "qsub: job.sh line 1: -r: illegal -r value 'x'"),
+]
+
+
+@pytest.mark.parametrize(("text", "words", "line"), BAD)
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_sent(desk, screen, text, words, line):
+    script(text)
+    status, out, err = screen.run(f"qsub {words} job.sh")
+    assert (status, out) == (1, "")
+    assert err.startswith(line)
+    assert err.count("\n") == 1
+    assert not any(message["cmd"] == "submit" for message in desk.messages)
+
+
+def test_scripts_that_cannot_be_taken(desk, screen, monkeypatch):
+    assert screen.run("qsub none.sh") == (
+        1, "", "qsub: none.sh: cannot read the script: No such file or directory\n")  # fmt: skip
+    assert "cannot read the script: Is a directory" in screen.run("qsub .")[2]
+    monkeypatch.setattr("nqspy.cli.directives.LONGEST_SCRIPT", 10)
+    script("#" * 11)
+    assert "job.sh: a script may have at most 64 MiB" in screen.run("qsub job.sh")[2]
+
+
+def test_an_environment_beyond_a_mebibyte_is_refused(desk, screen, monkeypatch):
+    script("true\n")
+    monkeypatch.setattr("nqspy.cli.draft.LONGEST_ENVIRONMENT", 100)
+    assert "qsub: the environment has" in screen.run("qsub -x job.sh")[2]
+
+
+def test_the_daemons_refusal_is_printed_with_its_status(desk, screen):
+    from nqspy.rpc import messages
+
+    script("true\n")
+    desk.answers["submit"] = lambda id, message: messages.text_answer(id, 170, "", "no such queue x")
+    assert screen.run("qsub -q x job.sh") == (170, "", "qsub: no such queue x\n")
+    desk.answers["submit"] = lambda id, message: messages.error_answer(id, "this nqsd speaks version 2")
+    assert screen.run("qsub job.sh") == (1, "", "qsub: this nqsd speaks version 2\n")
+
+
+LIST = """# the night of department 1
+-r A1 -lT 60 first.sh alpha 'two words'   # longest first
+-q day first.sh
+
+sub/second.sh
+"""
+
+
+def test_a_list_is_one_submission_in_its_order(desk, screen):
+    Path("sub").mkdir()
+    script("#QSUB -q night -lM 1mw\n", "first.sh")
+    script("true\n", "sub/second.sh")
+    script(LIST, "d1.list")
+    assert screen.run("qsub -A d1 --key monday --list d1.list") == (0, "1.ymp\n2.ymp\n3.ymp\n", "")
+    (message,) = desk.messages
+    assert message["key"] == "monday"
+    assert [item["line"] for item in message["items"]] == [2, 3, 5]
+    specs = [item["spec"] for item in message["items"]]
+    assert [spec["queue"] for spec in specs] == ["night", "day", ""]
+    assert [spec["name"] for spec in specs] == ["A1", "first.s", "second."]
+    assert specs[0]["args"] == ["alpha", "two words"]
+    assert {spec["account"] for spec in specs} == {"d1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "qsub: x.list: the list is empty"),
+        ("# nothing\n\n", "qsub: x.list: the list is empty"),
+        ("ok.sh\n-lT x ok.sh\n", "qsub: x.list line 2: -lT: 'x' is no time"),
+        ("ok.sh\nok.sh\nno.sh\n", "qsub: x.list line 3: no.sh: cannot read the script"),
+        ("ok.sh\n-q x\n", "qsub: x.list line 2: the line names no script"),
+        ("'ok.sh\n", "qsub: x.list line 1: the quote ' at column 1 is not closed"),
+        ("ok.sh\nbad.sh\n", "qsub: x.list line 2: bad.sh line 2: -p: 'x'"),
+        ("--wait ok.sh\n", "qsub: x.list line 1: --wait belongs on the command line"),
+    ],
+)
+def test_an_error_in_a_list_names_its_line_and_submits_nothing(desk, screen, text, line):
+    script("true\n", "ok.sh")
+    script("#\n#QSUB -p x\n", "bad.sh")
+    script(text, "x.list")
+    status, out, err = screen.run("qsub --list x.list")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(line)
+    assert not desk.messages
+
+
+def test_wait_ends_with_the_status_of_the_request(desk, screen):
+    from nqspy.rpc import messages
+
+    script("exit 3\n")
+    desk.answers["wait"] = lambda id, message: messages.text_answer(id, 3)
+    assert screen.run("qsub --wait job.sh") == (3, "1.ymp\n", "")
+    assert desk.messages[-1]["ids"] == ["1.ymp"]
+
+
+def test_dry_run_and_delete_and_json(desk, screen):
+    path = script("true\n")
+    assert screen.run("qsub -d --dry-run job.sh")[0] == 0
+    assert path.exists()
+    assert desk.messages[-1]["dry_run"] is True
+    screen.run("qsub -d --json job.sh")
+    assert desk.messages[-1]["text"] == "json"
+    assert not path.exists()
+
+
+def test_standard_input_is_the_script_when_none_is_named(desk, monkeypatch):
+    import subprocess
+
+    code = "from nqspy.cli.qsub import main; main()"
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    text = b"#QSUB -q night\nls\n"
+    done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True, env=env)
+    assert (done.stdout, done.stderr) == (b"1.ymp\n", b"")
+    assert (desk.submitted["spec"]["name"], desk.submitted["spec"]["queue"]) == ("STDIN", "night")

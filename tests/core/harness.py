@@ -1,0 +1,320 @@
+"""A house in which a test reads as a story: settings and requests go in as events, passes come out as plans.
+
+>>> house = House().machine(pes=2)
+>>> house.queue("night", share=20, time=1)
+>>> anne, ben = house.submit("anne mem=90mw", "ben cpu=10:00 group=d1")
+>>> plan = house.run_pass()          # nothing changes yet
+>>> house.apply(plan)                # what it decided happens
+>>> house.end(anne, cpu="5:00")
+"""
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nqspy.core.passes import run_pass
+from nqspy.core.plain import NoExits
+from nqspy.core.queueing.order import Standing, standing
+from nqspy.model import actions as ac
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.lifecycle import apply
+from nqspy.model.queues import Complex, Factors, Queue
+from nqspy.model.reasons import Reason
+from nqspy.model.requests import Ask, Request, Spec, Used
+from nqspy.model.site import Site
+from nqspy.model.tree import declared
+from nqspy.model.units import parse_count, parse_size, parse_time
+from nqspy.ports import Answer
+
+START = Instant(1_000_000_000_000)
+_FACTORS = ("share", "cpu", "memory", "time")
+
+
+class Exits(NoExits):
+    """Plain Python functions as user exits, by hook name; ``calls`` notes every call."""
+
+    def __init__(self, **hooks: Callable[..., Any]) -> None:
+        self.hooks = hooks
+        self.calls: list[tuple[str, Any]] = []
+
+    def has(self, hook: str) -> bool:
+        return hook in self.hooks
+
+    def _call(self, hook: str, what: Any, *args: Any) -> Any:
+        self.calls.append((hook, what))
+        return self.hooks[hook](*args)
+
+    def jobselect(self, request, view):
+        return self._call("jobselect", request.seq, request, view)
+
+    def elected(self, request, view):
+        return self._call("elected", request.seq, request, view)
+
+    def shrpri(self, owner, group, view):
+        return self._call("shrpri", (owner, group), owner, group, view)
+
+    def route(self, request, destinations, view):
+        return self._call("route", request.seq, request, destinations, view)
+
+    def submit(self, request, view):
+        return self._call("submit", request.seq, request, view)
+
+    def called(self, hook: str) -> list[Any]:
+        """What a hook was called with, in order."""
+        return [what for name, what in self.calls if name == hook]
+
+
+def force() -> Answer:
+    """Start it past the limits."""
+    return Answer("force", "", "exits/test")
+
+
+def refuse(text: str = "not now") -> Answer:
+    """Keep it back."""
+    return Answer("refuse", text, "exits/test")
+
+
+def hold_line(text: str = "room is kept") -> Answer:
+    """Keep it back, and all behind it."""
+    return Answer("hold_line", text, "exits/test")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A plan, and the house's words for it."""
+
+    plan: ac.Plan
+    house: "House"
+
+    @property
+    def starts(self) -> list[Seq]:
+        """What it starts, in order."""
+        return self.plan.starts
+
+    @property
+    def actions(self) -> tuple[ac.Action, ...]:
+        """All its actions."""
+        return self.plan.actions
+
+    @property
+    def short_of_pes(self) -> bool:
+        """Whether some request waits only for a PE."""
+        return self.plan.short_of_pes
+
+    def reason(self, seq: Seq) -> Reason:
+        """Why a request waits."""
+        found = self.plan.reason(seq, self.house.request(seq).queue)
+        assert found is not None, f"{seq} has no reason"
+        return found
+
+    def moves(self) -> dict[Seq, str]:
+        """Where routed requests go."""
+        return {a.seq: a.queue for a in self.plan.actions if isinstance(a, ac.Move)}
+
+    def pes(self, seq: Seq) -> tuple[int, ...]:
+        """PEs of a request it starts."""
+        return next(a.pes for a in self.plan.actions if isinstance(a, ac.Start) and a.seq == seq)
+
+
+class House:
+    """A site that is changed by events only, under a clock the test moves."""
+
+    def __init__(self) -> None:
+        self.site = Site(host="ymp")
+        self.now = START
+        self.door: NoExits = NoExits()
+        self.samples: dict[Seq, Used] = {}
+        self._last_queue = ""
+        self._event(ev.MachineFound((0, 1), 0, "ymp"))
+
+    def _event(self, event: ev.Event) -> None:
+        apply(self.site, ev.Recorded(self.site.n + 1, self.now, event))
+
+    # ------------------------------------------------------------ settings
+
+    def machine(self, pes: int, memory: str | None = None) -> "House":
+        """PEs and memory of the machine."""
+        self.set("machine/pes", pes)
+        if memory is not None:
+            self.set("machine/memory", parse_size(memory))
+        return self
+
+    def set(self, path: str, value: Any) -> "House":
+        """One setting by its path; text becomes a size or time where the setting is one."""
+        return self.change(ev.Change("set", path, value))
+
+    def change(self, *changes: ev.Change) -> "House":
+        """Any changes of settings."""
+        self._event(ev.SettingsChanged(changes))
+        return self
+
+    def queue(self, name: str, **settings: Any) -> "House":
+        """A batch queue (``kind="pipe"`` with ``destinations``), enabled and started unless told otherwise.
+
+        ``share cpu memory time`` are its weights; ``max_cpu="10:00"`` is ``per_request/cpu_limit``,
+        likewise memory, wall, pe.
+        """
+        values: dict[str, Any] = {"enabled": True, "started": True}
+        for key, value in settings.items():
+            values[_path_of(key)] = _value(Queue, _path_of(key), value)
+        if any(key in _FACTORS for key in settings):
+            values = {f"sched_factor/{key}": 0 for key in _FACTORS} | values
+        self._last_queue = name
+        return self.change(ev.Change("create", f"queue/{name}", values))
+
+    def complex(self, name: str, *queues: str, **limits: Any) -> "House":
+        """A complex of queues with common limits."""
+        values = {key: _value(Complex, key, value) for key, value in limits.items()}
+        return self.change(ev.Change("create", f"complex/{name}", {"queues": queues, **values}))
+
+    def limit(self, **limits: Any) -> "House":
+        """Limits over all queues."""
+        for key, value in limits.items():
+            self.set(f"global/{key}", _value(type(self.site.settings.global_), key, value))
+        return self
+
+    def group(self, name: str, share: int, parent: str | None = None) -> "House":
+        """A resource group."""
+        return self.change(ev.Change("create", f"group/{name}", {"share": share, "parent": parent}))
+
+    def exits(self, **hooks: Callable[..., Any]) -> Exits:
+        """Functions as user exits from now on; returns what notes their calls."""
+        self.door = Exits(**hooks)
+        return self.door
+
+    # ------------------------------------------------------------ time and requests
+
+    def at(self, seconds: float) -> "House":
+        """So many seconds after the story began."""
+        return self.later(START + seconds * 1000 - self.now)
+
+    def later(self, ms: float = 0, **units: float) -> "House":
+        """Later by ``ms``, ``seconds=``, ``minutes=``, ``hours=``."""
+        each = {"seconds": 1_000, "minutes": 60_000, "hours": 3_600_000}
+        self.now = Instant(int(self.now + ms + sum(each[unit] * n for unit, n in units.items())))
+        return self
+
+    def submit(self, *lines: str, queue: str | None = None, state: str = "queued") -> list[Seq]:
+        """Requests as ``"anne mem=90mw cpu=10:00 pes=2 group=d1 name=x queue=night"``, all at this
+        instant."""
+        seqs = []
+        for line in lines:
+            owner, *words = shlex.split(line)
+            given = dict(word.split("=", 1) for word in words)
+            spec = spec_of(owner, **given)
+            seq = self.site.next_seq
+            where = given.get("queue") or queue or self._last_queue
+            self._event(ev.Submitted(seq, replace(spec, queue=where), where, state))  # type: ignore[arg-type]
+            seqs.append(seq)
+        return seqs
+
+    def request(self, seq: Seq) -> Request:
+        """A request that has not ended."""
+        return self.site.requests[seq]
+
+    def hold(self, *seqs: Seq) -> None:
+        """Holds waiting requests."""
+        self._event(ev.Held(seqs, "u", "anne"))
+
+    def release(self, *seqs: Seq) -> None:
+        """Takes holds off."""
+        self._event(ev.Released(seqs, "u", "anne"))
+
+    def schedule(self, seq: Seq, word: str) -> None:
+        """``schedule request``: system, next, first, now."""
+        self._event(ev.Ranked(seq, ("system", "next", "first", "now").index(word), "op"))
+
+    # ------------------------------------------------------------ passes
+
+    def run_pass(self) -> Told:
+        """What a pass decides now; nothing changes, and the site is as it was."""
+        before = _picture(self.site)
+        plan = run_pass(self.site, self.now, self.door, self.samples)
+        assert _picture(self.site) == before, "a pass changed the site"
+        self.site.check()
+        return Told(plan, self)
+
+    def apply(self, told: Told) -> Told:
+        """What the plan decided happens: as the engine would have it."""
+        self._event(ev.Decided(told.plan.as_of, told.plan.samples, told.plan.failures))
+        for action in told.plan.actions:
+            self._carry_out(action)
+        self.site.check()
+        return told
+
+    def _carry_out(self, action: ac.Action) -> None:
+        if isinstance(action, ac.Start):
+            self._event(ev.Starting(action.seq, action.attempt, action.pes, action.forced))
+            self._event(ev.Started(action.seq, action.attempt, action.pes))
+        elif isinstance(action, ac.Redate):
+            self._event(ev.Redated(action.seqs, action.date, action.cause, action.who))
+        elif isinstance(action, ac.Move):
+            self._event(ev.Routed(action.seq, action.queue, self.request(action.seq).queue))
+        elif isinstance(action, ac.Hold):
+            self._event(ev.Held((action.seq,), "s", action.who, action.text))
+
+    def go(self) -> Told:
+        """A pass, and what it decided happens."""
+        return self.apply(self.run_pass())
+
+    def end(self, seq: Seq, cpu: str = "0", wall: str = "0") -> None:
+        """A running request ends, having used that much."""
+        used = Used(parse_time(cpu), parse_time(wall))
+        self.samples.pop(seq, None)
+        self._event(ev.Ended(seq, self.request(seq).attempt, "exit", 0, used=used))
+        self.site.check()
+
+    def uses(self, seq: Seq, cpu: str) -> None:
+        """A running request has used that much so far."""
+        self.samples[seq] = Used(parse_time(cpu))
+
+    def standing(self, queue: str | None = None, **more: Any) -> Standing:
+        """qstat's numbers."""
+        return standing(self.site, queue or self._last_queue, self.now, self.door, self.samples, **more)
+
+
+def spec_of(owner: str, **given: str) -> Spec:
+    """A request as its owner would ask for it."""
+    ask = Ask(
+        cpu=parse_time(given["cpu"]) if "cpu" in given else None,
+        memory=parse_size(given["mem"]) if "mem" in given else None,
+        wall=parse_time(given["wall"]) if "wall" in given else None,
+        pes=int(given.get("pes", 1)),
+    )
+    named = "name" in given
+    return Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,
+                group=given.get("group", "default"))  # fmt: skip
+
+
+def _path_of(key: str) -> str:
+    if key in _FACTORS:
+        return f"sched_factor/{key}"
+    if key.startswith("max_"):
+        return f"per_request/{key.removeprefix('max_')}_limit"
+    return key
+
+
+def _value(kind: type, path: str, value: Any) -> Any:
+    if not isinstance(value, str) or path not in declared(kind):
+        return value
+    read = {"size": parse_size, "time": parse_time, "count": parse_count}.get(declared(kind)[path].unit)
+    return read(value) if read else value
+
+
+def _picture(site: Site) -> Mapping[str, Any]:
+    """What a pass must leave as it found it."""
+    return {
+        "n": site.n,
+        "started": list(site.started),
+        "versions": {name: columns.version for name, columns in site.waiting.items()},
+        "numbers": [len(site.numbers.owners), len(site.numbers.groups), len(site.numbers.pairs)],
+        "accounts": {key: (a.value, a.at) for key, a in site.accounts.items()},
+        "touched": (set(site.touched.requests), set(site.touched.accounts)),
+    }
+
+
+def of_settings(**factors: int) -> Factors:
+    """Weights."""
+    return Factors(**factors)

@@ -1,0 +1,136 @@
+"""The real hands in a home of their own, and a person who submits to them and waits for what they tell."""
+
+import hashlib
+import os
+import pwd
+import queue
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from nqspy.executors.local import LocalHands
+from nqspy.model.actions import Action, Start
+from nqspy.model.ids import Instant
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Ending, Request, Spec, State
+from nqspy.model.sightings import SeenEnded, SeenRunning, Sighting
+from nqspy.model.site import Site
+
+PATIENCE = 20.0
+S = TypeVar("S", bound=Sighting)
+
+
+def wait_until(condition: Callable[[], Any], what: str) -> Any:
+    """The first true value of a condition outside our processes (a file, a pid)."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.005)
+    pytest.fail(f"in vain: {what}")
+
+
+class Bench:
+    """A home with hands and one queue ``batch``."""
+
+    def __init__(self, home: Path, speed: float = 1.0, cage: str = "") -> None:
+        self.home = home
+        self.work = home / "work"
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.told: queue.Queue[Sighting] = queue.Queue()
+        self.seen: list[Sighting] = []
+        self.blobs: dict[str, bytes] = {}
+        self.hands = LocalHands(str(home), self.told.put, self.blobs.__getitem__, speed=speed, cage=cage)
+        self.site = Site(host="ymp", found=self.hands.found())
+        self.queue = self.site.settings.queues["batch"] = Queue("batch", workdir="submit")
+        self.site.settings.server.grace = 300
+        self.seq = 0
+
+    def keep(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        self.blobs[digest] = data
+        return digest
+
+    def request(self, script: str, *, env: bytes = b"", **spec: Any) -> Request:
+        self.seq += 1
+        me = pwd.getpwuid(os.geteuid())
+        defaults: dict[str, Any] = {
+            "owner": me.pw_name, "uid": me.pw_uid, "gid": me.pw_gid, "name": "job", "queue": "batch",
+            "workdir": str(self.work), "shell": "/bin/sh",
+        }  # fmt: skip
+        fields = defaults | spec | {"script": self.keep(script.encode()), "environment": self.keep(env)}
+        return Request(self.seq, Spec(**fields), "batch", State.RUNNING, Instant(0), Instant(0), attempt=1)
+
+    def start(self, script: str, *, pes: tuple[int, ...] = (0,), **spec: Any) -> Request:
+        request = self.request(script, **spec)
+        self.do(Start(request.seq, 1, pes), request)
+        return request
+
+    def do(self, action: Action, request: Request | None = None) -> None:
+        self.hands.do(action, request, self.site, Instant(0))
+
+    def expect(self, kind: type[S], request: Request) -> S:
+        """The next sighting of that kind for that request."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            for sighting in self.seen:
+                if isinstance(sighting, kind) and sighting.seq == request.seq:
+                    self.seen.remove(sighting)
+                    return sighting
+            try:
+                self.seen.append(self.told.get(timeout=max(0.01, end - time.monotonic())))
+            except queue.Empty:
+                pytest.fail(f"no {kind.__name__} of {request.seq}; seen: {self.seen}{self.trouble()}")
+
+    def ending(self, request: Request) -> Ending:
+        return self.expect(SeenEnded, request).ending
+
+    def run(self, script: str, **spec: Any) -> Ending:
+        """Starts a request and waits for its end."""
+        return self.ending(self.start(script, **spec))
+
+    def running(self, script: str, **spec: Any) -> Request:
+        """Starts a request and waits until it runs."""
+        request = self.start(script, **spec)
+        self.expect(SeenRunning, request)
+        return request
+
+    def text(self, name: str) -> str:
+        """What a file in the working folder holds, once it holds something."""
+        path = self.work / name
+        return str(wait_until(lambda: path.exists() and path.read_text(), f"something in {name}"))
+
+    until = staticmethod(wait_until)
+
+    def trouble(self) -> str:
+        log = self.home / "spool" / "starter.log"
+        text = log.read_text() if log.exists() else ""
+        return f"\n{text}" if text else ""
+
+    def folder(self, request: Request, attempt: int = 1) -> Path:
+        return self.home / "spool" / f"{request.seq}.{attempt}"
+
+
+@pytest.fixture
+def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+    made: list[Bench] = []
+
+    def make(**options: Any) -> Bench:
+        bench = Bench(tmp_path, **options)
+        bench.hands.start()
+        made.append(bench)
+        return bench
+
+    yield make
+    for bench in made:
+        bench.hands.close()
+        log = bench.trouble()
+        assert not log, log
+
+
+@pytest.fixture
+def bench(make_bench: Callable[..., Bench]) -> Bench:
+    return make_bench()

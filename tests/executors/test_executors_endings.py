@@ -1,0 +1,232 @@
+"""How a request ends is told exactly: status, signal, use, and why it could not begin."""
+
+import os
+import signal
+from pathlib import Path
+
+from nqspy.model.actions import Forget, Kill, Resume, Signal, Start, Suspend
+from nqspy.model.requests import Output
+from nqspy.model.sightings import SeenEnded, SeenNotStarted, SeenRunning, SeenUse
+
+BURN = "while :; do :; done\n"
+
+
+def test_exit_status_is_exact(bench):
+    ending = bench.run("exit 37\n")
+    assert (ending.reason, ending.status, ending.signal) == ("exit", 37, None)
+
+
+def test_a_signal_is_told_apart_from_the_status_that_looks_like_it(bench):
+    killed = bench.run("kill -TERM $$\n")
+    assert (killed.reason, killed.status, killed.signal) == ("signal", None, signal.SIGTERM)
+    pretended = bench.run("exit 143\n")
+    assert (pretended.reason, pretended.status, pretended.signal) == ("exit", 143, None)
+
+
+def test_running_is_told_before_the_end_even_of_a_very_short_request(bench):
+    request = bench.start("exit 0\n")
+    bench.expect(SeenRunning, request)
+    assert bench.ending(request).status == 0
+
+
+def test_use_of_all_processes_is_counted(bench):
+    busy = "import time\nwhile time.process_time() < 0.3: pass\n"
+    (bench.work / "busy.py").write_text(busy)
+    ending = bench.run("python3 -S busy.py & python3 -S busy.py & wait\n")
+    assert 600 <= ending.used.cpu < 1500
+    assert ending.used.wall >= 300
+
+
+def test_times_are_told_in_the_clock_of_the_site(make_bench):
+    bench = make_bench(speed=100.0)
+    (bench.work / "busy.py").write_text("import time\nwhile time.process_time() < 0.2: pass\n")
+    ending = bench.run("exec python3 -S busy.py\n")
+    assert 20_000 <= ending.used.cpu < 60_000
+    assert ending.used.wall >= 20_000
+
+
+def test_memory_of_a_request_is_seen(bench):
+    request = bench.running("exec python3 -S -c 'x = b\"x\" * 200_000_000; import time; time.sleep(60)'\n")
+    folder = bench.folder(request)
+    bench.until(lambda: (folder / "control").exists(), "the shepherd listens")
+    bench.until(lambda: _largest(request) > 150_000_000, "the memory is in use")
+    bench.do(Kill(request.seq, 1, "deleted", 1000))
+    assert bench.ending(request).used.memory > 150_000_000
+
+
+def _largest(request) -> int:
+    sizes = [0]
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if f"QSUB_REQID={request.seq}.ymp".encode() in Path(f"/proc/{name}/environ").read_bytes():
+                sizes.append(int(Path(f"/proc/{name}/statm").read_text().split()[1]) * 4096)
+        except OSError:
+            continue
+    return max(sizes)
+
+
+def test_use_is_told_while_it_runs(bench):
+    request = bench.running(BURN)
+    assert bench.expect(SeenUse, request).used.cpu >= 200
+    bench.do(Kill(request.seq, 1, "deleted", 1000))
+    bench.ending(request)
+
+
+def test_a_start_folder_that_is_not_there_is_no_exit_127(bench):
+    request = bench.start("exit 0\n", workdir="/nowhere/at/all")
+    text = bench.expect(SeenNotStarted, request).text
+    assert text == "cannot change to the folder /nowhere/at/all: No such file or directory"
+
+
+def test_a_shell_that_cannot_be_run_is_named(bench):
+    request = bench.start("exit 0\n", shell="/etc/passwd")
+    assert bench.expect(SeenNotStarted, request).text == "cannot run /etc/passwd: Permission denied"
+
+
+def test_an_output_that_cannot_be_opened_in_place_is_named(bench):
+    output = Output(stdout="/nowhere/out", direct_stdout=True)
+    request = bench.start("exit 0\n", output=output)
+    text = bench.expect(SeenNotStarted, request).text
+    assert text == "cannot open the output /nowhere/out: No such file or directory"
+
+
+def test_a_script_that_the_database_does_not_have_is_told(bench):
+    request = bench.request("exit 0\n")
+    bench.blobs.clear()
+    bench.do(Start(request.seq, 1, (0,)), request)
+    assert "missing from the database" in bench.expect(SeenNotStarted, request).text
+
+
+def test_kill_ends_with_the_reason_of_the_action(bench):
+    request = bench.running("exec sleep 60\n")
+    bench.do(Kill(request.seq, 1, "deleted", 5000))
+    ending = bench.ending(request)
+    assert (ending.reason, ending.signal) == ("deleted", signal.SIGTERM)
+
+
+def test_who_ignores_term_is_killed_after_the_grace(bench):
+    request = bench.running("trap '' TERM\ntouch ready\nwhile :; do sleep 0.05; done\n")
+    bench.until((bench.work / "ready").exists, "the trap is set")
+    bench.do(Kill(request.seq, 1, "requeued", 200))
+    ending = bench.ending(request)
+    assert (ending.reason, ending.signal) == ("requeued", signal.SIGKILL)
+    assert ending.used.wall >= 200
+
+
+def test_a_kill_given_before_it_runs_is_not_lost(bench):
+    request = bench.start("exec sleep 60\n")
+    bench.do(Kill(request.seq, 1, "deleted", 5000))
+    assert bench.ending(request).reason == "deleted"
+
+
+def test_kill_reaches_who_left_the_session(bench):
+    request = bench.running("setsid sh -c 'echo $$ > escaped; exec sleep 60' &\nexec sleep 60\n")
+    escaped = int(bench.text("escaped"))
+    bench.do(Kill(request.seq, 1, "deleted", 5000))
+    bench.ending(request)
+    assert not Path(f"/proc/{escaped}").exists()
+
+
+def test_kill_reaches_who_left_the_session_without_any_cgroup(make_bench):
+    test_kill_reaches_who_left_the_session(make_bench(cage="none"))
+
+
+def test_leftovers_end_with_the_request_and_their_use_is_counted(bench):
+    (bench.work / "busy.py").write_text(
+        "import os, time\nwhile time.process_time() < 0.3: pass\nopen('done', 'w').write(str(os.getpid()))\n"
+        "time.sleep(60)\n"
+    )
+    ending = bench.run("setsid python3 -S busy.py & \nwhile [ ! -s done ]; do sleep 0.02; done\nexit 4\n")
+    assert (ending.reason, ending.status) == ("exit", 4)
+    assert ending.used.cpu >= 300
+    assert not Path(f"/proc/{bench.text('done')}").exists()
+
+
+def test_a_suspended_request_stands_still_and_goes_on(bench):
+    _suspend_and_resume(bench)
+
+
+def test_suspending_works_by_signals_as_well(make_bench):
+    _suspend_and_resume(make_bench(cage="none"))
+
+
+def _suspend_and_resume(bench) -> None:
+    request = bench.running("echo $$ > pid\nwhile [ ! -e stop ]; do sleep 0.01; done\nexit 5\n")
+    pid = bench.text("pid").strip()
+    bench.do(Suspend(request.seq, 1))
+    bench.until(lambda: _stands_still(pid), "the job stands still")
+    (bench.work / "stop").touch()
+    bench.do(Resume(request.seq, 1))
+    assert bench.ending(request).status == 5
+
+
+def _stands_still(pid: str) -> bool:
+    frozen = False
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        number, _, path = line.split(":", 2)
+        events = Path(f"/sys/fs/cgroup/unified{path}/cgroup.events")
+        if number == "0" and events.exists():
+            frozen = "frozen 1" in events.read_text()
+    return frozen or Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def test_a_suspended_request_can_be_deleted(bench):
+    request = bench.running("exec sleep 60\n")
+    bench.do(Suspend(request.seq, 1))
+    bench.do(Kill(request.seq, 1, "deleted", 5000))
+    assert bench.ending(request).signal == signal.SIGTERM
+
+
+def test_a_signal_goes_to_all_processes(bench):
+    script = "trap 'echo got >> log; exit 9' USR1\ntouch ready\nwhile :; do sleep 0.02; done\n"
+    request = bench.running(f"({script}) &\n{script}")
+    bench.until((bench.work / "ready").exists, "the trap is set")
+    bench.do(Signal(request.seq, 1, signal.SIGUSR1))
+    assert bench.ending(request).status == 9
+    assert bench.text("log").split() == ["got", "got"]
+
+
+def test_forget_takes_the_folder_away(bench):
+    request = bench.start("exit 0\n")
+    bench.ending(request)
+    assert bench.folder(request).is_dir()
+    bench.do(Forget(request.seq, 1))
+    assert not bench.folder(request).exists()
+
+
+def test_actions_on_attempts_that_are_gone_do_nothing(bench):
+    request = bench.start("exit 0\n")
+    bench.ending(request)
+    for action in (Kill(request.seq, 1, "deleted", 10), Suspend(99, 1), Resume(99, 1), Forget(99, 1)):
+        bench.do(action)
+    assert bench.run("exit 3\n").status == 3
+
+
+def test_signals_are_as_a_shell_expects_them(bench):
+    bench.run("exec grep -E 'Sig(Ign|Blk)' /proc/self/status\n")
+    for line in bench.text("job.o1").splitlines():
+        assert int(line.split()[1], 16) == 0, line
+
+
+def test_no_descriptor_leaks_into_the_request(bench):
+    bench.run("ls -l /proc/self/fd | grep -c spool\nls /proc/self/fd | wc -l\n")
+    # stdin, stdout, stderr and the folder that ls reads.
+    count = int(bench.text("job.o1").split()[1])
+    assert count <= 4
+
+
+def test_a_long_path_of_the_home_does_no_harm(make_bench, tmp_path):
+    bench = make_bench(home=tmp_path / ("long" * 40))
+    request = bench.running("exec sleep 60\n")
+    bench.do(Kill(request.seq, 1, "deleted", 5000))
+    assert bench.ending(request).reason == "deleted"
+
+
+def test_starting_the_same_attempt_twice_runs_it_once(bench):
+    request = bench.request("echo run >> log\nexec sleep 0.1\n")
+    for _ in range(3):
+        bench.do(Start(request.seq, 1, (0,)), request)
+    bench.ending(request)
+    assert bench.run("exit 0\n").status == 0
+    assert bench.text("log").split() == ["run"]
+    assert not [s for s in bench.seen if isinstance(s, SeenEnded)]

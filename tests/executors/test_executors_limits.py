@@ -1,0 +1,133 @@
+"""Limits are enforced on real processes, each in its own way, and the stderr file says which one it was."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+from nqspy.model.actions import Kill, Resume, Suspend
+from nqspy.model.requests import Ask
+
+BURN = "while :; do :; done\n"
+MB = 1 << 20
+
+
+def test_wall_time(bench):
+    ending = bench.run("exec sleep 60\n", ask=Ask(wall=300))
+    assert (ending.reason, ending.signal) == ("wall_limit", signal.SIGTERM)
+    assert ending.text == "wall-clock limit of 0.3 s exceeded"
+    assert 300 <= ending.used.wall < 3000
+    assert bench.text("job.e1") == f"nqspy: request 1.ymp was ended: {ending.text}\n"
+
+
+def test_wall_time_counts_by_the_clock_of_the_site(make_bench):
+    bench = make_bench(speed=100.0)
+    ending = bench.run("exec sleep 60\n", ask=Ask(wall=30_000))
+    assert ending.reason == "wall_limit"
+    assert ending.text == "wall-clock limit of 30 s exceeded"
+
+
+def test_time_suspended_does_not_count_as_wall_time(bench):
+    request = bench.running("exec sleep 60\n", ask=Ask(wall=400))
+    bench.do(Suspend(request.seq, 1))
+    other = bench.run("exec sleep 0.6\n")
+    assert other.reason == "exit"
+    bench.do(Resume(request.seq, 1))
+    ending = bench.ending(request)
+    assert ending.reason == "wall_limit"
+    assert ending.used.wall < 900
+
+
+def test_cpu_time_of_all_processes_together(bench):
+    ending = bench.run(f"({BURN}) &\n{BURN}", ask=Ask(cpu=400))
+    assert ending.reason == "cpu_limit"
+    assert 400 <= ending.used.cpu < 1500
+    assert "CPU limit of 0.4 s exceeded" in bench.text("job.e1")
+
+
+def test_cpu_time_of_a_process_is_the_kernels_business(bench):
+    ending = bench.run(BURN, ask=Ask(cpu_process=1000))
+    assert (ending.reason, ending.signal) == ("cpu_limit", signal.SIGXCPU)
+
+
+def test_cpu_time_of_a_process_by_the_clock_of_the_site(make_bench):
+    bench = make_bench(speed=100.0)
+    ending = bench.run(BURN, ask=Ask(cpu_process=30_000))
+    assert (ending.reason, ending.signal) == ("cpu_limit", signal.SIGXCPU)
+    assert 30_000 <= ending.used.cpu < 90_000
+
+
+def test_a_limit_of_each_process_leaves_the_request_alone(bench):
+    ending = bench.run("sh -c 'ulimit -t; while :; do :; done'\nexit 6\n", ask=Ask(cpu_process=1000))
+    assert (ending.reason, ending.status) == ("exit", 6)
+    assert bench.text("job.o1").strip() == "1"
+
+
+def test_the_queues_limit_counts_where_the_request_asks_nothing(bench):
+    bench.queue.per_request.wall_limit = 300
+    assert bench.run("exec sleep 60\n").reason == "wall_limit"
+    assert bench.run("exec sleep 0.5\n", ask=Ask(wall=60_000)).reason == "exit"
+
+
+def test_memory_of_all_processes_together(bench):
+    eat = f"python3 -S -c 'import time; x = b\"x\" * {40 * MB}; time.sleep(60)'"
+    ending = bench.run(f"{eat} &\n{eat} &\nwait\n", ask=Ask(memory=60 * MB))
+    assert ending.reason == "memory_limit"
+    assert ending.used.memory > 60 * MB
+    assert "memory limit" in bench.text("job.e1")
+
+
+def test_memory_of_a_process_is_an_allocation_failure(bench):
+    ask = Ask(memory_process=300 * MB)
+    ending = bench.run("exec python3 -S -c 'x = b\"x\" * 400_000_000'\n", ask=ask)
+    assert (ending.reason, ending.status) == ("exit", 1)
+    assert "MemoryError" in bench.text("job.e1")
+
+
+def test_file_size(bench):
+    bench.queue.per_process.permfile_limit = 4096
+    ending = bench.run("exec dd if=/dev/zero of=big bs=1024 count=100\n")
+    assert (ending.reason, ending.signal) == ("file_limit", signal.SIGXFSZ)
+    assert (bench.work / "big").stat().st_size == 4096
+
+
+def test_who_ignores_the_limit_is_killed_after_the_grace(bench):
+    ending = bench.run("trap '' TERM\nwhile :; do sleep 0.05; done\n", ask=Ask(wall=200))
+    assert (ending.reason, ending.signal) == ("wall_limit", signal.SIGKILL)
+
+
+def test_a_request_is_warned_before_its_cpu_limit(bench):
+    bench.queue.per_request.cpu_warning = 200
+    script = "trap 'echo warned; exit 3' XCPU\n" + BURN
+    ending = bench.run(script, ask=Ask(cpu=60_000))
+    assert ending.status == 3
+    assert bench.text("job.o1") == "warned\n"
+
+
+def test_other_limits_reach_the_processes(bench):
+    ask = Ask(nice=5, others=(("per_process/corefile_limit", 0), ("per_process/stack_limit", 4 * MB)))
+    bench.run("ulimit -s\nulimit -c\nnice\n", ask=ask, shell="/bin/bash")
+    assert bench.text("job.o1").split() == ["4096", "0", str(max(5, os.getpriority(os.PRIO_PROCESS, 0)))]
+
+
+def test_each_request_keeps_to_the_cpus_of_its_pes(bench):
+    for pe, cpu in enumerate(bench.site.found.cpus):
+        ending = bench.run("grep Cpus_allowed_list /proc/self/status; echo $NQSPY_PES\n", pes=(pe,))
+        assert ending.status == 0
+        assert bench.text(f"job.o{bench.seq}").split()[1:] == [str(cpu), str(pe)]
+
+
+def test_time_shared_pes_bind_nobody(bench):
+    bench.site.settings.machine.pes = len(bench.site.found.cpus) + 1
+    bench.run("grep Cpus_allowed_list /proc/self/status\n")
+    mine = re.search(r"Cpus_allowed_list:\s+(\S+)", Path("/proc/self/status").read_text())
+    assert mine is not None
+    assert bench.text("job.o1").split()[1] == mine[1]
+
+
+def test_a_deleted_request_that_also_runs_out_of_time_was_deleted(bench):
+    script = "trap '' TERM\ntouch ready\nwhile :; do sleep 0.02; done\n"
+    request = bench.running(script, ask=Ask(wall=600))
+    bench.until((bench.work / "ready").exists, "the trap is set")
+    bench.do(Kill(request.seq, 1, "deleted", 900))
+    assert bench.ending(request).reason == "deleted"

@@ -1,0 +1,85 @@
+"""The files of the repository: nothing of a machine in them, the lock complete, the scripts usable."""
+
+import os
+import re
+import subprocess
+import tomllib
+
+import pytest
+from house.checkout import ROOT, place, tracked
+
+HOSTS = (
+    "pypi" + ".org",
+    "python" + "hosted",
+    "registry." + "npmjs",
+    "deb." + "debian",
+    "security." + "debian",
+)
+PLACES = re.compile(r"(?<![\w.~}/-])/(?:work|opt)/|/" + r"root/\.|bash_" + "jobs")
+SCRIPTS = ("quickstart", "test", "check", "bench", "lock")
+
+
+def _texts():
+    for path in tracked():
+        try:
+            yield path, path.read_text()
+        except UnicodeDecodeError:
+            continue
+
+
+def test_no_file_names_a_package_registry():
+    assert not [f"{place(path)}: {host}" for path, text in _texts() for host in HOSTS if host in text]
+
+
+def test_no_file_names_a_place_of_somebodys_machine():
+    assert not [f"{place(path)}: {hit[0]}" for path, text in _texts() for hit in PLACES.finditer(text)]
+
+
+def _names(text: str) -> set[str]:
+    return {
+        re.split(r"[<>=! ;\[]", line)[0].lower() for line in text.splitlines() if re.match(r"[a-zA-Z]", line)
+    }
+
+
+def test_the_lock_pins_every_dependency_with_hashes():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = _names("\n".join([*project["project"]["dependencies"], *project["build-system"]["requires"]]))
+    run, tests = ((ROOT / "requirements" / name).read_text() for name in ("run.txt", "test.txt"))
+    assert wanted <= _names(run)
+    assert _names((ROOT / "requirements" / "test.in").read_text()) <= _names(tests)
+    for text in (run, tests):
+        pinned = re.split(r"\n(?=[a-z])", text)
+        assert all(
+            "==" in entry and "--hash=sha256:" in entry for entry in pinned if re.match(r"[a-z]", entry)
+        )
+
+
+def test_what_both_locks_pin_they_pin_alike():
+    versions = [
+        dict(re.findall(r"^([a-z0-9-]+)==(\S+)", (ROOT / "requirements" / name).read_text(), re.MULTILINE))
+        for name in ("run.txt", "test.txt")
+    ]
+    common = versions[0].keys() & versions[1].keys()
+    assert common
+    assert {name: versions[0][name] for name in common} == {name: versions[1][name] for name in common}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_can_be_run_and_explains_itself(script):
+    path = ROOT / "scripts" / script
+    assert os.access(path, os.X_OK)
+    run = subprocess.run([path, "--help"], capture_output=True, text=True, check=False, timeout=20)
+    assert run.returncode == 0
+    assert run.stdout.startswith(f"scripts/{script}: ")
+
+
+def test_the_build_server_runs_the_same_script_as_people():
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+    assert "scripts/test" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_setting_up_takes_the_two_commands_of_the_readme():
+    text = (ROOT / "README.md").read_text()
+    block = re.search(r"```\n(scripts/[^`]+)```", text)
+    assert block is not None
+    assert [line.split()[0] for line in block[1].splitlines()] == ["scripts/quickstart", "scripts/test"]

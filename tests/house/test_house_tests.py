@@ -1,0 +1,124 @@
+"""The tests themselves: none hidden by its name or place, none skipped without a reason."""
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+from house.checkout import functions, parsed, place, sources
+
+FILES = [path for path in sources("tests") if "data" not in path.parts]
+TESTS = [path for path in FILES if path.name.startswith("test_")]
+
+
+def _scopes(path: Path) -> list[list[ast.stmt]]:
+    classes = [node for node in parsed(path).body if isinstance(node, ast.ClassDef)]
+    return [parsed(path).body, *(node.body for node in classes if node.name.startswith("Test"))]
+
+
+def test_tests_stand_only_in_files_that_pytest_looks_into():
+    hidden = [
+        place(path, node)
+        for path in FILES
+        if path not in TESTS
+        for node in functions(path)
+        if node.name.startswith("test")
+    ]
+    assert not hidden
+
+
+def test_every_function_called_test_is_collected():
+    hidden = []
+    for path in TESTS:
+        collected = [
+            node
+            for body in _scopes(path)
+            for node in body
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test")
+        ]
+        hidden += [
+            place(path, node)
+            for node in functions(path)
+            if node.name.startswith("test") and node not in collected
+        ]
+    assert not hidden, "inner, asynchronous or in a class whose name does not begin with Test"
+
+
+def test_no_test_hides_an_earlier_one_of_the_same_name():
+    twice = []
+    for path in TESTS:
+        for body in _scopes(path):
+            names = Counter(node.name for node in body if isinstance(node, ast.FunctionDef))
+            twice += [f"{place(path)} {name}" for name, count in names.items() if count > 1]
+    assert not twice
+
+
+def test_two_files_of_tests_never_have_the_same_name():
+    names = Counter(path.name for path in TESTS)
+    assert not [name for name, count in names.items() if count > 1]
+
+
+SKIPS = ("skip", "skipif", "xfail", "importorskip")
+
+
+def _without_reason(call: ast.Call | ast.Attribute) -> bool:
+    if isinstance(call, ast.Attribute):
+        return True
+    texts = [*call.args, *(k.value for k in call.keywords if k.arg in ("reason", "msg"))]
+    if isinstance(call.func, ast.Attribute) and call.func.attr in ("skipif", "xfail", "importorskip"):
+        texts = [k.value for k in call.keywords if k.arg == "reason"]
+    return not texts
+
+
+def _skips(path: Path) -> list[ast.Call | ast.Attribute]:
+    calls = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+    called = [call.func for call in calls]
+    bare = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute) and node not in called]
+    found: list[ast.Call | ast.Attribute] = [
+        call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in SKIPS
+    ]
+    return found + [node for node in bare if node.attr in SKIPS and "mark" in ast.unparse(node)]
+
+
+def test_a_skipped_test_says_why():
+    assert not [place(path, node) for path in FILES for node in _skips(path) if _without_reason(node)]
+
+
+def _waits_for_a_condition(path: Path) -> set[ast.AST]:
+    """Pauses of at most a tenth of a second in the loop of a wait: that is waiting for a condition."""
+    return {
+        call.func
+        for loop in ast.walk(parsed(path))
+        if isinstance(loop, ast.While)
+        for call in ast.walk(loop)
+        if isinstance(call, ast.Call) and call.args and _at_most_a_tenth(call.args[0])
+    }
+
+
+def _at_most_a_tenth(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and isinstance(value.value, int | float) and value.value <= 0.1
+
+
+def _imports_sleep(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.ImportFrom) and node.module == "time" and "sleep" in [a.name for a in node.names]
+    )
+
+
+ASLEEP_ON_PURPOSE = {"tests/userexit/test_userexit_guard.py"}
+"""There an exit that sleeps is what is tested."""
+
+
+def test_no_test_sleeps():
+    asleep = [
+        place(path, node)
+        for path in FILES
+        if place(path) not in ASLEEP_ON_PURPOSE
+        for node in ast.walk(parsed(path))
+        if _imports_sleep(node)
+        or (
+            isinstance(node, ast.Attribute)
+            and ast.unparse(node) in ("time.sleep", "asyncio.sleep")
+            and node not in _waits_for_a_condition(path)
+        )
+    ]
+    assert not asleep, "wait for a condition instead"

@@ -1,0 +1,45 @@
+"""The walls between the rooms: import contracts, and that nothing can hide from them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from house.checkout import PACKAGE, ROOT, place, tracked
+
+DATA_FOLDERS = {"manual", "site", "migrations"}
+
+
+def test_every_import_respects_the_contracts_of_setup_cfg():
+    linter = Path(sys.executable).with_name("lint-imports")
+    run = subprocess.run(
+        [linter, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False, timeout=100
+    )
+    report = run.stdout.partition("Contracts\n")[2]
+    assert run.returncode == 0, report + run.stderr
+    assert " 0 broken" in report
+
+
+def test_every_folder_of_code_is_a_package_that_the_contracts_see():
+    folders = {path.parent for path in tracked() if path.suffix == ".py" and path.is_relative_to(PACKAGE)}
+    unseen = [
+        place(folder)
+        for folder in sorted(folders)
+        if not (folder / "__init__.py").exists() and not DATA_FOLDERS & set(folder.relative_to(PACKAGE).parts)
+    ]
+    assert not unseen, f"without __init__.py import-linter skips {unseen}"
+
+
+@pytest.mark.parametrize("room", ["nqspy", "nqspy.model", "nqspy.cli"])
+def test_a_package_on_the_way_of_every_command_imports_nothing_by_itself(room):
+    script = f"""
+import sys
+sys.path.insert(0, sys.argv[1])
+old = set(sys.modules)
+import {room}
+print(*sorted(set(sys.modules) - old))
+"""
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(ROOT)], capture_output=True, text=True, check=True
+    )
+    assert set(run.stdout.split()) <= {"nqspy", room}

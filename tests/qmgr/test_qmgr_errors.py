@@ -1,0 +1,169 @@
+"""What cannot be read is refused in one line that says where, which word, and what would be right."""
+
+import pytest
+
+from nqspy.model.tree import declared
+from nqspy.qmgr.attributes import CLASSES, keywords_of
+from nqspy.qmgr.cursor import resolve
+from nqspy.qmgr.grammar import FORMS, OBJECT_WORDS, TREE, VERBS, Node
+from nqspy.qmgr.help import help_text
+from nqspy.qmgr.parser import RULES, ParseError, completions, opens_block, parse_line, parse_text
+
+
+def error_of(text: str) -> ParseError:
+    with pytest.raises(ParseError) as caught:
+        parse_text(text)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+def test_the_papers_typing_error_is_refused_and_the_right_word_named_first():
+    error = error_of("# weights\n\nset shed_factor share 20")
+    assert (error.line, error.column, error.word) == (3, 5, "shed_factor")
+    assert error.expected[0] == "sched_factor"
+    assert str(error).startswith("line 3, column 5: 'shed_factor' is not known here; expected sched_factor, ")
+    assert error.caret() == "set shed_factor share 20\n    ^"
+
+
+WRONG = [
+    ("foo", 1, "'foo' is not known here"),
+    ("set", 4, "ends too early; expected queue"),
+    ("set s", 5, "'s' may be sched_factor, server, shell_strategy"),
+    ("set run_limit=4", 16, "expected the name of a queue"),
+    ("set run_limit=four night", 15, "'four' is no whole number"),
+    ("set run_limit=-1 night", 15, "'-1' is no whole number"),
+    ("set priority=99 night", 14, "priority is from 0 to 63"),
+    ("set nice=20 night", 10, "nice is from 0 to 19"),
+    ("set machine pes=0", 17, "pes is from 1"),
+    ("set grace unlimited", 11, "grace cannot be unlimited"),
+    ("set usage half_life=unlimited", 21, "half_life cannot be unlimited"),
+    ("set usage charge=coffee", 18, "expected cpu, pe_wall"),
+    ("set memory_limit=3xw night", 18, "'3xw' is no size"),
+    ("set per_request cpu_limit=12q normal", 27, "'12q' is no time"),
+    ("set per_request cpu_limit=(1,2,3) normal", 27, "cpu_limit takes one to 2 values here, not 3"),
+    ("set per_request memory_limit=(1mb, 1mb) q", 30, "memory_limit takes one value here, not 2"),
+    ("set per_request stack_limit=1 q", 17, "'stack_limit' is not known here"),
+    ("set sched_factor share unlimited", 24, "'unlimited' is no weight"),
+    ("set sched_factor luck 3", 18, "expected share, cpu, memory, time"),
+    ("set sched_factor share 1.5", 24, "'1.5' is no whole number"),
+    ("create batch_queue", 19, "expected the name of a queue"),
+    ("create batch_queue all", 20, "'all' cannot be the name of a queue"),
+    ("create batch_queue night run_limit 4 4", 38, "'4' is not known here"),
+    ("create device x", 1, "there are no printers"),
+    ("set debug 3", 1, "leave the line out"),
+    ("add managers = (anne:x)", 17, "USER:m (manager) or USER:o (operator)"),
+    ("add members=(anne, bob d1", 26, "expected a list of members, )"),
+    ("hold request abc", 14, "expected a request identifier"),
+    ("modify request 17", 18, "expected cpu_limit"),
+    ("modify request 17 pe_limit=0", 28, "from 1 upward"),
+    ("modify request 17 eligible=2026-03-02", 28, "no date with its zone"),
+    ("schedule request 17 soon", 21, "expected first, next, now, system"),
+    ("switch shift night until=25:00", 26, "'25:00'"),
+    ("set timezone Europe/Pari", 14, "expected Europe/Paris"),
+    ('set shift night when=("0 25 * * *")', 23, "is no cron time"),
+    ('set shift night when=("0 2 * *")', 23, "has not five fields"),
+    ('set mail "open', 10, "is not closed"),
+    ("end", 1, "without a 'define shift'"),
+    ("purge queue night please", 19, "'please' is too much here"),
+    ("show queeu", 6, "expected queue"),
+    ("show shifts --next -3", 20, "'-3' is no time"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "column", "part"), WRONG, ids=[row[0] for row in WRONG])
+def test_errors_name_the_place_and_what_would_be_right(text, column, part):
+    error = error_of(text)
+    assert part in str(error)
+    assert (error.line, error.column) == (1, column)
+    assert error.caret().splitlines()[1].index("^") == column - 1
+
+
+def test_the_caret_stands_under_the_word_behind_tabs_and_on_continued_lines():
+    error = error_of("set queue night \\\n\trun_limt=4")
+    assert (error.line, error.column, error.expected[0]) == (2, 2, "run_limit")
+    assert error.caret() == "\trun_limt=4\n\t^"
+
+
+def test_an_error_inside_a_shift_names_its_own_line_and_the_file():
+    text = 'define shift day when=("30 8 * * *")\n  start queue q\n\n  set shed_factor share 2\nend\n'
+    with pytest.raises(ParseError) as caught:
+        parse_text(text, "40-shifts.qmgr")
+    assert str(caught.value).startswith("40-shifts.qmgr, line 4, column 7: 'shed_factor'")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["switch shift x", "shutdown", "set shift automatic", "show all", 'define shift b when=("1 1 * * *")'],
+)
+def test_a_shift_cannot_hold_commands_that_would_change_shifts_or_only_read(line):
+    error = error_of(f'define shift a when=("0 0 * * *")\nstop queue q\n{line}\nend')
+    assert (error.line, error.column) == (3, 1)
+    assert "cannot stand in a shift" in str(error)
+
+
+def test_a_shift_without_end_is_told_at_its_beginning():
+    assert error_of('stop queue q\ndefine shift a when=("0 0 * * *")\nstop queue q').line == 2
+    with pytest.raises(ParseError, match="on the lines that follow"):
+        parse_line('define shift a when=("0 0 * * *")')
+    assert opens_block('def shift a when=("0 0 * * *")')
+    assert not opens_block("define shift a")
+    assert not opens_block("start queue a")
+
+
+COMPLETIONS = [
+    ("", set(VERBS)),
+    ("se", {"set"}),
+    ("set sched_factor s", {"share"}),
+    ("set COM", {"complex"}),
+    ("set complex user", {"user_limit"}),
+    ("set complex prime-time ru", {"run_limit"}),
+    ("set per_request w", {"wall_limit"}),
+    ("set lost_request ", {"rerun", "fail"}),
+    ("start queue night # ", set()),
+    ("create batch_queue night prio", {"priority"}),
+    ("schedule request 17 n", {"next", "now"}),
+    ("show sh", {"shares", "shifts"}),
+    ("help cre", {"create"}),
+    ("set foo b", set()),
+    ("set run_limit=", set()),
+    ('set mail "op', set()),
+    ("shutdown d", {"drain"}),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), COMPLETIONS)
+def test_completions_are_the_keywords_that_may_stand_there(text, words):
+    assert set(completions(text)) == words
+
+
+def nodes(node: Node) -> list[Node]:
+    return [node, *(inner for below in node.below.values() for inner in nodes(below))]
+
+
+def test_every_keyword_has_a_sentence_and_resolves_from_its_documented_minimum():
+    tables = [node.keywords for node in nodes(TREE)]
+    tables += [keywords_of(kind) for kind in CLASSES]
+    tables += [keywords_of("queue", branch) for branch in ("per_request", "per_process")]
+    for table in tables:
+        for keyword in table.values():
+            assert len(keyword.doc) > 5, keyword
+            found = resolve(keyword.name[: keyword.least], table.values())
+            assert [one.means for one in found] == [keyword.means], keyword
+
+
+def test_every_form_has_its_rule_and_its_help():
+    whole = help_text()
+    for form in FORMS:
+        assert form.rule in RULES
+        assert form.words[0] in VERBS
+        assert VERBS[form.words[0]][0] in whole
+        assert form.doc in help_text(form.words)
+    assert set(OBJECT_WORDS) <= {word for node in nodes(TREE) for word in node.keywords}
+    assert "no command" in help_text(["frobnicate"])
+
+
+def test_every_setting_can_be_set_and_is_explained():
+    for kind, cls in CLASSES.items():
+        for path, info in declared(cls).items():
+            branch, _, name = path.rpartition("/")
+            assert keywords_of(kind, branch)[name].doc == info.doc

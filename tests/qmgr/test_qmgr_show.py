@@ -1,0 +1,122 @@
+"""What `show` prints."""
+
+from nqspy.model.commands import Configure
+from nqspy.model.configure import apply_changes
+from nqspy.model.machine import Found
+from nqspy.model.site import Settings
+from nqspy.qmgr import show
+from nqspy.qmgr.parser import parse_text
+
+SITE = """
+set sched_factor share 0 cpu 6 memory 1 time 10
+create batch_queue normal priority=30
+set per_process cpu_limit=(600, 590) normal
+enable queue normal
+start queue normal
+create batch_queue night priority=10 run_limit=4
+set queue night sched_factor share 20 cpu 0 memory 0 time 1
+create batch_queue late
+set queue late sched_factor time 7 cpu 6 memory 0
+create pipe_queue batch destination=(normal, night)
+create complex prime-time queues=(normal, late) user_limit=2
+create group ymp share=80
+create group d1 parent=ymp share=30
+create group d2 parent=ymp share=10
+add members=(anne, bob) d1
+set managers = (carl:m, dora:o)
+set exit large_memory hmax=115mw
+define shift day when=("30 8 * * mon-fri")
+  stop queue night
+end
+"""
+
+
+def site() -> Settings:
+    settings = Settings()
+    for parsed in parse_text(SITE):
+        assert isinstance(parsed.command, Configure)
+        apply_changes(settings, parsed.command.changes)
+    return settings
+
+
+def test_the_factors_come_with_their_bound_for_each_queue_that_differs():
+    text = show.show_sched_factor(site())
+    assert "factors for all queues" in text.lower()
+    assert "tau_max = 3.33" in text
+    of_night = text.split("for queue night")[1].split("for queue late")[0]
+    assert "there is no bound" in of_night
+    assert "tau_max = 7.00" in text.split("for queue late")[1]
+    assert "for queue normal" not in text
+
+
+def test_weights_of_zero_are_first_in_first_out():
+    settings = Settings()
+    settings.sched_factor.time = 0
+    assert "first in, first out" in show.show_sched_factor(settings)
+
+
+def test_queues_show_their_states_and_counts():
+    counts = {"normal": {"running": 2, "queued": 5}, "night": {"running": 1}}
+    text = show.show_queue(site(), counts=counts, host="ymp")
+    assert "normal@ymp; type=BATCH; [ENABLED, RUNNING]; pri=30\n  0 exit; 2 run; 5 queued;" in text
+    assert "night@ymp; type=BATCH; [DISABLED, STOPPING]; pri=10" in text
+    assert "late@ymp; type=BATCH; [DISABLED, STOPPED]; pri=0" in text
+    assert "destinations: normal, night" in text
+    assert show.show_queue(site(), ["late"]).count("type=") == 1
+
+
+def test_a_long_queue_shows_its_limits_and_what_was_set():
+    text = show.show_queue(site(), ["normal"], long=True)
+    assert "per_process cpu_limit         10:00" in text
+    assert "per_process cpu_warning       9:50" in text
+    assert "run_limit                     unlimited" in text
+
+
+def test_complexes_groups_and_managers():
+    settings = site()
+    assert show.show_complex(settings).splitlines()[-1].split()[:4] == [
+        "prime-time",
+        "normal,",
+        "late",
+        "unlimited",
+    ]
+    lines = show.show_groups(settings).splitlines()
+    assert lines[1].split() == ["ymp", "80", "100.0", "%"]
+    assert lines[2].split() == ["d1", "30", "75.0", "%", "anne,", "bob"]
+    managers = show.show_managers(settings)
+    assert "carl            manager" in managers
+    assert "dora            operator" in managers
+    assert show.show_complex(Settings()) == "no complexes"
+
+
+def test_parameters_have_the_weighting_factors_and_the_machine_what_was_found():
+    text = show.show_parameters(site())
+    assert "Job Initiation Weighting Factors" in text
+    assert "Requested CPU Time    cpu          6" in text
+    assert "auto (4)" in show.show_machine(site(), Found((0, 1, 2, 3), 8 * 1024**3))
+    assert "auto (8gb)" in show.show_machine(site(), Found((0, 1, 2, 3), 8 * 1024**3))
+    assert "per_process stack_limit" in show.limits_supported()
+
+
+def test_shares_shifts_and_exits_are_shown_from_rows():
+    rows = [
+        {"group": "ymp", "depth": 0, "share": 80, "entitlement": 0.8, "usage": 0.5, "used_s": 1234.5},
+        {"group": "d1", "depth": 1, "share": 29, "entitlement": 0.232, "usage": 0.25, "used_s": 600},
+    ]
+    assert show.show_shares(rows).splitlines()[-1].split() == ["d1", "29", "23.2", "%", "25.0", "%", "600"]
+    coming = [{"at": "2026-03-02T08:30:00+01:00", "shift": "day"}]
+    text = show.show_shifts(site(), "day", coming, manual=True)
+    assert '* day: "30 8 * * mon-fri"\n      stop queue night\nin force: day (switched by hand)' in text
+    assert text.endswith("2026-03-02T08:30:00+01:00  day")
+    listing = [{"name": "large_memory", "enabled": False, "hooks": ("jobselect",), "doc": "Large.\nMore.",
+                "settings": {"hmax": "115mw"}, "calls": 7, "failures": 1}]  # fmt: skip
+    text = show.show_exits(listing)
+    assert text.splitlines() == [
+        "large_memory [off] jobselect", "  Large.", "  hmax = 115mw", "  called 7 times, 1 failures",
+    ]  # fmt: skip
+
+
+def test_show_all_tells_every_object():
+    text = show.show_all(site())
+    for name in ("normal", "night", "batch", "prime-time", "d1", "carl", "large_memory", "stop queue night"):
+        assert name in text

@@ -1,0 +1,107 @@
+"""A real server on a real socket; the tests' own inbox answers what is put into it."""
+
+import contextlib
+import json
+import queue
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqspy.rpc import messages
+from nqspy.rpc.server import Asked, Server
+
+Answer = Callable[[Asked], bytes]
+
+
+class Counter:
+    """A server whose requests are answered by a thread of its own, group by group as the daemon does."""
+
+    def __init__(self, path: Path, answer: Answer, **options: Any) -> None:
+        self.inbox: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
+        self.asked: list[Asked] = []
+        options.setdefault("allow_uid", lambda uid: True)
+        self.path = path
+        self.server = Server(str(path), self.inbox.put, mode=0o600, **options)
+        self._answer = answer
+        self._thread = threading.Thread(target=self._engine)
+
+    def _engine(self) -> None:
+        while (first := self.inbox.get()) is not None:
+            group = [first]
+            with contextlib.suppress(queue.Empty):
+                while (more := self.inbox.get_nowait()) is not None:
+                    group.append(more)
+            self.asked += group
+            self.server.reply_many([(asked.handle, self._answer(asked)) for asked in group])
+
+    def start(self) -> None:
+        self.server.start()
+        self._thread.start()
+
+    def close(self) -> None:
+        self.inbox.put(None)
+        self._thread.join()
+        self.server.close()
+
+
+class Peer:
+    """A client that speaks bytes."""
+
+    def __init__(self, path: Path) -> None:
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(20)
+        self.socket.connect(str(path))
+        self.file = self.socket.makefile("rb")
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def answer(self) -> Any:
+        line = self.file.readline()
+        return json.loads(line) if line else None
+
+    def ask(self, id: int, cmd: str, **fields: Any) -> Any:
+        self.send(json.dumps({"v": 1, "id": id, "cmd": cmd, **fields}).encode() + b"\n")
+        return self.answer()
+
+    def close(self) -> None:
+        self.file.close()
+        self.socket.close()
+
+
+def echo(asked: Asked) -> bytes:
+    return messages.result_answer(asked.handle.id, asked.message.get("say"))
+
+
+@pytest.fixture
+def counter(tmp_path: Path) -> Iterator[Callable[..., Counter]]:
+    """Makes a running server; ``answer`` says what it replies (default: echoes ``say``)."""
+    running: list[Counter] = []
+
+    def make(answer: Answer = echo, name: str = "nqsd.sock", **options: Any) -> Counter:
+        made = Counter(tmp_path / name, answer, **options)
+        made.start()
+        running.append(made)
+        return made
+
+    yield make
+    for one in running:
+        one.close()
+
+
+@pytest.fixture
+def peer() -> Iterator[Callable[[Counter], Peer]]:
+    """Connects to a server as bytes."""
+    opened: list[Peer] = []
+
+    def connect(server: Counter) -> Peer:
+        opened.append(Peer(server.path))
+        return opened[-1]
+
+    yield connect
+    for one in opened:
+        one.close()

@@ -1,0 +1,183 @@
+"""The counter with a real socket: who asks is known, answers find their way, nobody can do harm."""
+
+import os
+import pwd
+import random
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from nqspy.rpc import messages, server
+from nqspy.rpc.server import Server
+
+
+def test_the_caller_is_named_by_the_kernel(counter, peer):
+    desk = counter()
+    assert peer(desk).ask(7, "ping", say="hello", user="root of all evil") == {
+        "id": 7,
+        "ok": True,
+        "result": "hello",
+    }
+    caller = desk.asked[0].caller
+    assert (caller.user, caller.uid, caller.gid) == (
+        pwd.getpwuid(os.getuid()).pw_name,
+        os.getuid(),
+        os.getgid(),
+    )
+    assert caller.trusted
+
+
+def test_many_requests_on_one_connection_are_answered_under_their_ids(counter, peer):
+    desk, count = counter(), 3 * server.MOST_PENDING
+    client = peer(desk)
+    lines = b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n * n) for n in range(count))
+    sender = threading.Thread(target=client.send, args=(lines,))
+    sender.start()
+    answers = [client.answer() for _ in range(count)]
+    sender.join()
+    assert {a["id"]: a["result"] for a in answers} == {n: n * n for n in range(count)}
+
+
+def test_eight_clients_at_once_get_their_own_answers(counter, peer):
+    desk = counter()
+    wrong: list[int] = []
+
+    def talk(number: int) -> None:
+        client = peer(desk)
+        wrong.extend(n for n in range(300) if client.ask(n, "x", say=[number, n])["result"] != [number, n])
+
+    clients = [threading.Thread(target=talk, args=(n,)) for n in range(8)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert not wrong
+    assert len(desk.asked) == 2400
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "id"),
+    [
+        (b"hello", "malformed", None),
+        (b"[1,2]", "malformed", None),
+        (b"[" * 100_000, "malformed", None),
+        (b"\xff\xfe{}", "malformed", None),
+        (b'{"id":1,"cmd":"x"}', "version", 1),
+        (b'{"v":2,"id":5,"cmd":"x"}', "version", 5),
+        (b'{"v":true,"id":5,"cmd":"x"}', "version", 5),
+        (b'{"v":1,"cmd":"x"}', "malformed", None),
+        (b'{"v":1,"id":true,"cmd":"x"}', "malformed", None),
+        (b'{"v":1,"id":3}', "malformed", 3),
+        (b'{"v":1,"id":3,"cmd":["x"]}', "malformed", 3),
+    ],
+)
+def test_what_is_no_message_gets_one_error_and_the_connection_goes_on(counter, peer, line, code, id):
+    client = peer(counter())
+    client.send(line + b"\n")
+    answer = client.answer()
+    assert (answer["ok"], answer["id"], answer["error"]["code"]) == (False, id, code)
+    assert "\n" not in answer["error"]["text"]
+    assert client.ask(9, "x", say=1)["id"] == 9
+
+
+def test_a_line_that_is_too_long_is_refused_once_and_skipped(counter, peer):
+    client = peer(counter(max_line=1000))
+    client.send(b'{"v":1,"id":1,"cmd":"' + b"x" * 500_000)
+    assert client.answer()["error"]["code"] == "too_big"
+    client.send(b"x" * 500_000 + b'"}\n')
+    assert client.ask(2, "x", say="alive") == {"id": 2, "ok": True, "result": "alive"}
+
+
+def test_random_bytes_do_no_harm(counter, peer):
+    desk, dice = counter(max_line=5000), random.Random(17)
+    good = b'{"v":1,"id":1,"cmd":"x","say":"abc"}\n'
+    for _ in range(60):
+        client = peer(desk)
+        noise = bytearray(dice.randbytes(dice.randrange(8000)) + good * dice.randrange(5))
+        for _ in range(dice.randrange(20)):
+            if noise:
+                noise[dice.randrange(len(noise))] = dice.randrange(256)
+        client.send(bytes(noise))
+        client.close()
+    assert peer(desk).ask(4, "x", say="still here")["result"] == "still here"
+
+
+def test_a_peer_that_may_not_is_told_so_and_hung_up_on(counter, peer):
+    client = peer(counter(allow_uid=lambda uid: False))
+    answer = client.answer()
+    assert answer["error"]["code"] == "not_allowed"
+    assert "does not serve" in answer["error"]["text"]
+    assert client.answer() is None
+
+
+def test_a_client_that_reads_nothing_holds_nobody_up(counter, peer, monkeypatch):
+    monkeypatch.setattr(server, "MOST_UNREAD", 1_000_000)
+    desk = counter(lambda asked: messages.result_answer(asked.handle.id, "y" * asked.message["size"]))
+    lazy = peer(desk)
+    for n in range(8):
+        lazy.send(b'{"v":1,"id":%d,"cmd":"x","size":400000}\n' % n)
+    assert len(peer(desk).ask(1, "x", size=10)["result"]) == 10
+    with pytest.raises((BrokenPipeError, ConnectionResetError)):
+        lazy.send(b'{"v":1,"id":1,"cmd":"x","size":400000}\n' * 1_000_000)
+
+
+def test_a_handle_knows_that_its_client_has_gone(counter, peer):
+    desk = counter()
+    client = peer(desk)
+    client.ask(1, "x")
+    handle = desk.asked[0].handle
+    assert not handle.gone
+    client.close()
+    deadline = time.monotonic() + 10
+    while not handle.gone and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert handle.gone
+    desk.server.reply(handle, messages.result_answer(1, "nobody reads this"))
+
+
+def test_closing_delivers_the_answers_handed_over_and_removes_the_socket(counter, peer):
+    desk = counter()
+    client = peer(desk)
+    client.send(b"".join(b'{"v":1,"id":%d,"cmd":"x","say":"%s"}\n' % (n, b"z" * 100) for n in range(500)))
+    answers = [client.answer()]
+    while len(desk.asked) < 500:
+        answers.append(client.answer())
+    desk.close()
+    answers += [client.answer() for _ in range(500 - len(answers))]
+    assert [a["id"] for a in answers] == list(range(500))
+    assert client.answer() is None
+    assert not desk.path.exists()
+
+
+def test_a_left_over_socket_is_replaced_and_another_daemons_is_left_alone(counter, peer, tmp_path):
+    first = counter()
+    second = counter()  # takes the place of the first one's socket
+    first.close()
+    assert peer(second).ask(1, "x", say=2)["result"] == 2
+    assert (tmp_path / "nqsd.sock").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_path_too_long_for_a_socket_address_works(counter, tmp_path):
+    deep = tmp_path / ("d" * 100) / ("e" * 100)
+    deep.mkdir(parents=True)
+    desk = counter(name=str(deep / "nqsd.sock"))
+    folder = os.open(deep, os.O_PATH)
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(f"/proc/self/fd/{folder}/nqsd.sock")
+    client.sendall(b'{"v":1,"id":1,"cmd":"x","say":"deep"}\n')
+    assert b'"deep"' in client.recv(1000)
+    client.close()
+    os.close(folder)
+    desk.close()
+    assert list(deep.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_at_start(tmp_path):
+    lost = Server(str(tmp_path / "a_folder"), lambda asked: None, allow_uid=lambda uid: True, mode=0o600)
+    (tmp_path / "a_folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        lost.start()
+    assert [path.name for path in tmp_path.iterdir() if not Path(path).is_dir()] == []

@@ -1,0 +1,301 @@
+"""A site with a long, random but lawful history, and what it means that two sites are the same."""
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nqspy.model import configure, lifecycle
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant
+from nqspy.model.requests import Ask, Mail, Output, Request, Spec, State, Used
+from nqspy.model.site import Site
+from nqspy.ports import Batch
+from nqspy.store.journal import SqliteJournal
+from nqspy.store.memory import MemoryJournal
+from nqspy.store.reader import Reader
+
+QUEUES = ("express", "night", "weekend")
+OWNERS = ("anne", "ben", "cleo", "dörte")
+BEFORE_START = (State.QUEUED, State.WAITING, State.HELD)
+
+
+def observable(site: Site) -> dict[str, Any]:
+    """Everything of a site that anybody can see, in a form that compares; row numbers and stale entries are
+    nobody's business."""
+    numbers = site.numbers
+    named = {"owner": numbers.owners, "group": numbers.groups, "name": numbers.names, "pair": numbers.pairs}
+    waiting = {}
+    for queue, columns in site.waiting.items():
+        for row, request in enumerate(columns.requests()):
+            assert request.slot == row
+            cells = {name: array[row].item() for name, array in columns._arrays.items()}
+            names = {name: of.names[cells[name]] for name, of in named.items()}
+            waiting[request.seq] = (queue, cells | names)
+    skipped = ("slot",)
+    return {
+        "settings": [(path, configure.dump_object(site.settings, path))
+                     for path in configure.object_paths(site.settings)],
+        "whole settings": site.settings,
+        "requests": {seq: {f.name: getattr(r, f.name) for f in fields(Request) if f.name not in skipped}
+                     for seq, r in sorted(site.requests.items())},
+        "types": {seq: type(r.state) for seq, r in sorted(site.requests.items())},
+        "waiting": waiting,
+        "started": sorted(site.started),
+        "due": site.due(Instant(2**60)),
+        "accounts": list(site.accounts.items()),
+        "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
+        "next_date": site.next_date(),
+    }  # fmt: skip
+
+
+class Story:
+    """Feeds random events to a site and a journal, batch by batch."""
+
+    def __init__(self, journal: Any, seed: int = 1) -> None:
+        self.journal = journal
+        self.site = Site()
+        self.history: list[ev.Recorded] = []
+        self.ended: dict[int, tuple[ev.Event, int]] = {}
+        self.blobs: dict[str, bytes] = {}
+        self.batch = Batch()
+        self._random = random.Random(seed)
+        self._at = 1_000_000
+        for event in self._opening():
+            self.tell(event)
+        self.commit()
+
+    def _opening(self) -> Iterator[ev.Event]:
+        yield ev.MachineFound((0, 1, 2, 3), 1 << 30, "ymp", "Europe/Paris")
+        for path, value in (
+            *((f"queue/{queue}", {"run_limit": 4}) for queue in QUEUES),
+            ("group/d1", {"share": 29, "members": ["anne", "ben"]}),
+            ("complex/prime", {"queues": ["night", "express"]}),
+            ("shift/night", {"when": ["0 21 * * mon-fri"], "lines": ["start queue night"],
+                             "commands": [{"kind": "x"}]}),
+        ):  # fmt: skip
+            yield ev.SettingsChanged((ev.Change("create", path, value),), "root")
+
+    def tell(self, event: ev.Event) -> None:
+        """Lets one event happen; it is part of the next commit."""
+        self._at += self._random.choice((0, 0, 1, 250))
+        recorded = ev.Recorded(self.site.n + 1, Instant(self._at), event)
+        lifecycle.apply(self.site, recorded)
+        self.batch.events.append(recorded)
+        if isinstance(event, ev.Ended | ev.Deleted):
+            self.ended[event.seq] = (event, recorded.at)
+
+    def commit(self) -> None:
+        """Commits what happened."""
+        batch, self.batch = self.batch, Batch()
+        self.journal.commit(batch, self.site)
+        self.history += batch.events
+
+    def submit(self, **more: Any) -> int:
+        """Submits one request and returns its number."""
+        seq = self.site.next_seq
+        spec = self.spec(**more)
+        state = "held" if spec.held else "waiting" if spec.eligible else "queued"
+        self.tell(ev.Submitted(seq, spec, spec.queue, state))
+        return seq
+
+    def spec(self, **more: Any) -> Spec:
+        """A spec with many different fields set."""
+        choose = self._random.choice
+        values: dict[str, Any] = {
+            "owner": choose(OWNERS),
+            "uid": 1000,
+            "name": choose(("STDIN", "größe", f"job{self._random.randrange(50)}")),
+            "queue": choose(QUEUES),
+            "script": self.keep(choose((b"true\n", b"sleep 1\n" * 500))),
+            "environment": "e" * 64,
+            "workdir": f"/home/{choose(OWNERS)}/run",
+            "group": choose(("default", "d1")),
+            "ask": choose((Ask(), Ask(cpu=600_000), Ask(memory=1 << 20, others=(("nice", 5),)))),
+            "args": choose(((), ("-v", "a b"))),
+            "eligible": choose((None, None, None, Instant(self._at + 500))),
+            "held": choose((False, False, False, True)),
+            "output": choose((Output(), Output(join=True), Output(stdout="/tmp/o"))),
+            "mail": choose((Mail(), Mail(end=True, to="anne"))),
+            "priority": choose((None, 0, 63)),
+        }
+        return Spec(**(values | more))
+
+    def keep(self, body: bytes) -> str:
+        """Gives a blob to the next commit."""
+        digest = hashlib.sha256(body).hexdigest()
+        self.batch.blobs[digest] = self.blobs[digest] = body
+        return digest
+
+    def go_on(self, events: int) -> None:
+        """Lets random events happen, committed in groups of random size."""
+        submitting = (self.submit,) * 8
+        attempts = (self._start, self._start, self._end, self._requeue, self._suspend, self._sample)
+        people = (self._hold, self._release, self._move, self._modify, self._rank, self._delete, self._redate)
+        site = (self._due, self._configure, self._shift, self._other)
+        steps = (*submitting, *attempts, *people, *site)
+        for _ in range(events):
+            self._random.choice(steps)()
+            if self._random.random() < 0.3:
+                self.commit()
+        self.commit()
+
+    def _some(self, *states: State) -> list[Request]:
+        found = [r for r in self.site.requests.values() if r.state in states]
+        return self._random.sample(found, min(len(found), self._random.choice((1, 1, 3))))
+
+    def _start(self) -> None:
+        taken = {pe for r in self.site.started.values() for pe in r.pes}
+        free = [pe for pe in range(4) if pe not in taken]
+        for request in self._some(State.QUEUED)[: len(free)]:
+            attempt, pes = request.attempt + 1, (free.pop(0),)
+            self.tell(ev.Starting(request.seq, attempt, pes))
+            if self._random.random() < 0.7:
+                self.tell(ev.Started(request.seq, attempt, pes))
+
+    def _used(self) -> Used:
+        return Used(self._random.randrange(10_000), self._random.randrange(10_000), 1 << 20)
+
+    def _end(self) -> None:
+        for r in self._some(State.RUNNING, State.SUSPENDED)[:1]:
+            self.tell(
+                ev.Ended(r.seq, r.attempt, "exit", exit_status=self._random.randrange(3), used=self._used())
+            )
+
+    def _redate(self) -> None:
+        seqs = tuple(r.seq for r in self._some(*BEFORE_START))
+        self.tell(ev.Redated(seqs, Instant(self._at + 7), None, "machine_gun"))
+
+    def _hold(self) -> None:
+        self.tell(ev.Held(tuple(r.seq for r in self._some(State.QUEUED)), self._random.choice("uos"), "op"))
+
+    def _release(self) -> None:
+        self.tell(ev.Released(tuple(r.seq for r in self._some(State.HELD)), "uos", "op"))
+
+    def _move(self) -> None:
+        seqs = tuple(r.seq for r in self._some(State.QUEUED))
+        self.tell(ev.Moved(seqs, self._random.choice(QUEUES), "op"))
+
+    def _modify(self) -> None:
+        for request in self._some(*BEFORE_START)[:1]:
+            self.tell(ev.Modified(request.seq, self.spec(owner=request.owner), request.owner))
+
+    def _rank(self) -> None:
+        for request in self._some(State.QUEUED)[:1]:
+            self.tell(ev.Ranked(request.seq, 2, "op"))
+
+    def _delete(self) -> None:
+        for request in self._some(*BEFORE_START)[:1]:
+            self.tell(ev.Deleted(request.seq, request.owner, "no longer needed"))
+
+    def _suspend(self) -> None:
+        for r in self._some(State.RUNNING)[:1]:
+            self.tell(ev.Suspended(r.seq, r.attempt, "op"))
+            if self._random.random() < 0.5:
+                self.tell(ev.Resumed(r.seq, r.attempt, "op"))
+
+    def _requeue(self) -> None:
+        for r in self._some(State.RUNNING)[:1]:
+            self.tell(ev.Deleting(r.seq, r.attempt, "op", rerun=True))
+            if self._random.random() < 0.7:
+                self.tell(ev.Requeued(r.seq, r.attempt, "rerun", self._used()))
+
+    def _sample(self) -> None:
+        samples = tuple((r.seq, self._used()) for r in self._some(State.RUNNING))
+        self.tell(ev.Decided(self.site.n, samples, wait=((1, "LIMIT", "night", "full"),)))
+
+    def _due(self) -> None:
+        self._at += 300
+        self.tell(ev.Eligible(self.site.due(Instant(self._at))))
+
+    def _configure(self) -> None:
+        number = self._random.randrange(9)
+        changes = self._random.choice((
+            (ev.Change("set", "queue/*/run_limit", number),),
+            (ev.Change("set", "usage/half_life", 1_000 * (number + 1)),),
+            (ev.Change("create", f"group/g{number}", {"share": number}),),
+            (ev.Change("create", "group/g3", {}), ev.Change("delete", "group/g3")),
+            (ev.Change("create", "group/d1", {}), ev.Change("delete", "group/d1"),
+             ev.Change("create", "group/d1", {"share": number, "members": ["cleo"]})),
+            (ev.Change("add", "managers", [f"m{number}:o"]), ev.Change("set", "exit/large/hmax", "115mw")),
+            (ev.Change("set", "sched_factor/share", number), ev.Change("set", "machine/memory", None)),
+        ))  # fmt: skip
+        self.tell(ev.SettingsChanged(changes, "root", "qmgr"))
+
+    def _shift(self) -> None:
+        self.tell(ev.ShiftChanged("night", None, Instant(self._at), manual=True, until=Instant(self._at + 9)))
+        if self._random.random() < 0.3:
+            self.tell(ev.ShiftFailed("day", "no such queue"))
+
+    def _other(self) -> None:
+        self.tell(ev.FilesApplied((("00_site.qmgr", f"{self._random.randrange(99):064}"),)))
+        self.tell(ev.Alarm("large", "too slow"))
+
+
+@pytest.fixture
+def same_site() -> Callable[[Site, Site], None]:
+    """Asserts that two sites cannot be told apart."""
+
+    def check(one: Site, other: Site) -> None:
+        left, right = observable(one), observable(other)
+        for part in left:
+            assert left[part] == right[part], part
+        assert not other.touched.requests
+        assert not other.touched.ended
+        other.check()
+
+    return check
+
+
+@pytest.fixture(params=["sqlite", "memory"])
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """Each journal in turn: the contract holds for both."""
+    found = SqliteJournal.open(tmp_path / "nqs.db") if request.param == "sqlite" else MemoryJournal()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def story(journal: Any) -> Story:
+    """A story at its beginning, over each journal in turn."""
+    return Story(journal)
+
+
+@pytest.fixture
+def tell_story() -> Callable[..., Story]:
+    """Begins a story over a journal."""
+    return Story
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the database is."""
+    return tmp_path / "nqs.db"
+
+
+@pytest.fixture
+def sqlite(path: Path) -> Iterator[SqliteJournal]:
+    """A journal on SQLite."""
+    with SqliteJournal.open(path) as journal:
+        yield journal
+
+
+@pytest.fixture
+def told(path: Path, tell_story: Callable[..., Story]) -> Story:
+    """The path of a closed database with a history, and its story."""
+    with SqliteJournal.open(path) as journal:
+        story = tell_story(journal, 5)
+        story.go_on(300)
+    return story
+
+
+@pytest.fixture
+def reader(sqlite: SqliteJournal, path: Path) -> Iterator[Reader]:
+    """A reader beside that journal."""
+    found = Reader(path)
+    yield found
+    found.close()

@@ -1,0 +1,113 @@
+"""Reading beside the writer, and copies of the whole."""
+
+import threading
+
+import pytest
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant
+from nqspy.store.errors import StoreError
+from nqspy.store.journal import SqliteJournal
+from nqspy.store.reader import SLICE, Reader
+
+
+def test_a_reader_answers_questions_about_ended_requests(sqlite, reader, tell_story):
+    story = tell_story(sqlite, 7)
+    story.go_on(400)
+    found = list(reader.ended())
+    assert [row["seq"] for row in found] == [
+        seq for seq, (_, at) in sorted(story.ended.items(), key=lambda item: (item[1][1], item[0]))
+    ]
+    anne = [row for row in found if row["spec"].owner == "anne"]
+    assert list(reader.ended(owner="anne")) == anne
+    assert list(reader.ended(owner="anne", queue="night")) == [r for r in anne if r["queue"] == "night"]
+    middle = found[len(found) // 2]["at"]
+    assert list(reader.ended(since=middle)) == [row for row in found if row["at"] >= middle]
+    seqs = [found[3]["seq"], 10**9, found[0]["seq"]]
+    assert [row["seq"] for row in reader.ended(seqs=seqs)] == [seqs[0], seqs[2]]
+    assert anne
+    assert middle > found[0]["at"]
+
+
+def test_long_answers_come_in_slices_without_a_gap(sqlite, reader, tell_story):
+    story = tell_story(sqlite)
+    seqs = [story.submit() for _ in range(2 * SLICE + 3)]
+    instant = story._at
+    for seq in seqs:
+        story._at = instant
+        story.tell(ev.Deleted(seq, "anne"))
+    story.commit()
+    assert [row["seq"] for row in reader.ended()] == sorted(seqs, key=lambda seq: (story.ended[seq][1], seq))
+    assert [row["seq"] for row in reader.ended(seqs=list(reversed(seqs)))] == list(reversed(seqs))
+    assert list(reader.events()) == story.history
+    assert [r.n for r in reader.events(after=2, limit=SLICE + 1)] == list(range(3, SLICE + 4))
+
+
+def test_a_clock_that_was_set_back_hides_no_event(sqlite, reader, tell_story):
+    story = tell_story(sqlite)
+    for at in (5_000_000, 9_000_000, 6_000_000, 7_000_000):
+        story._at = at
+        story.submit()
+    story.commit()
+    found = [recorded.at // 1_000_000 for recorded in reader.events(since=Instant(6_000_000))]
+    assert found == [9, 6, 7]
+
+
+def test_a_reader_sees_each_commit_from_another_thread(sqlite, reader, tell_story):
+    story = tell_story(sqlite)
+    answers = []
+
+    def read() -> None:
+        answers.append(list(reader.events())[-1].n)
+
+    for _ in range(2):
+        story.submit()
+        story.commit()
+        thread = threading.Thread(target=read)
+        thread.start()
+        thread.join()
+        assert answers[-1] == story.site.n
+
+
+def test_a_slow_reader_does_not_keep_the_log_growing(sqlite, reader, tell_story):
+    story = tell_story(sqlite)
+    story.go_on(30)
+    slow = reader.events()
+    next(slow)
+    busy, _, _ = sqlite._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    assert busy == 0
+    assert len(list(slow)) == len(story.history) - 1
+
+
+def test_the_questions_are_answered_from_indexes(sqlite):
+    def plan(sql):
+        return " ".join(row[3] for row in sqlite._connection.execute(f"EXPLAIN QUERY PLAN {sql}"))
+
+    assert "INDEX requests_live" in plan("SELECT * FROM requests WHERE ended IS NULL ORDER BY seq")
+    ended = "SELECT * FROM requests WHERE ended IS NOT NULL AND owner = 'a' ORDER BY ended, seq LIMIT 9"
+    assert "INDEX requests_ended" in plan(ended)
+    assert "TEMP" not in plan(ended)
+
+
+def test_a_reader_of_no_database_says_so(tmp_path):
+    with pytest.raises(StoreError, match=r"none\.db cannot be read"):
+        Reader(tmp_path / "none.db")
+
+
+@pytest.mark.parametrize("of", ["journal", "reader"])
+def test_a_backup_is_a_database_of_the_moment(sqlite, reader, path, tell_story, same_site, of):
+    story = tell_story(sqlite)
+    story.go_on(100)
+    copy = path.with_name("nqs.db.bak")
+    (sqlite if of == "journal" else reader).backup(copy)
+    before = sqlite.load()
+    story.go_on(20)
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with SqliteJournal.open(copy) as restored:
+        same_site(before, restored.load())
+
+
+def test_a_backup_that_cannot_be_written_leaves_the_former_one(sqlite, path, tell_story):
+    tell_story(sqlite)
+    with pytest.raises(StoreError, match="could not be written"):
+        sqlite.backup(path.parent / "nowhere" / "nqs.db.bak")

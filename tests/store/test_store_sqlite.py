@@ -1,0 +1,201 @@
+"""What only a file can do: survive a kill, be full, be locked."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import fields
+
+import pytest
+
+from nqspy.model.requests import Request, Spec
+from nqspy.ports import CommitFailed
+from nqspy.store import rows
+from nqspy.store.journal import SqliteJournal
+
+
+def test_everything_is_there_after_it_was_closed(told, path, same_site):
+    with SqliteJournal.open(path) as journal:
+        same_site(told.site, journal.load())
+        told.journal = journal
+        told.go_on(50)
+        same_site(told.site, journal.load())
+
+
+def test_the_file_is_the_owners_alone(sqlite, path, tell_story):
+    tell_story(sqlite)
+    modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    assert modes == {"nqs.db": 0o600, "nqs.db-wal": 0o600, "nqs.db-shm": 0o600}
+
+
+def test_commits_wait_for_the_disk(sqlite):
+    pragma = {name: sqlite._connection.execute(f"PRAGMA {name}").fetchone()[0]
+              for name in ("journal_mode", "synchronous")}  # fmt: skip
+    assert pragma == {"journal_mode": "wal", "synchronous": 2}
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from nqspy.model import events as ev, lifecycle
+from nqspy.model.requests import Spec
+from nqspy.ports import Batch
+from nqspy.store.journal import SqliteJournal
+journal = SqliteJournal.open(Path(sys.argv[1]))
+site = journal.load()
+while True:
+    batch = Batch()
+    for _ in range(3):
+        seq = site.next_seq
+        spec = Spec("anne", 1000, f"job{seq}", "night", "s" * 64, "e" * 64, "/home/anne")
+        batch.events.append(ev.Recorded(site.n + 1, seq, ev.Submitted(seq, spec, "night", "queued")))
+        lifecycle.apply(site, batch.events[-1])
+    batch.blobs[f"blob{seq}"] = b"x" * 2000
+    journal.commit(batch, site)
+    print(seq, flush=True)
+"""
+
+
+def test_a_killed_writer_loses_nothing_it_acknowledged(path):
+    seen = 0
+    for _ in range(3):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(40):
+            seen = int(writer.stdout.readline())
+        writer.send_signal(signal.SIGKILL)
+        rest, _ = writer.communicate()
+        seen = max([seen, *map(int, rest.split("\n")[:-1])])
+        with SqliteJournal.open(path) as journal:
+            site = journal.load()
+            site.check()
+            assert len(site.requests) >= seen
+            assert sorted(site.requests) == list(range(1, site.next_seq))
+            assert len(site.requests) % 3 == 0, "a group is there whole or not at all"
+            assert [r.n for r in journal.events()] == list(range(1, site.n + 1))
+            assert journal.blob(f"blob{seen}") == b"x" * 2000
+
+
+def test_a_full_database_refuses_the_group_and_works_again_with_room(sqlite, tell_story, same_site):
+    story = tell_story(sqlite)
+    story.go_on(50)
+    connection = sqlite._connection
+    pages = connection.execute("PRAGMA page_count").fetchone()[0]
+    connection.execute(f"PRAGMA max_page_count = {pages}")
+    story.keep(os.urandom(200_000))
+    story.submit()
+    with pytest.raises(CommitFailed, match=r"nothing was written to .*nqs\.db: the disk is full") as failed:
+        sqlite.commit(story.batch, story.site)
+    assert "\n" not in str(failed.value)
+    assert sqlite.load().n == len(story.history)
+    connection.execute("PRAGMA max_page_count = 1000000")
+    story.commit()
+    same_site(story.site, sqlite.load())
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from nqspy.model import events as ev, lifecycle
+from nqspy.model.site import Site
+from nqspy.ports import Batch, CommitFailed
+from nqspy.store.journal import SqliteJournal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+journal = SqliteJournal.open(Path(sys.argv[1]))
+site = Site()
+def commit(text):
+    recorded = ev.Recorded(site.n + 1, site.n, ev.Alarm("x", text))
+    lifecycle.apply(site, recorded)
+    journal.commit(Batch([recorded]), site)
+commit("small")
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+try:
+    commit("big" * 100_000)
+except CommitFailed as error:
+    print(error)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+site = journal.load()
+commit("after")
+print([recorded.event.text for recorded in journal.events()])
+"""
+
+
+def test_a_write_that_the_system_refuses_leaves_the_journal_usable(path):
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path)], capture_output=True, text=True, check=True
+    )
+    refused, kept = done.stdout.splitlines()
+    assert refused.startswith(f"nothing was written to {path}: the disk")
+    assert kept == "['small', 'after']"
+
+
+def test_a_lock_of_another_program_is_named(sqlite, path, tell_story):
+    story = tell_story(sqlite)
+    sqlite._connection.execute("PRAGMA busy_timeout = 0")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    story.submit()
+    with pytest.raises(CommitFailed, match="another program keeps the database locked"):
+        sqlite.commit(story.batch, story.site)
+    other.execute("ROLLBACK")
+    other.close()
+    story.commit()
+    assert sqlite.load().n == story.site.n
+
+
+def test_a_connection_that_broke_is_replaced(sqlite, tell_story, same_site):
+    story = tell_story(sqlite)
+    sqlite._connection.close()
+    story.submit()
+    with pytest.raises(CommitFailed, match="nothing was written"):
+        sqlite.commit(story.batch, story.site)
+    story.commit()
+    same_site(story.site, sqlite.load())
+
+
+def test_a_text_that_is_no_text_refuses_its_group(sqlite, tell_story):
+    story = tell_story(sqlite)
+    story.submit(name="\udcff")
+    with pytest.raises(CommitFailed, match="cannot be written"):
+        sqlite.commit(story.batch, story.site)
+    assert sqlite.load().n == len(story.history)
+
+
+def test_a_crash_before_the_commit_leaves_nothing_of_the_group(sqlite, tell_story):
+    story = tell_story(sqlite)
+
+    def crash():
+        raise KeyboardInterrupt
+
+    sqlite.failpoint = crash
+    story.submit()
+    with pytest.raises(KeyboardInterrupt):
+        sqlite.commit(story.batch, story.site)
+    assert sqlite.load().n == len(story.history)
+
+
+def test_a_row_has_every_field_of_a_request():
+    in_columns = {"seq", "spec", "queue", "state", "submitted"}
+    assert {f.name for f in fields(Request)} == in_columns | set(rows.Live.__struct_fields__) | {"slot"}
+    assert {f.name for f in fields(Spec)} == set(rows._SpecTwin.__struct_fields__)
+
+
+def test_requests_of_one_list_share_what_is_equal(sqlite, tell_story):
+    story = tell_story(sqlite)
+    for number in range(3):
+        story.submit(name=f"job{number}", owner="anne", workdir="/home/anne/run")
+    story.commit()
+    specs = [request.spec for request in sqlite.load().requests.values()]
+    for name in ("owner", "workdir", "environment"):
+        assert len({id(getattr(spec, name)) for spec in specs}) == 1
+
+
+def test_large_scripts_are_packed_and_small_ones_are_not(sqlite, tell_story):
+    story = tell_story(sqlite)
+    small, large = story.keep(b"true\n"), story.keep(b"sleep 1\n" * 5000)
+    story.commit()
+    kept = dict(sqlite._connection.execute("SELECT digest, length(body) FROM blobs"))
+    assert kept[small] == 5
+    assert kept[large] < 2000

@@ -1,0 +1,170 @@
+"""A site's folder of exits in a temporary home, and a small site that the exits look at."""
+
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nqspy.model.machine import ExitSettings
+from nqspy.model.queues import Queue
+from nqspy.model.site import Site
+from nqspy.ports import Answer
+from nqspy.userexit.site_exits import SiteExits
+
+HEAD = "from nqspy.userexit import *\nfrom nqspy.userexit import userexit\n"
+
+
+@dataclass
+class Req:
+    """A request as exits see it."""
+
+    seq: int
+    owner: str = "anne"
+    name: str = "job"
+    group: str = "d1"
+    queue: str = "night"
+    memory: int | None = 8
+    name_given: bool = True
+    date_in_queue: int = 0
+    pes: int = 1
+    state: str = "queued"
+    submitted: int = 0
+    cpu: int | None = None
+    wall: int | None = None
+    attributes: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return f"{self.seq}.host"
+
+
+class Chosen:
+    """Selected requests, by date in queue."""
+
+    def __init__(self, found: list[Req]) -> None:
+        self.found = sorted(found, key=lambda r: (r.date_in_queue, r.seq))
+
+    def __len__(self) -> int:
+        return len(self.found)
+
+    def __iter__(self) -> Iterator[Req]:
+        return iter(self.found)
+
+    def seqs(self) -> tuple[int, ...]:
+        return tuple(r.seq for r in self.found)
+
+
+@dataclass
+class House:
+    """A pass over a few requests: what waits, what runs, what was offered."""
+
+    now: int = 1_000_000
+    shift: str | None = "night"
+    queued: list[Req] = field(default_factory=list)
+    started: list[Req] = field(default_factory=list)
+    offered: list[tuple[Req, Answer | None]] = field(default_factory=list)
+    queues: dict[str, Queue] = field(default_factory=lambda: {"night": Queue("night"), "day": Queue("day")})
+    shares: dict[str, float] = field(default_factory=dict)
+    used: dict[str, float] = field(default_factory=dict)
+
+    def queue(self, name: str) -> Queue:
+        return self.queues[name]
+
+    def waiting(self, **asked: Any) -> Chosen:
+        return Chosen([r for r in self.queued if fits(r, asked)])
+
+    def running(self, **asked: Any) -> list[Req]:
+        return [r for r in self.started if fits(r, asked)]
+
+    def ahead(self, request: Req) -> list[tuple[Req, Answer | None]]:
+        return [pair for pair in self.offered if pair[0].queue == request.queue]
+
+    def usage(self, *, group: str | None = None, owner: str | None = None) -> float:
+        return self.used.get(group or owner or "", 0.0)
+
+    def share(self, *, group: str | None = None, owner: str | None = None) -> float:
+        return self.shares.get(group or owner or "", 0.0)
+
+    def offer(self, exits: SiteExits, request: Req) -> Answer | None:
+        """Offers one candidate as a pass does, starts it unless it is refused."""
+        answer = exits.jobselect(request, self)
+        self.offered.append((request, answer))
+        if answer is None or answer.verdict == "force":
+            self.queued = [r for r in self.queued if r is not request]
+            self.started.append(request)
+        return answer
+
+
+def fits(request: Req, asked: dict[str, Any]) -> bool:
+    return all(value is None or getattr(request, key) == value for key, value in asked.items())
+
+
+@pytest.fixture
+def req() -> type[Req]:
+    return Req
+
+
+@pytest.fixture
+def house() -> House:
+    return House()
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+@pytest.fixture
+def put(tmp_path: Path) -> Callable[..., Path]:
+    """put("a", text): the file ``exits/a.py`` with the usual import above the text."""
+    folder = tmp_path / "exits"
+    folder.mkdir(mode=0o755)
+
+    def write(name: str, text: str, head: str = HEAD) -> Path:
+        path = folder / f"{name}.py"
+        path.write_text(head + textwrap.dedent(text))
+        path.chmod(0o644)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[[], SiteExits]:
+    """The exits of the folder, all of them good."""
+
+    def loaded() -> SiteExits:
+        exits = SiteExits(tmp_path / "exits")
+        assert exits.problems == []
+        return exits
+
+    return loaded
+
+
+@pytest.fixture
+def a_pass(site: Site) -> Callable[..., None]:
+    """a_pass(exits, a=ExitSettings(...)): a pass begins, with these settings of exits."""
+
+    def begin(exits: SiteExits, **known: ExitSettings) -> None:
+        site.settings.exits.update(known)
+        exits.begin(site)
+
+    return begin
+
+
+@pytest.fixture
+def shipped() -> Path:
+    """The exits that nqspy ships."""
+    return Path(__file__).parents[2] / "exits"
+
+
+@pytest.fixture
+def plain_view() -> SimpleNamespace:
+    """A view with nothing in it."""
+    nothing = lambda *_, **__: ()  # noqa: E731
+    names = ("queue", "waiting", "running", "ahead", "usage", "share")
+    return SimpleNamespace(now=1, shift=None, **dict.fromkeys(names, nothing))

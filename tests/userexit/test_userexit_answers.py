@@ -1,0 +1,193 @@
+"""How the answers of several exits become one, and what counts as no answer at all."""
+
+import pytest
+
+from nqspy.model.actions import Redate
+from nqspy.model.machine import ExitSettings
+
+
+def says(answer):
+    return f"@userexit\ndef jobselect(request, view, now):\n    return {answer}\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict", "who"),
+    [
+        ("None", "None", None, None),
+        ("None", "force()", "force", "b"),
+        ("force()", "None", "force", "a"),
+        ("force()", "force()", "force", "a"),
+        ("force()", "refuse('no')", "refuse", "b"),
+        ("refuse('no')", "force()", "refuse", "a"),
+        ("refuse('no')", "hold_line('no')", "refuse", "a"),
+        ("force()", "hold_line('no')", "hold_line", "b"),
+    ],
+)
+def test_refusing_beats_forcing_else_the_first_answer_counts(
+    put, load, house, req, first, second, verdict, who
+):
+    put("a", says(first))
+    put("b", says(second))
+    answer = load().jobselect(req(1), house)
+    assert (answer and answer.verdict, answer and answer.who) == (verdict, who)
+
+
+def test_a_refusal_tells_why_in_one_line(put, load, house, req):
+    put("a", says("refuse('not  at\\n night')"))
+    assert load().jobselect(req(1), house).text == "not at night"
+
+
+@pytest.mark.parametrize(
+    "answer", ["True", "False", "'no'", "refuse", "0", "refuse('')", "changes(queue='x')"]
+)
+def test_nonsense_of_jobselect_refuses_and_says_what_is_known(put, load, house, req, answer):
+    put("a", says(answer))
+    exits = load()
+    refused = exits.jobselect(req(1), house)
+    assert (refused.verdict, refused.who) == ("refuse", "a")
+    assert "failed on this request" in refused.text
+    assert len(exits.failures()) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "value"),
+    [("0", 0.0), ("1.5", 1.5), ("None", None), ("-1", None), ("float('nan')", None), ("float('inf')", None),
+     ("True", None), ("'2'", None)],
+)  # fmt: skip
+def test_shrpri_is_a_finite_number_from_zero_else_the_stock_rule(put, load, house, answer, value):
+    put("a", f"@userexit\ndef shrpri(owner, group, view, now):\n    return {answer}\n")
+    exits = load()
+    assert exits.shrpri("anne", "d1", house) == value
+    assert len(exits.failures()) == (0 if value is not None or answer == "None" else 1)
+
+
+def test_elected_redates_others_in_one_action_and_fills_in_cause_and_exit(put, load, house, req):
+    put(
+        "a",
+        "@userexit\ndef elected(request, view, now):\n    return [redate(view.waiting(owner='anne'), now)]\n",
+    )
+    put(
+        "b", "@userexit\ndef elected(request, view, now):\n    return [redate(list(view.waiting())[-1], 5)]\n"
+    )
+    put("c", "@userexit\ndef elected(): pass\n")
+    chosen = req(2)
+    house.queued = [req(1), chosen, req(3), req(4, "ben")]
+    assert list(load().elected(chosen, house)) == [
+        Redate((1, 3), house.now, 2, "a"),
+        Redate((4,), 5, 2, "b"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["redate(request, now)", "[1]", "[redate(5, now)]", "[redate(request, 1.5)]", "[force()]",
+     "[redate(request, now + 1)]"],
+)  # fmt: skip
+def test_nonsense_of_elected_does_nothing(put, load, house, req, answer):
+    put("a", f"@userexit\ndef elected(request, view, now):\n    return {answer}\n")
+    exits = load()
+    assert list(exits.elected(req(1), house)) == []
+    assert len(exits.failures()) == 1
+
+
+def test_no_others_waiting_is_no_action(put, load, house, req):
+    put("a", "@userexit\ndef elected(request, view, now): return [redate(view.waiting(), now)]\n")
+    exits = load()
+    house.queued = [chosen := req(1)]
+    assert list(exits.elected(chosen, house)) == []
+    assert exits.failures() == ()
+
+
+def test_submit_refuses_or_changes_and_the_first_exit_has_the_say_on_a_field(put, load, house, req):
+    put(
+        "a",
+        "@userexit\ndef submit(request): return changes(queue='day') if request.owner == 'anne' else None\n",
+    )
+    put("b", "@userexit\ndef submit(): return changes(queue='night', priority=3)\n")
+    put("c", "@userexit\ndef submit(request): return refuse('no') if request.owner == 'cleo' else None\n")
+    exits = load()
+    answer = exits.submit(req(0), house)
+    assert (answer.refusal, dict(answer.changes)) == (None, {"queue": "day", "priority": 3})
+    refused = exits.submit(req(0, "cleo"), house)
+    assert (refused.refusal, refused.who) == ("no", "c")
+
+
+@pytest.mark.parametrize(
+    "answer", ["force()", "{'queue': 'x'}", "changes(colour='red')", "changes(priority='high')"]
+)
+def test_nonsense_of_submit_accepts_as_it_is(put, load, house, req, answer):
+    put("a", f"@userexit\ndef submit(request, view, now):\n    return {answer}\n")
+    exits = load()
+    assert exits.submit(req(0), house) is None
+    assert len(exits.failures()) == 1
+
+
+def test_route_reorders_the_destinations_and_invents_none(put, load, house, req):
+    put("a", "@userexit\ndef route(request): return ['b', 'a'] if request.seq == 1 else None\n")
+    put("b", "@userexit\ndef route(): return ['z']\n")
+    exits = load()
+    assert list(exits.route(req(1), ("a", "b", "c"), house)) == ["b", "a"]
+    assert list(exits.route(req(2), ("a", "b", "c"), house)) == ["a", "b", "c"]
+    assert "route answers some of a, b, c" in exits.failures()[0].text
+
+
+def test_the_view_is_read_only_and_tells_who_looks(put, load, house, req):
+    put("a", "@userexit\ndef jobselect(view): return refuse(f'{view.exit} {view.shift}')\n")
+    put("b", "@userexit\ndef shrpri(view):\n    view.now = 5\n")
+    exits = load()
+    assert exits.jobselect(req(1), house).text == "a night"
+    assert exits.shrpri("anne", "d1", house) is None
+    assert "the view is read only" in exits.failures()[0].text
+
+
+def test_an_exit_that_is_switched_off_is_not_asked(put, load, house, req, a_pass):
+    put("a", says("refuse('no')"))
+    exits = load()
+    a_pass(exits, a=ExitSettings("a", enabled=False))
+    assert not exits.has("jobselect")
+    assert exits.jobselect(req(1), house) is None
+    a_pass(exits, a=ExitSettings("a", enabled=True))
+    assert exits.has("jobselect")
+    assert exits.jobselect(req(1), house).verdict == "refuse"
+
+
+def test_notices_are_called_and_their_failures_logged(put, load, tmp_path, caplog):
+    seen = tmp_path / "seen"
+    put(
+        "a",
+        f"@userexit\ndef shift_changed(new, old):\n    open({str(seen)!r}, 'w').write(f'{{old}} {{new}}')\n",
+    )
+    put("b", "@userexit\ndef shift_changed(): 1 / 0\n")
+    exits = load()
+    failures = exits.notify("shift_changed", old="day", new="night")
+    assert seen.read_text() == "day night"
+    assert [(f.exit, f.text) for f in failures] == [
+        ("b", "shift_changed: ZeroDivisionError: division by zero")
+    ]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_listing_and_trace_tell_what_was_called_and_answered(put, load, house, req):
+    put(
+        "a",
+        '"""Says no to anne."""\n'
+        + "from nqspy.userexit import *\n"
+        + says("refuse('no') if request.owner == 'anne' else None"),
+        head="",
+    )
+    put("b", says("1 / 0 if request.owner == 'ben' else None"))
+    exits = load()
+    exits.jobselect(req(1), house)
+    house.now += 1
+    exits.jobselect(req(2, "ben"), house)
+    a, b = exits.listing()
+    assert (a["name"], a["doc"], a["enabled"], a["hooks"]) == ("a", "Says no to anne.", True, ["jobselect"])
+    assert (a["calls"], a["failures"], b["calls"], b["failures"]) == (2, 0, 1, 1)
+    assert 0 < a["longest_ms"] <= a["total_ms"]
+    assert exits.trace(1) == [
+        {"at": 1_000_000, "exit": "a", "hook": "jobselect", "answer": "refuse('no')", "error": None}
+    ]
+    asked, failed = exits.trace(2)
+    assert (asked["exit"], asked["answer"], asked["error"]) == ("a", None, None)
+    assert failed["error"].startswith("ZeroDivisionError")
+    assert exits.trace(3) == []

@@ -1,0 +1,201 @@
+"""An exit that fails costs its answer on one request, never the queue, and not the site's rule for good."""
+
+import time
+
+import pytest
+
+from nqspy.model.machine import ExitSettings
+from nqspy.userexit.ledger import RETRY
+
+POISON = """
+@userexit
+def jobselect(request):
+    if request.name == "poison":
+        {act}
+    return refuse("the site's rule")
+"""
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        "while True: pass",
+        "1 / 0",
+        "return 5",
+        "raise SystemExit",
+        "import time; time.sleep(99)",
+        "f = lambda: f(); f()",
+    ],
+)
+def test_only_the_poisonous_request_is_refused_for_it_in_that_pass(put, load, house, req, a_pass, act):
+    put("a", POISON.format(act=act))
+    exits = load()
+    a_pass(exits, a=ExitSettings("a", budget=20))
+    refused = exits.jobselect(req(1, name="poison"), house)
+    assert (refused.verdict, refused.who) == ("refuse", "a")
+    assert exits.jobselect(req(2), house) is None, "judged by the standard rules for the rest of the pass"
+    (failure,) = exits.failures()
+    assert (failure.exit, failure.seq, failure.off) == ("a", 1, False)
+    assert "exits/a.py" in failure.traceback or "a.py" in failure.traceback
+    assert exits.failures() == (), "taking them forgets them"
+
+
+def test_in_the_next_pass_the_rule_holds_again_and_the_poison_is_not_asked_about(
+    put, load, house, req, a_pass
+):
+    put("a", POISON.format(act="while True: pass"))
+    exits = load()
+    poison, fine = req(1, name="poison"), req(2)
+    a_pass(exits)
+    exits.jobselect(poison, house)
+    assert exits.jobselect(fine, house) is None
+    house.now += 1000
+    a_pass(exits)
+    begun = time.monotonic()
+    assert "failed on this request" in exits.jobselect(poison, house).text
+    assert time.monotonic() - begun < 0.04, "refused without a call"
+    assert exits.jobselect(fine, house).text == "the site's rule"
+    assert exits.failures() == ()
+
+
+def test_after_five_minutes_it_is_asked_again(put, load, house, req, a_pass):
+    put("a", POISON.format(act="1 / 0"))
+    exits = load()
+    for later, calls in ((0, 1), (RETRY - 1, 1), (1, 2)):
+        house.now += later
+        a_pass(exits)
+        exits.jobselect(req(1, name="poison"), house)
+        assert exits.listing()[0]["calls"] == calls
+
+
+def test_a_changed_setting_or_a_reload_has_it_asked_again(put, load, house, req, a_pass):
+    put(
+        "a",
+        """
+        h = setting("h", "count", "0", "divisor")
+
+        @userexit
+        def jobselect():
+            return refuse(str(1 // h.value))
+        """,
+    )
+    exits = load()
+    assert "ZeroDivisionError" in exits.jobselect(req(1), house).text
+    a_pass(exits, a=ExitSettings("a", values={"h": "1"}))
+    assert exits.jobselect(req(1), house).text == "1"
+    put("a", "@userexit\ndef jobselect():\n    return force()\n")
+    exits.reload()
+    assert exits.jobselect(req(1), house).verdict == "force"
+
+
+def test_failures_on_five_different_requests_in_a_row_switch_it_off(put, load, house, req, a_pass):
+    put("a", "@userexit\ndef jobselect(): 1 / 0\n")
+    exits = load()
+    off = []
+    for seq in range(1, 6):
+        a_pass(exits)
+        exits.jobselect(req(seq), house)
+        off += [failure.off for failure in exits.failures()]
+    assert off == [False, False, False, False, True]
+
+
+def test_one_request_alone_never_switches_it_off(put, load, house, req, a_pass):
+    put("a", POISON.format(act="1 / 0"))
+    exits = load()
+    for _ in range(12):
+        house.now += RETRY
+        a_pass(exits)
+        exits.jobselect(req(1, name="poison"), house)
+        assert [failure.off for failure in exits.failures()] == [False]
+
+
+def test_an_answer_in_between_breaks_the_row(put, load, house, req, a_pass):
+    put("a", POISON.format(act="1 / 0"))
+    exits = load()
+    for seq in range(1, 20):
+        a_pass(exits)
+        exits.jobselect(req(seq, name="job" if seq % 4 == 0 else "poison"), house)
+        assert not any(failure.off for failure in exits.failures())
+
+
+def test_an_endless_exit_delays_each_of_five_passes_by_its_budget_and_stops_nothing(
+    put, load, house, req, a_pass
+):
+    put(
+        "a",
+        """
+        @userexit
+        def jobselect():
+            while True:
+                try:
+                    while True: pass
+                except BaseException: pass
+        """,
+    )
+    exits = load()
+    waiting = [req(seq) for seq in range(1, 11)]
+    house.queued = list(waiting)
+    off = False
+    for _ in range(5):
+        a_pass(exits, a=ExitSettings("a", budget=20))
+        begun = time.thread_time()
+        house.offered.clear()
+        answers = [house.offer(exits, request) for request in list(house.queued)]
+        assert time.thread_time() - begun < 1
+        assert sum(answer is not None for answer in answers) <= 5
+        off = any(failure.off for failure in exits.failures()) or off
+    assert house.started, "others start"
+    assert not off or len(house.queued) == 5
+
+
+def test_other_exits_go_on_when_one_is_out(put, load, house, req):
+    put("a", "@userexit\ndef jobselect(request): return 1 / (request.seq - 1) and None\n")
+    put("b", "@userexit\ndef jobselect(request): return refuse('b')\n")
+    exits = load()
+    assert exits.jobselect(req(1), house).who == "a"
+    assert exits.jobselect(req(2), house).who == "b"
+
+
+def test_a_failure_in_one_hook_puts_the_whole_file_out_for_the_pass(put, load, house, req, a_pass):
+    put("a", "@userexit\ndef shrpri(): return 'x'\n@userexit\ndef jobselect(): return refuse('no')\n")
+    exits = load()
+    assert exits.shrpri("anne", "d1", house) is None
+    assert exits.jobselect(req(1), house) is None
+    a_pass(exits)
+    assert exits.shrpri("anne", "d1", house) is None, "remembered for anne in d1"
+    assert exits.jobselect(req(1), house).verdict == "refuse"
+
+
+def test_the_text_names_error_and_line_of_the_exits_own_file(put, load, house, req):
+    put(
+        "a",
+        "@userexit\ndef jobselect(request):\n    return helper({})\n\ndef helper(d):\n    return d['hmax']\n",
+    )
+    exits = load()
+    exits.jobselect(req(1), house)
+    (failure,) = exits.failures()
+    assert failure.text == "KeyError: 'hmax' (line 8)"
+    assert "d['hmax']" in failure.traceback
+
+
+def test_an_error_whose_own_text_runs_for_ever_is_a_failure_like_any_other(put, load, house, req, a_pass):
+    put(
+        "a",
+        """
+    class Evil(Exception):
+        def __str__(self):
+            while True: pass
+
+    @userexit
+    def jobselect():
+        raise Evil
+    """,
+    )
+    exits = load()
+    assert "Evil" in exits.jobselect(req(1), house).text
+
+
+def test_ctrl_c_is_not_an_exits_failure(put, load, house, req):
+    put("a", "@userexit\ndef jobselect(): raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        load().jobselect(req(1), house)

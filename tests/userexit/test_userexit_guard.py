@@ -1,0 +1,228 @@
+"""Nothing an exit does stops the queue: real loops, real sleeps, real timers."""
+
+import gc
+import signal
+import threading
+import time
+
+import pytest
+
+from nqspy.userexit.guard import Guard, Overrun
+
+
+def forever():
+    while True:
+        pass
+
+
+def forever_past_exceptions():
+    while True:
+        try:
+            while True:
+                pass
+        except Exception:
+            pass
+
+
+def forever_past_everything():
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+
+
+def forever_past_everything_tightly():
+    while True:
+        try:
+            pass
+        except BaseException:
+            continue
+
+
+def forever_with_nested_tries():
+    while True:
+        try:
+            while True:
+                try:
+                    sum(range(10))
+                except BaseException:
+                    pass
+        except BaseException:
+            pass
+
+
+def forever_with_finally():
+    while True:
+        try:
+            forever()
+        finally:
+            continue  # noqa: B012 - silencing is what it is about
+
+
+def forever_keeping_what_it_caught():
+    caught = []
+    while True:
+        try:
+            sum(range(10))
+        except BaseException as error:
+            caught.append(error)
+
+
+def forever_asleep():
+    time.sleep(3600)
+
+
+LOOPS = [
+    forever,
+    forever_past_exceptions,
+    forever_past_everything,
+    forever_past_everything_tightly,
+    forever_with_nested_tries,
+    forever_with_finally,
+    forever_keeping_what_it_caught,
+    forever_asleep,
+]
+
+
+@pytest.mark.parametrize("loop", LOOPS, ids=lambda loop: loop.__name__)
+def test_a_loop_is_ended_soon_after_its_budget(loop):
+    guard = Guard()
+    begun = time.monotonic()
+    with guard, pytest.raises(Overrun, match="ran"):
+        guard.call(loop, (), 20)
+    assert time.monotonic() - begun < 2
+
+
+def test_an_overrun_says_which_budget_was_used_up():
+    guard = Guard()
+    with guard:
+        with pytest.raises(Overrun, match="budget of 20 ms of CPU time"):
+            guard.call(forever, (), 20)
+        with pytest.raises(Overrun, match="longer than 50 ms of wall time"):
+            guard.call(forever_asleep, (), 5)
+
+
+def test_waiting_is_not_charged_as_cpu_time():
+    guard = Guard()
+    with guard:
+        assert guard.call(lambda: time.sleep(0.06) or "slept", (), 20) == "slept"
+
+
+def test_a_swallowed_interruption_still_counts_as_an_overrun():
+    def swallows():
+        try:
+            forever()
+        except BaseException:
+            return "all is well"
+
+    guard = Guard()
+    with guard, pytest.raises(Overrun):
+        guard.call(swallows, (), 20)
+
+
+def test_the_guard_works_again_right_after_an_overrun():
+    guard = Guard()
+    for _ in range(3):
+        with guard:
+            with pytest.raises(Overrun):
+                guard.call(forever_past_everything, (), 5)
+            assert guard.call(lambda: 42, (), 5) == 42
+
+
+def test_whatever_is_raised_comes_out():
+    guard = Guard()
+    with guard:
+        for error in (ValueError, SystemExit, GeneratorExit):
+            with pytest.raises(error):
+                guard.call(raises, (error,), 20)
+
+
+def raises(error):
+    raise error
+
+
+def test_timer_handler_and_collector_are_given_back():
+    rung = []
+    former = signal.signal(signal.SIGALRM, lambda *_: rung.append(1))
+    before = signal.setitimer(signal.ITIMER_REAL, 0.15)
+    try:
+        mine = signal.getsignal(signal.SIGALRM)
+        guard = Guard()
+        with guard, pytest.raises(Overrun):
+            guard.call(forever, (), 20)
+        assert signal.getsignal(signal.SIGALRM) is mine
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 0.15
+        assert gc.isenabled()
+        assert rung == []
+        signal.pause()
+        assert rung == [1]
+    finally:
+        signal.signal(signal.SIGALRM, former)
+        signal.setitimer(signal.ITIMER_REAL, *before)
+
+
+def test_our_own_code_that_an_exit_calls_is_not_interrupted_half_way():
+    guard = Guard()
+    steps = []
+
+    def ours():
+        steps.append("begun")
+        end = time.monotonic() + 0.06
+        while time.monotonic() < end:
+            pass
+        steps.append("done")
+
+    shielded = guard.shielded(ours)
+
+    def calls_for_ever():
+        while True:
+            shielded()
+
+    with guard, pytest.raises(Overrun):
+        guard.call(calls_for_ever, (), 20)
+    assert steps.count("begun") == steps.count("done") >= 1
+
+
+def test_in_another_thread_an_overrun_is_found_when_the_call_returns():
+    said = []
+
+    def work():
+        guard = Guard()
+        with guard:
+            try:
+                guard.call(burn, (0.06,), 20)
+            except Overrun as error:
+                said.append(str(error))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert said == ["ran beyond its budget of 20 ms of CPU time"]
+
+
+def burn(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+    return "late"
+
+
+def test_a_call_that_no_signal_can_interrupt_is_found_when_it_returns():
+    guard = Guard()
+    with guard, pytest.raises(Overrun):
+        guard.call(sum, (range(20_000_000),), 10)
+
+
+def test_a_guarded_call_costs_less_than_ten_microseconds():
+    """Floor: the bare function. Best of many, as the machine has other work too."""
+    guard = Guard()
+    best = 1.0
+    for _ in range(40):
+        begun = time.perf_counter()
+        for _ in range(100):
+            with guard:
+                guard.call(len, ((),), 50)
+        best = min(best, (time.perf_counter() - begun) / 100)
+    assert best < 10e-6

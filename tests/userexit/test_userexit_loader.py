@@ -1,0 +1,199 @@
+"""Files become exits, or one clear line with file and line says why not."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from nqspy.model.errors import Refusal
+from nqspy.userexit import specs
+from nqspy.userexit.loader import check_file, writable_by_others
+from nqspy.userexit.site_exits import SiteExits
+
+GOOD = """
+@userexit
+def jobselect(request):
+    return refuse("no")
+"""
+
+
+def test_files_are_loaded_in_name_order_and_others_left_alone(put, load, tmp_path):
+    put("zeta", GOOD)
+    put("alpha", GOOD)
+    put("_helper", "this is no Python")
+    put(".hidden", "nor this")
+    (tmp_path / "exits" / "__pycache__").mkdir()
+    (tmp_path / "exits" / "notes.txt").write_text("nor this")
+    assert [each["name"] for each in load().listing()] == ["alpha", "zeta"]
+
+
+def test_no_folder_is_no_exit(tmp_path, house, req):
+    exits = SiteExits(tmp_path / "exits")
+    assert exits.listing() == []
+    assert not exits.has("jobselect")
+    assert exits.jobselect(req(1), house) is None
+    assert exits.reload() == "no exits loaded: the standard rules decide alone"
+
+
+def test_a_function_takes_any_subset_of_its_arguments_in_any_order(put, load, house, req):
+    put("a", "@userexit\ndef jobselect(now, request):\n    return refuse(f'{request.seq} at {now}')\n")
+    put("b", "@userexit\ndef shrpri():\n    return 3\n")
+    put("c", "@userexit\ndef route(destinations):\n    return destinations[::-1]\n")
+    exits = load()
+    assert exits.jobselect(req(7), house).text == "7 at 1000000"
+    assert exits.shrpri("anne", "d1", house) == 3.0
+    assert exits.route(req(7), ("x", "y"), house) == ("y", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("@userexit\ndef jobselct(request):\n    pass", 4, "did you mean jobselect?"),
+        ("@userexit\ndef jobselect(reqest):\n    pass", 4, "did you mean request?"),
+        ("@userexit\ndef shrpri(request):\n    pass", 4, "its arguments are owner, group, view, now"),
+        ("@userexit\ndef jobselect(request, **rest):\n    pass", 4, "plain arguments"),
+        ("@userexit\ndef jobselect(request, now=5):\n    pass", 4, "plain arguments"),
+        ("@userexit\nasync def jobselect(request):\n    pass", 4, "async"),
+        ("@userexit\ndef elected(request):\n    yield 1", 4, "generator"),
+        ("def jobselect(request):\n    pass", 3, "write @userexit above it"),
+        ("x = 1\ndef jobselect(request):\n    return (", 5, "syntax error"),
+        ("x = 1\ny = x / 0", 4, "ZeroDivisionError"),
+        ("raise SystemExit(3)", 3, "SystemExit"),
+        ("from nqspy.core import passes", 3, "from nqspy.userexit only"),
+        ("from nqspy.userexit import forse", 3, "cannot import name 'forse'"),
+        ("from nqspy.userexit import setting\nh = setting('h', 'meters', '1', 'x')", 4, "no unit"),
+        ("from nqspy.userexit import setting\nh = setting('h', 'memory', 'big', 'x')", 4, "no size"),
+        (
+            "from nqspy.userexit import setting\nh = setting('budget', 'time', '1', 'x')",
+            4,
+            "cannot be the name",
+        ),
+        (GOOD + GOOD, 9, "defined twice"),
+        ("x = 1", None, "holds no exit"),
+    ],
+)
+def test_a_mistake_is_refused_with_file_and_line(put, tmp_path, text, line, said):
+    path = put("bad", text)
+    problem = check_file(path)[0]
+    where = "exits/bad.py" + (f", line {line}: " if line else ": ")
+    assert problem.startswith(where)
+    assert said in problem
+    assert "\n" not in problem
+    assert SiteExits(tmp_path / "exits").problems == [problem]
+
+
+def test_a_good_file_has_no_problems(put):
+    assert check_file(put("good", GOOD)) == []
+
+
+@pytest.mark.parametrize("mode", [0o666, 0o646])
+def test_a_file_that_everybody_may_write_is_not_loaded(put, tmp_path, mode):
+    put("bad", GOOD).chmod(mode)
+    exits = SiteExits(tmp_path / "exits")
+    assert exits.listing() == []
+    assert exits.problems == ["exits/bad.py: not loaded: it may be written by everybody (chmod go-w)"]
+
+
+def test_a_file_of_another_owner_is_not_loaded(put):
+    of = put("bad", GOOD).stat()
+    stranger = os.stat_result((of.st_mode, 1, 1, 1, 4711, of.st_gid, 1, 0, 0, 0))
+    assert writable_by_others(stranger, owner=4712) == "belongs to another user than the home"
+    assert writable_by_others(stranger, owner=4711) is None
+    assert writable_by_others(of, owner=of.st_uid) is None
+
+
+def test_a_folder_that_everybody_may_write_holds_no_exits(put, tmp_path):
+    put("good", GOOD)
+    (tmp_path / "exits").chmod(0o777)
+    exits = SiteExits(tmp_path / "exits")
+    assert exits.listing() == []
+    assert "no exit was loaded" in exits.problems[0]
+
+
+def test_a_broken_file_does_not_keep_the_good_ones_from_starting(put, tmp_path, house, req):
+    put("a", "syntax error here")
+    put("b", GOOD)
+    exits = SiteExits(tmp_path / "exits")
+    assert [each["name"] for each in exits.listing()] == ["b"]
+    assert len(exits.problems) == 1
+    assert exits.jobselect(req(1), house).who == "b"
+
+
+def test_reload_uses_a_changed_and_a_new_file_at_once(put, load, house, req):
+    put("a", GOOD)
+    exits = load()
+    put("a", "@userexit\ndef jobselect(): return force()\n")
+    put("b", "@userexit\ndef shrpri(): return 1\n")
+    assert exits.reload() == "2 exits loaded: a, b"
+    assert exits.jobselect(req(1), house).verdict == "force"
+    assert exits.shrpri("anne", "d1", house) == 1.0
+
+
+def test_a_broken_set_leaves_the_old_one_in_force(put, load, house, req):
+    put("a", GOOD)
+    exits = load()
+    put("a", "@userexit\ndef jobselect(): return force()\n")
+    put("b", "@userexit\ndef jobselct(): pass\n")
+    with pytest.raises(Refusal, match=r"exits/b\.py, line 4: .*the exits loaded before stay in force"):
+        exits.reload()
+    assert exits.jobselect(req(1), house).verdict == "refuse"
+    assert [each["name"] for each in exits.listing()] == ["a"]
+
+
+def test_reload_is_refused_when_a_value_in_force_does_not_fit_any_more(put, load, a_pass, site):
+    from nqspy.model.machine import ExitSettings
+
+    put("a", "h = setting('h', 'text', 'x', 'd')\n" + GOOD)
+    exits = load()
+    a_pass(exits, a=ExitSettings("a", values={"h": "long"}))
+    put("a", "h = setting('h', 'memory', '1mb', 'd')\n" + GOOD)
+    with pytest.raises(Refusal, match=r"its setting h in force: 'long' is no size"):
+        exits.reload()
+
+
+def test_a_name_like_a_module_of_python_harms_neither(put, load, house, req):
+    put("calendar", "import calendar\nfrom __future__ import annotations\n", head="")
+    text = """\
+    from __future__ import annotations
+    import calendar
+    from dataclasses import dataclass
+    from nqspy.userexit import refuse, userexit
+
+    @dataclass
+    class Day:
+        number: int
+
+    @userexit
+    def jobselect():
+        return refuse(calendar.day_name[Day(0).number])
+    """
+    put("calendar", text, head="")
+    assert load().jobselect(req(1), house).text == "Monday"
+    assert "nqspy" not in sys.modules["calendar"].__file__
+
+
+def test_a_file_that_never_finishes_loading_is_refused(put, tmp_path, monkeypatch):
+    monkeypatch.setattr("nqspy.userexit.loader.IMPORT_BUDGET", 50)
+    put("endless", "while True: pass\n")
+    problem = SiteExits(tmp_path / "exits").problems[0]
+    assert problem.startswith("exits/endless.py, line 3: ran beyond its budget")
+
+
+def test_what_an_exit_prints_goes_into_the_log_not_to_the_daemons_output(
+    put, load, house, req, caplog, capsys
+):
+    put("chatty", "@userexit\ndef jobselect(request):\n    print('seen', request.seq)\n")
+    with caplog.at_level("INFO", logger="nqspy.userexit"):
+        load().jobselect(req(4), house)
+    assert "exit chatty: seen 4" in caplog.text
+    assert capsys.readouterr().out == ""
+
+
+def test_every_hook_is_documented_and_site_code_needs_one_import_only():
+    for hook in specs.ARGUMENTS:
+        assert getattr(specs, hook).__doc__, hook
+    script = "from nqspy.userexit import userexit, setting, force, refuse, hold_line, redate, changes"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+    assert set(specs.DECISIONS) == {"jobselect", "elected", "shrpri", "submit", "route"}
+    assert set(specs.NOTICES) == {"jobinit", "jobend", "shift_changed", "night_report"}
