@@ -13,11 +13,12 @@ nproc = setting("nproc", "count", "4", "number of processors")
 
 @userexit
 def jobselect(request: Request, view: View) -> Answer | None:
-    if is_large(request, view):
+    why = does_not_fit(request, view)
+    if why is None and is_large(request, view):
         for other, answer in view.ahead(request):
             if answer and answer.who == view.exit and answer.verdict == "refuse" and in_line(other, view):
                 return refuse(f"large: waits behind {other.id}, which is large too and does not fit yet")
-    return does_not_fit(request, view)
+    return why
 
 
 def does_not_fit(request: Request, view: View) -> Answer | None:

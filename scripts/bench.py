@@ -1,4 +1,5 @@
-"""Figures of nqspy, each beside a floor or peer measured in the same run: ratios hold where absolute times do not."""
+"""Figures of nqspy, each beside a floor or peer measured in the same run: ratios hold where absolute times
+do not."""
 
 import argparse
 import json
@@ -24,7 +25,8 @@ MANY = 100_000
 
 @dataclass
 class Figure:
-    """One row: what was measured, the value, its floor with a name, their ratio (value/floor), and the goal in words."""
+    """One row: what was measured, the value, its floor with a name, their ratio (value/floor), and the goal
+    in words."""
 
     name: str
     value: float
@@ -83,7 +85,12 @@ class Site:
     def run(self, *words: str) -> str:
         """Output of one of our commands."""
         done = subprocess.run(
-            [str(BIN / words[0]), *words[1:]], env=self.env, capture_output=True, text=True, cwd=self.folder
+            [str(BIN / words[0]), *words[1:]],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            check=False,
         )
         if done.returncode != 0:
             raise SystemExit(f"{' '.join(words)} ended {done.returncode}: {done.stderr.strip()}")
@@ -99,7 +106,9 @@ class Site:
 
     def close(self) -> None:
         """Stops the daemon and clears away."""
-        subprocess.run([str(BIN / "nqsd"), "stop", "--requeue"], env=self.env, capture_output=True)
+        subprocess.run(
+            [str(BIN / "nqsd"), "stop", "--requeue"], env=self.env, capture_output=True, check=False
+        )
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -297,7 +306,8 @@ def bench_jobs(count: int) -> Iterator[Figure]:
         times = _span(here, int(before["events"]))
         rate, floor = count / times, _bare_spawns(here, count)
         met = rate >= 250 and rate >= floor / 8
-        yield figure(f"{count} x /bin/true, 2 PEs", rate, "/s", floor, "posix_spawn + wait of the same, 2 at a time",
+        peer = "posix_spawn + wait of the same, 2 at a time"
+        yield figure(f"{count} x /bin/true, 2 PEs", rate, "/s", floor, peer,
                      ">= 250/s and 1/8", met)  # fmt: skip
         after = here.status()
         spent = (int(after["commits"]) - int(before["commits"])) / count
@@ -355,7 +365,8 @@ def bench_many(count: int) -> Iterator[Figure]:
         empty = _rss(here.pid())
         fill(here.home, here.folder, count)
         each = (_rss(here.pid()) - empty) / count
-        yield figure(f"daemon's memory, {count} waiting", each / 1024, "KB a request", empty / 1024**2, "MB of the empty daemon",
+        floor, name = empty / 1024**2, "MB of the empty daemon"
+        yield figure(f"daemon's memory, {count} waiting", each / 1024, "KB a request", floor, name,
                      "<= 4 KB", each <= 4096)  # fmt: skip
         idle = _idle(here.pid(), 10.0)
         yield figure(
@@ -410,7 +421,8 @@ def table(figures: list[Figure]) -> str:
         met = {True: "yes", False: "NO", None: "-"}[f.met]
         note = f" ({f.note})" if f.note else ""
         lines.append(
-            f"{f.name:<38} {f.value:12.2f} {f.unit:<12} {floor}  {ratio}  {f.goal:<17} {met:<4} {f.floor_name}{note}"
+            f"{f.name:<38} {f.value:12.2f} {f.unit:<12} {floor}  {ratio}  "
+            f"{f.goal:<17} {met:<4} {f.floor_name}{note}"
         )
     return "\n".join(lines)
 

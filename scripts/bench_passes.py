@@ -1,4 +1,5 @@
-"""The pass with many waiting, in process: beside numpy computing the four factors and their argmax over the same arrays."""
+"""The pass with many waiting, in process: beside numpy computing the four factors and their argmax over the
+same arrays."""
 
 import statistics
 import time
@@ -17,6 +18,7 @@ from nqspy.model.site import Site
 from nqspy.ports import Answer
 
 NOW = Instant(1_800_000_000_000)
+BEFORE = Instant(NOW - 20_000_000)
 USERS, GROUPS = 40, 5
 
 
@@ -60,7 +62,7 @@ def _site(count: int, pes: int = 2, user_limit: int | None = None) -> Site:
     return site
 
 
-def _happen(site: Site, event: Event, at: Instant = Instant(NOW - 20_000_000)) -> None:
+def _happen(site: Site, event: Event, at: Instant = BEFORE) -> None:
     apply(site, Recorded(site.n + 1, at, event))
 
 
@@ -124,5 +126,6 @@ def bench_passes(figure: Callable[..., Any], count: int) -> Iterator[Any]:
     small = _site(1000, pes=1)
     offers = _median(lambda: run_pass(small, NOW, RefuseAll()))
     floor = _median(_floor(one))
-    yield figure("... an exit refuses all", ours, "ms", 4 * floor + offers, f"4 x {name} + 1,000 offers ({offers:.1f} ms)",
+    name = f"4 x {name} + 1,000 offers ({offers:.1f} ms)"
+    yield figure("... an exit refuses all", ours, "ms", 4 * floor + offers, name,
                  "<= 1 x", ours <= 4 * floor + offers)  # fmt: skip

@@ -1,7 +1,10 @@
-"""The main job on real input: five departments' lists through an unattended night, told from the journal afterwards.
+"""The main job on real input: five departments' lists through an unattended night, told from the journal
+afterwards.
 
-A daemon is started in a temporary home at 20:55 of an accelerated clock (360 times as fast) on 2 PEs; five lists of real
-work are submitted; at 21:00 the night shift starts them; after 06:00 and after the last request the night is told.
+A daemon is started in a temporary home at 20:55 of an accelerated clock (360 times as fast) on 2 PEs; five
+lists of real
+work are submitted; at 21:00 the night shift starts them; after 06:00 and after the last request the night
+is told.
 """
 
 import argparse
@@ -16,6 +19,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from nqspy import Client
 
 CLOCK = "2026-03-02T20:55:00+01:00 x360"
 PES = 2
@@ -48,7 +53,8 @@ elif kind == "sort":
     rows = [b"%08x %s" % (rng.getrandbits(32), rng.choice(lines)) for _ in range(amount * 25)]
     with open(target + ".in", "wb") as out:
         out.write(b"\\n".join(rows) + b"\\n")
-    subprocess.run(["sort", "--parallel=1", "-S", "32M", "-o", target, target + ".in"], check=True, env={"LC_ALL": "C"})
+    words = ["sort", "--parallel=1", "-S", "32M", "-o", target, target + ".in"]
+    subprocess.run(words, check=True, env={"LC_ALL": "C"})
 elif kind == "matrix":
     import numpy as np
     a = np.frombuffer(text[:240 * 240], np.uint8).reshape(240, 240).astype(float) / 255
@@ -162,7 +168,7 @@ class Night:
         script = self.work / "request.sh"
         if not script.exists():
             script.write_text(
-                f'#QSUB -lM 8mw -s /bin/sh\nexec "{sys.executable}" "{self.work}/work.py" "$@"\n'
+                f'#QSUB -lM 24mw -s /bin/sh\nexec "{sys.executable}" "{self.work}/work.py" "$@"\n'
             )
         steps = 0
         for n in range(count):
@@ -172,7 +178,8 @@ class Night:
             number, word = (steps, "chain") if kind == "chain" else (n, f"{kind}{n}")
             steps += kind == "chain"
             folder = self.work / name
-            yield f"-q night -A {name} -r {word} -x -o {folder}/ -e {folder}/ {script} {kind} {amount} {folder} {number}\n"
+            where = f"-q night -A {name} -r {word} -x -o {folder}/ -e {folder}/"
+            yield f"{where} {script} {kind} {amount} {folder} {number}\n"
 
     def submit(self) -> None:
         """Hands the five lists in, as the operators do between five and nine."""
@@ -184,13 +191,15 @@ class Night:
 
     def watch(self) -> None:
         """Shows progress until it is past six and nothing is left."""
-        bar = Progress(TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} requests"),
+        done = TextColumn("{task.completed}/{task.total} requests")
+        bar = Progress(TextColumn("{task.description}"), BarColumn(), done,
                        TimeElapsedColumn(), console=self.console)  # fmt: skip
         with bar:
             task = bar.add_task("night", total=self.total)
+            client = Client(self.home)
             limit = time.monotonic() + 6 * NIGHT
             while time.monotonic() < limit:
-                status = json.loads(self.run("nqspy", "status", "--json"))
+                status = client.call("status")
                 bar.update(task, completed=self.total - status["requests"], description=status["clock"][:16])
                 if not status["requests"] and status["clock"] >= "2026-03-03T06:00":
                     return
@@ -206,7 +215,7 @@ class Night:
         self.console.print(self.run("nqspy", "report", "night"))
         self.console.print(f"outputs: {self.work}/d1 ... d5; lists, home and log: {self.folder}")
         self.finish(report["line"])
-        wrong = report["ended_ok"] != self.total or report["order"] != "kept"
+        wrong = report["ended_ok"] != self.total or not report["order_kept"]
         return 1 if wrong else 0
 
     def finish(self, line: str) -> None:

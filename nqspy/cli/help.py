@@ -53,7 +53,8 @@ def parameter(number: int) -> str:
 
 
 def _operand_names(command: str) -> str:
-    return SUMMARIES[command][0].removeprefix("[OPTIONS] ") or "[]"
+    names = SUMMARIES[command][0].removeprefix("[OPTIONS] ")
+    return "".join(char for char in names if char not in "[].")  # Typer adds brackets and dots of its own
 
 
 def _option(number: int, row: Row) -> inspect.Parameter:

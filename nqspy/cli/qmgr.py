@@ -65,7 +65,10 @@ def body(words: list[str]) -> int:
     if manager.operands:
         return manager.send(manager.operands[0], _read(manager.operands[0]))
     if os.isatty(0):
-        return converse(manager, Terminal().ask)
+        terminal = Terminal()
+        status = converse(manager, terminal.ask)
+        terminal.keep_history()
+        return status
     return manager.send("standard input", _read("-"))
 
 
@@ -140,13 +143,13 @@ class Terminal:
             return input(prompt)
         except EOFError:
             fast.write(1, b"\n")
-            self._keep()
             return None
         except KeyboardInterrupt:
             fast.write(1, b"\n")
             return ""
 
-    def _keep(self) -> None:
+    def keep_history(self) -> None:
+        """Saves what was typed for the next session."""
         try:
             os.makedirs(os.path.dirname(self._history), exist_ok=True)
             self._readline.write_history_file(self._history)

@@ -3,6 +3,7 @@
 Nothing else in a pass is mutable; the site is only read. Every stage sees what earlier stages proposed.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -49,7 +50,7 @@ class Draft:
         self.after: list[Action] = []
         self.own: dict[Seq, Reason] = {}
         self.closing: dict[str, Reason] = {}
-        self.offered: dict[str, list[tuple[RequestView, Answer | None]]] = {}
+        self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
         self.short = False
         self.priorities: dict[tuple[str, str], float] = {}
         self._dates: dict[str, Ints] = {}
@@ -107,7 +108,7 @@ class Draft:
 
     def _withdraw(self, action: Hold | Move) -> list[Request]:
         request = self.site.requests.get(action.seq)
-        if request is None or request.slot < 0 or request.seq in self._started:
+        if request is None or request.slot < 0 or request.slot in self.gone(request.queue):
             return []
         self._gone.setdefault(request.queue, []).append(request.slot)
         text = action.text if isinstance(action, Hold) else f"it is moved to queue {action.queue}"

@@ -72,7 +72,8 @@ class Ledger:
     """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
     user.
 
-    ``total`` is the whole; ``committed``: (group, owner) of each start debited so far. A group that is not defined is entitled to nothing; ``default`` always exists.
+    ``total`` is the whole; ``committed``: (group, owner) of each start debited so far. A group that is not
+    defined is entitled to nothing; ``default`` always exists.
     """
 
     def __init__(

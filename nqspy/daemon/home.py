@@ -121,9 +121,8 @@ def make(home: Home) -> None:
 def _refuse_network(path: Path) -> None:
     kind = file_system(path)
     if kind in _NETWORK:
-        raise HomeError(
-            f"home {path} lies on a network file system ({kind}); locks are not safe there: choose a local one"
-        )
+        where = f"home {path} lies on a network file system ({kind})"
+        raise HomeError(f"{where}; locks are not safe there: choose a local one")
 
 
 def file_system(path: Path) -> str:

@@ -68,7 +68,7 @@ class Daemon:
             allow_uid=self._serves,
             mode=0o666 if os.geteuid() == 0 else 0o600,
         )
-        self.front = Front(self)
+        self.front: Front = Front(self)
         self.stopping: str | None = None
         self.began = time.monotonic()
         self._pending = False

@@ -168,6 +168,10 @@ class Engine:
         """A desk of the group that is being gathered."""
         return Desk(self.site, now, self._group, self.exits, self.journal, self._mark)
 
+    def note(self, event: ev.Event, now: Instant) -> None:
+        """Records something that the driver itself saw; committed with what comes next."""
+        self.desk(now).emit(event)
+
     def _mark(self) -> None:
         self._dirty = True
 

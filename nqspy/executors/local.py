@@ -48,13 +48,12 @@ class LocalHands:
         self._blob = blob
         self._speed = speed
         self._scripts: dict[str, bytes] = {}
-        self._link = Link(self._home, self._spool, python, cage)
-        self._watch = Watch(self._home, self._spool, put, self._link)
+        link = Link(self._home, self._spool, python, cage)
+        self._watch = Watch(self._home, self._spool, put, link)
 
     def start(self) -> None:
         """Takes the starter's lock, starts the starter and the watching thread. Raises OSError, with one
         line for people."""
-        self._link.lock()
         self._watch.start()
 
     def close(self) -> None:
@@ -89,7 +88,7 @@ class LocalHands:
     def scan(self, expected: Mapping[int, int]) -> Sequence[Sighting]:
         """One sighting for each expected attempt; those still running are watched from now on, and an end
         whose output was not delivered counts as running until it is. Raises OSError."""
-        self._link.lock()
+        self._watch.seize()
         self._sweep_attempts(expected)
         self._sweep_scripts()
         return [self._scan_one((seq, attempt)) for seq, attempt in expected.items()]

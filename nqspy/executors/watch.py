@@ -54,13 +54,30 @@ class Watch:
         self._epoll.register(self._stop, select.EPOLLIN)
         self._folder = os.open(spool, os.O_RDONLY | os.O_DIRECTORY)
         self._control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        self._reports = self._listen()
+        self._reports: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._stopping = False
         self.identifier = Identifier()
 
+    def seize(self) -> None:
+        """Takes the starter's lock and the place where reports arrive; both may still be another daemon's.
+        Raises OSError."""
+        self._link.lock()
+        if self._reports is not None:
+            return
+        path = f"/proc/self/fd/{self._folder}/reports.sock"
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        self._reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self._reports.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        self._reports.bind(path)
+        self._epoll.register(self._reports.fileno(), select.EPOLLIN)
+
     def start(self) -> None:
         """Starts the starter and the thread. Raises OSError."""
+        self.seize()
         self._link.spawn()
         self._epoll.register(self._link.fileno(), select.EPOLLIN)
         with self._guard:
@@ -80,7 +97,8 @@ class Watch:
         for fd in (*self._by_pidfd, self._stop, self._folder):
             os.close(fd)
         self._by_pidfd.clear()
-        self._reports.close()
+        if self._reports is not None:
+            self._reports.close()
         self._control.close()
         self._epoll.close()
 
@@ -138,8 +156,8 @@ class Watch:
                 self._respawn()
 
     def _handle(self, fd: int) -> None:
-        if fd == self._reports.fileno():
-            self._take_reports()
+        if self._reports is not None and fd == self._reports.fileno():
+            self._take_reports(self._reports)
         elif fd == self._link.fileno():
             self._take_answers()
         elif fd in self._by_pidfd and _readable(fd):
@@ -152,10 +170,10 @@ class Watch:
                     attempt.pidfd = None
             self._settle(key)
 
-    def _take_reports(self) -> None:
+    def _take_reports(self, reports: socket.socket) -> None:
         while True:
             try:
-                report = json.loads(self._reports.recv(8192))
+                report = json.loads(reports.recv(8192))
                 key, kind = (report["s"], report["a"]), report["k"]
             except BlockingIOError:
                 return
@@ -302,18 +320,6 @@ class Watch:
         del self._by_pidfd[pidfd]
         self._epoll.unregister(pidfd)
         os.close(pidfd)
-
-    def _listen(self) -> socket.socket:
-        path = f"/proc/self/fd/{self._folder}/reports.sock"
-        try:
-            os.unlink(path)
-        except FileNotFoundError:
-            pass
-        reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        reports.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
-        reports.bind(path)
-        self._epoll.register(reports.fileno(), select.EPOLLIN)
-        return reports
 
 
 def _readable(fd: int) -> bool:

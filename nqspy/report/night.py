@@ -8,7 +8,7 @@ from typing import Any
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import State
+from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
 from nqspy.report import measures
 from nqspy.report.history import event_object, requested, used_object
@@ -167,15 +167,19 @@ def night_report(
     now: Instant,
     *,
     why: Why = lambda seq: None,
+    samples: Mapping[Seq, Used] | None = None,
     clock: str = "",
 ) -> dict[str, Any]:
     """The report as JSON-able data; shares and the number of PEs are those of ``site`` as it is now.
 
-    ``events``: see `Night`; ``why``: the live reasons of what still waits; ``clock``: a note on an
-    accelerated clock. Shares, parts and busy shares are fractions, deviations percentage points.
+    ``events``: see `Night`; ``why``: the live reasons of what still waits; ``samples``: what running requests
+    have used by now; ``clock``: a note on an accelerated clock. Shares, parts and busy shares are fractions,
+    deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
     night.take_all(events)
+    if samples and night.end(now) == now:
+        night.follower.sample(samples, now)
     end, tracks = night.end(now), night.tracks()
     fractions = _fractions(site)
     compared = measures.quotas(night.follower, fractions, bounds.start, end)

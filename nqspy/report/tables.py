@@ -1,4 +1,4 @@
-"""qstat's texts: the POSIX table and full form (pbs-clients.md 8), NQS's summaries (nqs.md 3.4), ``--why``."""
+"""qstat's texts: the POSIX table and full form (pbs-clients.md 8), ``--why``; the summaries of queues."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -6,18 +6,18 @@ from typing import Any
 
 from nqspy.model.events import Ended
 from nqspy.model.ids import Seq
-from nqspy.model.queues import Queue
 from nqspy.model.requests import POSIX_LETTER, Request, State
-from nqspy.model.site import Site
 from nqspy.model.units import format_size
-from nqspy.report.grid import boxed, grid
 from nqspy.report.moments import clock_span
+from nqspy.report.summaries import complexes, limits, mpp, nqs_batch_summary, pipe_summary, queues_posix
+
+__all__ = [
+    "complexes", "full", "limits", "mpp", "nqs_batch_summary", "pipe_summary", "posix_rows", "posix_table",
+    "queues_posix", "row_of", "row_of_ended", "why_text",
+]  # fmt: skip
 
 Row = tuple[str, str, str, str, str, str]
 """A row of the POSIX table, ready to print: id, name, owner, time use, state letter, queue."""
-
-Counts = Mapping[str, Mapping[str, int]]
-"""How many requests each queue holds, by state word."""
 
 _ROW = "%-17s %-16s %-16s  %8s %1s %-16s\n"
 _HEAD = (
@@ -184,157 +184,6 @@ def _with_host(host: str, path: str | None) -> str | None:
 
 def _kb(size: int) -> str:
     return f"{-(-size // 1024)}kb"
-
-
-# ---------------------------------------------------------------- queues
-
-
-_TITLE = "NQS BATCH "
-
-
-def _queues(site: Site, kind: str) -> list[Queue]:
-    found = [queue for queue in site.settings.queues.values() if queue.kind == kind]
-    return sorted(found, key=lambda queue: (-queue.priority, queue.name))
-
-
-def _number(counts: Mapping[str, int], *states: str) -> int:
-    return sum(counts.get(state, 0) for state in states)
-
-
-def _batch_numbers(counts: Mapping[str, int]) -> tuple[int, ...]:
-    return (
-        _number(counts, "queued"),
-        _number(counts, "running", "suspended"),
-        _number(counts, "waiting"),
-        _number(counts, "held"),
-        _number(counts, "arriving"),
-        _number(counts, "exiting"),
-    )
-
-
-def nqs_batch_summary(site: Site, counts: Counts) -> str:
-    """``qstat -b``: batch queues with their limits, states and counts; the last row is the whole host."""
-    rows: list[tuple[object, ...]] = []
-    totals = [0] * 7
-    for queue in _queues(site, "batch"):
-        mine = counts.get(queue.name, {})
-        numbers = (sum(mine.values()), *_batch_numbers(mine))
-        totals = [a + b for a, b in zip(totals, numbers, strict=True)]
-        rows.append((queue.name, _limit(queue.run_limit), numbers[0], *_gates(queue, mine), *numbers[1:]))
-    rows.append((site.name, _limit(site.settings.global_.run_limit), totals[0], "", "", *totals[1:]))
-    heads = ["LIM", "TOT", "ENA", "STS", "QUE", "RUN", "WAI", "HLD", "ARR", "EXI"]
-    return boxed("NQS BATCH QUEUE SUMMARY", grid(("QUEUE NAME", *heads), rows, foot=True))
-
-
-def pipe_summary(site: Site, counts: Counts) -> str:
-    """``qstat -p``: pipe queues and their destinations."""
-    rows: list[tuple[object, ...]] = []
-    for queue in _queues(site, "pipe"):
-        mine = counts.get(queue.name, {})
-        states = ("queued", "routing", "waiting", "held", "arriving", "exiting")
-        numbers = (_number(mine, state) for state in states)
-        gates, goals = _gates(queue, mine), " ".join(queue.destinations)
-        rows.append((queue.name, _limit(queue.run_limit), sum(mine.values()), *gates, *numbers, " " + goals))
-    heads = ["LIM", "TOT", "ENA", "STS", "QUE", "ROU", "WAI", "HLD", "ARR", "DEP"]
-    return boxed("NQS PIPE QUEUE SUMMARY", _last_left(("QUEUE NAME", *heads, "DESTINATIONS"), rows))
-
-
-def _last_left(heads: Sequence[str], rows: list[tuple[object, ...]]) -> str:
-    """A grid whose last column, a list of names, is flush left."""
-    width = max([len(str(row[-1]).strip()) for row in rows] + [len(heads[-1])])
-    padded = [(*row[:-1], f"{str(row[-1]).strip():<{width}}") for row in rows]
-    return grid((*heads[:-1], f"{heads[-1]:<{width}}"), padded)
-
-
-def limits(site: Site, counts: Counts) -> str:
-    """``qstat -l``: limits of the batch queues and what counts against them."""
-    settings = site.settings
-    holders = [(queue.name, queue, {queue.name}) for queue in _queues(site, "batch")]
-    everything = {name for name, queue in settings.queues.items() if queue.kind == "batch"}
-    rows = [_limits_row(site, *holder) for holder in (*holders, (site.name, settings.global_, everything))]
-    heads = ("QUEUE NAME", "RUN lim/cnt", "USR lim", "GRP lim", "MEM lim/cnt", "PE lim/cnt")
-    return boxed("NQS BATCH QUEUE LIMITS", grid(heads, rows, foot=True))
-
-
-def _limits_row(site: Site, name: str, holder: Any, queues: set[str]) -> tuple[object, ...]:
-    running = [request for request in site.started.values() if request.queue in queues]
-    memory = sum(max(request.spec.ask.memory_wanted() or 0, 0) for request in running)
-    pes = sum(len(request.pes) for request in running)
-    limit = "--" if holder.memory_limit is None else format_size(holder.memory_limit)
-    return (
-        name,
-        f"{_limit(holder.run_limit)}/{len(running)}",
-        _limit(holder.user_limit),
-        _limit(holder.group_limit),
-        f"{limit}/{format_size(memory)}",
-        f"{_limit(holder.pe_limit)}/{pes}",
-    )
-
-
-def mpp(site: Site, counts: Counts) -> str:
-    """``qstat -m``: PEs of the batch queues: limit, in use, the most one request may ask for."""
-    rows: list[tuple[object, ...]] = []
-    for queue in _queues(site, "batch"):
-        running = [request for request in site.started.values() if request.queue == queue.name]
-        pes = sum(len(request.pes) for request in running)
-        most = _limit(queue.per_request.pe_limit)
-        rows.append(
-            (queue.name, f"{_limit(queue.run_limit)}/{len(running)}", f"{_limit(queue.pe_limit)}/{pes}", most)
-        )
-    used = sum(len(request.pes) for request in site.started.values())
-    rows.append((site.name, f"{_limit(site.settings.global_.run_limit)}/{len(site.started)}",
-                 f"{site.pes()}/{used}", ""))  # fmt: skip
-    heads = ("QUEUE NAME", "RUN lim/cnt", "PES lim/cnt", "PES/REQ")
-    return boxed("NQS MPP QUEUE SUMMARY", grid(heads, rows, foot=True))
-
-
-def complexes(site: Site, counts: Counts) -> str:
-    """``qstat -c``: complexes, how many of their requests run, their limits and member queues."""
-    rows: list[tuple[object, ...]] = []
-    for each in site.settings.complexes.values():
-        running = sum(1 for request in site.started.values() if request.queue in each.queues)
-        bounds = (each.run_limit, each.user_limit, each.group_limit)
-        rows.append((each.name, *map(_limit, bounds), running, " ".join(each.queues)))
-    heads = ("COMPLEX NAME", "RUN", "USR", "GRP", "CNT", "QUEUES")
-    return boxed("NQS QUEUE COMPLEXES", _last_left(heads, rows))
-
-
-def _limit(value: int | None) -> str:
-    return "--" if value is None else str(value)
-
-
-def _gates(queue: Queue, counts: Mapping[str, int]) -> tuple[str, str]:
-    """ENA and STS: stopping (``ing``) is a stopped queue that still has running requests."""
-    runs = _number(counts, "running", "suspended", "exiting")
-    status = "on" if queue.started else "ing" if runs else "off"
-    return ("yes" if queue.enabled else "no", status)
-
-
-_QUEUE_ROW = "%-16s %5s %5s %3s %3s %5s %5s %5s %5s %5s %5s %s\n"
-
-
-def queues_posix(site: Site, counts: Counts) -> str:
-    """``qstat -Q``: the table of pbs-clients.md 8.5; nothing when there are no queues."""
-    rows = [_posix_queue(queue, counts.get(queue.name, {})) for queue in site.settings.queues.values()]
-    heads = ("Queue", "Max", "Tot", "Ena", "Str", "Que", "Run", "Hld", "Wat", "Trn", "Ext", "Type")
-    rule = ("-" * 16, *["-" * 5] * 2, *["-" * 3] * 2, *["-" * 5] * 6, "-" * 4)
-    return "".join(_QUEUE_ROW % row for row in (heads, rule, *rows)) if rows else ""
-
-
-def _posix_queue(queue: Queue, counts: Mapping[str, int]) -> tuple[object, ...]:
-    kind = "Exec" if queue.kind == "batch" else "Rout"
-    gates = ("yes" if queue.enabled else "no", "yes" if queue.started else "no")
-    states = (
-        ("queued",),
-        ("running", "suspended"),
-        ("held",),
-        ("waiting",),
-        ("arriving", "routing"),
-        ("exiting",),
-    )
-    numbers = (_number(counts, *each) for each in states)
-    name = queue.name if len(queue.name) <= 15 else queue.name[:15] + "*"
-    return (name, queue.run_limit or 0, sum(counts.values()), *gates, *numbers, kind)
 
 
 # ---------------------------------------------------------------- why

@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Request, Spec, State
+from nqspy.model.requests import Request, Spec, State, Used
 
 
 @dataclass(slots=True)
@@ -133,6 +133,13 @@ class Follower:
         self.tracks[seq] = track
         return track
 
+    def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
+        """What running requests have used by now, known from elsewhere than the journal."""
+        for seq, used in samples.items():
+            track = self.tracks.get(seq)
+            if track is not None and track.attempts and track.attempts[-1].end is None:
+                _point(track.attempts[-1], at, used.cpu)
+
     def to(self, track: Track, state: State, n: int) -> None:
         """Another state; keeps the lists of queued requests and the counts."""
         self._count(track, -1)
@@ -241,10 +248,7 @@ def _started(follower: Follower, event: ev.Started, recorded: ev.Recorded) -> No
 
 
 def _decided(follower: Follower, event: ev.Decided, recorded: ev.Recorded) -> None:
-    for seq, used in event.samples:
-        track = follower.tracks.get(seq)
-        if track is not None and track.attempts and track.attempts[-1].end is None:
-            _point(track.attempts[-1], recorded.at, used.cpu)
+    follower.sample(dict(event.samples), recorded.at)
 
 
 def _point(attempt: Attempt, at: Instant, cpu: int) -> None:

@@ -141,19 +141,19 @@ class Client:
         text: str = result["out"]
         return text
 
-    def events(self, since: int = 0, *, follow: bool = False) -> Iterator[Mapping[str, Any]]:
-        """The journal's events with a number above ``since``, in order; ``follow``: waits for more, for
+    def events(self, after: int = 0, *, follow: bool = False) -> Iterator[Mapping[str, Any]]:
+        """The journal's events with a number above ``after``, in order; ``follow``: waits for more, for
         ever."""
         waiting = Connection(self.home, None)
         try:
             while True:
-                fields = {"cmd": "events", "since": since, "follow": follow}
+                fields = {"cmd": "events", "after": after, "wait": follow}
                 result = waiting.call(fields, repeat=True)
                 yield from result["events"]
-                if result["next"] == since and not follow:
+                if not result["events"] and not follow:
                     return
-                if result["next"] == since:
+                if not result["events"]:
                     time.sleep(0.1)  # an answer without events: the daemon is shutting down
-                since = result["next"]
+                after = result["last"]
         finally:
             waiting.close()

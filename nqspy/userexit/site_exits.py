@@ -266,7 +266,7 @@ class SiteExits:
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
         try:  # an error's own text is site code too
             text = self._guard.call(describe, (error,), 50)
-            trace = self._guard.call(_traceback, (error,), 1_000)
+            trace = self._guard.call(_traceback, (error, file), 1_000)
         except BaseException:
             text, trace = type(error).__name__, ""
         return text + (f" (line {lines[-1]})" if lines else ""), trace
@@ -288,10 +288,10 @@ class SiteExits:
             except BaseException as error:
                 if is_ctrl_c(error):
                     raise
-                text = describe(error)
                 one.record.failures += 1
-                _log.error("exit %s: %s failed: %s\n%s", one.exit.module.name, hook, text, _traceback(error))
-                failures.append(ExitFailure(one.exit.module.name, None, f"{hook}: {text}", _traceback(error)))
+                text, trace = describe(error), _traceback(error, str(one.exit.module.path))
+                _log.error("exit %s: %s failed: %s\n%s", one.exit.module.name, hook, text, trace)
+                failures.append(ExitFailure(one.exit.module.name, None, f"{hook}: {text}", trace))
             one.record.took(self._notice_guard.took)
         return failures
 
@@ -311,8 +311,12 @@ class SiteExits:
         return [entry(one) for one in self._exits.values()]
 
 
-def _traceback(error: BaseException) -> str:
-    return "".join(traceback.format_exception(error))
+def _traceback(error: BaseException, file: str) -> str:
+    """The error with its traceback from the exit's own file on."""
+    where = error.__traceback__
+    while where is not None and where.tb_frame.f_code.co_filename != file:
+        where = where.tb_next
+    return "".join(traceback.format_exception(type(error), error, where))
 
 
 def _misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:

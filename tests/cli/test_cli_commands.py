@@ -14,8 +14,8 @@ from nqspy.cli.qdel import signal_number
 from nqspy.rpc import messages
 
 HEAVY = [
-    "re", "json", "socket", "argparse", "typing", "dataclasses", "enum", "pathlib", "subprocess", "typer", "rich",
-    "msgspec", "numpy", "peewee", "collections", "struct", "datetime", "__future__", "functools",
+    "re", "json", "socket", "argparse", "typing", "dataclasses", "enum", "pathlib", "subprocess", "typer",
+    "rich", "msgspec", "numpy", "peewee", "collections", "struct", "datetime", "__future__", "functools",
 ]  # fmt: skip
 
 

@@ -119,7 +119,7 @@ def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
     made: list[Bench] = []
 
     def make(**options: Any) -> Bench:
-        bench = Bench(tmp_path, **options)
+        bench = Bench(**{"home": tmp_path, **options})
         bench.hands.start()
         made.append(bench)
         return bench

@@ -155,7 +155,8 @@ def test_notices_are_called_and_their_failures_logged(put, load, tmp_path, caplo
     seen = tmp_path / "seen"
     put(
         "a",
-        f"@userexit\ndef shift_changed(new, old):\n    open({str(seen)!r}, 'w').write(f'{{old}} {{new}}')\n",
+        "from pathlib import Path\n@userexit\ndef shift_changed(new, old):\n"
+        f"    Path({str(seen)!r}).write_text(f'{{old}} {{new}}')\n",
     )
     put("b", "@userexit\ndef shift_changed(): 1 / 0\n")
     exits = load()

@@ -79,7 +79,7 @@ class Line:
 
     def _drop(self, row: int) -> None:
         self._base[row] = NEVER
-        if self._score is not None:
+        if self._score is not None and self._score is not self._base:
             self._score[row] = NEVER
 
     def changed(self, requests: Sequence[Request]) -> None:

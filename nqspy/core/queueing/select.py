@@ -50,6 +50,7 @@ class _Selection:
         self._asking = draft.exits.has("jobselect")
         self._electing = draft.exits.has("elected")
         self._pes = draft.site.pes()
+        self._said: dict[tuple[str, str], Reason] = {}
         self._offers = draft.site.settings.global_.offers_per_pass
 
     def run(self) -> None:
@@ -161,7 +162,7 @@ class _Selection:
         seen = Seen(request, self._draft)
         self._offers -= 1
         answer = self._draft.exits.jobselect(seen, self._draft.view)
-        self._draft.offered.setdefault(request.queue, []).append((seen, answer))
+        self._draft.offered[request.queue].append((seen, answer))
         return answer
 
     # ------------------------------------------------------------ one candidate
@@ -174,12 +175,12 @@ class _Selection:
             draft.own[request.seq] = never_reason(draft.site, request)
             return
         answer = self._offer(request)
-        forced = request.rank == NOW or (answer is not None and answer.verdict == "force")
-        if answer is not None and answer.verdict in ("refuse", "hold_line"):
-            draft.own[request.seq] = Reason(ReasonCode.EXIT, answer.who, answer.text)
+        if answer is not None and answer.verdict != "force":
+            draft.own[request.seq] = self._refusal(answer)
             if answer.verdict == "hold_line":
                 self._hold_line(line.queue, request, answer)
             return
+        forced = request.rank == NOW or answer is not None
         kept = None if request.rank == NOW else self._tally.keeping(request, forced)
         if kept is not None:
             draft.own[request.seq] = kept
@@ -202,6 +203,12 @@ class _Selection:
                     other.changed(mine)
         for other in self._lines.values():
             other.refresh()
+
+    def _refusal(self, answer: Answer) -> Reason:
+        said = (answer.who, answer.text)
+        if said not in self._said:
+            self._said[said] = Reason(ReasonCode.EXIT, answer.who, answer.text)
+        return self._said[said]
 
     def _hold_line(self, queue: Queue, request: Request, answer: Answer) -> None:
         name = self._draft.site.id_of(request.seq)

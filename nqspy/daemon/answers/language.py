@@ -53,18 +53,13 @@ def _answer(asked: rpc.Asked, said: _Said) -> bytes:
 
 def _merged(parsed: list[Parsed], check: bool) -> list[Parsed]:
     """All settings of a script as one command, in front; ``check``: nothing else, and nothing is changed."""
-    settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
+    settings = [(each, each.command) for each in parsed if isinstance(each.command, cm.Configure)]
     others = [] if check else [each for each in parsed if not isinstance(each.command, cm.Configure)]
     if not settings:
         return others
-    changes = tuple(
-        change
-        for each in settings
-        for change in each.command.changes
-        if isinstance(each.command, cm.Configure)
-    )
-    whole = cm.Configure(changes, settings[0].command.source, check_only=check)
-    return [Parsed(whole, settings[0].line, settings[0].text), *others]
+    changes = tuple(change for _, command in settings for change in command.changes)
+    first, command = settings[0]
+    return [Parsed(cm.Configure(changes, command.source, check_only=check), first.line, first.text), *others]
 
 
 def _run(daemon: "Daemon", each: Parsed, caller: Caller, said: _Said, as_json: bool) -> bool:

@@ -10,6 +10,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, parse_id
 from nqspy.model.requests import Request, State
 from nqspy.report import tables, views
+from nqspy.report.history import used_object
 from nqspy.report.moments import Zone
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
@@ -42,7 +43,7 @@ class Lister:
         used = self._engine.samples.get(request.seq)
         made = views.request_object(request, self.place, standing, reason_of(self._engine, request))
         if used is not None and request.started is not None:
-            made["used"] = views.used_object(used)
+            made["used"] = used_object(used)
         return made
 
 
@@ -70,6 +71,7 @@ class Choice:
         self.user = message.get("user")
         self.state = _state(message.get("state"))
         self.ended = bool(message.get("ended")) or self.state is State.ENDED
+        self.history = bool(message.get("history"))
 
     def fits(self, request: Request) -> bool:
         """Whether a request is asked for."""
@@ -104,7 +106,7 @@ class Choice:
             if unknown:
                 raise Refusal(f"Unknown Job Id {self.site.id_of(min(unknown))}", "unknown_request", 153)
             yield from found
-        elif self.ended:
+        elif self.ended or self.history:
             for row in reader.ended(owner=self.user):
                 if not self.queues or row["queue"] in self.queues:
                     yield row
@@ -155,8 +157,9 @@ def list_requests(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
 def qstat(daemon: "Daemon", asked: rpc.Asked) -> Any:
     """The answer in the form that ``text`` names."""
     form = str(asked.message.get("text") or "table")
-    if form in queues.FORMS:
-        return messages.text_answer(asked.handle.id, 0, queues.FORMS[form](daemon, asked.message))
+    summary = queues.form_of(asked.message, form)
+    if summary is not None:
+        return messages.text_answer(asked.handle.id, 0, summary(daemon, asked.message))
     if form == "why":
         return _why(daemon, asked)
     if form == "table":

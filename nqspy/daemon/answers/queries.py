@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import shows
+from nqspy.engine.explain import reason_of
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import DAY, Instant, parse_id
-from nqspy.report import counters, night, usage
+from nqspy.model.ids import DAY, Instant, Seq, parse_id
+from nqspy.model.reasons import Reason
+from nqspy.report import counters, night, pages, usage
 from nqspy.report.moments import Zone, parse_day
 from nqspy.rpc import server as rpc
 
@@ -39,21 +41,31 @@ def _now(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
 
 
 def _counters(daemon: "Daemon", asked: rpc.Asked) -> Any:
-    found = counters.counters(daemon.front.waiting.events_of_week(), daemon.engine.site, daemon.clock.now())
-    return found | {"text": counters.counters_text(found)}
+    found = shows.counters_of(daemon)
+    return {"text": counters.counters_text(found), **found}
 
 
 def _report_night(daemon: "Daemon", asked: rpc.Asked) -> Any:
     site, now = daemon.engine.site, daemon.clock.now()
     day = parse_day(str(asked.message["date"])) if asked.message.get("date") else None
-    events = daemon.front.waiting.events_since(Instant(now - (8 * DAY if day is None else 400 * DAY)))
-    data = night.night_report(events, site, now, day, clock=daemon.clock.text or None)
-    return data | {"text": night.night_text(data)}
+    since = Instant(now - 8 * DAY) if day is None else Instant(0)
+    events = list(daemon.front.waiting.events_since(since))
+    bounds = night.night_bounds(events, Zone(site.timezone), now, day)
+    data = night.night_report(events, site, bounds, now, why=_reasons(daemon), clock=daemon.clock.text)
+    return {"text": pages.night_text(data), **data}
+
+
+def _reasons(daemon: "Daemon") -> night.Why:
+    def why(seq: Seq) -> Reason | None:
+        request = daemon.engine.site.requests.get(seq)
+        return reason_of(daemon.engine, request) if request is not None else None
+
+    return why
 
 
 def _report_usage(daemon: "Daemon", asked: rpc.Asked) -> Any:
-    rows = shows.shares(daemon)
-    return {"groups": rows, "text": usage.usage_text(rows)}
+    data = usage.usage(daemon.engine.site, daemon.clock.now())
+    return {"text": usage.usage_text(data), **data}
 
 
 def _exits_list(daemon: "Daemon", asked: rpc.Asked) -> Any:

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from nqspy.report import tables
+from nqspy.model.requests import State
+from nqspy.report import summaries
 
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon
@@ -27,12 +28,36 @@ def _summary(render: Callable[..., str]) -> Callable[["Daemon", dict[str, Any]],
     return answer
 
 
-FORMS: dict[str, Callable[["Daemon", dict[str, Any]], str]] = {
-    "queues": _summary(tables.nqs_batch_summary),
-    "pipes": _summary(tables.pipe_summary),
-    "complexes": _summary(tables.complexes),
-    "limits": _summary(tables.limits),
-    "mpp": _summary(tables.mpp),
-    "posix_queues": _summary(tables.queues_posix),
+Summary = Callable[["Daemon", dict[str, Any]], str]
+
+FORMS: dict[str, Summary] = {
+    "queues": _summary(summaries.nqs_batch_summary),
+    "pipes": _summary(summaries.pipe_summary),
+    "complexes": _summary(summaries.complexes),
+    "limits": _summary(summaries.limits),
+    "mpp": _summary(summaries.mpp),
+    "posix": _summary(summaries.queues_posix),
+    "server": lambda daemon, message: server_text(daemon),
 }
-"""Forms of ``qstat`` that are about queues."""
+"""Forms of ``qstat`` that are about queues and the server."""
+
+
+def form_of(message: dict[str, Any], form: str) -> Summary | None:
+    """The summary that a message asks for; None when it asks for requests."""
+    for word in ("mpp", "posix"):
+        if message.get(word):
+            return FORMS[word]
+    return FORMS.get(form)
+
+
+def server_text(daemon: "Daemon") -> str:
+    """``qstat -B``: the server in one row."""
+    site = daemon.engine.site
+    tally = Counter(r.state for r in site.requests.values())
+    head = "Server             Max   Tot   Que   Run   Hld   Wat   Trn   Ext Status\n"
+    rule = "---------------- ----- ----- ----- ----- ----- ----- ----- ----- -----------\n"
+    states = (State.QUEUED, State.RUNNING, State.HELD, State.WAITING, State.ROUTING, State.EXITING)
+    numbers = "".join(f" {tally[state]:5d}" for state in states)
+    most = site.settings.global_.run_limit or 0
+    row = f"{site.name[:16]:<16} {most:5d} {len(site.requests):5d}{numbers} Active"
+    return f"{head}{rule}{row}\n"

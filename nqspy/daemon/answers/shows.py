@@ -32,7 +32,7 @@ def show(daemon: "Daemon", asked: cm.ShowObject, as_json: bool) -> str:
         return msgspec.json.encode(found).decode() + "\n"
     text = _TEXTS.get(asked.what)
     if text is not None:
-        return text(daemon, asked)
+        return str(text(daemon, asked))
     return qmgr_show.show_settings(asked.what, daemon.engine.site.settings, _known(daemon, asked))
 
 
@@ -81,7 +81,8 @@ def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
                 rows.append(
                     {
                         "group": group.name, "depth": depth, "share": group.share,
-                        "entitlement": ledger.share(group=group.name), "usage": ledger.usage(group=group.name),
+                        "entitlement": ledger.share(group=group.name),
+                        "usage": ledger.usage(group=group.name),
                         "used_s": (account.at_time(now, half) if account is not None else 0.0) / 1000,
                         "members": list(group.members),
                     }
@@ -125,8 +126,11 @@ def _queue_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
     return qmgr_show.show_queue(site.settings, names, long, queues.counts(daemon), site.name)
 
 
-def _counters(daemon: "Daemon", asked: object = None) -> Any:
-    return counters.counters(daemon.front.waiting.events_of_week(), daemon.engine.site, daemon.clock.now())
+def counters_of(daemon: "Daemon", asked: object = None) -> dict[str, Any]:
+    """The counters of the seed's figure 1, from the journal of the last eight days."""
+    now = daemon.clock.now()
+    events = daemon.front.waiting.events_since(Instant(now - 8 * DAY))
+    return counters.counters(events, daemon.engine.site, now)
 
 
 def word(verb: str, args: tuple[str, ...]) -> str:
@@ -176,7 +180,7 @@ _DATA: dict[str, Any] = {
     "shares": shares,
     "shifts": _shifts_data,
     "exits": lambda daemon, asked: daemon.exits.listing(),
-    "counters": _counters,
+    "counters": counters_of,
 }
 _TEXTS: dict[str, Any] = {
     "shares": lambda daemon, asked: qmgr_show.show_shares(shares(daemon)),
@@ -186,6 +190,6 @@ _TEXTS: dict[str, Any] = {
     "machine": lambda daemon, asked: qmgr_show.show_machine(
         daemon.engine.site.settings, daemon.engine.site.found
     ),
-    "counters": lambda daemon, asked: counters.counters_text(_counters(daemon)),
+    "counters": lambda daemon, asked: counters.counters_text(counters_of(daemon)),
     "snap": lambda daemon, asked: print_settings(daemon.engine.site.settings),
 }

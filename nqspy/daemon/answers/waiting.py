@@ -2,15 +2,17 @@
 come."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import listing
 from nqspy.engine.desk.people import need_owner
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Seq, parse_id
+from nqspy.model.events import Recorded
+from nqspy.model.ids import Instant, Seq, parse_id
 from nqspy.model.requests import STARTED
-from nqspy.report.events import event_object
+from nqspy.report.history import event_object
 from nqspy.report.moments import Zone
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
@@ -137,13 +139,17 @@ class Waiting:
         objects = [event_object(each, site.name, zone) for each in found]
         return {"events": objects, "last": found[-1].n if found else after}
 
+    def events_since(self, since: Instant) -> Iterator[Recorded]:
+        """The journal from an instant on, for reports."""
+        return self.reader.events(since=since)
+
     # ------------------------------------------------------------ output
 
     def cat(self, asked: rpc.Asked) -> bytes | None:
         """Output of a started request from ``offset`` on; ``follow``: held back until there is more or it
         has ended."""
         site, message = self._daemon.engine.site, asked.message
-        seq = _seq(site.name, message["id"])
+        seq = _seq(site.name, str(message["request"]))
         offset = int(message.get("offset") or 0)
         request = site.requests.get(seq)
         if request is None:

@@ -1,0 +1,190 @@
+"""The umbrella command ``nqspy``: counters, reports, the journal, user exits, the manual, the doctor.
+
+It reaches the daemon through its socket only; what looks at the installation itself (``doctor``, ``exits
+check``) is the daemon's room and runs as a process of its own.
+"""
+
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from nqspy.cli.umbrella.asking import ask, fail, show, write
+from nqspy.cli.umbrella.book import print_manual
+from nqspy.cli.umbrella.journal import print_events
+from nqspy.report.moments import zone_of
+from nqspy.report.pages import night_html
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+report = typer.Typer(no_args_is_help=True, help="The night report; shares and their use.")
+exits = typer.Typer(no_args_is_help=True, help="User exits: what is loaded, a candidate file, their answers.")
+app.add_typer(report, name="report")
+app.add_typer(exits, name="exits")
+
+HomeOption = Annotated[
+    str | None, typer.Option("--home", help="the home; else NQSPY_HOME, else the usual place")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="data instead of text")]
+
+_chosen: dict[str, str | None] = {"home": None}
+
+
+def _home(home: str | None) -> str | None:
+    """A command's own ``--home`` counts before the one in front of it."""
+    return home or _chosen["home"]
+
+
+@app.callback()
+def umbrella(home: HomeOption = None) -> None:
+    """nqspy, the batch queue whose policy is Python."""
+    _chosen["home"] = home
+
+
+@app.command()
+def counters(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Departments: share, CPU used and remaining in the period, finished and running today, this week."""
+    show(ask(_home(home), "counters"), as_json)
+
+
+@report.command("night")
+def night(
+    date: Annotated[
+        str | None, typer.Option("--date", help="the night of this day's evening; else the latest")
+    ] = None,
+    as_json: JsonOption = False,
+    html: Annotated[Path | None, typer.Option("--html", help="write a page into this file")] = None,
+    home: HomeOption = None,
+) -> None:
+    """What the night's requests did, how busy the processors were, how quotas and order were kept."""
+    fields: dict[str, Any] = {"date": date} if date is not None else {}
+    data = ask(_home(home), "report_night", **fields)
+    if html is not None:
+        _write_page(html, night_html(data))
+        if not as_json:
+            print(data["line"])
+            return
+    show(data, as_json)
+
+
+def _write_page(path: Path, page: str) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        fail(f"{path} cannot be written: {error.strerror}")
+
+
+@report.command("usage")
+def usage(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """The share tree: entitlement, decayed use, and how far the two agree."""
+    show(ask(_home(home), "report_usage"), as_json)
+
+
+@app.command()
+def events(
+    since: Annotated[
+        str | None, typer.Option("--since", help="2026-03-02T21:00, 21:00, or 30min (before now)")
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on with what happens")] = False,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """The journal: everything that happened, in its order."""
+    print_events(_home(home), since, follow, as_json)
+
+
+@exits.command("list")
+def exits_list(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """What is loaded, how often it was called, how long it took."""
+    show(ask(_home(home), "exits_list"), as_json, _exits_text)
+
+
+def _exits_text(data: dict[str, Any]) -> str:
+    return "".join(_exit_text(each) for each in data["exits"]) or "no user exits are loaded\n"
+
+
+def _exit_text(each: dict[str, Any]) -> str:
+    state = "on" if each["enabled"] else "off"
+    doc = str(each.get("doc") or "").strip().partition("\n")[0]
+    figures = (
+        f"{each['calls']} calls, {each['failures']} failures, "
+        f"{each['total_ms']:.1f} ms in all, longest {each['longest_ms']:.2f} ms"
+    )
+    lines = [
+        f"{each['name']} ({state}): {', '.join(each['hooks'])}",
+        f"  {doc}" if doc else "",
+        f"  {figures}",
+    ]
+    settings = each.get("settings") or {}
+    lines += [f"  {name} = {_value(value)}" for name, value in settings.items()]
+    return "".join(f"{line}\n" for line in lines if line)
+
+
+def _value(setting: Any) -> str:
+    return str(setting.get("value", "") if isinstance(setting, dict) else setting)
+
+
+@exits.command("trace")
+def exits_trace(
+    request: Annotated[str, typer.Argument(metavar="ID", help="the request")],
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """What each exit last answered about a request."""
+    data = ask(_home(home), "exits_trace", id=request)
+    zone = None if as_json else zone_of(ask(_home(home), "now")["zone"])
+    show(data, as_json, lambda found: _trace_text(found, zone))
+
+
+def _trace_text(data: dict[str, Any], zone: Any) -> str:
+    rows = data["trace"]
+    if not rows:
+        return f"no exit has been asked about {data['id']}\n"
+    lines = [f"{data['id']}:"]
+    for each in rows:
+        said = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
+        lines.append(f"  {zone.text(each['at'])}  {each['exit']}.{each['hook']}: {said}")
+    return "\n".join(lines) + "\n"
+
+
+@exits.command("check")
+def exits_check(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="the candidate")], home: HomeOption = None
+) -> None:
+    """Verify a file before it goes into exits/: hooks, arguments, settings."""
+    _run_tool("exits-check", [str(file)], _home(home))
+
+
+@app.command()
+def doctor(as_json: JsonOption = False, home: HomeOption = None) -> None:
+    """Check the installation: rights, clock, cgroups, exits, the database."""
+    _run_tool("doctor", ["--json"] if as_json else [], _home(home))
+
+
+def _run_tool(name: str, words: list[str], home: str | None) -> NoReturn:
+    """Hands over to the daemon's room: this process becomes that command."""
+    sys.stdout.flush()
+    chosen = ["--home", home] if home is not None else []
+    os.execv(sys.executable, [sys.executable, "-m", "nqspy.daemon.tools", name, *words, *chosen])
+
+
+@app.command()
+def manual(topic: Annotated[str | None, typer.Argument(help="nothing: the index")] = None) -> None:
+    """Print a topic of the manual."""
+    print_manual(topic)
+
+
+@app.command("version")
+def version_command() -> None:
+    """Print the version."""
+    try:
+        write(f"nqspy {version('nqspy')}\n")
+    except PackageNotFoundError:
+        write("nqspy, run from its sources (not installed)\n")
+
+
+def main() -> None:
+    """Entry point."""
+    app(prog_name="nqspy")

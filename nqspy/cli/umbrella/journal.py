@@ -1,0 +1,39 @@
+"""``nqspy events``: the journal page by page, as lines for people or as JSON lines."""
+
+import json
+from typing import Any
+
+from nqspy.cli.umbrella.asking import answering, write
+from nqspy.report.history import event_line
+from nqspy.report.moments import parse_since, zone_of
+from nqspy.rpc.client import Client
+
+PAGE = 1_000
+"""Events in one answer."""
+
+
+def print_events(home: str | None, since: str | None, follow: bool, as_json: bool) -> None:
+    """Prints the journal's events in their order; ``since`` as `parse_since` reads it by the daemon's clock;
+    ``follow``: goes on with what happens, until interrupted."""
+    with answering(home, None if follow else 60.0) as client:
+        page: dict[str, Any] = {"after": 0, "limit": PAGE, "wait": False}
+        if since is not None:
+            page["since"] = _instant(client, since)
+        while True:
+            result = client.call("events", repeat=True, **page)
+            write("".join(_line(each, as_json) for each in result["events"]))
+            if not result["events"] and not follow:
+                return
+            page["after"] = result["last"]
+            page["wait"] = follow and len(result["events"]) < PAGE
+
+
+def _instant(client: Client, since: str) -> int:
+    clock = client.call("now", repeat=True)
+    return parse_since(since, zone_of(clock["zone"]), clock["now"])
+
+
+def _line(event: dict[str, Any], as_json: bool) -> str:
+    if as_json:
+        return json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return event_line(event) + "\n"

@@ -1,0 +1,173 @@
+"""The departments' counters, after figure 1 of seed 003: what each has used of its share in this period, what
+finished and runs today, what finished this week."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from nqspy.model import events as ev
+from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
+from nqspy.model.requests import Used
+from nqspy.model.site import Site
+from nqspy.report.measures import used_by_group
+from nqspy.report.moments import Zone, hours, zone_of
+from nqspy.report.shares import departments, entitlements
+from nqspy.report.tracks import Follower
+
+
+class Since(NamedTuple):
+    """When the planning period, the day and the week began."""
+
+    period: Instant
+    day: Instant
+    week: Instant
+
+    @property
+    def first(self) -> Instant:
+        """From when on events are needed."""
+        return min(self)
+
+
+def since(site: Site, now: Instant, entered: Instant | None = None) -> Since:
+    """Day and week (from Monday) on the site's clocks; the planning period (`Usage.period`) is counted from
+    ``entered``, when the shift in force was entered, else from midnight, and begins anew when it is over."""
+    zone, period = zone_of(site.timezone), site.settings.usage.period
+    today = zone.local(now).date()
+    day, monday = zone.at(today), zone.at(today - timedelta(days=today.weekday()))
+    anchor = entered if entered is not None and entered <= now else day
+    return Since(Instant(anchor + (now - anchor) // period * period), day, monday)
+
+
+def counters(
+    events: Iterable[ev.Recorded],
+    site: Site,
+    now: Instant,
+    entered: Instant | None = None,
+    samples: Mapping[Seq, Used] | None = None,
+) -> dict[str, Any]:
+    """The counters as JSON-able data; ``events`` from `Since.first` on (earlier ones do no harm);
+    ``samples``: what running requests have used by now, where it is newer than the site's.
+
+    ``used_s`` is CPU time of this period, running requests included; ``remain_s`` = share x PEs x period -
+    used, never below 0; ``finished`` counts the whole use of requests when they end.
+    """
+    begun = since(site, now, entered)
+    follower, day, week = _followed(events, site, begun)
+    samples = samples or {}
+    follower.sample(samples, now)
+    used = used_by_group(follower.tracks.values(), begun.period, now)
+    running = _running(site, samples)
+    for name, ms in _unseen(site, follower, begun.period, now).items():
+        used[name] = used.get(name, 0.0) + ms
+    shares = entitlements(site.settings.groups)
+    names = dict.fromkeys((*departments(site.settings.groups), *week, *running))
+    whole = site.pes() * site.settings.usage.period
+    rows = [
+        {
+            "name": name,
+            "share": shares.get(name, 0.0),
+            "used_s": used.get(name, 0.0) / 1000,
+            "remain_s": max(0.0, shares.get(name, 0.0) * whole - used.get(name, 0.0)) / 1000,
+            "daily_finished_s": day.get(name, 0) / 1000,
+            "daily_running_s": running.get(name, 0) / 1000,
+            "weekly_finished_s": week.get(name, 0) / 1000,
+            "weekly_part": week.get(name, 0) / total if (total := sum(week.values())) else 0.0,
+        }
+        for name in names
+    ]
+    return {**_heading(zone_of(site.timezone), site, begun, now), "groups": rows}
+
+
+def _heading(zone: Zone, site: Site, begun: Since, now: Instant) -> dict[str, Any]:
+    return {
+        "date": zone.text(now),
+        "planning": zone.text(begun.period),
+        "period_s": site.settings.usage.period / 1000,
+        "day": zone.text(begun.day),
+        "week": zone.text(begun.week),
+        "shift": site.shift.current,
+        "pes": site.pes(),
+    }
+
+
+def _followed(
+    events: Iterable[ev.Recorded], site: Site, begun: Since
+) -> tuple[Follower, dict[str, int], dict[str, int]]:
+    """The requests' tracks, and CPU time (ms) of the requests that ended today and this week, by group."""
+    follower = Follower(site.requests)
+    day: dict[str, int] = {}
+    week: dict[str, int] = {}
+    for recorded in events:
+        follower.take(recorded)
+        event = recorded.event
+        if isinstance(event, ev.Ended) and event.seq in follower.tracks:
+            group = follower.tracks[event.seq].group
+            for start, sums in ((begun.day, day), (begun.week, week)):
+                if recorded.at >= start:
+                    sums[group] = sums.get(group, 0) + event.used.cpu
+    return follower, day, week
+
+
+def _running(site: Site, samples: Mapping[Seq, Used]) -> dict[str, int]:
+    """CPU time (ms) used so far by the requests that run, by group."""
+    found: dict[str, int] = {}
+    for seq, request in site.started.items():
+        cpu = max(request.used.cpu, samples[seq].cpu if seq in samples else 0)
+        found[request.group] = found.get(request.group, 0) + cpu
+    return found
+
+
+def _unseen(site: Site, follower: Follower, begin: Instant, now: Instant) -> dict[str, float]:
+    """Use since ``begin`` of running requests that the events do not show, spread evenly over their time."""
+    found: dict[str, float] = {}
+    for seq, request in site.started.items():
+        track = follower.tracks.get(seq)
+        if (track is not None and track.attempts) or request.started is None:
+            continue
+        span = max(1, now - request.started)
+        part = min(1.0, max(0, now - begin) / span)
+        found[request.group] = found.get(request.group, 0.0) + part * request.used.cpu
+    return found
+
+
+# ---------------------------------------------------------------- the display
+
+
+def counters_text(data: Mapping[str, Any]) -> str:
+    """The display of figure 1: times as hours and minutes, shares and parts in whole percent."""
+    width = max([len(row["name"]) for row in data["groups"]] + [2])
+    pad = " " * width
+    lines = [
+        f"date      : {_moment(data['date'])}",
+        f"planning  : {_moment(data['planning'])} ({_period(data['period_s'])} period)",
+        "",
+        f"{'dep.':<{width}} %      cpu/period       daily           weekly",
+        f"{pad}        used   remain   finis.  run.    finished",
+    ]
+    lines += [_line(row, width) for row in data["groups"]]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _line(row: Mapping[str, Any], width: int) -> str:
+    def shown(key: str, digits: int = 2) -> str:
+        return hours(row[key] * 1000, digits)
+
+    head = f"{row['name']:<{width}} ({_percent(row['share'])})"
+    weekly = f"{shown('weekly_finished_s', 3)} ({_percent(row['weekly_part'])})"
+    return (
+        f"{head:<{width + 6}}  {shown('used_s'):<6} {shown('remain_s'):<8} "
+        f"{shown('daily_finished_s'):<7} {shown('daily_running_s'):<7} {weekly}"
+    )
+
+
+_percent: Callable[[float], str] = lambda part: f"{round(part * 100):02d}"  # noqa: E731
+
+
+def _moment(text: str) -> str:
+    """``17/02/94 16:47:02`` of an RFC 3339 text."""
+    return f"{text[8:10]}/{text[5:7]}/{text[2:4]} {text[11:19]}"
+
+
+def _period(seconds: float) -> str:
+    ms = round(seconds * 1000)
+    return f"{ms // HOUR}h" if ms % HOUR == 0 else f"{ms // MINUTE}min"

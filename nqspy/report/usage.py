@@ -1,0 +1,98 @@
+"""Shares and use of the groups and their users: entitlement, decayed use, and how far the two agree."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nqspy.model.ids import Instant
+from nqspy.model.site import Site
+from nqspy.model.units import format_time
+from nqspy.report.grid import grid
+from nqspy.report.moments import zone_of
+from nqspy.report.shares import entitlements
+
+
+def usage(site: Site, now: Instant) -> dict[str, Any]:
+    """JSON-able data: groups in the order of the share tree, each with its users.
+
+    ``use_s``: decayed use in seconds (of CPU, or of PE time, as `Usage.charge` says), that of the groups
+    below included; ``fraction``: its part of all use; ``ratio``: entitlement / fraction, E/U, null where
+    nothing was used. Use that running requests have not been charged for yet is not in it.
+    """
+    half_life = site.settings.usage.half_life
+    values = {key: account.at_time(now, half_life) for key, account in site.accounts.items()}
+    own = {key[2:]: value for key, value in values.items() if key.startswith("g:")}
+    total, shares = sum(own.values()), entitlements(site.settings.groups)
+    return {
+        "at": zone_of(site.timezone).text(now),
+        "half_life_s": half_life / 1000,
+        "charge": site.settings.usage.charge,
+        "groups": [
+            {
+                "name": name,
+                "parent": site.settings.groups[name].parent if name in site.settings.groups else None,
+                "depth": depth,
+                "share": site.settings.groups[name].share if name in site.settings.groups else None,
+                **_figures(shares.get(name, 0.0), _with_below(site, name, own), total),
+                "users": _users(values, name, total),
+            }
+            for name, depth in _tree(site, own)
+        ],
+    }
+
+
+def _figures(entitled: float, use: float, total: float) -> dict[str, float | None]:
+    fraction = use / total if total else 0.0
+    return {
+        "entitlement": entitled,
+        "use_s": use / 1000,
+        "fraction": fraction,
+        "ratio": entitled / fraction if fraction else None,
+    }
+
+
+def _tree(site: Site, own: Iterable[str]) -> Iterable[tuple[str, int]]:
+    """Groups depth first, then those that have use and are not in the tree."""
+    groups = site.settings.groups
+
+    def below(parent: str | None, depth: int) -> Iterable[tuple[str, int]]:
+        for name, group in groups.items():
+            if (group.parent if group.parent in groups else None) == parent:
+                yield name, depth
+                yield from below(name, depth + 1)
+
+    yield from below(None, 0)
+    yield from ((name, 0) for name in own if name not in groups)
+
+
+def _with_below(site: Site, name: str, own: Mapping[str, float]) -> float:
+    children = (child for child, group in site.settings.groups.items() if group.parent == name)
+    return own.get(name, 0.0) + sum(_with_below(site, child, own) for child in children)
+
+
+def _users(values: Mapping[str, float], group: str, total: float) -> list[dict[str, Any]]:
+    start = f"u:{group}:"
+    return [
+        {"name": key[len(start) :], "use_s": value / 1000, "fraction": value / total if total else 0.0}
+        for key, value in sorted(values.items())
+        if key.startswith(start)
+    ]
+
+
+def usage_text(data: Mapping[str, Any]) -> str:
+    """The same as a table."""
+    rows: list[tuple[str, ...]] = []
+    for group in data["groups"]:
+        indent = "  " * group["depth"]
+        ratio = "-" if group["ratio"] is None else f"{group['ratio']:.2f}"
+        share = "-" if group["share"] is None else str(group["share"])
+        entitled = f"{group['entitlement'] * 100:.1f}"
+        rows.append((indent + group["name"], share, entitled, *_use(group), ratio))
+        rows += [(f"{indent}  - {user['name']}", "", "", *_use(user), "") for user in group["users"]]
+    half_life = format_time(round(data["half_life_s"] * 1000))
+    what = "CPU time" if data["charge"] == "cpu" else "PE x wall time"
+    head = f"use at {data['at']}: {what}, half forgotten in {half_life}\n\n"
+    return head + grid(("GROUP", "SHARE", "ENTITLED %", "USE s", "USE %", "E/U"), rows)
+
+
+def _use(row: Mapping[str, Any]) -> tuple[str, str]:
+    return f"{row['use_s']:.1f}", f"{row['fraction'] * 100:.1f}"

@@ -1,0 +1,282 @@
+"""What holds in every state: safety, sameness, order, and the same answer as a plain walk over the rules."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from core.harness import House
+from core.properties.worlds import GROUPS, live, worlds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.core.queueing.limits import memory_limit
+from nqspy.model.queues import LIMIT_NAMES, Weights
+from nqspy.model.requests import finite
+
+few = settings(max_examples=40, deadline=None)
+
+
+def holders(site, queue):
+    own = [site.settings.queues[queue], *site.settings.complexes_of(queue), site.settings.global_]
+    return [(each, site.settings.queues if each is site.settings.global_ else _members(each)) for each in own]
+
+
+def _members(holder):
+    return getattr(holder, "queues", None) or (holder.name,)
+
+
+def memory_of(site, request):
+    asked = finite(request.spec.ask.memory_wanted())
+    return asked if asked is not None else memory_limit(site.settings.queues[request.queue]) or 0
+
+
+def within(site, holder, queues, running):
+    mine = [r for r in running if r.queue in queues]
+    owners = [r.owner for r in mine]
+    groups = [r.group for r in mine]
+    counted = (
+        len(mine),
+        max(map(owners.count, owners), default=0),
+        max(map(groups.count, groups), default=0),
+        sum(memory_of(site, r) for r in mine),
+        sum(r.spec.ask.pes for r in mine),
+    )
+    limits = [getattr(holder, name) for name in LIMIT_NAMES]
+    return all(limit is None or count <= limit for count, limit in zip(counted, limits, strict=True))
+
+
+@few
+@given(worlds())
+def test_no_limit_is_ever_exceeded_and_no_pe_given_twice(world):
+    site = world.house.site
+
+    def check(told):
+        site.check()
+        running = list(site.started.values())
+        assert sum(len(r.pes) for r in running) <= site.pes()
+        for name, queue in site.settings.queues.items():
+            assert queue.started or not any(r.queue == name for r in running)
+            for holder, queues in holders(site, name):
+                assert within(site, holder, queues, running)
+
+    live(world, 4, check)
+
+
+@few
+@given(worlds())
+def test_every_request_that_waits_in_a_queue_has_a_reason(world):
+    def check(told):
+        for request in world.house.site.requests.values():
+            if request.slot >= 0:
+                assert told.reason(request.seq).text
+
+    live(world, 2, check)
+
+
+@few
+@given(worlds())
+def test_the_same_site_at_the_same_instant_gives_the_same_plan(world):
+    world.submit_all()
+    assert world.house.run_pass().plan == world.house.run_pass().plan
+
+
+@few
+@given(worlds())
+def test_an_exit_that_has_nothing_to_say_changes_nothing(world):
+    world.submit_all()
+    alone = world.house.run_pass()
+    world.house.exits(jobselect=lambda request, view: None, elected=lambda request, view: ())
+    asked = world.house.run_pass()
+    assert asked.actions == alone.actions
+    assert asked.short_of_pes == alone.short_of_pes
+
+
+@few
+@given(worlds())
+def test_after_a_pass_nothing_more_can_start(world):
+    world.submit_all()
+    world.house.go()
+    assert world.house.run_pass().starts == []
+
+
+VALUES = {"d1": 2.0, "d2": 0.5, "default": 1.0}
+
+
+def walked(world):
+    """The rules of semantics.md 1, one request at a time."""
+    house, site = world.house, world.house.site
+    free, running, starts = site.pes(), [], []
+    for queue in sorted(site.settings.queues.values(), key=lambda q: (-q.priority, q.name)):
+        waiting = [r for r in site.requests.values() if r.queue == queue.name]
+        line = list(waiting)
+        while queue.started and line:
+            allowed = [r for r in line if _allowed(site, r, running)]
+            top = max((VALUES[r.group] for r in allowed if _sizes(site, r)), default=0)
+            scores = {r.seq: _priority(house, queue, waiting, r, top) for r in line}
+            fitting = [r for r in allowed if r.spec.ask.pes <= free]
+            if not fitting:
+                break
+            best = min(fitting, key=lambda r: (-round(scores[r.seq], 9), r.date_in_queue, r.seq))
+            line.remove(best)
+            running.append(best)
+            starts.append(best.seq)
+            free -= best.spec.ask.pes
+    return starts
+
+
+def _sizes(site, request):
+    return request.spec.ask.pes <= site.pes()
+
+
+def _allowed(site, request, running):
+    more = [*running, request]
+    return all(within(site, holder, queues, more) or not _concerned(holder, queues, request)
+               for holder, queues in holders(site, request.queue))  # fmt: skip
+
+
+def _concerned(holder, queues, request):
+    return request.queue in queues
+
+
+def _priority(house, queue, waiting, request, top):
+    def largest(value, limit):
+        known = [value(r) for r in waiting if value(r) is not None]
+        most = max(known, default=0)
+        instead = most if limit is None else limit
+        each = [value(r) if value(r) is not None else instead for r in waiting]
+        mine = value(request) if value(request) is not None else instead
+        return 1 - mine / max(each) if max(each) else 0.0
+
+    longest = max(house.now - r.date_in_queue for r in waiting)
+    weights = house.site.settings.weights(queue.name)
+    return (
+        weights.share * (min(VALUES[request.group] / top, 1) if top else 0)
+        + weights.cpu * largest(lambda r: finite(r.spec.ask.cpu_wanted()), queue.per_request.cpu_limit)
+        + weights.memory * largest(lambda r: finite(r.spec.ask.memory_wanted()), memory_limit(queue))
+        + weights.time * ((house.now - request.date_in_queue) / longest if longest else 0)
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(worlds())
+def test_a_pass_starts_what_a_plain_walk_over_the_rules_would(world):
+    world.submit_all()
+    world.house.exits(shrpri=lambda owner, group, view: VALUES[group])
+    assert world.house.run_pass().starts == walked(world)
+
+
+@few
+@given(worlds())
+def test_priorities_are_the_formula(world):
+    world.submit_all()
+    house, site = world.house, world.house.site
+    house.exits(shrpri=lambda owner, group, view: VALUES[group])
+    for name in site.waiting:
+        queue = site.settings.queues[name]
+        waiting = [r for r in site.requests.values() if r.queue == name]
+        standing = house.standing(name)
+        assert sorted(standing.position.tolist()) == list(range(1, len(waiting) + 1))
+        top = max(VALUES[r.group] for r in waiting)
+        for request in waiting:
+            place = standing.of(request)
+            parts = (place.share, place.cpu, place.memory, place.time)
+            assert all(0 <= part <= 1 for part in parts)
+            expected = _priority(house, queue, waiting, request, top)
+            share = site.settings.weights(name).share * (place.share - VALUES[request.group] / top)
+            assert place.total == pytest.approx(expected + share, abs=1e-9)
+
+
+@few
+@given(st.lists(st.tuples(st.sampled_from(GROUPS), st.integers(0, 5)), max_size=12), st.integers(1, 4))
+def test_with_time_alone_starts_are_first_come_first_served(lines, pes):
+    house = House().machine(pes=pes).queue("night")
+    seqs = []
+    for group, seconds in lines:
+        seqs += house.later(seconds=seconds).submit(f"anne group={group}")
+    started = []
+    while house.site.requests:
+        started += house.later(seconds=3).go().starts
+        house.end(min(house.site.started))
+    assert started == seqs
+
+
+@few
+@given(st.lists(st.tuples(st.sampled_from(GROUPS), st.integers(1, 9)), max_size=20), st.integers(1, 4))
+def test_at_night_the_order_of_each_departments_list_is_kept(lines, pes):
+    house = House().machine(pes=pes).queue("night", share=20, time=1)
+    house.group("d1", 29).group("d2", 24)
+
+    def by_group(owner, group, view):
+        use = view.usage(group=group)
+        return min(2.0, view.share(group=group) / use) if use else 2.0
+
+    house.exits(shrpri=by_group)
+    lists = {group: [] for group in GROUPS}
+    for group, minutes in lines:
+        lists[group] += house.submit(f"{group}-op group={group} cpu={minutes}:00")
+    started = {group: [] for group in GROUPS}
+    while house.site.requests:
+        for seq in house.later(minutes=5).go().starts:
+            started[house.request(seq).group].append(seq)
+        house.end(min(house.site.started), cpu="4:00")
+    assert started == lists
+
+
+@few
+@given(
+    st.tuples(*[st.integers(0, 6)] * 3),
+    st.integers(1, 4),
+    st.lists(st.tuples(st.integers(1, 600), st.integers(1, 32), st.integers(1, 60)), min_size=2, max_size=9),
+)
+def test_the_longest_waiting_is_overtaken_only_within_tau_max(others, more, asked):
+    weights = Weights(*others, sum(others) + more)
+    tau = weights.tau_max()
+    assert tau is not None
+    house = House().queue(
+        "normal", share=weights.share, cpu=weights.cpu, memory=weights.memory, time=weights.time
+    )
+    house.exits(shrpri=lambda owner, group, view: float(len(owner)))
+    for cpu, memory, seconds in asked:
+        house.later(seconds=seconds).submit(f"{'a' * (cpu % 5 + 1)} cpu={cpu} mem={memory}mw")
+    house.later(seconds=5)
+    standing = house.standing()
+    old = min(house.site.requests.values(), key=lambda request: request.date_in_queue)
+    for new in house.site.requests.values():
+        if house.now - old.date_in_queue > tau * (house.now - new.date_in_queue) * (1 + 1e-9):
+            assert standing.of(old).position < standing.of(new).position
+
+
+SCRIPT = """
+from core.harness import House
+from nqspy.model.actions import Redate
+house = House().machine(pes=7).queue("night", share=20, cpu=3, time=1, user_limit=2).queue("day", time=1)
+for i, group in enumerate(("d1", "d2", "d3")):
+    house.group(group, 10 + i)
+for i in range(40):
+    house.later(seconds=i % 3).submit(f"u{i % 5} group=d{i % 3 + 1} cpu={i * 7 % 50} pes={i % 2 + 1}",
+                                      queue=("night", "day")[i % 2])
+house.exits(jobselect=lambda r, v: None,
+            elected=lambda r, v: [Redate(v.waiting(owner=r.owner).seqs(), v.now, r.seq, "gun")])
+house.later(seconds=9)
+print(house.go().plan)
+print(house.run_pass().plan, house.standing("night").line())
+"""
+
+
+def test_plans_do_not_depend_on_the_hash_seed():
+    top = Path(__file__).resolve().parents[3]
+    told = set()
+    for seed in ("1", "2"):
+        paths = {"PYTHONPATH": f"{top}{os.pathsep}{top / 'tests'}", "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env=os.environ | paths,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        told.add(done.stdout)
+    assert len(told) == 1
+    assert "Start(" in told.pop()

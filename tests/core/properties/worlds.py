@@ -1,0 +1,79 @@
+"""Random sites for the properties: queues, limits, complexes, people, requests, and nights that pass."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from core.harness import House, Told
+from hypothesis import strategies as st
+
+from nqspy.model.queues import LIMIT_NAMES
+
+OWNERS = ("anne", "ben", "cleo")
+GROUPS = ("d1", "d2", "default")
+QUEUES = ("a", "b")
+
+maybe = st.none() | st.integers(0, 4)
+
+
+@st.composite
+def limits(draw):
+    """Limits of a queue, a complex or the whole site; memory in bytes."""
+    return {name: draw(maybe) for name in LIMIT_NAMES if draw(st.booleans())}
+
+
+@st.composite
+def requests(draw):
+    """One line of `House.submit`."""
+    words = [draw(st.sampled_from(OWNERS)), f"group={draw(st.sampled_from(GROUPS))}"]
+    words.append(f"queue={draw(st.sampled_from(QUEUES))}")
+    for name, values in (("cpu", (1, 20, 600)), ("mem", (0, 1, 2, 4))):
+        if draw(st.booleans()):
+            words.append(f"{name}={draw(st.sampled_from((*values, 'unlimited')))}")
+    return " ".join([*words, f"pes={draw(st.sampled_from((1, 1, 1, 2, 3, 9)))}"])
+
+
+weights = st.fixed_dictionaries({name: st.integers(0, 20) for name in ("share", "cpu", "memory", "time")})
+
+
+@dataclass
+class World:
+    """A site, and what was asked of it: requests with the seconds that pass before each."""
+
+    house: House
+    lines: list[tuple[str, int]] = field(default_factory=list)
+
+    def submit_all(self) -> list[int]:
+        """Submits everything."""
+        seqs = []
+        for line, seconds in self.lines:
+            seqs += self.house.later(seconds=seconds).submit(line)
+        self.house.later(seconds=1)
+        return seqs
+
+
+@st.composite
+def worlds(draw, share=None):
+    """Two queues in a complex, limits everywhere, up to 14 requests."""
+    house = House().machine(pes=draw(st.integers(1, 5)))
+    for name in QUEUES:
+        factors = draw(weights)
+        if share is not None:
+            factors["share"] = share
+        house.queue(name, priority=draw(st.integers(0, 2)), max_memory=draw(st.none() | st.just("3b")),
+                    started=draw(st.sampled_from((True, True, True, False))),
+                    **factors, **draw(limits()))  # fmt: skip
+    house.complex("both", *QUEUES, **draw(limits())).limit(**draw(limits()))
+    house.group("d1", draw(st.integers(0, 5))).group("d2", draw(st.integers(0, 5)))
+    lines = draw(st.lists(st.tuples(requests(), st.integers(0, 3)), max_size=14))
+    return World(house, lines)
+
+
+def live(world: World, passes: int, check: Callable[[Told], None]) -> None:
+    """Passes, each followed by the end of the oldest running request."""
+    world.submit_all()
+    for _ in range(passes):
+        check(world.house.go())
+        if not world.house.site.started:
+            return
+        world.house.later(seconds=7)
+        world.house.end(min(world.house.site.started), cpu="5")

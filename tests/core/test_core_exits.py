@@ -1,0 +1,248 @@
+"""User exits in a pass: jobselect's four answers, what elected brings about, what exits can see."""
+
+import pytest
+from core.harness import force, hold_line, refuse
+
+from nqspy.model.actions import Hold, Notify, Redate, Start
+
+
+def test_each_candidate_is_offered_best_first(house):
+    house.machine(pes=3).queue("night", cpu=1)
+    long, short, middle = house.submit("anne cpu=600", "ben cpu=60", "cleo cpu=300")
+    exits = house.exits(jobselect=lambda request, view: None)
+    assert house.run_pass().starts == [short, middle, long]
+    assert exits.called("jobselect") == [short, middle, long]
+
+
+def test_a_refusal_keeps_one_request_back_and_names_the_exit(house):
+    house.machine(pes=3).queue("night")
+    anne, ben = house.submit("anne", "ben")
+    house.exits(jobselect=lambda request, view: refuse("it is Friday") if request.owner == "anne" else None)
+    told = house.run_pass()
+    assert told.starts == [ben]
+    assert told.reason(anne).matches(code="EXIT", who="exits/test", text="it is Friday")
+    assert not told.short_of_pes
+
+
+def test_hold_line_closes_the_queue_behind_it_and_no_other(house):
+    house.machine(pes=9).queue("night", priority=5).queue("day", priority=1)
+    first, big, behind = house.submit("anne", "ben", "cleo", queue="night")
+    other = house.submit("dora", queue="day")[0]
+    house.exits(jobselect=lambda request, view: hold_line("too large") if request.owner == "ben" else None)
+    told = house.run_pass()
+    assert told.starts == [first, other]
+    assert told.reason(big).matches(code="EXIT", text="too large")
+    assert told.reason(behind).matches(code="LINE_CLOSED", who="exits/test")
+    assert told.reason(behind).text == f"{big}.ymp closes the line of queue night: too large; 2 ahead of it"
+
+
+def test_force_passes_run_user_group_and_memory_limits(house):
+    house.machine(pes=9).queue("night", run_limit=1, user_limit=1, group_limit=1, memory_limit="1mw")
+    seqs = house.submit("anne mem=1mw", "anne mem=1mw", "anne mem=1mw")
+    house.exits(jobselect=lambda request, view: force() if request.seq == seqs[2] else None)
+    told = house.run_pass()
+    assert told.starts == [seqs[0], seqs[2]]
+    assert [action.forced for action in told.actions] == [False, True]
+    assert told.reason(seqs[1]).matches(code="LIMIT", who="queue night")
+
+
+def test_force_passes_no_stopped_queue_no_hold_no_pe_limit_and_makes_no_pes(house):
+    house.machine(pes=2).queue("stopped", started=False).queue("night").queue("mpp", pe_limit=1)
+    house.submit("anne", queue="stopped")
+    held = house.submit("anne", queue="night")[0]
+    house.hold(held)
+    wide, giant = house.submit("anne pes=2", "anne pes=3", queue="mpp")
+    first, second = house.submit("ben pes=2", "cleo", queue="night")
+    exits = house.exits(jobselect=lambda request, view: force())
+    told = house.run_pass()
+    assert told.starts == [first]
+    assert told.reason(wide).matches(code="LIMIT", who="queue mpp")
+    assert told.reason(giant).matches(code="NEVER")
+    assert told.reason(second).matches(code="NO_PES")
+    assert held not in exits.called("jobselect")
+
+
+def test_without_a_jobselect_exit_nobody_that_limits_keep_back_is_looked_at(house):
+    house.machine(pes=9).queue("night", user_limit=1)
+    seqs = house.submit(*["anne"] * 50)
+    told = house.run_pass()
+    assert told.starts == seqs[:1]
+    assert len(told.plan.reasons.own) == 1
+
+
+def test_offers_are_bounded(house):
+    house.machine(pes=9).queue("night").set("global/offers_per_pass", 5)
+    seqs = house.submit(*["anne"] * 8)
+    exits = house.exits(jobselect=lambda request, view: refuse())
+    told = house.run_pass()
+    assert exits.called("jobselect") == seqs[:5]
+    assert told.reason(seqs[7]).matches(code="LATER")
+    assert "offers_per_pass 5" in told.reason(seqs[7]).text
+
+
+def test_every_queue_gets_its_part_of_the_offers(house):
+    house.machine(pes=9).queue("high", priority=9).queue("low").set("global/offers_per_pass", 4)
+    refused = house.submit(*["anne"] * 9, queue="high")
+    ben = house.submit("ben", queue="low")[0]
+    house.exits(jobselect=lambda request, view: refuse() if request.seq in refused else None)
+    assert house.run_pass().starts == [ben]
+
+
+def test_on_a_full_machine_offers_go_on_until_one_waits_only_for_a_pe(house):
+    house.machine(pes=1).queue("night")
+    house.submit("anne")
+    house.go()
+    seqs = house.submit("anne", "anne", "ben", "cleo")
+    exits = house.exits(jobselect=lambda request, view: refuse() if request.owner == "anne" else None)
+    told = house.run_pass()
+    assert exits.called("jobselect") == seqs[:3]
+    assert told.short_of_pes
+    assert told.reason(seqs[2]).matches(code="NO_PES")
+    house.exits(jobselect=lambda request, view: refuse())
+    assert not house.run_pass().short_of_pes
+
+
+def test_schedule_now_does_not_pass_an_exits_refusal(house):
+    house.machine(pes=2).queue("night")
+    anne = house.submit("anne")[0]
+    house.schedule(anne, "now")
+    house.exits(jobselect=lambda request, view: refuse())
+    assert house.run_pass().starts == []
+
+
+def test_an_exit_sees_what_was_offered_ahead_and_what_was_answered(house):
+    house.machine(pes=9).queue("night")
+    a, b, c = house.submit("anne", "ben", "cleo")
+    seen = {}
+
+    def jobselect(request, view):
+        seen[request.seq] = [(other.seq, answer and answer.verdict) for other, answer in view.ahead(request)]
+        return refuse() if request.owner == "ben" else None
+
+    house.exits(jobselect=jobselect)
+    house.run_pass()
+    assert seen == {a: [], b: [(a, None)], c: [(a, None), (b, "refuse")]}
+
+
+def test_running_and_waiting_follow_the_pass(house):
+    house.machine(pes=9).queue("night").queue("day")
+    house.submit("zoe", queue="day")
+    house.go()
+    house.submit("anne", "ben", "anne name=x", queue="night")
+    counts = []
+
+    def jobselect(request, view):
+        counts.append(
+            (len(view.running()), len(view.waiting(queue="night")), len(view.waiting(owner="anne")))
+        )
+        assert [r.owner for r in view.running(queue="day")] == ["zoe"]
+        assert all(r.state == "running" for r in view.running())
+        return
+
+    house.exits(jobselect=jobselect)
+    house.run_pass()
+    assert counts == [(1, 3, 2), (2, 2, 1), (3, 1, 1)]
+
+
+def test_a_selection_is_in_the_order_of_dates_whatever_the_rows(house):
+    house.machine(pes=9).queue("night").queue("day")
+    seqs = house.submit("anne", "anne", queue="night") + house.submit("anne", queue="day")
+    early = house.at(-60).submit("anne name=x", queue="night")[0]
+    house.submit("ben", queue="night")
+    found = []
+
+    def jobselect(request, view):
+        mine = view.waiting(owner="anne")
+        found.append((mine.seqs(), [r.name for r in mine], len(mine), bool(view.waiting(owner="nobody"))))
+        return refuse()
+
+    house.exits(jobselect=jobselect)
+    house.at(1).run_pass()
+    assert found[0] == ((early, *seqs), ["x", "STDIN", "STDIN", "STDIN"], 4, False)
+
+
+def test_what_exits_see_is_read_only(house):
+    house.machine(pes=3, memory="128mw").queue("night", run_limit=2)
+    house.submit("anne cpu=600 mem=unlimited")
+    seen = []
+
+    def jobselect(request, view):
+        seen.append(
+            (request.cpu, request.memory, request.id, view.machine.pes, view.queue("night").run_limit)
+        )
+        assert view.settings.queues["night"].per_request.cpu_limit is None
+        with pytest.raises(AttributeError):
+            request.owner = "ben"
+        with pytest.raises(AttributeError):
+            view.queue("night").run_limit = 99
+        with pytest.raises(AttributeError, match="a request has no ower"):
+            request.ower  # noqa: B018
+        with pytest.raises(KeyError):
+            view.queue("nowhere")
+        return
+
+    house.exits(jobselect=jobselect)
+    house.run_pass()
+    assert seen == [(600_000, None, "1.ymp", 3, 2)]
+
+
+def machine_gun(request, view):
+    """Re-dates the owner's other waiting requests to now."""
+    return [Redate(view.waiting(owner=request.owner).seqs(), view.now, 0, "exits/machine_gun")]
+
+
+def test_a_burst_counts_as_submitted_one_after_another(house):
+    house.machine(pes=3).queue("normal", time=1)
+    burst = house.submit(*["anne"] * 4)
+    ben = house.later(seconds=1).submit("ben")[0]
+    cleo = house.later(seconds=1).submit("cleo")[0]
+    house.later(seconds=1).exits(elected=machine_gun)
+    told = house.run_pass()
+    assert told.starts == [burst[0], ben, cleo]
+    start, redate = told.actions[:2]
+    assert isinstance(start, Start)
+    assert redate == Redate(tuple(burst[1:]), house.now, burst[0], "exits/machine_gun")
+    house.apply(told)
+    assert {house.request(seq).date_in_queue for seq in burst[1:]} == {house.now}
+
+
+def test_a_redating_is_seen_by_later_queues_and_exits(house):
+    house.machine(pes=2).queue("a", priority=9, time=1).queue("b", time=1)
+    first = house.submit("anne", queue="a")[0]
+    mine = house.submit("anne", queue="b")[0]
+    ben = house.later(seconds=1).submit("ben", queue="b")[0]
+    dates = {}
+
+    def jobselect(request, view):
+        dates[request.seq] = request.date_in_queue
+        return
+
+    house.later(seconds=1).exits(elected=machine_gun, jobselect=jobselect)
+    assert house.run_pass().starts == [first, ben]
+    assert dates[mine] == house.now
+
+
+def test_other_actions_of_elected_follow_their_start(house):
+    house.machine(pes=3).queue("night")
+    anne, ben, cleo = house.submit("anne", "ben", "cleo")
+
+    def elected(request, view):
+        if request.seq != anne:
+            return []
+        return [Hold(ben, "exits/test", "after anne"), Notify("anne", "it runs", "now", anne)]
+
+    house.exits(elected=elected)
+    told = house.run_pass()
+    assert told.starts == [anne, cleo]
+    assert [action.kind for action in told.actions] == ["start", "hold", "notify", "start"]
+    assert told.reason(ben).matches(code="HELD", who="exits/test", text="after anne")
+
+
+def test_the_plan_carries_what_it_saw(house):
+    house.machine(pes=2).queue("night")
+    anne = house.submit("anne")[0]
+    house.go()
+    house.uses(anne, "3")
+    plan = house.run_pass().plan
+    assert plan.as_of == house.site.n
+    assert dict(plan.samples)[anne].cpu == 3_000

@@ -1,0 +1,258 @@
+"""Fair share: what groups are entitled to, what they used and are expected to use, and who is furthest
+behind."""
+
+import pytest
+from core.harness import START
+
+from nqspy.core.draft import Draft
+from nqspy.core.ledger import Ledger, entitlements
+from nqspy.model.ids import HOUR
+from nqspy.model.requests import Used
+
+DEPARTMENTS = {"d1": 29, "d2": 24, "d3": 16, "d4": 15, "d5": 16}
+
+
+def departments(house):
+    for name, share in DEPARTMENTS.items():
+        house.group(name, share)
+    house.group("default", 0)
+    return house
+
+
+def ledger(house, **samples):
+    return Ledger(house.site, house.now, house.samples)
+
+
+def used(house, group, cpu, owner="anne"):
+    """A request of that group has run and used so much."""
+    house.machine(pes=1)
+    seq = house.submit(f"{owner} group={group}")[0]
+    house.go()
+    house.end(seq, cpu=cpu)
+
+
+def by_group(owner, group, view):
+    """The site's own exit: all users of a group alike, by how far the group is behind."""
+    use = view.usage(group=group)
+    return min(2.0, view.share(group=group) / use) if use else 2.0
+
+
+def test_entitlement_is_the_product_of_shares_down_the_tree(house):
+    house.group("ymp", 60).group("t3d", 20).group("admin", 20)
+    house.group("d1", 3, "ymp").group("d2", 1, "ymp").group("default", 0)
+    parts = entitlements(house.site.settings.groups)
+    assert parts == pytest.approx(
+        {"ymp": 0.6, "t3d": 0.2, "admin": 0.2, "d1": 0.45, "d2": 0.15, "default": 0}
+    )
+
+
+def test_the_group_default_is_there_without_being_made(house):
+    house.group("d1", 3)
+    assert entitlements(house.site.settings.groups) == {"d1": 0.75, "default": 0.25}
+    assert entitlements({}) == {"default": 1.0}
+
+
+def test_groups_without_shares_are_entitled_to_nothing(house):
+    house.group("d1", 0).group("default", 0)
+    assert set(entitlements(house.site.settings.groups).values()) == {0.0}
+
+
+def test_use_decays_by_half_in_each_half_life(house):
+    house.queue("night")
+    used(house, "d1", "1:00:00")
+    house.later(hours=24)
+    used(house, "d2", "30:00")
+    assert ledger(house).usage(group="d1") == pytest.approx(0.5)
+    assert ledger(house).usage(owner="anne") == pytest.approx(1)
+    assert ledger(house).usage(group="d1", owner="ben") == 0
+    assert ledger(house).total == pytest.approx(HOUR)
+
+
+def test_a_parents_use_is_that_of_all_below_it(house):
+    house.queue("night").group("ymp", 1).group("d1", 1, "ymp").group("d2", 1, "ymp").group("t3d", 1)
+    for group, cpu in (("d1", "10:00"), ("d2", "20:00"), ("t3d", "10:00"), ("ymp", "10:00")):
+        used(house, group, cpu)
+    assert ledger(house).usage(group="ymp") == pytest.approx(0.8)
+    assert ledger(house).usage(group="d1") == pytest.approx(0.2)
+
+
+def test_a_running_request_debits_what_it_used_and_what_it_is_expected_to_use(house):
+    house.machine(pes=2).queue("night")
+    for cpu in ("10:00", "20:00"):
+        used(house, "d1", cpu)
+    house.later(hours=24 * 1000)
+    running = house.submit("anne group=d1")[0]
+    house.go()
+    assert ledger(house).total == pytest.approx(15 * 60_000)
+    house.uses(running, "5:00")
+    assert ledger(house).total == pytest.approx(15 * 60_000)
+    house.uses(running, "25:00")
+    assert ledger(house).total == pytest.approx(25 * 60_000)
+    house.go()
+    assert ledger(house).total == pytest.approx(25 * 60_000)
+    house.end(running, cpu="26:00")
+    assert ledger(house).total == pytest.approx(26 * 60_000)
+
+
+def test_expected_use_is_at_most_the_limit_and_else_that_of_all_groups(house):
+    house.queue("night")
+    used(house, "d1", "10:00")
+    short, other, free = house.submit("anne group=d1 cpu=60", "ben group=d2", "ben group=d2 cpu=unlimited")
+    books = ledger(house)
+    expected = [books.expected(house.request(seq)) for seq in (short, other, free)]
+    assert expected == [60_000, 600_000, 600_000]
+
+
+def test_without_a_past_a_request_is_expected_to_use_what_it_asks_for_else_a_minute(house):
+    house.queue("limited", max_cpu="5:00").queue("night")
+    asked, omitted, nothing = house.submit("anne cpu=90", "anne queue=limited", "anne")
+    books = ledger(house)
+    expected = [books.expected(house.request(seq)) for seq in (asked, omitted, nothing)]
+    assert expected == [90_000, 300_000, 60_000]
+
+
+def test_pe_time_can_be_charged_instead_of_cpu_time(house):
+    house.machine(pes=4).queue("mpp", max_wall="1:00:00").set("usage/charge", "pe_wall")
+    seq = house.submit("anne pes=4")[0]
+    house.go()
+    assert ledger(house).total == pytest.approx(4 * HOUR)
+    house.samples[seq] = Used(cpu=5, wall=2 * HOUR)
+    assert ledger(house).total == pytest.approx(8 * HOUR)
+    house.end(seq, wall="3:00:00")
+    assert ledger(house).total == pytest.approx(12 * HOUR)
+
+
+def test_the_stock_value_is_each_users_own_and_bounded(house):
+    departments(house).queue("night")
+    assert ledger(house).stock("anne", "d1") == 2
+    used(house, "d1", "30:00", "anne")
+    used(house, "d1", "10:00", "ben")
+    used(house, "d2", "40:00", "cleo")
+    books = ledger(house)
+    assert books.stock("anne", "d1") == pytest.approx(0.29 / 2 / 0.375)
+    assert books.stock("ben", "d1") == pytest.approx(0.29 / 2 / 0.125)
+    assert books.stock("dora", "d3") == 2
+    assert books.share(group="d1") == pytest.approx(0.29)
+    assert books.share(group="d1", owner="ben") == pytest.approx(0.145)
+    assert books.share(owner="ben") == pytest.approx(0.145)
+    assert books.share() == books.usage() == 1
+
+
+def test_one_pass_over_eight_pes_does_not_give_all_to_one_department(house):
+    departments(house).machine(pes=8).queue("night", share=20, time=1)
+    house.exits(shrpri=by_group)
+    for group in DEPARTMENTS:
+        house.submit(*[f"op group={group} cpu=10:00"] * 8)
+        house.later(seconds=1)
+    starts = house.run_pass().starts
+    groups = [house.request(seq).group for seq in starts]
+    assert groups[:5] == list(DEPARTMENTS)
+    assert groups[5:] == ["d1", "d2", "d3"]
+
+
+def test_a_department_that_used_much_waits_for_the_others(house):
+    departments(house).queue("night", share=20, time=1)
+    house.exits(shrpri=by_group)
+    used(house, "d1", "50:00")
+    used(house, "d2", "1:00")
+    house.machine(pes=1)
+    greedy, modest = house.submit("anne group=d1", "ben group=d2")
+    assert house.go().starts == [modest]
+    assert greedy not in house.go().starts
+
+
+def test_quotas_are_kept_over_a_night(house):
+    departments(house).machine(pes=2).queue("night", share=20, time=1)
+    house.exits(shrpri=by_group)
+    for group in DEPARTMENTS:
+        house.submit(*[f"op group={group}"] * 60)
+    cpu = {"d1": "7:00", "d2": "3:00", "d3": "5:00", "d4": "4:00", "d5": "6:00"}
+    consumed = dict.fromkeys(DEPARTMENTS, 0)
+    running = house.go().starts
+    for _ in range(120):
+        house.later(minutes=2)
+        seq = running.pop(0)
+        group = house.request(seq).group
+        consumed[group] += int(cpu[group].split(":")[0])
+        house.end(seq, cpu=cpu[group])
+        running += house.go().starts
+    total = sum(consumed.values())
+    for group, share in DEPARTMENTS.items():
+        assert 100 * consumed[group] / total == pytest.approx(share, abs=2), group
+
+
+def test_a_department_that_cannot_start_does_not_flatten_the_others(house):
+    house.machine(pes=3).queue("night", share=20, time=1, group_limit=1)
+    values = {"d1": 2.0, "d2": 0.5, "d3": 0.25}
+    house.exits(shrpri=lambda owner, group, view: values[group])
+    first = house.submit("anne group=d1")[0]
+    house.go()
+    blocked, second, third = house.submit("anne group=d1", "ben group=d2", "cleo group=d3")
+    standing = house.standing()
+    assert [standing.of(house.request(seq)).share for seq in (blocked, second, third)] == [1, 1, 0.5]
+    assert house.run_pass().starts == [second, third]
+    house.end(first)
+    standing = house.standing()
+    assert [standing.of(house.request(seq)).share for seq in (blocked, second, third)] == [1, 0.25, 0.125]
+
+
+def test_where_everything_is_kept_back_shares_are_still_told(house):
+    house.machine(pes=1).queue("night", share=20, time=1, run_limit=1, user_limit=1)
+    house.exits(shrpri=lambda owner, group, view: 0.5)
+    house.submit("anne")
+    house.go()
+    second = house.submit("anne")[0]
+    assert house.standing().of(house.request(second)).share == 1
+
+
+def test_the_exit_is_asked_once_for_each_pair_and_round(house):
+    house.machine(pes=1).queue("night", share=20, time=1).queue("other", share=1)
+    exits = house.exits(shrpri=lambda owner, group, view: 1.0)
+    house.submit("anne group=d1", "anne group=d2", "anne group=d1", "ben group=d1", queue="night")
+    house.run_pass()
+    first_round = exits.called("shrpri")[:3]
+    assert sorted(first_round) == [("anne", "d1"), ("anne", "d2"), ("ben", "d1")]
+    assert len(exits.called("shrpri")) == 6
+
+
+def test_the_exit_is_not_asked_where_share_has_no_weight(house):
+    house.machine(pes=1).queue("day", cpu=6, memory=1, time=10)
+    exits = house.exits(shrpri=lambda owner, group, view: 1.0)
+    house.submit("anne", "ben")
+    house.run_pass()
+    assert exits.called("shrpri") == []
+
+
+def test_an_exit_that_has_no_opinion_or_answers_nonsense_leaves_it_to_the_stock_rule(house):
+    house.machine(pes=1).queue("night", share=20, time=1)
+    answers = {"anne": None, "ben": float("nan"), "cleo": -5.0, "dora": 1.0}
+    house.exits(shrpri=lambda owner, group, view: answers[owner])
+    seqs = house.submit("anne", "ben", "cleo", "dora")
+    standing = house.standing()
+    assert [standing.of(house.request(seq)).share for seq in seqs] == [1, 1, 0, 0.5]
+
+
+def test_a_group_nobody_defined_is_entitled_to_nothing(house):
+    departments(house).queue("night")
+    used(house, "ghost", "10:00")
+    assert ledger(house).stock("anne", "ghost") == 0
+    assert ledger(house).share(group="ghost") == 0
+
+
+def test_the_view_tells_use_with_what_this_pass_committed(house):
+    departments(house).machine(pes=4).queue("night")
+    seq = house.submit("anne group=d1 cpu=600")[0]
+    draft = Draft(house.site, house.now, house.door, {})
+    assert draft.view.usage(group="d1") == 0
+    draft.choose(house.request(seq))
+    assert draft.view.usage(group="d1") == 1
+    assert draft.view.now == START
+
+
+def test_the_shares_of_a_long_line_stop_being_asked_for(house, monkeypatch):
+    monkeypatch.setattr("nqspy.core.queueing.order.EXIT_CALLS", 10)
+    house.queue("night", share=20, time=1)
+    exits = house.exits(shrpri=lambda owner, group, view: len(owner))
+    house.submit(*["anne", "benjamin"] * 20)
+    assert len(house.standing().line()) == 40
+    assert len(exits.called("shrpri")) <= 14

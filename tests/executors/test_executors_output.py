@@ -1,0 +1,195 @@
+"""Where output goes, and what a request finds in its environment."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+from nqspy.model.actions import Forget, Kill
+from nqspy.model.requests import Output
+
+SPEAK = "echo out; echo err >&2\n"
+
+
+def test_output_goes_to_the_folder_of_submission(bench):
+    ending = bench.run(SPEAK)
+    assert (ending.stdout, ending.stderr) == (str(bench.work / "job.o1"), str(bench.work / "job.e1"))
+    assert bench.text("job.o1") == "out\n"
+    assert bench.text("job.e1") == "err\n"
+
+
+def test_empty_output_is_delivered_as_well(bench):
+    bench.run("exit 0\n")
+    assert (bench.work / "job.o1").read_bytes() == b""
+    assert (bench.work / "job.e1").read_bytes() == b""
+
+
+def test_while_it_runs_output_lies_in_the_spool(bench):
+    request = bench.running("echo early\nexec sleep 60\n")
+    spooled = bench.folder(request) / "stdout"
+    bench.until(lambda: spooled.read_text() == "early\n", "output in the spool")
+    assert not (bench.work / "job.o1").exists()
+    bench.do(Kill(request.seq, 1, "deleted", 1000))
+    bench.ending(request)
+    assert bench.text("job.o1") == "early\n"
+
+
+def test_joined_output_is_one_file_in_order(bench):
+    ending = bench.run("echo 1; echo 2 >&2; echo 3\n", output=Output(join=True))
+    assert ending.stdout == ending.stderr == str(bench.work / "job.o1")
+    assert bench.text("job.o1") == "1\n2\n3\n"
+    assert not (bench.work / "job.e1").exists()
+
+
+def test_output_goes_to_the_paths_asked_for(bench):
+    (bench.work / "folder").mkdir()
+    output = Output(stdout=str(bench.work / "folder"), stderr=str(bench.work / "mine.err"))
+    ending = bench.run(SPEAK, output=output)
+    assert ending.stdout == str(bench.work / "folder" / "job.o1")
+    assert bench.text("folder/job.o1") == "out\n"
+    assert bench.text("mine.err") == "err\n"
+
+
+def test_output_may_be_thrown_away(bench):
+    ending = bench.run(SPEAK, output=Output(stdout="/dev/null", stderr="/dev/null"))
+    assert (ending.stdout, ending.text) == ("/dev/null", "")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    assert list(bench.work.iterdir()) == []
+
+
+def test_output_on_another_file_system_is_copied(bench):
+    target = Path("/dev/shm") / f"nqspy-test-{os.getpid()}"
+    try:
+        bench.run("head -c 3000000 /dev/zero\n", output=Output(stdout=str(target)))
+        assert target.stat().st_size == 3_000_000
+    finally:
+        target.unlink()
+
+
+def test_an_older_file_is_replaced(bench):
+    (bench.work / "job.o1").write_text("from another life, and longer\n")
+    bench.run(SPEAK)
+    assert bench.text("job.o1") == "out\n"
+
+
+def test_output_in_place_is_there_while_it_runs(bench):
+    output = Output(stdout=str(bench.work / "live"), direct_stdout=True)
+    request = bench.running("echo early\nexec sleep 60\n", output=output)
+    assert bench.text("live") == "early\n"
+    bench.do(Kill(request.seq, 1, "deleted", 1000))
+    assert bench.ending(request).stdout == str(bench.work / "live")
+
+
+def test_output_that_nobody_can_write_stays_and_is_named(bench):
+    request = bench.start(SPEAK, output=Output(stdout="/nowhere/out"))
+    ending = bench.ending(request)
+    kept = bench.folder(request) / "stdout"
+    assert ending.stdout == str(kept)
+    assert ending.text == (
+        f"cannot write /nowhere/out: No such file or directory; the output stays in {kept}"
+    )
+    assert (ending.reason, ending.status) == ("exit", 0)
+    bench.do(Forget(request.seq, 1))
+    assert kept.read_text() == "out\n"
+    assert bench.text("job.e1") == "err\n"
+
+
+def test_a_link_of_the_owner_is_followed_to_the_file_it_means(bench):
+    (bench.work / "link").symlink_to(bench.work / "real")
+    (bench.work / "real").touch()
+    bench.run(SPEAK, output=Output(stdout=str(bench.work / "link")))
+    assert bench.text("real") == "out\n"
+
+
+def test_a_fifo_that_nobody_reads_does_not_hold_the_end_up(bench):
+    os.mkfifo(bench.work / "fifo")
+    request = bench.start(SPEAK, output=Output(stdout=str(bench.work / "fifo")))
+    assert bench.ending(request).stdout == str(bench.folder(request) / "stdout")
+
+
+def test_the_umask_of_the_submission_counts(bench):
+    bench.run("umask; touch made\n", umask=0o027)
+    assert bench.text("job.o1").strip() == "0027"
+    for name in ("job.o1", "made"):
+        assert stat.S_IMODE((bench.work / name).stat().st_mode) == 0o640
+
+
+def test_the_environment_is_what_was_sent_and_what_a_batch_job_needs(bench):
+    sent = b"COLOUR=bl\xe5\0QSUB_HOST=front\0QSUB_SHELL=/bin/csh\0HOME=/elsewhere\0PATH=/bin:/usr/bin\0"
+    bench.run("exec env\n", env=sent, name="sum", workdir=str(bench.work), pes=(1,))
+    lines = (bench.work / "sum.o1").read_bytes().splitlines()
+    found = dict(line.split(b"=", 1) for line in lines)
+    assert found[b"COLOUR"] == b"bl\xe5"
+    assert found[b"HOME"] == b"/elsewhere"
+    expected = {
+        "QSUB_REQID": "1.ymp", "QSUB_REQNAME": "sum", "QSUB_WORKDIR": str(bench.work), "QSUB_HOST": "front",
+        "ENVIRONMENT": "BATCH", "NQSPY_HOME": str(bench.home), "NQSPY_PES": "1", "PBS_JOBID": "1.ymp",
+        "PBS_JOBNAME": "sum", "PBS_QUEUE": "batch", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_O_HOST": "front",
+        "PBS_O_WORKDIR": str(bench.work), "PBS_O_SHELL": "/bin/csh",
+    }  # fmt: skip
+    for name, value in expected.items():
+        assert found[name.encode()].decode() == value, name
+    assert {b"USER", b"LOGNAME", b"SHELL"} <= set(found)
+
+
+def test_an_environment_of_a_megabyte_arrives_whole(bench):
+    sent = "\0".join(f"V{n}={'x' * 1000}{n}" for n in range(1000)).encode()
+    bench.run("env | grep -c ^V; echo ${V999#xxxx}\n", env=sent)
+    count, last = bench.text("job.o1").split()
+    assert (count, last) == ("1000", "x" * 996 + "999")
+
+
+def test_arguments_arrive_as_they_are(bench):
+    bench.run('printf "%s\\n" "$@"\n', args=("one two", "*", "", "é"))
+    assert bench.text("job.o1").split("\n")[:4] == ["one two", "*", "", "é"]
+
+
+def test_a_request_starts_at_home_unless_its_queue_says_otherwise(bench):
+    bench.queue.workdir = "home"
+    output = Output(stdout=str(bench.work / "out"), stderr="/dev/null")
+    bench.run("pwd\n", output=output)
+    assert bench.text("out").strip() == os.path.realpath(os.path.expanduser("~"))
+
+
+def test_kept_output_lies_in_the_owners_home(bench):
+    home = Path(os.path.expanduser("~"))
+    name = f"nqspy-test-{os.getpid()}"
+    try:
+        ending = bench.run(SPEAK, name=name, output=Output(keep_stdout=True))
+        assert ending.stdout == str(home / f"{name}.o1")
+        assert (home / f"{name}.o1").read_text() == "out\n"
+    finally:
+        (home / f"{name}.o1").unlink(missing_ok=True)
+
+
+def test_without_a_shell_it_is_a_login_shell(bench):
+    bench.site.settings.server.shell_strategy = "fixed=/bin/bash"
+    bench.run("shopt -q login_shell && echo login; echo $0\n", shell=None)
+    assert bench.text("job.o1").split()[0] == "login"
+
+
+def test_a_free_strategy_reads_the_scripts_first_line(bench):
+    bench.site.settings.server.shell_strategy = "free"
+    bench.run("#!/usr/bin/env python3\nprint(6 * 7)\n", shell=None)
+    assert bench.text("job.o1") == "42\n"
+
+
+def test_a_script_is_kept_once_for_all_its_requests(bench):
+    for _ in range(3):
+        bench.run("exit 0\n")
+    assert len(list((bench.home / "spool" / "scripts").iterdir())) == 1
+
+
+def test_the_spool_is_closed_to_others(bench):
+    request = bench.running("exec sleep 60\n")
+    for folder in (bench.home / "spool", bench.folder(request)):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    bench.do(Kill(request.seq, 1, "deleted", 1000))
+    bench.ending(request)
+
+
+def test_the_exit_record_is_there_before_the_end_is_told(bench):
+    request = bench.start("exit 7\n")
+    bench.ending(request)
+    lines = (bench.folder(request) / "exit").read_text().splitlines()
+    assert json.loads(lines[1])["exit"]["ending"]["status"] == 7

@@ -1,0 +1,242 @@
+"""The daemon dies, its requests do not: adoption, exact ends, nothing twice, nothing lost unsaid."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nqspy.executors import proc, records, scan
+from nqspy.model.actions import Kill, Start
+from nqspy.model.requests import Output
+from nqspy.model.sightings import SeenEnded, SeenLost, SeenNotStarted, SeenRunning, SeenVoid
+
+DAEMON = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("conftest", sys.argv[1])
+conftest = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(conftest)
+from pathlib import Path
+bench = conftest.Bench(Path(sys.argv[2]), cage=sys.argv[3])
+bench.hands.start()
+for script in sys.argv[4:]:
+    bench.running(script)
+print("running", flush=True)
+bench.told.get()
+"""
+
+
+@pytest.fixture
+def killed_daemon(tmp_path) -> Iterator:
+    """Starts requests from a process that is then killed -9."""
+
+    def start_and_kill(*scripts: str, cage: str = "") -> None:
+        conftest = Path(__file__).with_name("conftest.py")
+        command = [sys.executable, "-c", DAEMON, str(conftest), str(tmp_path), cage, *scripts]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=os.getcwd()) as daemon:
+            try:
+                assert daemon.stdout is not None
+                assert daemon.stdout.readline() == "running\n"
+            finally:
+                daemon.kill()
+
+    return start_and_kill
+
+
+WAIT = "while [ ! -e go ]; do sleep 0.02; done\n"
+
+
+def shepherd_of(folder: Path) -> int:
+    holder = records.holder(str(folder))
+    assert holder is not None
+    return proc.Identity.parse(holder).pid
+
+
+def test_running_requests_are_adopted_and_end_exactly(make_bench, tmp_path, killed_daemon):
+    killed_daemon(f"{WAIT}exit 41\n", f"{WAIT}kill -TERM $$\n")
+    bench = make_bench()
+    found = bench.hands.scan({1: 1, 2: 1})
+    assert [type(s) for s in found] == [SeenRunning, SeenRunning]
+    (bench.work / "go").touch()
+    ends = {}
+    while len(ends) < 2:
+        sighting = bench.told.get(timeout=20)
+        assert isinstance(sighting, SeenEnded)
+        ends[sighting.seq] = (sighting.ending.status, sighting.ending.signal)
+    assert ends == {1: (41, None), 2: (None, signal.SIGTERM)}
+
+
+def test_an_adopted_request_can_be_deleted(make_bench, killed_daemon):
+    killed_daemon("exec sleep 60\n")
+    bench = make_bench()
+    bench.hands.scan({1: 1})
+    bench.do(Kill(1, 1, "deleted", 5000))
+    assert bench.told.get(timeout=20).ending.reason == "deleted"
+
+
+def test_an_end_while_no_daemon_was_there_is_found(make_bench, tmp_path, killed_daemon):
+    killed_daemon(f"{WAIT}echo late; exit 5\n")
+    folder = tmp_path / "spool" / "1.1"
+    shepherd = os.pidfd_open(shepherd_of(folder))
+    (tmp_path / "work" / "go").touch()
+    poll = select.poll()
+    poll.register(shepherd, select.POLLIN)
+    assert poll.poll(20_000)
+    os.close(shepherd)
+    bench = make_bench()
+    (ended,) = bench.hands.scan({1: 1})
+    assert isinstance(ended, SeenEnded)
+    assert (ended.ending.status, ended.ending.reason) == (5, "exit")
+    assert bench.text("job.o1") == "late\n"
+
+
+def test_what_was_never_begun_is_void_and_never_begins(bench):
+    (void,) = bench.hands.scan({1: 1})
+    assert void == SeenVoid(1, 1)
+    request = bench.request("touch ran\n")
+    assert request.seq == 1
+    bench.do(Start(1, 1, (0,)), request)
+    bench.expect(SeenVoid, request)
+    assert bench.run("exit 0\n").status == 0
+    assert not (bench.work / "ran").exists()
+
+
+def test_a_shepherd_killed_before_its_record_is_a_loss_and_its_job_ends(bench):
+    request = bench.running("echo $$ > pid\nsetsid sh -c 'echo $$ > escaped; exec sleep 60' &\nsleep 60\n")
+    pids = [int(bench.text("pid")), int(bench.text("escaped"))]
+    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+    bench.expect(SeenLost, request)
+    bench.until(lambda: not any(proc.stat(p) and proc.stat(p).state != "Z" for p in pids), "its job ends")
+
+
+def test_the_same_without_cgroups(make_bench):
+    test_a_shepherd_killed_before_its_record_is_a_loss_and_its_job_ends(make_bench(cage="none"))
+
+
+def test_a_loss_while_no_daemon_was_there_is_found(make_bench, tmp_path, killed_daemon):
+    killed_daemon("exec sleep 60\n")
+    os.kill(shepherd_of(tmp_path / "spool" / "1.1"), signal.SIGKILL)
+    bench = make_bench()
+    (lost,) = bench.hands.scan({1: 1})
+    assert isinstance(lost, SeenLost)
+
+
+def test_a_pid_that_was_given_to_another_is_not_taken_for_the_shepherd(bench):
+    folder = bench.home / "spool" / "1.1"
+    folder.mkdir()
+    mine = bench.hands._watch.identifier.of(os.getpid())
+    other = proc.Identity(mine.boot, mine.pid, mine.start + 1, mine.inode)
+    records.claim(str(folder), other.text())
+    assert isinstance(bench.hands.scan({1: 1})[0], SeenLost)
+
+
+def test_a_claim_of_another_boot_is_a_loss(bench):
+    folder = bench.home / "spool" / "1.1"
+    folder.mkdir()
+    mine = bench.hands._watch.identifier.of(os.getpid())
+    records.claim(str(folder), proc.Identity("another-boot", mine.pid, mine.start, mine.inode).text())
+    assert isinstance(bench.hands.scan({1: 1})[0], SeenLost)
+
+
+def test_a_delivery_that_was_cut_off_is_finished(bench):
+    request = bench.start("echo precious\nexit 3\n", output=Output(stdout="/nowhere/out"))
+    bench.ending(request)
+    folder = bench.folder(request)
+    # As a shepherd leaves it that is killed between record and delivery.
+    (folder / "done").unlink()
+    target = bench.work / "rescued"
+    text = (folder / "claim").read_text().replace("/nowhere/out", str(target))
+    (folder / "claim").write_text("\n".join(line for line in text.split("\n") if '{"done"' not in line))
+    (found,) = bench.hands.scan({1: 1})
+    assert isinstance(found, SeenRunning)
+    ending = bench.ending(request)
+    assert (ending.status, ending.stdout) == (3, str(target))
+    assert target.read_text() == "precious\n"
+
+
+def test_a_starter_that_is_killed_is_replaced_and_nothing_is_lost(bench):
+    request = bench.running(f"{WAIT}exit 8\n")
+    bench.hands._watch._link._process.kill()
+    others = [bench.start("exit 4\n") for _ in range(3)]
+    assert [bench.ending(other).status for other in others] == [4, 4, 4]
+    (bench.work / "go").touch()
+    assert bench.ending(request).status == 8
+
+
+def test_orders_in_the_socket_of_a_dead_starter_are_given_again(bench):
+    bench.hands._watch._link._process.send_signal(signal.SIGSTOP)
+    requests = [bench.start(f"echo {n} >> log\n") for n in range(3)]
+    bench.hands._watch._link._process.kill()
+    for request in requests:
+        assert bench.ending(request).status == 0
+    assert sorted(bench.text("log").split()) == ["0", "1", "2"]
+
+
+def test_a_second_daemon_takes_nothing_from_the_first(make_bench, monkeypatch):
+    monkeypatch.setattr("nqspy.executors.link._LOCK_TRIES", 2)
+    first = make_bench()
+    second = first.__class__(first.home)
+    with pytest.raises(OSError, match="another daemon's starter still holds"):
+        second.hands.start()
+    second.hands.close()
+    assert first.run("exit 6\n").status == 6
+
+
+def test_what_the_daemon_had_no_time_to_forget_is_swept(make_bench):
+    bench = make_bench()
+    done = bench.start("exit 0\n")
+    bench.ending(done)
+    kept = bench.start("echo x\n", output=Output(stdout="/nowhere/out"))
+    bench.ending(kept)
+    bench.hands.scan({})
+    assert not bench.folder(done).exists()
+    assert (bench.folder(kept) / "stdout").read_text() == "x\n"
+
+
+def test_one_that_did_not_start_is_told_by_a_scan_too(bench):
+    request = bench.start("exit 0\n", workdir="/nowhere")
+    bench.expect(SeenNotStarted, request)
+    (found,) = bench.hands.scan({1: 1})
+    assert isinstance(found, SeenNotStarted)
+
+
+def test_a_claim_is_given_once(tmp_path):
+    assert records.claim(str(tmp_path), "first")
+    assert not records.claim(str(tmp_path), "second")
+    assert records.holder(str(tmp_path)) == "first"
+    assert not scan.claim_void(str(tmp_path))
+
+
+def test_half_a_record_is_no_record(tmp_path):
+    records.claim(str(tmp_path), "me")
+    with (tmp_path / "claim").open("a") as file:
+        file.write('\n{"exit": {"ending"')
+    assert records.read(str(tmp_path), "exit") is None
+    records.add(str(tmp_path), "exit", {"ending": 1}, durable=True)
+    assert records.read(str(tmp_path), "exit") == {"ending": 1}
+    assert records.holder(str(tmp_path)) == "me"
+
+
+def test_nothing_polls_while_idle(bench):
+    """Neither the watcher nor the starter wakes up when nothing happens: they sleep without a timeout."""
+    bench.run("exit 0\n")
+    starter = bench.hands._watch._link._process.pid
+    for pid, task in [(starter, starter), *((os.getpid(), t.native_id) for t in _watchers())]:
+        syscall = Path(f"/proc/{pid}/task/{task}/syscall")
+        number, *arguments = bench.until(lambda s=syscall: _sleeping(s), "asleep")
+        if task != starter:
+            assert int(arguments[3], 16) & 0xFFFFFFFF == 0xFFFFFFFF, f"epoll_wait with a timeout: {number}"
+
+
+def _watchers():
+    return [thread for thread in threading.enumerate() if thread.name == "hands"]
+
+
+def _sleeping(syscall: Path) -> list[str] | None:
+    words = syscall.read_text().split()
+    return None if words[0] == "running" else words

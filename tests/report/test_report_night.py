@@ -1,0 +1,391 @@
+"""The night report on journals written by hand, whose numbers can be computed on paper."""
+
+from datetime import date
+
+import pytest
+
+from nqspy.model import events as ev
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Used
+from nqspy.report.moments import zone_of
+from nqspy.report.night import night_bounds, night_report
+from nqspy.report.pages import night_html, night_text
+
+PARIS = zone_of("Europe/Paris")
+HOUR = 3600.0
+
+
+def report(book, now, day=None, **more):
+    bounds = night_bounds(book.events, PARIS, book.at(now), day)
+    return night_report(book.events, book.site, bounds, book.at(now), **more)
+
+
+def two_lists(diary):
+    """Two departments with equal shares on two PEs; the hands are 10 s late with the second request."""
+    book = diary(pes=2, d1=1, d2=1)
+    one, two, three = (book.submit(-1800, "d1", "anne") for _ in range(3))
+    four, five = (book.submit(-1700, "d2", "ben") for _ in range(2))
+    book.night()
+    book.decide(0, one, four, short=True)
+    book.end(100, one, cpu=90)
+    book.decide(100, two, short=True, started=110)
+    book.end(110, four, cpu=110)
+    book.decide(110, five, short=True)
+    book.end(210, two, cpu=95)
+    book.decide(210, three, short=False)
+    book.end(220, five, cpu=100)
+    book.end(270, three, cpu=60)
+    return book
+
+
+def test_the_one_line_is_what_one_computes_by_hand(diary):
+    book = two_lists(diary)
+    book.morning()
+    data = report(book, 9 * HOUR + 60)
+    # PE time from 0 to 210 s: 100 + 110 + 100 (from 110 on) + 100 of 420; at 110 s the second list is empty,
+    # and 90 : 110 s of CPU time have been used, which is 45 : 55 %.
+    assert data["busy"] == pytest.approx(410 / 420)
+    assert data["cpu_busy"] == pytest.approx((90 + 110 + 95 + 100 * 100 / 110) / 420)
+    assert data["deviation"] == pytest.approx(5.0)
+    assert data["line"] == (
+        "night: 5 requests, 5 ended 0, busy 97.6 %, largest quota deviation 5.0 points, order kept"
+    )
+    assert (data["from"], data["until"]) == ("2026-03-02T21:00:00.000+01:00", "2026-03-03T06:00:00.000+01:00")
+    assert not data["ongoing"]
+
+
+def test_departments_are_listed_with_share_part_and_counts(diary):
+    book = two_lists(diary)
+    book.morning()
+    first, second = report(book, 10 * HOUR)["groups"]
+    assert (first["name"], first["share"], first["cpu_s"]) == ("d1", 0.5, 245.0)
+    assert first["part"] == pytest.approx(0.45)
+    assert first["deviation"] == pytest.approx(-5.0)
+    assert (first["requests"], first["ended_ok"], first["failed"], first["waiting"]) == (3, 3, 0, 0)
+    assert second["cpu_part"] == pytest.approx(210 / 455)
+
+
+def test_use_between_two_samples_is_taken_as_linear(diary):
+    book = diary(pes=2, d1=3, d2=1)
+    long, *rest = (book.submit(-60, "d1") for _ in range(3))
+    short, last = book.submit(-60, "d2"), book.submit(-60, "d2")
+    book.night()
+    book.decide(0, long, short, short=True)
+    book.end(40, short, cpu=40)
+    book.decide(40, last, short=True, samples=[(long, Used(30_000))])
+    book.end(60, last, cpu=20)
+    book.end(80, long, cpu=80)
+    data = report(book, 100)
+    # d2's list is empty at 40 s: 30 s (a sample) against 40 s.
+    assert data["groups"][0]["part"] == pytest.approx(30 / 70)
+    assert data["deviation"] == pytest.approx(75 - 100 * 30 / 70)
+    assert data["compared_at"] == "2026-03-02T21:00:40.000+01:00"
+    assert len(rest) == len(data["waiting"]) == 2
+
+
+def test_more_pes_than_cpus_are_time_shared_so_cpus_count(diary):
+    book = diary(pes=4, cpus=2, d1=1)
+    requests = [book.submit(-60, "d1") for _ in range(5)]
+    book.night()
+    book.decide(0, *requests[:4], short=True)
+    for seq in requests[:3]:
+        book.end(100, seq, cpu=50)
+    book.end(150, requests[3], cpu=60)
+    book.decide(150, requests[4], short=False)
+    data = report(book, 200)
+    # Two CPUs: 100 s with four on them count as full, then 50 s with one on two.
+    assert data["busy"] == pytest.approx((2 * 100 + 50) / (2 * 150))
+
+
+def test_a_request_that_waits_for_something_else_does_not_count_as_short_of_pes(diary):
+    book = diary(pes=2, d1=1)
+    one, two = book.submit(-60, "d1"), book.submit(-60, "d1")
+    book.night()
+    book.decide(0, one, short=False)
+    book.end(100, one, cpu=100)
+    book.decide(100, two, short=False)
+    book.end(200, two, cpu=100)
+    data = report(book, 300)
+    assert data["busy"] is None
+    assert "never short of PEs" in data["line"]
+
+
+def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(diary):
+    book = diary(pes=1, d1=1)
+    one, two = book.submit(-60, "d1"), book.submit(-60, "d1")
+    book.night()
+    book.decide(0, one, short=True)
+    book.add(50, ev.Deleted(two, "anne"))
+    book.end(100, one, cpu=100)
+    data = report(book, 300)
+    assert data["busy_until"] == "2026-03-02T21:00:50.000+01:00"
+    assert data["busy"] == 1.0
+    assert [(each["id"], each["end_reason"]) for each in data["failed"]] == [("2.ymp", "deleted")]
+
+
+# ---------------------------------------------------------------- order
+
+
+def overtaking(diary, wait=(), before=None, **ask):
+    """The second request of a list is started while the first still waits."""
+    book = diary(pes=4, d1=1)
+    one = book.submit(-60, "d1", "anne", **ask)
+    two = book.submit(-50, "d1", "anne")
+    book.night()
+    if before is not None:
+        before(book, one, two)
+    book.decide(0, two, wait=[(one, *each) for each in wait])
+    return report(book, 10)
+
+
+def test_starting_a_later_one_first_changes_the_order(diary):
+    data = overtaking(diary)
+    assert not data["order_kept"]
+    assert data["line"].endswith("order changed")
+    assert [(each["started"], each["before"]) for each in data["overtaken"]] == [("2.ymp", "1.ymp")]
+    assert "2.ymp was started before 1.ymp" in night_text(data)
+
+
+@pytest.mark.parametrize(
+    ("reason", "kept"),
+    [
+        (("EXIT", "dependency", "job of anne has not ended"), True),
+        (("DEPENDENCY", "dependency", "waits for 9.ymp"), True),
+        (("LIMIT", "queue night", "user limit 2 of queue night is reached for anne"), False),
+        (("LIMIT", "queue night", "run limit 4 of queue night is reached"), False),
+        (("NO_PES", "machine", "no PE is free"), False),
+        (("LATER", "pass", "the next pass will look at it"), False),
+    ],
+)
+def test_a_journaled_reason_excuses_unless_the_later_one_met_it_as_well(diary, reason, kept):
+    assert overtaking(diary, wait=[reason])["order_kept"] is kept
+
+
+def test_larger_requests_may_be_passed_over_for_lack_of_room(diary):
+    no_pes = ("NO_PES", "machine", "it asks for 3 PEs, 1 is free")
+    assert overtaking(diary, wait=[no_pes], pes=3)["order_kept"]
+    memory = ("LIMIT", "global", "global memory limit 1gb leaves 0b, it counts 1gb")
+    assert overtaking(diary, wait=[memory])["order_kept"]
+
+
+def test_what_could_not_start_is_no_change_of_order(diary):
+    def hold(book, one, two):
+        book.add(-10, ev.Held((one,), "o", "op"))
+
+    def release_unseen(book, one, two):
+        book.add(-10, ev.Held((one,), "o", "op"))
+
+    def first_by_hand(book, one, two):
+        book.add(-10, ev.Ranked(two, 2, "op"))
+
+    def moved_in(book, one, two):
+        book.add(-10, ev.Moved((one,), "day", "op"))
+        book.add(-9, ev.Moved((one,), "night", "op"))
+
+    for before in (hold, release_unseen, first_by_hand, moved_in):
+        assert overtaking(diary, before=before)["order_kept"], before.__name__
+
+
+def test_a_request_released_after_the_pass_looked_is_not_overtaken(diary):
+    book = diary(pes=1, d1=1)
+    one, two = book.submit(-60, "d1"), book.submit(-50, "d1")
+    book.add(-40, ev.Held((one,), "o", "op"))
+    book.night()
+    seen = book.site.n
+    book.add(0, ev.Released((one,), "o", "op"))
+    book.add(0, ev.Decided(seen))
+    book.add(0, ev.Starting(two, 1, (0,)))
+    assert report(book, 10)["order_kept"]
+
+
+def test_lists_of_other_groups_and_queues_are_lists_of_their_own(diary):
+    book = diary(pes=4, d1=1, d2=1)
+    book.submit(-60, "d1")
+    book.submit(-60, "d2", queue="day")
+    last = book.submit(-50, "d2")
+    book.night()
+    book.decide(0, last)
+    assert report(book, 10)["order_kept"]
+
+
+def test_a_request_with_a_date_joins_its_list_when_the_date_has_come(diary):
+    book = diary(pes=4, d1=1)
+    dated = book.submit(-60, "d1", state="waiting", eligible=30)
+    one, two = book.submit(-50, "d1"), book.submit(-50, "d1")
+    book.night()
+    book.decide(0, one)
+    book.add(30, ev.Eligible((dated,)))
+    book.decide(40, two)
+    assert report(book, 50)["order_kept"]
+
+
+# ---------------------------------------------------------------- the requests
+
+
+def test_failed_waiting_and_held_requests_are_named(diary):
+    book = diary(pes=2, d1=1)
+    bad, killed, held, late = (book.submit(-60, "d1", name=f"j{i}") for i in range(4))
+    book.add(-30, ev.Held((held,), "o", "op", "wait for the tapes"))
+    book.night()
+    book.decide(0, bad, killed)
+    book.end(10, bad, cpu=1, status=3)
+    book.end(20, killed, cpu=1, status=None, reason="cpu_limit")
+    why = {late: Reason(ReasonCode.LIMIT, "queue night", "run limit 2 reached")}
+    data = report(book, 30, why=why.get)
+    assert data["ongoing"]
+    assert [(e["id"], e["name"], e["end_reason"], e["exit_status"]) for e in data["failed"]] == [
+        ("1.ymp", "j0", "exit", 3),
+        ("2.ymp", "j1", "cpu_limit", None),
+    ]
+    assert [(e["id"], e["state"], e["reason"]["text"]) for e in data["waiting"]] == [
+        ("3.ymp", "held", "wait for the tapes"),
+        ("4.ymp", "queued", "run limit 2 reached"),
+    ]
+    assert (data["requests"], data["ended_ok"]) == (4, 0)
+    assert data["groups"][0]["failed"] == 2
+    text = night_text(data)
+    assert all(words in text for words in ("1.ymp", "j0", "wait for the tapes", "run limit 2 reached"))
+
+
+def test_only_the_nights_own_requests_are_counted(diary):
+    book = diary(pes=2, d1=1)
+    early = book.submit(-600, "d1")
+    book.decide(-500, early)
+    book.end(-400, early, cpu=90)
+    over = book.submit(-300, "d1")
+    book.decide(-100, over)
+    book.night()
+    book.end(100, over, cpu=200)
+    book.morning()
+    book.submit(9 * HOUR + 10, "d1")
+    data = report(book, 10 * HOUR)
+    assert (data["requests"], data["ended_ok"], data["waiting"]) == (1, 1, [])
+    # Half of what it used falls into the night: it ran from -100 to 100 s.
+    assert data["groups"][0]["cpu_s"] == pytest.approx(100.0)
+
+
+def test_the_night_lasts_until_its_last_running_request_has_ended(diary):
+    book = diary(pes=1, d1=1)
+    one, two = book.submit(-60, "d1"), book.submit(-60, "d1")
+    book.night()
+    book.decide(0, one, short=True)
+    book.morning()
+    book.end(9 * HOUR + 600, one, cpu=100)
+    book.decide(9 * HOUR + 600, two, short=False)
+    going = report(book, 9 * HOUR + 700)
+    assert going["ongoing"]
+    assert [each["id"] for each in going["running"]] == ["2.ymp"]
+    book.end(9 * HOUR + 900, two, cpu=100)
+    other = book.submit(11 * HOUR, "d1")
+    book.decide(11 * HOUR, other)
+    book.end(12 * HOUR, other, cpu=1)
+    data = report(book, 12 * HOUR)
+    assert (data["requests"], data["ended_ok"]) == (2, 2)
+    assert data["until"] == "2026-03-03T06:15:00.000+01:00"
+
+
+def test_a_requeued_request_holds_its_pe_in_both_attempts(diary):
+    book = diary(pes=1, d1=1)
+    one, two = book.submit(-60, "d1"), book.submit(-60, "d1")
+    book.night()
+    book.decide(0, one, short=True)
+    book.add(40, ev.Requeued(one, 1, "lost with the machine", Used(30_000)))
+    book.decide(50, one, short=True)
+    book.end(100, one, cpu=50)
+    book.decide(100, two, short=False)
+    data = report(book, 120)
+    assert data["busy"] == pytest.approx(0.9)
+    assert data["groups"][0]["cpu_s"] == pytest.approx(80.0)
+    assert [each["kind"] for each in data["incidents"]] == ["requeued"]
+    assert data["order_kept"]
+
+
+def test_alarms_restarts_and_failed_shifts_are_incidents(diary):
+    book = diary(pes=2, d1=1)
+    book.add(-600, ev.MachineFound((0, 1), 0, "ymp", "Europe/Paris"))
+    book.night()
+    book.add(10, ev.Alarm("exit dependency", "it failed"))
+    book.add(20, ev.MachineFound((0, 1), 0, "ymp", "Europe/Paris"))
+    book.add(30, ev.ShiftFailed("report", "no such queue"))
+    data = report(book, 60, clock="x360 from 20:55")
+    assert [each["kind"] for each in data["incidents"]] == ["alarm", "machine_found", "shift_failed"]
+    text = night_text(data)
+    assert "it failed" in text
+    assert "restart" in text
+    assert "clock: x360 from 20:55" in text
+
+
+def test_without_departments_there_is_no_quota_to_deviate_from(diary):
+    book = diary(pes=1)
+    one = book.submit(0, "default")
+    book.night(10)
+    book.decide(20, one)
+    book.end(30, one, cpu=5)
+    data = report(book, 40)
+    assert data["line"] == (
+        "night: 1 requests, 1 ended 0, never short of PEs, no quotas to keep, order kept"
+    )
+    assert data["groups"][0]["share"] is None
+
+
+def test_shares_count_among_the_departments_that_handed_in_a_list(diary):
+    book = diary(pes=2, d1=3, d2=1, d3=4)
+    one, two, more = book.submit(-9, "d1"), book.submit(-9, "d2"), book.submit(-9, "d1")
+    book.night()
+    book.decide(0, one, two, short=True)
+    book.end(100, one, cpu=75)
+    book.decide(100, more, samples=[(two, Used(25_000))])
+    data = report(book, 101)
+    assert [each["share"] for each in data["groups"]] == [0.75, 0.25]
+
+
+def test_the_page_is_self_contained_and_escapes_names(diary):
+    book = diary(pes=1, d1=1)
+    book.submit(-9, "d1", name="<b>")
+    book.night()
+    page = night_html(report(book, 10))
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert "src=" not in page and "href=" not in page
+
+
+# ---------------------------------------------------------------- which night
+
+
+def shifts(book, *pairs):
+    former = None
+    for second, name in pairs:
+        book.add(second, ev.ShiftChanged(name, former, None))
+        former = name
+
+
+def test_the_latest_night_is_the_shifts_own_time(diary):
+    book = diary()
+    shifts(book, (-86400, "night"), (-15 * HOUR, "report"), (0, "night"), (9 * HOUR, "report"))
+    latest = night_bounds(book.events, PARIS, book.at(12 * HOUR))
+    assert (latest.day, latest.start, latest.end) == (date(2026, 3, 2), book.at(0), book.at(9 * HOUR))
+    former = night_bounds(book.events, PARIS, book.at(12 * HOUR), date(2026, 3, 1))
+    assert (former.start, former.end) == (book.at(-86400), book.at(-15 * HOUR))
+    assert night_bounds(book.events[:3], PARIS, book.at(10)).end is None
+
+
+def test_a_night_interrupted_by_hand_is_one_night(diary):
+    book = diary()
+    shifts(book, (0, "night"), (HOUR, "day"), (2 * HOUR, "night"), (9 * HOUR, "report"))
+    bounds = night_bounds(book.events, PARIS, book.at(10 * HOUR))
+    assert (bounds.start, bounds.end) == (book.at(0), book.at(9 * HOUR))
+
+
+def test_a_week_end_is_the_night_of_each_of_its_days(diary):
+    book = diary()
+    shifts(book, (0, "night"), (57 * HOUR, "report"))
+    tuesday = night_bounds(book.events, PARIS, book.at(60 * HOUR), date(2026, 3, 3))
+    assert (tuesday.start, tuesday.end) == (book.at(0), book.at(57 * HOUR))
+
+
+def test_without_a_night_shift_it_goes_from_noon_to_noon(diary):
+    book = diary()
+    chosen = night_bounds((), PARIS, book.at(40 * HOUR), date(2026, 3, 2))
+    assert (chosen.start, chosen.end, chosen.shift) == (book.at(-9 * HOUR), book.at(15 * HOUR), None)
+    latest = night_bounds((), PARIS, book.at(18 * HOUR))
+    assert (latest.start, latest.end) == (book.at(-9 * HOUR), None)
