@@ -133,7 +133,7 @@ def exits_trace(
     home: HomeOption = None,
 ) -> None:
     """What each exit last answered about a request."""
-    data = ask(_home(home), "exits_trace", id=request)
+    data = ask(_home(home), "exits_trace", request=request)
     zone = None if as_json else zone_of(ask(_home(home), "now")["zone"])
     show(data, as_json, lambda found: _trace_text(found, zone))
 

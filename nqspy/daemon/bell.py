@@ -1,9 +1,8 @@
 """The bell: APScheduler's date trigger in UTC wakes the engine at the plan's ``wake_at``, and once a minute
 at the latest.
 
-The look each minute notices a stepped clock and a long sleep of the machine; which shift is in force is
-computed, never
-scheduled (architecture.md 6 says why).
+The look each minute notices a stepped clock and a long sleep of the machine. Which shift is in force is
+computed, never scheduled: APScheduler's own cron trigger skips and repeats firings when clocks change.
 """
 
 import time
@@ -31,7 +30,6 @@ class DaemonBell:
         self._scheduler: Any = BackgroundScheduler(
             timezone=UTC, job_defaults={"misfire_grace_time": None, "coalesce": True}
         )
-        self._job: Any = None
 
     def start(self) -> None:
         """Hangs the bell; it rings in a minute unless told otherwise."""
@@ -39,26 +37,26 @@ class DaemonBell:
         self._set(time.time() + LOOK)
 
     def ring_at(self, at: Instant | None) -> None:
-        """Moves the alarm to an instant of the site's clock; it never rings later than a minute from now."""
-        look = time.time() + LOOK
-        due = look if at is None else min(look, self._clock.real_of(at))
+        """Moves the alarm to an instant of the site's clock; it never rings later than a minute from now.
+
+        An alarm that rings earlier stays: one ring too many is cheaper than moving it at each pass.
+        """
+        now = time.time()
+        due = now + LOOK if at is None else min(now + LOOK, self._clock.real_of(at))
         known = self._at
-        if known is not None and (known <= due < known + 1.0 or (at is None and known > time.time())):
-            return
-        self._set(due)
+        if known is None or not now < known <= due:
+            self._set(due)
 
     def _set(self, due: float) -> None:
         self._at = due
         moment = datetime.fromtimestamp(max(due, time.time() + 0.001), UTC)
-        if self._job is None:
-            self._job = self._scheduler.add_job(self._rung, DateTrigger(moment))
-        else:
-            self._job.reschedule(DateTrigger(moment))
+        self._scheduler.add_job(self._rung, DateTrigger(moment), id="bell", replace_existing=True)
 
     def _rung(self) -> None:
-        self._at, self._job = None, None
+        self._at = None
         self._ring()
 
     def close(self) -> None:
         """Takes the bell down."""
-        self._scheduler.shutdown(wait=False)
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=False)

@@ -65,9 +65,9 @@ def parse_clock(text: str) -> Clock:
 
 def clock_of(home: Path, text: str | None) -> Clock:
     """The home's clock: the one kept there goes on when ``text`` is the same or absent, else a new one is
-    begun and kept."""
+    begun and kept. Raises BadValue, OSError."""
     path = home / "clock.json"
-    kept = Clock(**json.loads(path.read_text())) if path.exists() else None
+    kept = _kept(path)
     if text is None or (kept is not None and kept.text == text.strip()):
         return kept or Clock()
     clock = parse_clock(text)
@@ -75,3 +75,14 @@ def clock_of(home: Path, text: str | None) -> Clock:
     new.write_text(json.dumps(asdict(clock)))
     os.replace(new, path)
     return clock
+
+
+def _kept(path: Path) -> Clock | None:
+    try:
+        return Clock(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):
+        raise BadValue(
+            f"{path} is damaged; move it away and give --clock again, or none for the wall clock"
+        ) from None

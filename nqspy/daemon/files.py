@@ -1,6 +1,7 @@
 """``queues.d`` at start: files that changed since they were last applied, in name order, as one
 transaction."""
 
+import re
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,9 @@ from nqspy.qmgr.parser import ParseError, parse_text
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon
 
+Applied = tuple[str, str, tuple[dict[str, Any], ...]]
+"""Name, content hash and commands of a file."""
+
 
 def folder(daemon: "Daemon") -> Path:
     """Where the site's configuration lies."""
@@ -21,11 +25,20 @@ def folder(daemon: "Daemon") -> Path:
 
 
 def read(path: Path) -> list[tuple[str, str, str]]:
-    """(name, content hash, text) of each ``*.qmgr`` file, in name order."""
+    """(name, content hash, text) of each ``*.qmgr`` file, in name order. Raises NqspyError naming the
+    file."""
+    if not path.is_dir():
+        raise NqspyError(f"{path} is no folder")
     found = []
     for file in sorted(path.glob("*.qmgr")):
-        text = file.read_text()
-        found.append((file.name, sha256(text.encode()).hexdigest()[:32], text))
+        try:
+            data = file.read_bytes()
+            found.append((file.name, sha256(data).hexdigest()[:32], data.decode()))
+        except UnicodeDecodeError as error:
+            line = data[: error.start].count(b"\n") + 1
+            raise NqspyError(f"{file.name}, line {line}: the file is no UTF-8 text") from None
+        except OSError as error:
+            raise NqspyError(f"{file.name} cannot be read: {error.strerror}") from None
     return found
 
 
@@ -36,27 +49,52 @@ def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
 
 
 def apply_changed(daemon: "Daemon") -> None:
-    """Applies all files when any changed. An error leaves the old settings in force: an alarm; with no
-    settings at all: raised."""
-    files = read(folder(daemon))
-    if dict(daemon.engine.site.files) == {name: digest for name, digest, _ in files}:
-        return
+    """Applies the files that changed; those that did not are left alone, and with them what operators have
+    set since.
+
+    An error in any line leaves the old settings in force: an alarm. With no settings at all it is raised.
+    """
+    known = daemon.engine.site.files
     try:
-        parsed = tuple((name, digest, parse(name, text)) for name, digest, text in files)
+        files = read(folder(daemon))
+        if known == {name: digest for name, digest, _ in files}:
+            return
+        changed = [name for name, digest, _ in files if known.get(name) != digest]
+        parsed = tuple(_parsed(daemon, *file, file[0] in changed) for file in files)
     except ParseError as error:
         _complain(daemon, f"{error}\n{error.caret()}")
-        return
+    except NqspyError as error:
+        _complain(daemon, str(error))
+    else:
+        _apply(daemon, parsed, changed)
+
+
+def _parsed(daemon: "Daemon", name: str, digest: str, text: str, changed: bool) -> Applied:
+    """Files that did not change keep their place and bring no commands."""
+    return name, digest, parse(name, text) if changed else ()
+
+
+def _apply(daemon: "Daemon", parsed: tuple[Applied, ...], changed: list[str]) -> None:
     reply = daemon.ask(ApplyFiles(parsed), daemon.owner)
     if reply.refusal is not None:
-        _complain(daemon, str(reply.refusal))
+        _complain(daemon, _with_caret(folder(daemon), str(reply.refusal)))
         return
-    LOG.info("applied %s", ", ".join(name for name, _, _ in files))
+    LOG.info("applied %s", ", ".join(changed) or "nothing: files were taken away")
+
+
+def _with_caret(path: Path, text: str) -> str:
+    """A refusal that names file and line, with that line and a mark under its first word."""
+    found = re.match(r"(?P<file>.+?\.qmgr), line (?P<line>\d+): ", text)
+    if found is None:
+        return text
+    row = (path / found["file"]).read_text().splitlines()[int(found["line"]) - 1]
+    return f"{text}\n{row}\n{' ' * (len(row) - len(row.lstrip()))}^"
 
 
 def _complain(daemon: "Daemon", text: str) -> None:
     if not daemon.engine.site.settings.queues:
         raise NqspyError(f"queues.d: {text}")
-    LOG.error("queues.d was not applied, the former settings stay: %s", text)
-    daemon.engine.note(
-        Alarm("queues.d", f"not applied, the former settings stay: {text}"), daemon.clock.now()
-    )
+    text = f"queues.d was not applied, the former settings stay: {text}"
+    LOG.error("%s", text)
+    daemon.alarms.append(text)
+    daemon.engine.note(Alarm("queues.d", text), daemon.clock.now())

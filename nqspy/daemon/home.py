@@ -4,6 +4,7 @@ import fcntl
 import os
 import shutil
 import sysconfig
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -70,8 +71,18 @@ class Home:
         return self.path / "log" / "nqsd.log"
 
     def is_new(self) -> bool:
-        """Whether there is nothing in it yet."""
-        return not self.path.exists() or not any(self.path.iterdir())
+        """Whether there is nothing in it yet. Raises HomeError when it cannot be looked at."""
+        try:
+            return not self.path.exists() or not any(self.path.iterdir())
+        except OSError as error:
+            raise unusable(self, error) from None
+
+
+def unusable(home: Home, error: OSError) -> HomeError:
+    """What to say of a home that the system does not let us use."""
+    return HomeError(
+        f"home {home.path} cannot be used: {error.strerror or error}; choose another with --home DIR"
+    )
 
 
 def shipped() -> Path:
@@ -89,33 +100,47 @@ def init(home: Home, site: SiteName | None = None) -> SiteName:
         raise HomeError(f"{home.path} is not empty; a new home is an absent or empty folder")
     site = site or ("day-night" if os.geteuid() == 0 else "plain")
     make(home)
+    try:
+        _fill(home, site)
+    except OSError as error:
+        raise unusable(home, error) from None
+    return site
+
+
+def _fill(home: Home, site: SiteName) -> None:
     if site == "plain":
         (home.path / "queues.d" / "10-batch.qmgr").write_text(PLAIN)
-        return site
+        return
     for folder, pattern in (("queues.d", "*.qmgr"), ("exits", "*.py")):
         for file in sorted((shipped() / folder).glob(pattern)):
             shutil.copyfile(file, home.path / folder / file.name)
-    return site
+            os.chmod(home.path / folder / file.name, 0o644)
+
+
+_FOLDERS = (("spool", 0o700), ("log", 0o755), ("exits", 0o755), ("queues.d", 0o755))
 
 
 def make(home: Home) -> None:
     """Makes the folders that are missing, and checks that the home can be used. Raises HomeError."""
     try:
-        home.path.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            os.chmod(home.path, 0o755)
-        for name, mode in (("spool", 0o700), ("log", 0o755), ("exits", 0o755), ("queues.d", 0o755)):
-            folder = home.path / name
-            folder.mkdir(exist_ok=True)
-            if folder.stat().st_uid == os.geteuid():
-                os.chmod(folder, mode)
+        _refuse_network(home.path)
+        _make_folder(home.path, 0o755 if os.geteuid() == 0 else None)
+        for name, mode in _FOLDERS:
+            _make_folder(home.path / name, mode)
+        if (home.path / "spool").stat().st_uid == os.geteuid():
+            os.chmod(home.path / "spool", 0o700)
     except OSError as error:
-        raise HomeError(
-            f"home {home.path} cannot be used: {error.strerror}; choose another with --home DIR"
-        ) from None
+        raise unusable(home, error) from None
     if not os.access(home.path, os.W_OK | os.X_OK):
         raise HomeError(f"home {home.path} cannot be written; choose another with --home DIR")
-    _refuse_network(home.path)
+
+
+def _make_folder(path: Path, mode: int | None) -> None:
+    """Makes a folder that is missing, with that mode whatever the umask; one that is there stays as it is."""
+    if not path.is_dir():
+        path.mkdir(parents=True)
+        if mode is not None:
+            os.chmod(path, mode)
 
 
 def _refuse_network(path: Path) -> None:
@@ -127,7 +152,7 @@ def _refuse_network(path: Path) -> None:
 
 def file_system(path: Path) -> str:
     """Kind of the file system a path lies on, by the longest mount point above it."""
-    real = str(path.resolve())
+    real = str(path.resolve())  # what is not there yet lies where its parent does
     best, kind = "", ""
     for line in Path("/proc/self/mounts").read_text().splitlines():
         where, what = line.split()[1:3]
@@ -143,17 +168,34 @@ def lock(home: Home) -> int:
     try:
         fd = os.open(home.pid_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise HomeError(f"home {home.path} cannot be used: {error.strerror}") from None
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        pid = os.read(fd, 64).split()
+        raise unusable(home, error) from None
+    if not _locked(fd):
+        pid = os.pread(fd, 64, 0).split()
         os.close(fd)
         who = f" (process {pid[0].decode()})" if pid else ""
         raise HomeError(f"an nqsd serves {home.path} already{who}; stop it with `nqsd stop`") from None
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
     return fd
+
+
+def _locked(fd: int) -> bool:
+    """Tries for a moment: whoever asks for the pid (`running_pid`) has the lock for an instant."""
+    for attempt in range(20):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            time.sleep(0.01 * (attempt > 0))
+        else:
+            return True
+    return False
+
+
+def unlock(fd: int) -> None:
+    """Gives the home back: the file stays, without a pid, so that clients know that a daemon may come
+    back."""
+    os.ftruncate(fd, 0)
+    os.close(fd)
 
 
 def running_pid(home: Home) -> int | None:

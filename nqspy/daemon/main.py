@@ -1,11 +1,11 @@
 """The live driver: builds the rooms, feeds the engine from the inbox under the site's clock, sends what it
 answers."""
 
+import contextlib
 import os
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from nqspy.daemon import files, log
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.home import Home, HomeError, lock, make
+from nqspy.daemon.home import Home, HomeError, lock, make, unlock
 from nqspy.daemon.inbox import Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import Notices
@@ -25,6 +25,7 @@ from nqspy.engine.desk.context import Reply
 from nqspy.engine.loop import Asked, Engine, Input, Outcome
 from nqspy.executors.local import LocalHands
 from nqspy.model.commands import Command
+from nqspy.model.errors import NqspyError
 from nqspy.model.people import Caller
 from nqspy.model.sightings import Sighting
 from nqspy.rpc import server as rpc
@@ -69,8 +70,8 @@ class Daemon:
             mode=0o666 if os.geteuid() == 0 else 0o600,
         )
         self.front: Front = Front(self)
+        self.alarms: list[str] = []
         self.stopping: str | None = None
-        self.began = time.monotonic()
         self._pending = False
 
     def _serves(self, uid: int) -> bool:
@@ -83,14 +84,16 @@ class Daemon:
         NqspyError."""
         for problem in self.exits.problems:
             LOG.error("user exit left out: %s", problem)
+        self.engine.resting = True  # nothing starts before the settings are those of the files
         self.hands.start()
+        self.notices.start()
+        self.bell.start()
         host, zone = socket.gethostname().split(".")[0], _zone()
         self.pump(restart.begin(self.engine, self.hands.found(), host, zone, self.clock.now()))
         files.apply_changed(self)
-        self.notices.start()
-        self.bell.start()
-        self.server.start()
+        self.engine.resting = False
         self.front.open_history()
+        self.server.start()
         self.pump(self.engine.feed((), self.clock.now()))
 
     # ------------------------------------------------------------ the loop
@@ -130,7 +133,7 @@ class Daemon:
                 server = self.engine.site.settings.server
                 self.notices.mail(notice, server.mail, self._managers())
             self._pending = outcome.pending
-            if not outcome.again or self.stopping == "drain":
+            if not outcome.again:
                 break
             outcome = self.engine.feed((), self.clock.now())
         self.bell.ring_at(outcome.wake_at)
@@ -159,18 +162,19 @@ class Daemon:
             self.front.requeue_all()
 
     def _done(self) -> bool:
-        if self.stopping is None:
-            return False
-        return self.stopping == "leave" or not self.engine.site.started
+        if self.stopping == "drain":
+            return not self.engine.site.started
+        if self.stopping == "requeue":
+            return not any(r.ending.startswith("rerun") for r in self.engine.site.started.values())
+        return self.stopping is not None
 
     def close(self) -> None:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
-        self.engine.flush(self.clock.now())
-        self.server.close()
-        self.bell.close()
-        self.hands.close()
-        self.notices.close()
-        self.journal.close()
+        with contextlib.ExitStack() as last:
+            for step in (self.journal.close, self.front.close, self.notices.close, self.hands.close,
+                         self.bell.close, self.server.close):  # fmt: skip
+                last.callback(step)
+            self.engine.flush(self.clock.now())
 
 
 def _zone() -> str:
@@ -180,31 +184,43 @@ def _zone() -> str:
     return link.partition("/zoneinfo/")[2] or "UTC"
 
 
-def serve(home: Home, options: Options, ready: Callable[[], None]) -> None:
-    """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers. Raises
-    NqspyError."""
+def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
+    """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers, with what
+    whoever started it should know. Raises NqspyError."""
     make(home)
     held = lock(home)
     log.set_up(home.log if options.background else None)
     sys.setswitchinterval(0.0005)
     try:
-        daemon = Daemon(home, options)
+        _live(home, options, ready)
     except OSError as error:
+        LOG.exception("nqsd cannot go on")
         raise HomeError(f"home {home.path} cannot be used: {error}") from None
+    except NqspyError as error:
+        LOG.error("%s", error)
+        raise
+    except Exception:
+        LOG.exception("nqsd ends by an error of its own")
+        raise
+    finally:
+        unlock(held)
+
+
+def _live(home: Home, options: Options, ready: Callable[[str], None]) -> None:
+    daemon = Daemon(home, options)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.inbox.put(Stop()))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         daemon.start()
         LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
-        ready()
+        ready("\n".join((*daemon.alarms, *daemon.exits.problems)))
         _notify_systemd("READY=1")
         daemon.run()
     finally:
         _notify_systemd("STOPPING=1")
         daemon.close()
         LOG.info("stopped")
-        os.close(held)
 
 
 def _clock_words(daemon: Daemon) -> str:

@@ -27,9 +27,8 @@ class Notices:
 
     def mail(self, notice: Notify, command: str | None, managers: str) -> None:
         """Feeds a mail to the site's command; without one the notice is only logged."""
-        LOG.info(
-            "notice to %s: %s: %s", notice.to or managers, notice.subject, notice.text.replace("\n", " | ")
-        )
+        text = notice.text.strip().replace("\n", " | ")
+        LOG.info("notice to %s: %s: %s", notice.to or managers, notice.subject, text)
         if command:
             self._queue.put(lambda: _send(command, notice, managers))
 
@@ -46,8 +45,9 @@ class Notices:
 
     def close(self) -> None:
         """Finishes what is there, for a little while."""
-        self._queue.put(None)
-        self._thread.join(timeout=2)
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join(timeout=2)
 
 
 def _send(command: str, notice: Notify, managers: str) -> None:

@@ -18,5 +18,4 @@ class AtOnce:
 
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
         """Runs a pass over the site as it is."""
-        self._exits.begin(site)
         return run_pass(site, now, self._exits, samples)

@@ -1,13 +1,12 @@
 """Why not, and in which place: what `qstat` shows of waiting requests, from the last pass's reasons and one
 look at the queue."""
 
+from nqspy.core.passes import explain
 from nqspy.core.queueing.order import Place, Standing, standing
 from nqspy.engine.loop import Engine
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, State
-
-_HOLDERS = {"u": "owner", "o": "operator", "s": "system"}
 
 
 class Places:
@@ -41,16 +40,8 @@ def _refused(engine: Engine) -> set[Seq]:
 
 def reason_of(engine: Engine, request: Request) -> Reason | None:
     """Why a request waits; None when it does not wait."""
-    if request.state is State.HELD:
-        who = " and ".join(_HOLDERS[letter] for letter in request.holds)
-        return Reason(ReasonCode.HELD, who, request.hold_text or "it is held")
-    if request.state is State.WAITING:
-        return Reason(ReasonCode.DATE, "owner", "it is not to start before its date", request.spec.eligible)
-    if request.state is not State.QUEUED:
-        return None
-    settings = engine.site.settings
-    queue = settings.queues.get(request.queue)
-    if queue is not None and not queue.started:
-        return Reason(ReasonCode.STOPPED, f"queue {queue.name}", f"queue {queue.name} is stopped")
-    reason = engine.plan.reasons.of(request.seq, request.queue)
-    return reason or Reason(ReasonCode.LATER, "pass", "the next pass will look at it")
+    if request.state is State.QUEUED:
+        queue = engine.site.settings.queues.get(request.queue)
+        if queue is not None and not queue.started:
+            return Reason(ReasonCode.STOPPED, f"queue {queue.name}", f"queue {queue.name} is stopped")
+    return explain(engine.site, (request.seq,), engine.plan.reasons).get(request.seq)

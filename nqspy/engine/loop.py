@@ -2,35 +2,36 @@
 and acts.
 
 It never sleeps and never asks the time. Its drivers are the daemon (an inbox, the site's clock) and the
-simulator (a
-heap, a virtual clock).
+simulator (a heap, a virtual clock).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
 
+from nqspy.core.passes import explain
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
 from nqspy.engine.desk import requests, settings, shifts, submit
 from nqspy.engine.desk.context import Desk, Group, Handler, Reply
-from nqspy.engine.recheck import still_holds
+from nqspy.engine.recheck import Recheck
+from nqspy.engine.record import event_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Start
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
-from nqspy.model.requests import Used
-from nqspy.model.sightings import SeenUse, Sighting
+from nqspy.model.requests import Request, Used
+from nqspy.model.sightings import SeenNotStarted, SeenRunning, SeenUse, Sighting
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Exits, Hands, Journal
 
 HANDLERS: dict[type[cm.Command], Handler] = {
     cm.Submit: submit.submit,
     cm.Configure: settings.configure,
-    cm.ApplyFiles: settings.apply_files,
+    cm.ApplyFiles: shifts.apply_files,
     cm.Delete: requests.delete,
     cm.HoldRequests: requests.hold,
     cm.ReleaseRequests: requests.release,
@@ -47,8 +48,14 @@ HANDLERS: dict[type[cm.Command], Handler] = {
 }
 """Which desk serves which command."""
 
+_SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.ReloadExits)
+"""Commands after which a plan asked for before is void, and the calendar is looked at anew."""
+
 RETRY_COMMIT = 2_000
-"""Time after which sightings that could not be committed are tried again, ms."""
+"""Time after which what could not be committed is tried again, ms."""
+
+JOURNALED_REASONS = 1_000
+"""Reasons journaled with one pass at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +83,7 @@ class Outcome:
     call again.
 
     ``again``: at once (a pass is due); ``wake_at``: at that instant at the latest; ``pending``: events that
-    nobody waits
-    for are applied and not yet committed, call again soon.
+    nobody waits for are applied and not yet committed, call `Engine.flush` soon unless more comes in.
     """
 
     replies: list[tuple[Any, Reply]] = field(default_factory=list)
@@ -89,7 +95,8 @@ class Outcome:
 
 class Engine:
     """Owns the site. ``plan`` is the last pass's: its reasons answer *why not*. ``resting``: no pass is run
-    (a stop is under way)."""
+    (a stop is under way). ``samples``: use of running attempts as last told; ``commits``: how many there
+    were."""
 
     def __init__(
         self,
@@ -112,11 +119,18 @@ class Engine:
         self.resting = False
         self._group = Group()
         self._dirty = True
+        # A plan is in flight; it is void when settings changed since; else these requests changed since.
         self._asked = False
-        self._settings_at = 0
+        self._void = False
+        self._changed: set[Seq] = set()
+        self._pass_failed = False
+        # Sightings to take again, the one being taken, and when to try again after a commit failed.
         self._retry: list[Sighting] = []
-        self._shift_at: Instant | None = None
+        self._taking: Sighting | None = None
+        self._again_at: Instant | None = None
+        # When the calendar was last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
+        self._shift_at: Instant | None = None
 
     # ------------------------------------------------------------ feeding
 
@@ -124,85 +138,123 @@ class Engine:
         """Takes inputs in their order at instant ``now``. A commit that fails refuses the whole group."""
         desk = self.desk(now)
         group = desk.group
-        again, self._retry = self._retry, []
-        inputs = (*again, *inputs) if again else inputs
         try:
-            self._time(desk)
-            for each in inputs:
-                self._take(desk, each)
-            if self._dirty and not group.replies and not self._asked and not self.resting:
-                self._pass(desk)
+            self._gather(desk, inputs)
             hurry = bool(group.replies or group.actions)
-            committed = self._commit(group) if hurry else True
+            if hurry:
+                self._commit(group)
         except CommitFailed as error:
-            return self._refuse(inputs, group, f"nothing was changed: {error}", now)
+            return self._refuse(inputs, f"nothing was changed: {error}", now)
         except Exception:
             self.log(f"internal error, the group is refused:\n{format_exc()}")
-            return self._refuse(
-                [], group, "internal error; the daemon's log has it. Nothing was changed", now
-            )
-        return self._outcome(group, now, committed)
+            return self._refuse(inputs, "internal error, see the daemon's log; nothing was changed", now)
+        return self._outcome(group, now, hurry)
 
-    def _outcome(self, group: Group, now: Instant, committed: bool) -> Outcome:
-        pending = not group.replies and not group.actions and bool(group.batch.events)
-        notices = [action for action in group.actions if isinstance(action, Notify)]
-        if not pending:
-            self._group = Group()
-            self._hand_out(group.actions, now)
-        again = self._dirty and not self._asked and not self.resting
-        return Outcome(group.replies, notices, again, self._wake(now), pending)
+    def _gather(self, desk: Desk, inputs: Sequence[Input]) -> None:
+        events = desk.group.batch.events
+        before = len(events)
+        self._time(desk)
+        self._watch(events[before:])
+        for sighting in self._retry:
+            self.adopt(desk, sighting)
+        self._retry = []
+        for each in inputs:
+            before = len(events)
+            self._take(desk, each)
+            self._watch(events[before:])
+        if self._dirty and not desk.group.replies and not self._asked and not self.resting:
+            self._pass(desk)
+
+    def _watch(self, happened: Iterable[ev.Recorded]) -> None:
+        """While a plan is in flight: notes which requests something happens to."""
+        if self._asked:
+            for recorded in happened:
+                event: Any = recorded.event
+                self._changed.update(event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),))
 
     def flush(self, now: Instant) -> Outcome:
         """Commits what nobody waits for."""
         group = self._group
-        if not group.batch.events:
-            return Outcome([], [], False, self._wake(now))
         try:
             self._commit(group)
         except CommitFailed as error:
-            return self._refuse([], group, str(error), now)
-        self._group = Group()
-        return Outcome([], [], self._dirty, self._wake(now))
+            return self._refuse((), str(error), now)
+        return self._outcome(group, now, True)
+
+    def note(self, event: ev.Event, now: Instant) -> Outcome:
+        """Records what the driver has to tell (an alarm); it is committed with what comes next, or by
+        `flush`."""
+        desk = self.desk(now)
+        desk.emit(event)
+        if isinstance(event, ev.Alarm):
+            desk.group.alarms.append(event.text)
+        return self._outcome(desk.group, now, False)
 
     def desk(self, now: Instant) -> Desk:
         """A desk of the group that is being gathered."""
-        return Desk(self.site, now, self._group, self.exits, self.journal, self._mark)
-
-    def note(self, event: ev.Event, now: Instant) -> None:
-        """Records something that the driver itself saw; committed with what comes next."""
-        self.desk(now).emit(event)
+        return Desk(self.site, now, self._group, self.exits, self.journal, self._mark, self.samples)
 
     def _mark(self) -> None:
         self._dirty = True
+
+    def _outcome(self, group: Group, now: Instant, committed: bool) -> Outcome:
+        notices: list[Notify] = []
+        if committed:
+            self._group, self._again_at = Group(), None
+            notices = [action for action in group.actions if isinstance(action, Notify)]
+            self._hand_out(group.actions, now)
+        pending = not committed and bool(group.batch.events)
+        due = self._dirty and not self._asked and not self.resting
+        again = due or self._shift_seen is None or bool(self._retry)
+        return Outcome(group.replies, notices, again, self._wake(now), pending)
+
+    def _wake(self, now: Instant) -> Instant | None:
+        times = (self.site.next_date(), self._shift_at, self.plan.wake_at, self._again_at)
+        return min((t for t in times if t is not None and t > now), default=None)
+
+    # ------------------------------------------------------------ one input
 
     def _take(self, desk: Desk, each: Input) -> None:
         if isinstance(each, Asked):
             self._answer(desk, each)
         elif isinstance(each, SeenUse):
-            request = self.site.started.get(each.seq)
-            if request is not None and request.attempt == each.attempt:
-                self.samples[each.seq] = each.used
+            self._sample(each, each.used)
         elif isinstance(each, Decision):
-            self._asked = False
-            self._carry_out(desk, each.plan)
+            self._decided(desk, each.plan)
         else:
-            hands_desk.take(desk, each)
-            if each.seq not in self.site.started:
-                self.samples.pop(each.seq, None)
+            self._sight(desk, each, hands_desk.take)
+
+    def adopt(self, desk: Desk, sighting: Sighting) -> None:
+        """Takes a sighting of a scan after a restart, or one whose commit failed."""
+        if isinstance(sighting, SeenRunning) and sighting.used != Used():
+            self._sample(sighting, sighting.used)
+        self._sight(desk, sighting, hands_desk.adopt)
+
+    def _sight(self, desk: Desk, sighting: Sighting, take: Callable[[Desk, Sighting], None]) -> None:
+        desk.group.sightings.append(sighting)
+        self._taking = sighting
+        take(desk, sighting)
+        self._taking = None
+        if sighting.seq not in self.site.started:
+            self.samples.pop(sighting.seq, None)
+
+    def _sample(self, sighting: Sighting, used: Used) -> None:
+        request = self.site.started.get(sighting.seq)
+        if request is not None and request.attempt == sighting.attempt:
+            self.samples[sighting.seq] = used
 
     def _answer(self, desk: Desk, asked: Asked) -> None:
         handler = HANDLERS.get(type(asked.command))
-        before = self.site.n
         try:
             if handler is None:
-                raise Refusal(f"{asked.command.cmd} is not offered here", "not_offered")
+                raise Refusal(f"{asked.command.cmd or 'that'} is not offered here", "not_offered")
             reply = Reply(handler(desk, asked.command, asked.caller))
+            if isinstance(asked.command, _SETTLING):
+                self._void, self._shift_seen = self._asked, None
         except Refusal as refusal:
             reply = Reply(refusal=refusal)
         except NqspyError as error:
             reply = Reply(refusal=Refusal(str(error), "bad_value"))
-        if self.site.n != before and isinstance(asked.command, (cm.Configure, cm.ApplyFiles, cm.SwitchShift)):
-            self._shift_seen = None
         desk.group.replies.append((asked.handle, reply))
 
     # ------------------------------------------------------------ time
@@ -218,37 +270,52 @@ class Engine:
             self._look_at_shifts(desk)
 
     def _look_at_shifts(self, desk: Desk) -> None:
-        firing = shifts.due(desk)
-        retry = None
+        firing, retry = shifts.due(desk), None
         if firing is not None:
-            before = self.site.n
+            self._void = self._asked
             if not shifts.enter(desk, firing):
                 retry = Instant(desk.now + shifts.RETRY)
-            self._settings_at = self.site.n if self.site.n != before else self._settings_at
         times = [t for t in (retry, shifts.next_change(desk)) if t is not None]
         self._shift_at, self._shift_seen = min(times, default=None), desk.now
-
-    def _wake(self, now: Instant) -> Instant | None:
-        retry = Instant(now + RETRY_COMMIT) if self._retry else None
-        times = (self.site.next_date(), self._shift_at, self.plan.wake_at, retry)
-        return min((t for t in times if t is not None and t > now), default=None)
 
     # ------------------------------------------------------------ passes
 
     def _pass(self, desk: Desk) -> None:
         self._dirty = False
-        plan = self.decider.ask(self.site, desk.now, self.samples)
-        if plan is None:
-            self._asked = True
-        else:
-            self._carry_out(desk, plan)
-
-    def _carry_out(self, desk: Desk, plan: Plan) -> None:
-        """Turns a plan into events and orders, action by action, after a look at what happened since it was
-        asked for."""
-        if plan.as_of < self._settings_at:
-            self._mark()
+        try:
+            plan = self.decider.ask(self.site, desk.now, self.samples)
+        except Exception:
+            self._tell_failed_pass(desk, format_exc())
             return
+        self._pass_failed = False
+        if plan is None:
+            self._asked, self._void, self._changed = True, False, set()
+        else:
+            self._carry_out(desk, plan, None)
+
+    def _tell_failed_pass(self, desk: Desk, trace: str) -> None:
+        """A pass that breaks down must not keep ends and submissions from being committed."""
+        self.log(f"a pass failed, nothing is started until something changes:\n{trace}")
+        if not self._pass_failed:
+            desk.alarm(
+                "scheduler", "a pass failed: internal error, see the daemon's log", "a pass failed", trace
+            )
+        self._pass_failed = True
+
+    def _decided(self, desk: Desk, plan: Plan) -> None:
+        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped."""
+        if not self._asked:
+            return
+        self._asked = False
+        if self._void or self.resting:
+            self._mark()
+        else:
+            fresh = plan.as_of == self.site.n
+            self._carry_out(desk, plan, None if fresh else Recheck(self.site, self._changed))
+
+    def _carry_out(self, desk: Desk, plan: Plan, recheck: Recheck | None) -> None:
+        """Turns a plan into events and orders, action by action; after a look at what happened since it was
+        asked for, if anything did."""
         short_before = self.plan.short_of_pes
         self.plan = plan
         if not (plan.actions or plan.failures or plan.short_of_pes != short_before):
@@ -257,71 +324,81 @@ class Engine:
             ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, self._passed_over(plan))
         )
         exits_desk.tell_failures(desk, plan.failures)
-        refused: set[Seq] = set()
-        fresh = plan.as_of == desk.site.n - 1
         for action in plan.actions:
-            if not fresh and not still_holds(self.site, action, refused):
-                refused.add(getattr(action, "seq", 0))
+            if recheck is not None and not recheck.stands(action):
                 self._mark()
-            else:
-                _record(desk, action)
+                continue
+            event = event_of(self.site, action)
+            if event is not None:
+                desk.emit(event)
+            if isinstance(action, Move):
+                self._mark()
+            desk.act(action)
 
     def _passed_over(self, plan: Plan) -> tuple[tuple[Seq, str, str, str], ...]:
-        """Reasons of requests that a later one of their own list was started before, for the night report."""
-        latest: dict[tuple[str, str], Seq] = {}
+        """Why requests wait that a later one of their own list (queue and group) is started before, for the
+        night report."""
+        site = self.site
+        latest: dict[tuple[str, str], Request] = {}
         for seq in plan.starts:
-            request = self.site.requests.get(seq)
-            if request is not None:
+            request = site.requests.get(seq)
+            if request is not None and request.slot >= 0:
                 key = (request.queue, request.group)
-                latest[key] = max(latest.get(key, 0), seq)
-        found = []
-        for seq, reason in plan.reasons.own.items():
-            request = self.site.requests.get(seq)
-            if request is not None and seq < latest.get((request.queue, request.group), 0):
-                found.append((seq, reason.code.value, reason.who, reason.text))
-        return tuple(found[:1000])
+                latest[key] = max(latest.get(key, request), request, key=_place)
+        starts = set(plan.starts)
+        seqs = [seq for last in latest.values() for seq in _earlier(site, last) if seq not in starts]
+        if not seqs:
+            return ()
+        found = explain(site, seqs[:JOURNALED_REASONS], plan.reasons)
+        return tuple((seq, why.code.value, why.who, why.text) for seq, why in found.items())
 
     # ------------------------------------------------------------ committing
 
-    def _commit(self, group: Group) -> bool:
+    def _commit(self, group: Group) -> None:
         if group.batch.events:
             self.journal.commit(group.batch, self.site)
             self.commits += 1
-            return True
-        return False
+        for text in group.alarms:
+            self.log(text)
 
-    def _refuse(self, inputs: Sequence[Input], group: Group, text: str, now: Instant) -> Outcome:
+    def _refuse(self, inputs: Sequence[Input], text: str, now: Instant) -> Outcome:
         """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told,
-        sightings come again."""
+        sightings come again, but for one that broke its desk."""
         self.log(text)
+        untold = [each for each in inputs if isinstance(each, Sighting) and not isinstance(each, SeenUse)]
+        seen = {id(each): each for each in (*self._group.sightings, *self._retry, *untold)}
+        self._retry = [each for each in seen.values() if each is not self._taking]
+        self._taking = None
         self._group = Group()
         self.site = self.journal.load()
         self.exits.begin(self.site)
-        self.plan, self._dirty, self._asked, self._shift_seen = Plan(), True, False, None
-        self._retry = [
-            each for each in inputs if isinstance(each, Sighting) and not isinstance(each, SeenUse)
-        ]
-        refusal = Refusal(text, "not_committed")
-        handles = [each.handle for each in inputs if isinstance(each, Asked)]
-        handles += [handle for handle, _ in group.replies if handle not in handles]
-        return Outcome([(handle, Reply(refusal=refusal)) for handle in handles], [], False, self._wake(now))
+        self.plan, self._dirty, self._void, self._shift_seen = Plan(), True, self._asked, None
+        self._again_at = Instant(now + RETRY_COMMIT)
+        reply = Reply(refusal=Refusal(text, "not_committed"))
+        replies = [(each.handle, reply) for each in inputs if isinstance(each, Asked)]
+        return Outcome(replies, [], False, self._wake(now))
 
     def _hand_out(self, actions: list[Action], now: Instant) -> None:
         for action in actions:
             if not isinstance(action, (Notify, Redate, Move, Hold)):
                 seq: Seq = getattr(action, "seq", 0)
-                self.hands.do(action, self.site.requests.get(seq), self.site, now)
+                try:
+                    self.hands.do(action, self.site.requests.get(seq), self.site, now)
+                except Exception:
+                    self.log(f"the hands could not do {action}:\n{format_exc()}")
+                    if isinstance(action, Start):
+                        text = "it could not be started: internal error, see the daemon's log"
+                        self._retry.append(SeenNotStarted(seq, action.attempt, text))
 
 
-def _record(desk: Desk, action: Action) -> None:
-    if isinstance(action, Start):
-        desk.emit(ev.Starting(action.seq, action.attempt, action.pes, action.forced))
-    elif isinstance(action, Redate):
-        desk.emit(ev.Redated(action.seqs, action.date, action.cause, action.who))
-    elif isinstance(action, Move):
-        former = desk.site.requests[action.seq].queue
-        desk.emit(ev.Routed(action.seq, action.queue, former))
-        desk.dirty()
-    elif isinstance(action, Hold):
-        desk.emit(ev.Held((action.seq,), "s", action.who, action.text))
-    desk.act(action)
+def _place(request: Request) -> tuple[Instant, Seq]:
+    return request.date_in_queue, request.seq
+
+
+def _earlier(site: Site, last: Request) -> list[Seq]:
+    """Queued requests of the same list that stand before one, a bounded number of them."""
+    columns, group = site.columns(last.queue), site.numbers.groups.known(last.group)
+    date, seq = columns.date, columns.seq
+    before = (date < last.date_in_queue) | ((date == last.date_in_queue) & (seq < last.seq))
+    found: list[Seq] = seq[before & (columns.group == group)][: 2 * JOURNALED_REASONS].tolist()
+    return found

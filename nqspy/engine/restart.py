@@ -1,6 +1,5 @@
 """After a restart: what the rows say runs is compared with what the hands find (architecture.md 5.8)."""
 
-from nqspy.engine.desk import hands as hands_desk
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.loop import Engine, Outcome
 from nqspy.model.events import MachineFound
@@ -10,18 +9,19 @@ from nqspy.model.machine import Found
 
 def begin(engine: Engine, found: Found, host: str, zone: str, now: Instant) -> Outcome:
     """Adopts what runs, ends what ended meanwhile, queues again what was never begun; then the site must be
-    sound.
+    sound. Raises BrokenSite when it is not.
 
-    The hands claim every attempt that was not begun as void first, so nothing can run twice.
+    The hands claim every attempt that was not begun as void first, so nothing can run twice. A commit that
+    fails leaves nothing undone: what the hands found is taken again later.
     """
     site = engine.site
     expected = {seq: request.attempt for seq, request in site.started.items()}
     sightings = engine.hands.scan(expected)
+    engine.exits.begin(site)
     desk = engine.desk(now)
     _meet_machine(desk, found, host, zone)
     for sighting in sightings:
-        hands_desk.adopt(desk, sighting)
-    engine.exits.begin(site)
+        engine.adopt(desk, sighting)
     site.check()
     return engine.feed((), now)
 
@@ -29,5 +29,5 @@ def begin(engine: Engine, found: Found, host: str, zone: str, now: Instant) -> O
 def _meet_machine(desk: Desk, found: Found, host: str, zone: str) -> None:
     site = desk.site
     known = (site.found.cpus, site.found.memory, site.host, site.zone)
-    if known != (found.cpus, found.memory, host, zone):
+    if site.n == 0 or known != (found.cpus, found.memory, host, zone):
         desk.emit(MachineFound(found.cpus, found.memory, host, zone))

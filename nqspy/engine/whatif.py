@@ -1,94 +1,145 @@
 """When a waiting request would start: the same pass, run forward on a copy of the front of the line."""
 
 from dataclasses import replace
+from typing import Protocol
 
 from nqspy.core.passes import run_pass
-from nqspy.engine.loop import Engine
-from nqspy.model.actions import Redate, Start
-from nqspy.model.events import Ended, Event, Recorded, Redated, Starting
-from nqspy.model.ids import Instant, Seq
+from nqspy.engine import calendar
+from nqspy.engine.record import event_of
+from nqspy.model.actions import Action, Start
+from nqspy.model.commands import Configure, decode
+from nqspy.model.configure import copy_of
+from nqspy.model.events import Eligible, Ended, Event, Recorded, SettingsChanged, ShiftChanged
+from nqspy.model.ids import DAY, Instant
 from nqspy.model.lifecycle import apply, place
-from nqspy.model.requests import Request, Used, finite
+from nqspy.model.requests import Request, State, Used, finite
 from nqspy.model.site import Account, Site
+from nqspy.ports import Exits
 
 FRONT = 300
 """Requests of each queue that are looked at: the first in line."""
+OFFERS = 100
+"""Candidates offered to jobselect in one pass of the copy."""
 ROUNDS = 100
 """Passes run forward at most."""
+HORIZON = 8 * DAY
+"""How far ahead is looked: every weekly shift has come once."""
 UNKNOWN = 3_600_000
 """Length of a request of which nothing is known, ms."""
 
 Estimate = tuple[Instant | None, str]
 
+_BASIS = "requests run as long as their limits or their group's last requests say"
 
-def estimate(engine: Engine, request: Request, now: Instant) -> Estimate:
+
+class Ground(Protocol):
+    """What an estimate stands on: the engine has it."""
+
+    site: Site
+    exits: Exits
+
+
+def estimate(engine: Ground, request: Request, now: Instant) -> Estimate:
     """(start, basis): the instant at which it would start if every request ran as long as expected, and
-    what that rests on.
-
-    None with a basis that says why no start can be told.
-    """
-    queue = engine.site.settings.queues.get(request.queue)
-    if queue is None or not queue.started:
-        return None, f"queue {request.queue} is stopped"
-    site = _front(engine.site, request)
-    ends = {seq: _expected_end(site, r, now) for seq, r in site.started.items()}
-    at = now
-    for _ in range(ROUNDS):
-        engine.exits.begin(site)
-        plan = run_pass(site, at, engine.exits, {})
-        for seq in _carry_out(site, plan.actions, at):
-            if seq == request.seq:
-                engine.exits.begin(engine.site)
-                return at, "requests run as long as their limits or their group's last requests say"
-            ends[seq] = _expected_end(site, site.started[seq], at)
-        if not ends:
-            break
-        at = _next_end(site, ends)
-    engine.exits.begin(engine.site)
-    return None, "no start within the looked-at future; see its reason"
+    what that rests on. None with a basis that says why no start can be told."""
+    return estimate_on(engine.site, engine.exits, request, now)
 
 
-def _next_end(site: Site, ends: dict[Seq, Instant]) -> Instant:
-    at = min(ends.values())
-    for seq in [seq for seq, end in ends.items() if end == at]:
-        request = site.started[seq]
-        length = at - (request.started or at)
-        _happen(
-            site,
-            at,
-            Ended(seq, request.attempt, "exit", 0, None, Used(max(length, request.used.cpu), length)),
-        )
-        del ends[seq]
-    return at
+def estimate_on(site: Site, exits: Exits, request: Request, now: Instant) -> Estimate:
+    """The same for a site and its exits; the request need not be the site's yet. Coming shifts and dates
+    count."""
+    if request.state is State.HELD:
+        return None, "it is held"
+    try:
+        return _Future(site, request, exits, now).start()
+    finally:
+        exits.begin(site)
+        exits.failures()
 
 
-def _happen(site: Site, at: Instant, event: Event) -> None:
-    apply(site, Recorded(site.n + 1, at, event))
+class _Future:
+    """A copy of a site on which time is let pass."""
 
+    def __init__(self, site: Site, request: Request, exits: Exits, now: Instant) -> None:
+        self._wanted, self._exits, self._now = request, exits, now
+        self._site = _front(site, request)
+        self._ends = {seq: _expected_end(site, r, now) for seq, r in site.started.items()}
 
-def _carry_out(site: Site, actions: tuple[object, ...], at: Instant) -> list[Seq]:
-    begun = []
-    for action in actions:
-        if isinstance(action, Start):
-            _happen(site, at, Starting(action.seq, action.attempt, action.pes, action.forced))
-            begun.append(action.seq)
-        elif isinstance(action, Redate):
-            _happen(site, at, Redated(action.seqs, action.date, action.cause, action.who))
-    return begun
+    def start(self) -> Estimate:
+        """Runs passes until it starts, or until nothing more is to come."""
+        at = self._now
+        for _ in range(ROUNDS):
+            plan = run_pass(self._site, at, self._exits, {})
+            self._carry_out(plan.actions, at)
+            if self._wanted.seq in self._site.started:
+                return at, _BASIS
+            after = self._next(at)
+            if after is None or after > self._now + HORIZON:
+                return None, self._why_never()
+            at = after
+            self._let_happen(at)
+        return None, "no start within the looked-at future; see its reason"
+
+    def _why_never(self) -> str:
+        queue = self._site.settings.queues.get(self._wanted.queue)
+        if queue is None or not queue.started:
+            return f"queue {self._wanted.queue} is stopped"
+        return "nothing that is to come lets it start; see its reason"
+
+    def _next(self, at: Instant) -> Instant | None:
+        settings = self._site.settings
+        firing = calendar.next_firing(settings.shifts.values(), self._site.timezone, at)
+        dates = (self._site.next_date(), firing.at if firing is not None else None, *self._ends.values())
+        return min((date for date in dates if date is not None and date > at), default=None)
+
+    def _let_happen(self, at: Instant) -> None:
+        for seq in [seq for seq, end in self._ends.items() if end <= at]:
+            request = self._site.started[seq]
+            length = at - (request.started or at)
+            used = Used(max(length, request.used.cpu), length)
+            self._happen(at, Ended(seq, request.attempt, "exit", 0, None, used))
+            del self._ends[seq]
+        due = self._site.due(at)
+        if due:
+            self._happen(at, Eligible(due))
+        self._enter_shift(at)
+
+    def _enter_shift(self, at: Instant) -> None:
+        site = self._site
+        firing = calendar.in_force(site.settings.shifts.values(), site.timezone, at)
+        if firing is None or firing.at != at:
+            return
+        commands = [decode(each) for each in site.settings.shifts[firing.shift].commands]
+        changes = [c for each in commands if isinstance(each, Configure) for c in each.changes]
+        self._happen(at, SettingsChanged(tuple(changes)))
+        self._happen(at, ShiftChanged(firing.shift, site.shift.current, at))
+
+    def _happen(self, at: Instant, event: Event) -> None:
+        apply(self._site, Recorded(self._site.n + 1, at, event))
+
+    def _carry_out(self, actions: tuple[Action, ...], at: Instant) -> None:
+        for action in actions:
+            event = event_of(self._site, action)
+            if event is not None:
+                self._happen(at, event)
+            if isinstance(action, Start):
+                self._ends[action.seq] = _expected_end(self._site, self._site.started[action.seq], at)
 
 
 def _front(site: Site, wanted: Request) -> Site:
     """A copy with all that runs, the first of each queue by date, and the request that is asked about."""
-    copy = Site(site.settings, site.found, site.host, site.zone, shift=site.shift, n=site.n, at=site.at)
+    copy = Site(
+        copy_of(site.settings), site.found, site.host, site.zone, shift=site.shift, n=site.n, at=site.at
+    )
+    copy.settings.global_.offers_per_pass = min(OFFERS, site.settings.global_.offers_per_pass)
     copy.next_seq = site.next_seq
     copy.accounts = {key: Account(a.value, a.at, list(a.recent)) for key, a in site.accounts.items()}
-    chosen = list(site.started.values())
+    chosen = {request.seq: request for request in site.started.values()}
     for columns in site.waiting.values():
         first = columns.date.argsort(kind="stable")[:FRONT].tolist()
-        chosen += [columns.request(row) for row in first]
-    if all(each is not wanted for each in chosen):
-        chosen.append(wanted)
-    for request in chosen:
+        chosen |= {(request := columns.request(row)).seq: request for row in first}
+    chosen[wanted.seq] = wanted
+    for request in chosen.values():
         twin = replace(request, slot=-1)
         copy.requests[twin.seq] = twin
         place(copy, twin)
@@ -103,13 +154,10 @@ def _expected_end(site: Site, request: Request, now: Instant) -> Instant:
 def _length(site: Site, request: Request) -> int:
     """Expected wall time: its limit, else its queue's, but no more than its group's last requests used on
     average."""
-    queue = site.settings.queues[request.queue].per_request
-    limits = (
-        finite(request.spec.ask.wall),
-        queue.wall_limit,
-        finite(request.spec.ask.cpu_wanted()),
-        queue.cpu_limit,
-    )
+    queue = site.settings.queues.get(request.queue)
+    limits = [finite(request.spec.ask.wall), finite(request.spec.ask.cpu_wanted())]
+    if queue is not None:
+        limits += [queue.per_request.wall_limit, queue.per_request.cpu_limit]
     limit = min((each for each in limits if each is not None), default=UNKNOWN)
     account = site.accounts.get(f"g:{request.group}")
     if account is None or not account.recent:

@@ -183,6 +183,8 @@ class Seat:
         for make in ("cgroup2", "cgroup1"):
             if (only or make) == make and self.kind == "none" and getattr(self, f"_probe_{make}")(name):
                 self.kind = make
+        for folder in filter(None, (self.base, self.counter)):
+            _sweep(folder)
 
     def cage(self, name: str) -> Cage:
         """A cage for one attempt; the plain one when no other can be had."""
@@ -198,6 +200,7 @@ class Seat:
     def leave(self) -> None:
         """Takes the home's directories away where no job is left in them."""
         for folder in filter(None, (self.base, self.counter)):
+            _sweep(folder)
             _rmdir(folder)
 
     def _probe_cgroup2(self, name: str) -> bool:
@@ -281,6 +284,13 @@ def _write(path: str, text: str) -> None:
         pass
     finally:
         os.close(fd)
+
+
+def _sweep(base: str) -> None:
+    """Takes away the cages that stayed behind empty, of jobs whose shepherd was killed."""
+    for entry in os.scandir(base):
+        if entry.is_dir(follow_symlinks=False):
+            _rmdir(entry.path)
 
 
 def _rmdir(folder: str) -> None:

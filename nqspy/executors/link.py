@@ -16,6 +16,7 @@ Key = tuple[int, int]
 _INLINE = 1 << 16
 _LOCK_TRIES = 200
 _LOCK_PAUSE = 0.05
+_LEAVE = 5.0
 
 
 class Link:
@@ -93,7 +94,11 @@ class Link:
             self._socket.close()
             self._socket = None
         if self._process is not None:
-            self._process.wait()
+            try:
+                self._process.wait(_LEAVE)
+            except subprocess.TimeoutExpired:
+                self._process.kill()  # somebody has stopped it
+                self._process.wait()
             self._process = None
         with self._guard:
             while self._outbox:

@@ -165,5 +165,5 @@ class LocalHands:
                 finding = scan.look(folder, self._watch.identifier)
                 if finding.pidfd is not None:
                     os.close(finding.pidfd)
-                if finding.fate in ("done", "void"):
+                if finding.fate in ("done", "void", "unclaimed", "lost"):
                     scan.remove(folder)

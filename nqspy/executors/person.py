@@ -74,4 +74,5 @@ def login(order: dict[str, Any], who: Person) -> dict[str, str]:
         "SHELL": who.shell,
         "PATH": DEFAULT_PATH,
     }
-    return basics | given
+    # As the order has it: one character is one byte.
+    return {name: os.fsencode(value).decode("latin-1") for name, value in basics.items()} | given

@@ -107,7 +107,7 @@ class _Shepherd(_Teller):
     def __init__(self, order: dict[str, Any], station: Station, me: str) -> None:
         super().__init__(order, station)
         self.me = me
-        self.cage = station.seat.cage(records.folder_name(order["seq"], order["attempt"]))
+        self.cage = cage.Cage()
         self.leader = 0
         self.raw: int | None = None
         self.childless = False
@@ -157,10 +157,16 @@ class _Shepherd(_Teller):
         except OSError as error:
             return f"cannot make its output files in the spool: {error.strerror}"
         begun = now()
-        pid, problem = child.launch(order, who, self.cage, self.streams)
+        if child.plain(order):
+            pid, problem = child.spawn(order, who, self.streams)
+        else:
+            self.cage = self.station.seat.cage(records.folder_name(order["seq"], order["attempt"]))
+            pid, problem = child.launch(order, who, self.cage, self.streams)
         self.leader = pid
         if problem:
-            os.waitpid(pid, 0)
+            if pid:
+                self.cage.kill()
+                os.waitpid(pid, 0)
             return problem
         self.meter = Meter(self.cage, order, begun)
         del order["environment"]

@@ -305,7 +305,7 @@ class Watch:
             return False
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ECONNREFUSED):
-                raise
+                _log.error("cannot speak to the shepherd of %s: %s", name, error)
             return listens  # it has ended, or has not begun to listen
         return True
 

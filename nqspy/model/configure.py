@@ -52,7 +52,7 @@ def apply_change(settings: Settings, change: Change, upsert: bool = False) -> No
     if head == "managers":
         _change_managers(settings, change)
     elif head in SINGLES:
-        tree.put(getattr(settings, SINGLES[head]), rest, change.value)
+        _change_single(settings, head, rest, change)
     elif head in OBJECTS:
         name, _, path = rest.partition("/")
         _change_object(settings, head, name, path, change, upsert)
@@ -60,16 +60,28 @@ def apply_change(settings: Settings, change: Change, upsert: bool = False) -> No
         raise BadValue(f"there is no setting {change.path}")
 
 
+def _change_single(settings: Settings, head: str, path: str, change: Change) -> None:
+    if change.op != "set":
+        raise BadValue(f"{head} can only be set; {change.op} is for lists and for objects with names")
+    if head == "sched_factor" and change.value is None:
+        raise BadValue(f"sched_factor {path} is a whole number from 0 upward")
+    tree.put(getattr(settings, SINGLES[head]), path, change.value)
+
+
 def _change_object(settings: Settings, head: str, name: str, path: str, change: Change, upsert: bool) -> None:
     objects: dict[str, Any] = getattr(settings, OBJECTS[head][0])
-    if name == "*":
+    if change.op in ("create", "delete") and path:
+        raise BadValue(f"{change.op} takes a whole {head}, not its {path}")
+    if name == "*" and change.op == "set":
         for each in objects.values():
             tree.put(each, path, change.value)
     elif change.op == "create":
-        _create(objects, head, name, change.value or {}, upsert)
-    elif head == "exit" and name not in objects:
-        objects[name] = ExitSettings(name)
-        _set_one(objects[name], path, change)
+        _create(objects, head, name, change.value, upsert)
+    elif head == "exit" and name not in objects and change.op == "set":
+        _check_name(head, name)
+        node = ExitSettings(name)
+        _set_one(node, path, change)
+        objects[name] = node
     elif name not in objects:
         raise BadValue(f"there is no {head} {name}{_nearest(name, objects)}")
     elif change.op == "delete":
@@ -78,22 +90,35 @@ def _change_object(settings: Settings, head: str, name: str, path: str, change: 
         _set_one(objects[name], path, change)
 
 
-def _create(objects: dict[str, Any], head: str, name: str, values: dict[str, Any], upsert: bool) -> None:
+def _create(objects: dict[str, Any], head: str, name: str, given: Any, upsert: bool) -> None:
     if name in objects and not upsert:
         raise BadValue(f"{head} {name} exists already")
     _check_name(head, name)
-    values = dict(values)
+    if not isinstance(given, dict | None):
+        raise BadValue(f"the settings of {head} {name} are names with values, not {given!r}")
+    values = dict(given or {})
     node = objects.get(name) or OBJECTS[head][1](name)
     if head == "queue":
-        kind = values.pop("kind", "batch")
-        if name in objects and node.kind != kind:
-            raise BadValue(f"queue {name} exists already as a {node.kind} queue")
-        node.kind = kind
-    if head == "shift":
-        node.commands = list(values.pop("commands", []))
+        _set_kind(node, values.pop("kind", "batch"), name in objects)
+    if head == "shift" and "commands" in values:
+        node.commands = _commands(values.pop("commands"))
     for path, value in values.items():
         tree.put(node, path, value)
     objects[name] = node
+
+
+def _set_kind(queue: Queue, kind: Any, exists: bool) -> None:
+    if exists and queue.kind != kind:
+        raise BadValue(f"queue {queue.name} exists already as a {queue.kind} queue")
+    if kind not in ("batch", "pipe"):
+        raise BadValue(f"a queue is a batch or a pipe queue, not {kind!r}")
+    queue.kind = kind
+
+
+def _commands(given: Any) -> list[dict[str, Any]]:
+    if not isinstance(given, list | tuple) or not all(isinstance(each, dict) for each in given):
+        raise BadValue("the commands of a shift are a list of commands")
+    return list(given)
 
 
 def _check_name(head: str, name: str) -> None:
@@ -110,13 +135,32 @@ def _set_one(node: Any, path: str, change: Change) -> None:
     elif change.op == "set":
         tree.put(node, path, change.value)
     else:
-        present: tuple[str, ...] = tree.get(node, path)
-        names = [change.value] if isinstance(change.value, str) else list(change.value)
+        present = _list_at(node, path, change.op)
+        names = _names(change.value)
         kept = tuple(n for n in present if n not in names)
         tree.put(node, path, (*kept, *names) if change.op == "add" else kept)
 
 
+def _list_at(node: Any, path: str, op: str) -> tuple[str, ...]:
+    info = tree.declared(type(node)).get(path)
+    if info is None or info.unit not in ("names", "crons"):
+        raise BadValue(f"{op} is for lists; {path or 'this'} of a {type(node).__name__.lower()} is none")
+    found: tuple[str, ...] = tree.get(node, path)
+    return found
+
+
+def _names(value: Any) -> list[str]:
+    names = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise BadValue(f"a list of names like (a, b) is expected, not {value!r}")
+    return names
+
+
 def _change_managers(settings: Settings, change: Change) -> None:
+    if change.path != "managers" or change.op not in ("set", "add", "remove"):
+        raise BadValue(
+            f"managers are set, added or removed as a list like (anne:m, bob:o), not {change.path}"
+        )
     if change.op == "set":
         settings.managers = _roles(change.value)
     elif change.op == "add":
@@ -129,8 +173,10 @@ def _change_managers(settings: Settings, change: Change) -> None:
 def _roles(value: Any) -> dict[str, str]:
     if isinstance(value, dict):
         pairs = list(value.items())
+    elif isinstance(value, list | tuple) and not value:
+        pairs = []
     else:
-        pairs = [(user, role or "m") for user, _, role in (str(text).partition(":") for text in value)]
+        pairs = [(user, role or "m") for user, _, role in (text.partition(":") for text in _names(value))]
     for user, role in pairs:
         if role not in ("m", "o"):
             raise BadValue(f"{user}:{role}: a role is m (manager) or o (operator)")
@@ -201,7 +247,7 @@ def _problems_of_shifts(settings: Settings) -> Iterable[str]:
     for shift in settings.shifts.values():
         if not shift.when:
             yield f'shift {shift.name} has no time: when=("30 8 * * mon-fri")'
-        for cron in shift.when:
+        for cron in dict.fromkeys(shift.when):
             if cron in seen:
                 yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}"
             seen[cron] = shift.name

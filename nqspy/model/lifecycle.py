@@ -14,7 +14,7 @@ from nqspy.model import events as ev
 from nqspy.model.configure import OBJECTS, apply_changes
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
-from nqspy.model.requests import Request, State, Used
+from nqspy.model.requests import STARTED, Request, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import RECENT, Account, Site
 
@@ -33,7 +33,7 @@ def place(site: Site, request: Request) -> None:
         site.columns(request.queue).add(request, site.numbers)
     elif request.state is State.WAITING and request.spec.eligible is not None:
         heapq.heappush(site.dates, (request.spec.eligible, request.seq))
-    elif request.state in (State.RUNNING, State.SUSPENDED, State.EXITING):
+    elif request.state in STARTED:
         site.started[request.seq] = request
 
 
@@ -76,7 +76,7 @@ def _attempt(site: Site, seq: Seq, attempt: int) -> Request | None:
 def _submitted(site: Site, event: ev.Submitted, at: Instant) -> None:
     request = Request(event.seq, event.spec, event.queue, State(event.state), at, at)
     if request.state is State.HELD:
-        request.holds = "u"
+        request.holds, request.hold_text = "u", "held by its owner at submission"
     site.requests[event.seq] = request
     site.next_seq = max(site.next_seq, event.seq + 1)
     place(site, request)
@@ -95,6 +95,8 @@ def _moved(site: Site, event: ev.Moved, at: Instant) -> None:
 
 
 def _change_queue(site: Site, request: Request, queue: str, at: Instant) -> None:
+    if request.state in STARTED:
+        return
     _displace(site, request)
     request.queue = queue
     request.date_in_queue = at
@@ -124,7 +126,16 @@ def _released(site: Site, event: ev.Released, at: Instant) -> None:
         if not request.holds:
             request.hold_text = ""
         if request.state is State.HELD:
-            _to(site, request, _wait_state(request, at))
+            _let_wait(site, request, at)
+
+
+def _let_wait(site: Site, request: Request, at: Instant) -> None:
+    """Queued, held or waiting for its date, as its spec and holds say; the time before its date is no time
+    in queue."""
+    state, eligible = _wait_state(request, at), request.spec.eligible
+    if state is State.QUEUED and eligible is not None:
+        request.date_in_queue = max(request.date_in_queue, eligible)
+    _to(site, request, state)
 
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> None:
@@ -147,12 +158,13 @@ def _ranked(site: Site, event: ev.Ranked, at: Instant) -> None:
 
 def _modified(site: Site, event: ev.Modified, at: Instant) -> None:
     for request in _each(site, (event.seq,)):
+        if request.state in STARTED:
+            continue
+        if request.state is State.WAITING and (event.spec.eligible or 0) <= at:
+            request.date_in_queue = at
         _displace(site, request)
         request.spec = event.spec
-        if request.state in (State.QUEUED, State.WAITING):
-            request.state = _wait_state(request, at)
-        place(site, request)
-        site.touched.requests.add(request.seq)
+        _let_wait(site, request, at)
 
 
 def _rewrite(site: Site, request: Request) -> None:
@@ -247,11 +259,16 @@ def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
 # ---------------------------------------------------------------- use
 
 
+def _amount(site: Site, request: Request, used: Used) -> int:
+    """What is charged for that use, ms of CPU or of PE time."""
+    return used.cpu if site.settings.usage.charge == "cpu" else used.wall * request.spec.ask.pes
+
+
 def _charge(site: Site, request: Request, used: Used, at: Instant) -> None:
     """Books what an attempt used since it was last charged, to its group and to its owner in that group
     (semantics.md 1)."""
     request.used = used
-    total = used.cpu if site.settings.usage.charge == "cpu" else used.wall * request.spec.ask.pes
+    total = _amount(site, request, used)
     more = total - request.charged
     request.charged = total
     site.touched.requests.add(request.seq)
@@ -269,7 +286,7 @@ def _account(site: Site, key: str) -> Account:
 
 def _remember(site: Site, request: Request, used: Used) -> None:
     recent = _account(site, f"g:{request.group}").recent
-    recent.append(used.cpu if site.settings.usage.charge == "cpu" else used.wall * request.spec.ask.pes)
+    recent.append(_amount(site, request, used))
     del recent[:-RECENT]
 
 
@@ -277,9 +294,12 @@ def _remember(site: Site, request: Request, used: Used) -> None:
 
 
 def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
-    if any(change.path.startswith("usage/") for change in event.changes):
+    use = any(change.path.startswith("usage/") for change in event.changes)
+    if use:
         _settle(site, at)
     apply_changes(site.settings, event.changes, upsert=True)
+    if use:
+        _count_anew(site)
     for change in event.changes:
         _touch_settings(site, change.path)
 
@@ -299,6 +319,13 @@ def _settle(site: Site, at: Instant) -> None:
         account.value = account.at_time(at, site.settings.usage.half_life)
         account.at = at
         site.touched.accounts.add(key)
+
+
+def _count_anew(site: Site) -> None:
+    # What was charged so far is counted in the new measure, so that only later use is charged by it.
+    for request in site.started.values():
+        request.charged = _amount(site, request, request.used)
+        site.touched.requests.add(request.seq)
 
 
 def _shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:

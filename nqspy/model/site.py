@@ -152,13 +152,22 @@ class Site:
 
     def due(self, now: Instant) -> tuple[Seq, ...]:
         """Requests whose date has come, by date and sequence number."""
-        found = (
-            (r.spec.eligible, r.seq)
-            for date, seq in self.dates
-            if date <= now and (r := self.requests.get(seq)) is not None
+        found = {
+            (date, seq)
+            for date, seq in self._come(now)
+            if (r := self.requests.get(seq)) is not None
             and r.state is State.WAITING and r.spec.eligible == date
-        )  # fmt: skip
-        return tuple(dict.fromkeys(seq for _, seq in sorted(found)))
+        }  # fmt: skip
+        return tuple(seq for _, seq in sorted(found))
+
+    def _come(self, now: Instant) -> Iterator[tuple[Instant, Seq]]:
+        # Only the part of the heap whose dates have come is walked, not all that wait for a date.
+        todo = [0]
+        while todo:
+            place = todo.pop()
+            if place < len(self.dates) and self.dates[place][0] <= now:
+                yield self.dates[place]
+                todo += (2 * place + 1, 2 * place + 2)
 
     def count(self, queue: str) -> int:
         """Requests of any state in a queue."""
@@ -168,6 +177,7 @@ class Site:
         """Raises BrokenSite unless every cross-link holds: columns, states, PEs, attempts, dates."""
         for seq, request in self.requests.items():
             _check_request(self, seq, request)
+        _check_dates(self)
         queued = sum(len(columns) for columns in self.waiting.values())
         _ensure(
             queued == sum(r.slot >= 0 for r in self.requests.values()),
@@ -187,19 +197,25 @@ def _check_request(site: Site, seq: Seq, request: Request) -> None:
     queued = request.state is State.QUEUED
     _ensure(queued == (request.slot >= 0), f"{seq} is {request.state} with row {request.slot}")
     if queued:
-        columns = site.waiting[request.queue]
-        _ensure(columns.request(request.slot) is request, f"{seq} is not in its row")
+        columns = site.columns(request.queue)
+        there = request.slot < len(columns) and columns.request(request.slot) is request
+        _ensure(there, f"{seq} is not in its row")
         _ensure(
             int(columns.date[request.slot]) == request.date_in_queue, f"{seq} has another date in its row"
         )
-        _ensure(not request.holds, f"{seq} is queued and held")
     if request.state in STARTED:
         _ensure(request.attempt > 0, f"{seq} runs without an attempt")
         _ensure(len(request.pes) == request.spec.ask.pes, f"{seq} has not the PEs it asked for")
     else:
         _ensure(not request.pes and request.started is None, f"{seq} is {request.state} and holds PEs")
-    if request.state is State.WAITING:
-        _ensure((request.spec.eligible, seq) in site.dates, f"{seq} waits for a date nobody watches")
+    _ensure((request.state is State.HELD) == bool(request.holds), f"{seq} is {request.state} and held")
+
+
+def _check_dates(site: Site) -> None:
+    watched = set(site.dates)
+    for seq, request in site.requests.items():
+        if request.state is State.WAITING:
+            _ensure((request.spec.eligible, seq) in watched, f"{seq} waits for a date nobody watches")
 
 
 def _check_pes(site: Site) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nqspy.model.errors import BadValue
+from nqspy.model.units import GREATEST
 
 Unit = Literal[
     "count", "number", "time", "size", "percent", "name", "names", "flag", "text", "crons", "roles"
@@ -87,7 +88,7 @@ def check_value(info: Declared, value: Any) -> None:
         if info.default is None or info.unit in ("count", "time", "size", "percent"):
             return
         raise BadValue(f"{info.name} needs a value")
-    if info.words and value not in info.words:
+    if info.words and (not isinstance(value, str) or value not in info.words):
         raise BadValue(f"{info.name} is one of {', '.join(info.words)}, not {value!r}")
     if info.unit in ("count", "number", "time", "size", "percent"):
         _check_number(info, value)
@@ -95,13 +96,20 @@ def check_value(info: Declared, value: Any) -> None:
         raise BadValue(f"{info.name} is on or off, not {value!r}")
     elif info.unit in ("name", "text") and not isinstance(value, str):
         raise BadValue(f"{info.name} is a word, not {value!r}")
+    elif info.unit in ("names", "crons") and not _is_list_of_words(value):
+        raise BadValue(f"{info.name} is a list of words like (a, b), not {value!r}")
+
+
+def _is_list_of_words(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, str) and each for each in value)
 
 
 def _check_number(info: Declared, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise BadValue(f"{info.name} is a number, not {value!r}")
+    kinds = (int, float) if info.unit == "percent" else int
+    if isinstance(value, bool) or not isinstance(value, kinds) or value != value:
+        raise BadValue(f"{info.name} is a whole number, not {value!r}")
     low = 0 if info.low is None else info.low
-    if value < low or (info.high is not None and value > info.high):
+    if not low <= value <= (GREATEST if info.high is None else info.high):
         bounds = f"from {low} to {info.high}" if info.high is not None else f"at least {low}"
         raise BadValue(f"{info.name} is {bounds}, not {value}")
 

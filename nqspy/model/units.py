@@ -8,6 +8,9 @@ from nqspy.model.errors import BadValue
 UNLIMITED = -1
 """A limit that was asked for as ``unlimited``; None means it was not given at all."""
 
+GREATEST = 2**62
+"""The greatest size or time there is: what rows, columns and JSON can hold with room to add."""
+
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _WORDS = ("unlimited", "infinity", "infinite")
 _SUFFIXES = (("days", 86_400), ("day", 86_400), ("hours", 3_600), ("hour", 3_600), ("min", 60), ("sec", 1))
@@ -36,7 +39,7 @@ def parse_size(text: str) -> int:
         power = _POWERS[low[-1]]
         low = low[:-1]
     number = _decimal(low, f"{text!r} is no size; write it like 600mb, 32mw or unlimited")
-    return int((number * factor * 1024**power).to_integral_value(rounding=ROUND_CEILING))
+    return _whole(number * factor * 1024**power)
 
 
 def parse_time(text: str) -> int:
@@ -86,6 +89,8 @@ def _decimal(text: str, wrong: str) -> Decimal:
 
 
 def _whole(value: Decimal) -> int:
+    if value > GREATEST:
+        raise BadValue(f"{value:.3e} is more than any machine has; write unlimited")
     return int(value.to_integral_value(rounding=ROUND_CEILING))
 
 

@@ -298,9 +298,16 @@ def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
         if row.get("doc"):
             parts.append(f"  {str(row['doc']).splitlines()[0]}")
         settings = row.get("settings") or {}
-        parts += [f"  {name} = {value}" for name, value in settings.items()]
+        parts += [f"  {name} = {_shown(value)}" for name, value in settings.items()]
         parts.append(f"  called {row.get('calls', 0)} times, {row.get('failures', 0)} failures")
     return "\n".join(parts) if parts else "no exits"
+
+
+def _shown(value: Any) -> str:
+    if not isinstance(value, dict):
+        return str(value)
+    doc = f"    # {value['doc']}" if value.get("doc") else ""
+    return f"{value.get('value')}{doc}"
 
 
 # ---------------------------------------------------------------- all of it

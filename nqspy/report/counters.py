@@ -136,13 +136,12 @@ def _unseen(site: Site, follower: Follower, begin: Instant, now: Instant) -> dic
 def counters_text(data: Mapping[str, Any]) -> str:
     """The display of figure 1: times as hours and minutes, shares and parts in whole percent."""
     width = max([len(row["name"]) for row in data["groups"]] + [2])
-    pad = " " * width
     lines = [
         f"date      : {_moment(data['date'])}",
         f"planning  : {_moment(data['planning'])} ({_period(data['period_s'])} period)",
         "",
-        f"{'dep.':<{width}} %      cpu/period       daily           weekly",
-        f"{pad}        used   remain   finis.  run.    finished",
+        f"{'dep. %':<{width + 8}}cpu/period       daily           weekly",
+        f"{'':<{width + 8}}used   remain   finis.  run.    finished",
     ]
     lines += [_line(row, width) for row in data["groups"]]
     return "".join(f"{line.rstrip()}\n" for line in lines)

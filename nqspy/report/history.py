@@ -39,7 +39,8 @@ def _add(found: dict[str, Any], name: str, value: Any, host: str, zone: Zone) ->
     elif isinstance(value, Used):
         found[name] = used_object(value)
     else:
-        found[name] = msgspec.to_builtins(value)
+        plain = msgspec.to_builtins(value)
+        found[name] = list(plain) if isinstance(plain, tuple) else plain
 
 
 def used_object(used: Used) -> dict[str, Any]:

@@ -72,19 +72,21 @@ class Quotas(NamedTuple):
 
 
 def quotas(follower: Follower, fractions: Mapping[str, float], begin: Instant, end: Instant) -> Quotas | None:
-    """The departments that had requests waiting after ``begin``, compared at the moment when the first of
-    them has none waiting any more. None: no department has a share, or nothing was used until then."""
+    """The departments that had requests waiting, compared at the moment when the first of them has none
+    waiting any more; one whose requests were all started at once, before any CPU time was used, is left out.
+    None: no department has a share, or nothing was used."""
     counted = [track for track in follower.tracks.values() if track.counts]
     waited = {track.group: min(follower.drained.get(track.group, end), end) for track in counted}
-    shares = among((name for name, drained in waited.items() if drained > begin), fractions)
-    if not shares:
-        return None
-    at = Instant(min(waited[name] for name in shares))
-    used = used_by_group(follower.tracks.values(), begin, at)
-    total = sum(used.get(name, 0.0) for name in shares)
-    if total <= 0:
-        return None
-    return Quotas(at, shares, {name: used.get(name, 0.0) / total for name in shares}, used)
+    left = sorted((name for name in waited if fractions.get(name)), key=lambda name: waited[name])
+    while left:
+        at = waited[left[0]]
+        used = used_by_group(follower.tracks.values(), begin, at)
+        total = sum(used.get(name, 0.0) for name in left)
+        if at > begin and total > 0:
+            parts = {name: used.get(name, 0.0) / total for name in left}
+            return Quotas(at, among(left, fractions), parts, used)
+        del left[0]  # all it had was started before anything was used: it is no list to compare
+    return None
 
 
 def used_by_group(tracks: Iterable[Track], begin: int, end: int) -> dict[str, float]:

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import MINUTE, Instant
-from nqspy.model.units import parse_time
+from nqspy.model.units import UNLIMITED, parse_time
 
 _MOST_KEPT = 4_096
 
@@ -75,22 +75,30 @@ def parse_since(text: str, zone: Zone, now: int) -> Instant:
         return zone.instant(datetime.fromisoformat(text))
     except ValueError:
         pass
-    try:
-        clock = time.fromisoformat(text) if ":" in text else None
-    except ValueError:
-        clock = None
-    if clock is not None:
-        today = zone.instant(datetime.combine(zone.local(now).date(), clock))
-        return today if today <= now else zone.instant(
-            datetime.combine(zone.local(now).date() - timedelta(days=1), clock)
-        )  # fmt: skip
-    try:
-        span = parse_time(text)
-    except BadValue:
-        span = -1
-    if span < 0:
+    now_there = zone.local(now)
+    if (clock := _clock(text)) is not None:
+        today = zone.instant(datetime.combine(now_there.date(), clock))
+        yesterday = datetime.combine(now_there.date() - timedelta(days=1), clock)
+        return today if today <= now else zone.instant(yesterday)
+    span = _span(text)
+    if span is None:
         raise BadValue(f"{text!r} is no moment; write it like 2026-03-02T21:00, 21:00 or 30min (ago)")
     return Instant(now - span)
+
+
+def _clock(text: str) -> time | None:
+    try:
+        return time.fromisoformat(text) if ":" in text else None
+    except ValueError:
+        return None
+
+
+def _span(text: str) -> int | None:
+    try:
+        span = parse_time(text) if ":" not in text else UNLIMITED
+    except BadValue:
+        return None
+    return None if span == UNLIMITED else span
 
 
 def parse_day(text: str) -> date:

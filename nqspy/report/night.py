@@ -110,7 +110,9 @@ class Night:
         if end is None or at < end:
             return False
         late = end + DAY if self.bounds.shift is not None else end
-        return at >= late or not (self.follower.running or self.short.now)
+        # What a pass decides comes with it, at the same instant: the night is not over between the two.
+        same = at == self.follower.last
+        return at >= late or not (self.follower.running or self.short.now or same)
 
     def end(self, now: Instant) -> Instant:
         """When the night ended, ``now`` while it lasts."""

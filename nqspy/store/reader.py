@@ -162,6 +162,12 @@ class Reader:
         """A script or environment. Raises KeyError."""
         return read_blob(self._fetch, digest)
 
+    def problems(self) -> list[str]:
+        """What SQLite's ``integrity_check`` finds wrong; nothing when the file is sound. Raises StoreError."""
+        with self._lock:
+            found = schema.connection(self._db).execute("PRAGMA integrity_check(5)").fetchall()
+        return [str(row[0]) for row in found if row[0] != "ok"]
+
     def backup(self, path: Path) -> None:
         """Copies the database as it is now to ``path``; commits go on meanwhile. Raises StoreError."""
         try:

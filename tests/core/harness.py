@@ -20,7 +20,7 @@ from nqspy.model import actions as ac
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifecycle import apply
-from nqspy.model.queues import Complex, Factors, Queue
+from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Ask, Request, Spec, Used
 from nqspy.model.site import Site
@@ -313,8 +313,3 @@ def _picture(site: Site) -> Mapping[str, Any]:
         "accounts": {key: (a.value, a.at) for key, a in site.accounts.items()},
         "touched": (set(site.touched.requests), set(site.touched.accounts)),
     }
-
-
-def of_settings(**factors: int) -> Factors:
-    """Weights."""
-    return Factors(**factors)

@@ -204,3 +204,24 @@ def test_a_queue_without_limits_takes_anything_that_the_machine_has(house):
     queue = house.site.settings.queues["free"]
     assert violation(house.site, spec_of("anne", cpu="unlimited", mem="9tb"), queue) is None
     assert "more than the machine's 8" in (violation(house.site, spec_of("anne", pes="9"), queue) or "")
+
+
+def test_a_giant_says_nothing_about_those_behind_it(house):
+    house.machine(pes=4).queue("mpp", user_limit=1)
+    giant, first, second = house.submit("ben pes=5", "anne", "anne")
+    told = house.run_pass()
+    assert told.starts == [first]
+    assert told.reason(giant).matches(code="NEVER")
+    assert told.reason(second).matches(code="LIMIT")
+    assert house.standing().line() == [first, second, giant]
+
+
+def test_a_queue_that_limits_close_names_the_oldest_kept_back(house):
+    house.machine(pes=4).queue("night", user_limit=1)
+    house.submit("anne")
+    house.go()
+    seqs = house.submit("anne", "anne")
+    told = house.run_pass()
+    text = "user limit 1 of queue night is reached for anne"
+    assert told.reason(seqs[0]).matches(code="LIMIT", text=text)
+    assert told.reason(seqs[1]).matches(code="LIMIT", text=text)

@@ -14,7 +14,7 @@ from nqspy.model.requests import Ask, Spec, Used
 from nqspy.model.site import Site
 
 NINE = 1_772_481_600_000
-"""2026-03-02 21:00 in Paris (UTC+1)."""
+"""2026-03-02 21:00 in Paris (UTC+1), ms."""
 
 
 class Diary:
@@ -41,7 +41,8 @@ class Diary:
         return recorded
 
     def submit(self, second: float, group: str, owner: str = "anne", queue: str = "night",
-               state: Any = "queued", eligible: float | None = None, name: str = "job", **ask: int) -> int:  # fmt: skip
+               state: Any = "queued", eligible: float | None = None, name: str = "job",
+               **ask: int) -> int:  # fmt: skip
         seq = self.site.next_seq
         spec = Spec(
             owner, 1000, name, queue, "s", "e", "/home/anne/w", group=group, ask=Ask(**ask),
@@ -74,6 +75,6 @@ class Diary:
         self.add(second, ev.Ended(seq, request.attempt, reason, status, None, used, "", "/o", "/e"))
 
 
-@pytest.fixture()
+@pytest.fixture
 def diary() -> type[Diary]:
     return Diary

@@ -127,10 +127,10 @@ def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(diary):
 
 
 def overtaking(diary, wait=(), before=None, **ask):
-    """The second request of a list is started while the first still waits."""
+    """The second request of a list, which asks for 1 MB, is started while the first still waits."""
     book = diary(pes=4, d1=1)
-    one = book.submit(-60, "d1", "anne", **ask)
-    two = book.submit(-50, "d1", "anne")
+    one = book.submit(-60, "d1", "anne", **{"memory": 1 << 20, **ask})
+    two = book.submit(-50, "d1", "anne", memory=1 << 20)
     book.night()
     if before is not None:
         before(book, one, two)
@@ -165,14 +165,12 @@ def test_larger_requests_may_be_passed_over_for_lack_of_room(diary):
     no_pes = ("NO_PES", "machine", "it asks for 3 PEs, 1 is free")
     assert overtaking(diary, wait=[no_pes], pes=3)["order_kept"]
     memory = ("LIMIT", "global", "global memory limit 1gb leaves 0b, it counts 1gb")
-    assert overtaking(diary, wait=[memory])["order_kept"]
+    assert overtaking(diary, wait=[memory], memory=1 << 30)["order_kept"]
+    assert not overtaking(diary, wait=[memory])["order_kept"]
 
 
 def test_what_could_not_start_is_no_change_of_order(diary):
     def hold(book, one, two):
-        book.add(-10, ev.Held((one,), "o", "op"))
-
-    def release_unseen(book, one, two):
         book.add(-10, ev.Held((one,), "o", "op"))
 
     def first_by_hand(book, one, two):
@@ -182,7 +180,7 @@ def test_what_could_not_start_is_no_change_of_order(diary):
         book.add(-10, ev.Moved((one,), "day", "op"))
         book.add(-9, ev.Moved((one,), "night", "op"))
 
-    for before in (hold, release_unseen, first_by_hand, moved_in):
+    for before in (hold, first_by_hand, moved_in):
         assert overtaking(diary, before=before)["order_kept"], before.__name__
 
 
@@ -322,21 +320,38 @@ def test_without_departments_there_is_no_quota_to_deviate_from(diary):
     book.decide(20, one)
     book.end(30, one, cpu=5)
     data = report(book, 40)
-    assert data["line"] == (
-        "night: 1 requests, 1 ended 0, never short of PEs, no quotas to keep, order kept"
-    )
+    assert data["line"] == ("night: 1 requests, 1 ended 0, never short of PEs, no quotas to keep, order kept")
     assert data["groups"][0]["share"] is None
 
 
 def test_shares_count_among_the_departments_that_handed_in_a_list(diary):
     book = diary(pes=2, d1=3, d2=1, d3=4)
-    one, two, more = book.submit(-9, "d1"), book.submit(-9, "d2"), book.submit(-9, "d1")
+    one, two = book.submit(-9, "d1"), book.submit(-9, "d2")
+    more, last = book.submit(-9, "d1"), book.submit(-9, "d2")
     book.night()
     book.decide(0, one, two, short=True)
     book.end(100, one, cpu=75)
     book.decide(100, more, samples=[(two, Used(25_000))])
     data = report(book, 101)
     assert [each["share"] for each in data["groups"]] == [0.75, 0.25]
+    assert data["deviation"] == pytest.approx(0.0)
+    assert [each["id"] for each in data["waiting"]] == [f"{last}.ymp"]
+
+
+def test_a_department_whose_only_request_starts_at_once_is_no_list(diary):
+    book = diary(pes=2, d1=1, d2=1, d3=1)
+    only, one, two = book.submit(-9, "d1"), book.submit(-9, "d2"), book.submit(-9, "d3")
+    left, last = book.submit(-9, "d2"), book.submit(-9, "d3")
+    book.night()
+    book.decide(0, only, one, short=True)
+    book.end(60, one, cpu=60)
+    book.decide(60, two, short=True)
+    book.end(100, two, cpu=40)
+    book.decide(100, left, short=True)
+    data = report(book, 120)
+    assert [each["share"] for each in data["groups"]] == [None, 0.5, 0.5]
+    assert data["deviation"] == pytest.approx(10.0)
+    assert [each["id"] for each in data["waiting"]] == [f"{last}.ymp"]
 
 
 def test_the_page_is_self_contained_and_escapes_names(diary):
@@ -346,7 +361,8 @@ def test_the_page_is_self_contained_and_escapes_names(diary):
     page = night_html(report(book, 10))
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
-    assert "src=" not in page and "href=" not in page
+    assert "src=" not in page
+    assert "href=" not in page
 
 
 # ---------------------------------------------------------------- which night

@@ -5,6 +5,7 @@ was taken scores minus infinity.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -27,6 +28,7 @@ _SAMPLE = 16
 class Line:
     """Candidates of one queue in their order: rank, priority, earlier date in queue, lower sequence number.
 
+    Requests of more PEs than the machine has are no candidates.
     ``looked``: how many were taken so far. After each start of the pass `refresh` it.
     """
 
@@ -34,8 +36,6 @@ class Line:
         self._draft, self.queue, self._tally = draft, queue, tally
         self.columns = draft.site.waiting[queue.name]
         self.weights = draft.site.settings.weights(queue.name)
-        self.terms = Terms(queue, self.columns, draft.dates(queue.name), draft.now)
-        self.shares = Shares(draft, self.columns) if self.weights.share else None
         self.looked = 0
         self._widest = int(self.columns.pes.max())
         self._gate: Gate | None = None
@@ -44,9 +44,19 @@ class Line:
         self._score: Floats | None = None
         self._batch: list[int] = []
         self._picked = False
-        self._base = self._scores_without_share()
 
-    def _scores_without_share(self) -> Floats:
+    @cached_property
+    def terms(self) -> Terms:
+        """The factors that columns give."""
+        return Terms(self.queue, self.columns, self._dates, self._draft.now)
+
+    @cached_property
+    def shares(self) -> Shares | None:
+        """Share factors; None where the queue gives share no weight."""
+        return Shares(self._draft, self.columns) if self.weights.share else None
+
+    @cached_property
+    def _base(self) -> Floats:
         base = self.terms.weighted(self.weights, self._dates)
         ranks = self.columns.rank
         if int(ranks.max()):
@@ -54,6 +64,8 @@ class Line:
         gone = self._draft.gone(self.queue.name)
         if gone:
             base[gone] = NEVER
+        if self._widest > self._draft.site.pes():
+            base[self.columns.pes > self._draft.site.pes()] = NEVER
         return base
 
     @property
@@ -129,16 +141,19 @@ class Line:
     def best(self, pes: int | None = None) -> int | None:
         """The best row that limits do not keep back and that asks for at most ``pes`` PEs; None if there is
         none."""
-        score, kept = self.score(), self.kept()
-        out = kept
+        out = kept = self.kept()
         if pes is not None and pes < self._widest:
             wide = self.columns.pes > pes
             out = wide if kept is None else kept | wide
-        if out is not None:
-            if bool(out.all()):
-                return None
-            score = np.where(out, NEVER, score)
-        return self._top(score)
+        if out is None:
+            return self._top(self.score())
+        return None if bool(out.all()) else self._top(np.where(out, NEVER, self.score()))
+
+    def oldest_if_all_kept(self) -> int | None:
+        """The row with the earliest date where limits keep back every row; None where they do not. Cheap: no
+        priority is computed."""
+        kept = self.kept()
+        return int(self._dates.argmin()) if kept is not None and bool(kept.all()) else None
 
     def first_left(self) -> int | None:
         """The best row that was not taken, whatever keeps it back; None when all were."""

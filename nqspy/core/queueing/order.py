@@ -22,6 +22,10 @@ EXIT_CALLS = 5_000
 """Calls of the shrpri exit for one line; after them its values stay as they are."""
 
 
+REDATED = 20_000
+"""Re-datings that are foreseen for one line; all places after them are in plain order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One request's factors in [0,1], their weighted sum, and its place in the line from 1 upward."""
@@ -109,8 +113,10 @@ def _positions(line: Line, run: "_Run", simulate: int) -> Ints:
     first = run.rows(plain, simulate)
     placed = set(first)
     order = first + [row for row in plain if row not in placed]
-    position = np.empty(len(plain), dtype=np.int64)
-    position[order] = np.arange(1, len(plain) + 1)
+    position = np.zeros(len(line.columns), dtype=np.int64)
+    position[order] = np.arange(1, len(order) + 1)
+    never = np.flatnonzero(position == 0)
+    position[never] = np.arange(len(order) + 1, len(position) + 1)
     return position
 
 
@@ -122,6 +128,7 @@ class _Run:
         self._electing = draft.exits.has("elected")
         pairs = line.shares.pairs if line.shares is not None and draft.exits.has("shrpri") else 0
         self._rounds = EXIT_CALLS // pairs if pairs else None
+        self._redated = 0
 
     def rows(self, plain: list[int], most: int) -> list[int]:
         """Rows in the order of their starts, at most so many; those that limits keep back are left out."""
@@ -131,7 +138,7 @@ class _Run:
             self._start(row)
         if self._line.shares is None and not self._electing:
             return found + self._in_plain_order(plain[at_once:most])
-        while len(found) < most and (best := self._line.best()) is not None:
+        while len(found) < most and self._redated < REDATED and (best := self._line.best()) is not None:
             found.append(best)
             self._start(best)
         return found
@@ -156,5 +163,6 @@ class _Run:
         if self._electing:
             changed = draft.follow(choice, draft.exits.elected(Seen(request, draft), draft.view))
             line.changed([each for each in changed if each.queue == line.queue.name])
+            self._redated += len(changed)
         if line.shares is not None:
             line.shares.frozen = self._rounds is not None and len(draft.chosen) >= self._rounds

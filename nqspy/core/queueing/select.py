@@ -49,7 +49,6 @@ class _Selection:
         self._closed: set[str] = set()
         self._asking = draft.exits.has("jobselect")
         self._electing = draft.exits.has("elected")
-        self._pes = draft.site.pes()
         self._said: dict[tuple[str, str], Reason] = {}
         self._offers = draft.site.settings.global_.offers_per_pass
 
@@ -103,21 +102,38 @@ class _Selection:
     # ------------------------------------------------------------ without jobselect
 
     def _serve(self, queue: Queue) -> None:
-        draft = self._draft
-        closed = self._tally.closed(queue.name)
-        if closed is None and draft.short and not draft.free:
-            closed = _no_pes(draft)
+        closed = self._closed_before(queue)
         if closed is None:
             line = self._line(queue)
-            while draft.free and closed is None:
-                row = line.best(draft.free)
-                if row is None:
-                    break
-                self._look(line, row)
-                closed = self._tally.closed(queue.name)
-            closed = closed or self._what_is_left(line)
+            closed = self._all_kept(line) or self._start_what_fits(line)
         if closed is not None:
             self._close(queue, closed)
+
+    def _closed_before(self, queue: Queue) -> Reason | None:
+        closed = self._tally.closed(queue.name)
+        if closed is None and self._draft.short and not self._draft.free:
+            return _no_pes(self._draft)
+        return closed
+
+    def _all_kept(self, line: Line) -> Reason | None:
+        oldest = line.oldest_if_all_kept()
+        if oldest is None:
+            return None
+        request = line.columns.request(oldest)
+        kept = self._tally.keeping(request)
+        if kept is not None:
+            self._draft.own[request.seq] = kept
+        return kept
+
+    def _start_what_fits(self, line: Line) -> Reason | None:
+        closed = None
+        while self._draft.free and closed is None:
+            row = line.best(self._draft.free)
+            if row is None:
+                break
+            self._look(line, row)
+            closed = self._tally.closed(line.queue.name)
+        return closed or self._what_is_left(line)
 
     def _what_is_left(self, line: Line) -> Reason | None:
         row = line.best()
@@ -135,7 +151,7 @@ class _Selection:
     def _serve_by_offers(self, queue: Queue, most: int) -> None:
         draft = self._draft
         if draft.short and not draft.free:
-            return self._close(queue, self._tally.closed(queue.name) or _no_pes(draft))
+            return self._close(queue, self._closed_before(queue) or _no_pes(draft))
         line, chosen, fits = self._line(queue), -1, True
         while queue.name not in self._closed:
             if len(draft.chosen) != chosen:
@@ -171,9 +187,6 @@ class _Selection:
         """Starts one candidate, or notes why it is not started."""
         draft, request = self._draft, line.columns.request(row)
         line.take(row)
-        if request.spec.ask.pes > self._pes:
-            draft.own[request.seq] = never_reason(draft.site, request)
-            return
         answer = self._offer(request)
         if answer is not None and answer.verdict != "force":
             draft.own[request.seq] = self._refusal(answer)

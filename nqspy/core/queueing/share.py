@@ -49,6 +49,9 @@ class Shares:
         self._values: Floats | None = None
         self._stock = None if draft.exits.has("shrpri") else _Stock(draft.ledger, self._keys)
         self.frozen = False
+        self._counts = self._waiting.copy()
+        self._kept: Mask | None = None
+        self._read = 0
 
     @property
     def pairs(self) -> int:
@@ -75,15 +78,15 @@ class Shares:
 
     def _counting(self, kept: Mask | None, gone: Sequence[int]) -> Mask:
         pair = self._columns.pair
-        if kept is None:
-            waiting = self._waiting
-            left = [int(row) for row in gone]
-        else:
-            waiting = np.bincount(pair[~kept], minlength=len(self._waiting))
-            left = [int(row) for row in gone if not kept[row]]
-        if left:
-            waiting = waiting - np.bincount(pair[left], minlength=len(waiting))
-        found: Mask = waiting[self._present] > 0
+        if kept is not self._kept:
+            free = pair if kept is None else pair[~kept]
+            self._counts = np.bincount(free, minlength=len(self._waiting))
+            self._kept, self._read = kept, 0
+        for row in gone[self._read :]:
+            if kept is None or not kept[row]:
+                self._counts[pair[row]] -= 1
+        self._read = len(gone)
+        found: Mask = self._counts[self._present] > 0
         return found
 
 

@@ -4,12 +4,14 @@ its state."""
 import dataclasses
 import pwd
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nqspy.daemon.answers import language, listing, queries, texts
+from nqspy.daemon.answers.later import Later
 from nqspy.daemon.answers.waiting import Waiting
 from nqspy.daemon.log import LOG
 from nqspy.engine.desk.context import Reply
@@ -57,6 +59,7 @@ class Front:
         self._daemon = daemon
         self.waiting = Waiting(daemon)
         self._slow: list[Slow] = []
+        self._worker = ThreadPoolExecutor(1, "reports")
         self._questions: list[rpc.Asked] = []
 
     def open_history(self) -> None:
@@ -110,12 +113,26 @@ class Front:
     def _give(self, asked: rpc.Asked, data: Any) -> None:
         if data is None:
             return
+        if isinstance(data, Later):
+            self._worker.submit(self._work, asked, data)
+            return
         if isinstance(data, bytes):
             self._daemon.server.reply(asked.handle, data)
         elif isinstance(data, Iterator):
             self._slow.append(Slow(asked, data))
         else:
             self._daemon.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
+
+    def _work(self, asked: rpc.Asked, later: Later) -> None:
+        try:
+            answer = messages.result_answer(asked.handle.id, later.work())
+        except NqspyError as error:
+            answer = texts.refusal(asked.handle.id, asked.message.get("text"), error)
+        except Exception as error:
+            LOG.error("answering %s failed", asked.message.get("cmd"), exc_info=True)
+            refusal = Refusal(f"internal error: {error}; the daemon's log has it", "internal")
+            answer = texts.refusal(asked.handle.id, asked.message.get("text"), refusal)
+        self._daemon.server.reply(asked.handle, answer)
 
     def _refuse(self, asked: rpc.Asked, error: NqspyError) -> None:
         self._daemon.server.reply(

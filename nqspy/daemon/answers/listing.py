@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import queues
-from nqspy.engine.explain import Places, reason_of
+from nqspy.engine.explain import Places, reasons_of
 from nqspy.engine.whatif import estimate
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, parse_id
+from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
 from nqspy.report import tables, views
 from nqspy.report.history import used_object
@@ -18,7 +19,7 @@ from nqspy.rpc import server as rpc
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon
 
-SLICE = 2_000
+SLICE = 1_000
 """Requests looked at between two looks at the inbox."""
 
 Objects = list[dict[str, Any]]
@@ -34,14 +35,14 @@ class Lister:
         self.place = views.Place(site.name, Zone(site.timezone), now)
         self._places = Places(daemon.engine, now)
 
-    def object(self, request: Request) -> dict[str, Any]:
-        """One request that has not ended, as `qstat --json` shows it."""
-        found = self._places.of(request)
-        standing = None if found is None else views.Standing(
-            found.total, found.share, found.cpu, found.memory, found.time, found.position
-        )  # fmt: skip
+    def objects(self, requests: Sequence[Request]) -> Objects:
+        """Requests that have not ended, as `qstat --json` shows them."""
+        reasons = reasons_of(self._engine, [request.seq for request in requests])
+        return [self._object(request, reasons.get(request.seq)) for request in requests]
+
+    def _object(self, request: Request, reason: Reason | None) -> dict[str, Any]:
+        made = views.request_object(request, self.place, self._places.of(request), reason)
         used = self._engine.samples.get(request.seq)
-        made = views.request_object(request, self.place, standing, reason_of(self._engine, request))
         if used is not None and request.started is not None:
             made["used"] = used_object(used)
         return made
@@ -81,20 +82,15 @@ class Choice:
             and (self.state is None or request.state is self.state)
         )
 
-    def living(self) -> Iterator[Request | None]:
-        """The requests asked for that have not ended, None now and then to leave the engine a turn."""
+    def slices(self) -> Iterator[list[Request]]:
+        """The requests asked for that have not ended, a slice at a time."""
         if self.ended and not self.seqs:
             return
-        chosen = (
-            [self.site.requests.get(seq) for seq in self.seqs]
-            if self.seqs
-            else list(self.site.requests.values())
-        )
-        for number, request in enumerate(chosen, 1):
-            if request is not None and request.state is not State.ENDED and self.fits(request):
-                yield request
-            if number % SLICE == 0:
-                yield None
+        requests = self.site.requests
+        seqs = self.seqs or list(requests)
+        for start in range(0, len(seqs), SLICE):
+            found = (requests.get(seq) for seq in seqs[start : start + SLICE])
+            yield [request for request in found if request is not None and self.fits(request)]
 
     def gone(self, daemon: "Daemon") -> Iterator[Any]:
         """Rows of the ended requests asked for."""
@@ -136,11 +132,9 @@ def _objects(daemon: "Daemon", message: dict[str, Any], into: Objects) -> Iterat
     choice = Choice(daemon, message)
     gone = [views.ended_object(row, Lister(daemon).place) for row in choice.gone(daemon)]
     lister = Lister(daemon)
-    for request in choice.living():
-        if request is None:
-            yield None
-        elif request.state is not State.ENDED:
-            into.append(lister.object(request))
+    for requests in choice.slices():
+        into += lister.objects(requests)
+        yield None
     into += gone
     if choice.seqs:
         order = {seq: number for number, seq in enumerate(choice.seqs)}
@@ -181,12 +175,11 @@ def _table(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     choice = Choice(daemon, asked.message)
     samples, name = daemon.engine.samples, daemon.engine.site.name
     rows = [tables.row_of_ended(row, name) for row in choice.gone(daemon)]
-    for request in choice.living():
-        if request is None:
-            yield None
-        elif request.state is not State.ENDED:
+    for requests in choice.slices():
+        for request in requests:
             used = samples.get(request.seq, request.used).cpu if request.started is not None else None
             rows.append(tables.row_of(request, name, used))
+        yield None
     yield messages.text_answer(asked.handle.id, 0, tables.posix_rows(rows))
 
 

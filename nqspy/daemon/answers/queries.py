@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import shows
-from nqspy.engine.explain import reason_of
+from nqspy.daemon.answers.later import Later, still
+from nqspy.engine.explain import reasons_of
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import DAY, Instant, Seq, parse_id
-from nqspy.model.reasons import Reason
+from nqspy.model.ids import DAY, Instant, parse_id
 from nqspy.report import counters, night, pages, usage
 from nqspy.report.moments import Zone, parse_day
 from nqspy.rpc import server as rpc
@@ -40,27 +40,32 @@ def _now(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
     return {"now": daemon.clock.now(), "zone": daemon.engine.site.timezone}
 
 
-def _counters(daemon: "Daemon", asked: rpc.Asked) -> Any:
-    found = shows.counters_of(daemon)
-    return {"text": counters.counters_text(found), **found}
+def _counters(daemon: "Daemon", asked: rpc.Asked) -> Later:
+    site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
+    reader = daemon.front.waiting.reader
+
+    def work() -> dict[str, Any]:
+        found = shows.count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples)
+        return {"text": counters.counters_text(found), **found}
+
+    return Later(work)
 
 
-def _report_night(daemon: "Daemon", asked: rpc.Asked) -> Any:
-    site, now = daemon.engine.site, daemon.clock.now()
+def _report_night(daemon: "Daemon", asked: rpc.Asked) -> Later:
     day = parse_day(str(asked.message["date"])) if asked.message.get("date") else None
-    since = Instant(now - 8 * DAY) if day is None else Instant(0)
-    events = list(daemon.front.waiting.events_since(since))
-    bounds = night.night_bounds(events, Zone(site.timezone), now, day)
-    data = night.night_report(events, site, bounds, now, why=_reasons(daemon), clock=daemon.clock.text)
-    return {"text": pages.night_text(data), **data}
+    site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
+    reader, clock = daemon.front.waiting.reader, daemon.clock.text
+    reasons = reasons_of(daemon.engine, site.requests)
+    oldest = min((request.submitted for request in site.requests.values()), default=now)
+    since = Instant(min(oldest, now - 8 * DAY)) if day is None else Instant(0)
 
+    def work() -> dict[str, Any]:
+        events = list(reader.events(since=since))
+        bounds = night.night_bounds(events, Zone(site.timezone), now, day)
+        data = night.night_report(events, site, bounds, now, why=reasons.get, samples=samples, clock=clock)
+        return {"text": pages.night_text(data), **data}
 
-def _reasons(daemon: "Daemon") -> night.Why:
-    def why(seq: Seq) -> Reason | None:
-        request = daemon.engine.site.requests.get(seq)
-        return reason_of(daemon.engine, request) if request is not None else None
-
-    return why
+    return Later(work)
 
 
 def _report_usage(daemon: "Daemon", asked: rpc.Asked) -> Any:
@@ -74,9 +79,10 @@ def _exits_list(daemon: "Daemon", asked: rpc.Asked) -> Any:
 
 def _exits_trace(daemon: "Daemon", asked: rpc.Asked) -> Any:
     site = daemon.engine.site
-    seq = parse_id(str(asked.message["id"]), site.name)
+    named = str(asked.message["request"])
+    seq = parse_id(named, site.name)
     if seq is None:
-        raise Refusal(f"illegally formed job identifier: {asked.message['id']}", "bad_id")
+        raise Refusal(f"illegally formed job identifier: {named}", "bad_id")
     return {"id": site.id_of(seq), "trace": daemon.exits.trace(seq)}
 
 

@@ -1,6 +1,7 @@
 """qmgr's ``show``, ``snap``, ``help`` and ``plan``: settings from the state, with what only the daemon
 knows."""
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,7 +14,10 @@ from nqspy.engine.desk.settings import try_changes
 from nqspy.model import commands as cm
 from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import DAY, Instant
+from nqspy.model.events import Recorded, ShiftChanged
+from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.requests import Used
+from nqspy.model.site import Site
 from nqspy.qmgr import show as qmgr_show
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.printer import print_settings
@@ -126,11 +130,21 @@ def _queue_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
     return qmgr_show.show_queue(site.settings, names, long, queues.counts(daemon), site.name)
 
 
+def count(
+    events: Iterable[Recorded], site: Site, now: Instant, samples: Mapping[Seq, Used]
+) -> dict[str, Any]:
+    """The counters of the seed's figure 1 from the journal's last days; their period begins with the
+    shift."""
+    listed = list(events)
+    entered = [each.at for each in listed if isinstance(each.event, ShiftChanged)]
+    return counters.counters(listed, site, now, entered[-1] if entered else None, samples)
+
+
 def counters_of(daemon: "Daemon", asked: object = None) -> dict[str, Any]:
-    """The counters of the seed's figure 1, from the journal of the last eight days."""
-    now = daemon.clock.now()
+    """The same as of now."""
+    engine, now = daemon.engine, daemon.clock.now()
     events = daemon.front.waiting.events_since(Instant(now - 8 * DAY))
-    return counters.counters(events, daemon.engine.site, now)
+    return count(events, engine.site, now, engine.samples)
 
 
 def word(verb: str, args: tuple[str, ...]) -> str:

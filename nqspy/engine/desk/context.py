@@ -7,12 +7,13 @@ from hashlib import sha256
 from typing import Any
 
 from nqspy.model import lifecycle
-from nqspy.model.actions import Action
+from nqspy.model.actions import Action, Notify
 from nqspy.model.errors import Refusal
-from nqspy.model.events import Event, Recorded
+from nqspy.model.events import Alarm, Event, Recorded
 from nqspy.model.ids import Instant, Seq, parse_id
 from nqspy.model.people import Caller
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, Used
+from nqspy.model.sightings import Sighting
 from nqspy.model.site import Site
 from nqspy.ports import Batch, Exits, Journal
 
@@ -27,18 +28,25 @@ class Reply:
 
 @dataclass(slots=True)
 class Group:
-    """What one call of `Engine.feed` gathers: everything in it is committed together or not at all."""
+    """What is committed together or not at all: what one call of `Engine.feed` gathers, and what earlier
+    calls left because nobody waited for it.
+
+    ``sightings``: those its events come from, to be taken again when the commit fails; ``keys``: digest and
+    requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed.
+    """
 
     batch: Batch = field(default_factory=Batch)
     actions: list[Action] = field(default_factory=list)
     replies: list[tuple[Any, Reply]] = field(default_factory=list)
     keys: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = field(default_factory=dict)
+    sightings: list[Sighting] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Desk:
     """One command's (or sighting's) view of the engine. ``emit`` applies an event at once; the commit comes
-    later."""
+    later. ``dirty`` asks for a pass; ``samples``: use of running attempts as last told."""
 
     site: Site
     now: Instant
@@ -46,6 +54,7 @@ class Desk:
     exits: Exits
     journal: Journal
     dirty: Callable[[], None]
+    samples: dict[Seq, Used] = field(default_factory=dict)
 
     def emit(self, event: Event) -> None:
         """Something happened: applied at once, committed with the group."""
@@ -56,6 +65,12 @@ class Desk:
     def act(self, action: Action) -> None:
         """Something shall be done, after the commit."""
         self.group.actions.append(action)
+
+    def alarm(self, who: str, text: str, subject: str, more: str = "") -> None:
+        """Something the managers must know: an event, a line in the log and a mail."""
+        self.emit(Alarm(who, text))
+        self.group.alarms.append(text)
+        self.act(Notify("", f"nqspy: {subject}", f"{text}\n{more}" if more else text))
 
     def keep(self, body: bytes) -> str:
         """Keeps a script or an environment under its content hash, in the group's transaction; returns the
@@ -79,9 +94,12 @@ class Desk:
                 return Refusal(f"illegally formed job identifier: {text}", "bad_id")
             return Refusal(f"Unknown Job Id {text}", "unknown_request", 153)
         name = self.site.id_of(seq)
-        if any(True for _ in self.journal.ended((seq,))):
+        if self._has_ended(seq):
             return Refusal(f"Job has finished {name}", "has_ended", 35)
         return Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+
+    def _has_ended(self, seq: Seq) -> bool:
+        return seq in self.site.touched.ended or any(True for _ in self.journal.ended((seq,)))
 
     def each(self, ids: Sequence[str], do: Callable[[Request], Any]) -> dict[str, Any]:
         """Does something for each identifier, as far as possible: what was done, and each failure with its

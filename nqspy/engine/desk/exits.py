@@ -3,8 +3,8 @@
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import need
 from nqspy.model import commands as cm
-from nqspy.model.actions import ExitFailure, Notify
-from nqspy.model.events import Alarm, ExitOff
+from nqspy.model.actions import ExitFailure
+from nqspy.model.events import ExitOff
 from nqspy.model.people import Caller
 
 
@@ -21,16 +21,13 @@ def tell_failures(desk: Desk, failures: tuple[ExitFailure, ...]) -> None:
     """Raises an alarm for each failing exit, and switches off one that failed on five requests in a row."""
     told: set[str] = set()
     for failure in failures:
+        name = failure.exit
         if failure.off:
-            text = (
-                f"exit {failure.exit} is switched off: it failed on 5 requests in a row, last: {failure.text}"
-            )
-            desk.emit(ExitOff(failure.exit, failure.text))
-            desk.emit(Alarm(f"exit {failure.exit}", text))
-            desk.act(
-                Notify("", f"nqspy: exit {failure.exit} is switched off", f"{text}\n{failure.traceback}")
-            )
-        elif failure.exit not in told:
+            desk.emit(ExitOff(name, failure.text))
+            text = f"exit {name} is switched off: it failed on 5 requests in a row, last: {failure.text}"
+            desk.alarm(f"exit {name}", text, f"exit {name} is switched off", failure.traceback)
+        elif name not in told:
             on = f" on {desk.site.id_of(failure.seq)}" if failure.seq is not None else ""
-            desk.emit(Alarm(f"exit {failure.exit}", f"exit {failure.exit} failed{on}: {failure.text}"))
-        told.add(failure.exit)
+            text = f"exit {name} failed{on}: {failure.text}"
+            desk.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback)
+        told.add(name)

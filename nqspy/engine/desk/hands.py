@@ -13,109 +13,153 @@ from nqspy.model.requests import Ending, Request, State, Used
 
 def take(desk: Desk, sighting: si.Sighting) -> None:
     """Turns a sighting into events. One that names an attempt no longer in force only lets the hands forget
-    it."""
+    it, or end it."""
     request = desk.site.started.get(sighting.seq)
     if request is None or request.attempt != sighting.attempt:
-        if isinstance(sighting, (si.SeenEnded, si.SeenNotStarted, si.SeenLost)):
-            desk.act(Forget(sighting.seq, sighting.attempt))
-        elif isinstance(sighting, si.SeenRunning):
+        if isinstance(sighting, si.SeenRunning):
             desk.act(Kill(sighting.seq, sighting.attempt, "deleted", 0, 9))
+        elif not isinstance(sighting, si.SeenUse):
+            desk.act(Forget(sighting.seq, sighting.attempt))
         return
     _TAKERS[type(sighting)](desk, request, sighting)
+
+
+def adopt(desk: Desk, sighting: si.Sighting) -> None:
+    """A sighting of the scan after a restart: what was ordered and may not have been obeyed is ordered
+    again."""
+    take(desk, sighting)
+    request = desk.site.started.get(sighting.seq)
+    if request is None or not isinstance(sighting, si.SeenRunning):
+        return
+    if request.ending:
+        reason = "requeued" if _to_run_again(request) else "deleted"
+        desk.act(Kill(request.seq, request.attempt, reason, desk.site.settings.server.grace))
+    elif request.state is State.SUSPENDED:
+        desk.act(Suspend(request.seq, request.attempt))
+
+
+def _to_run_again(request: Request) -> bool:
+    return request.ending.startswith("rerun")
+
+
+def _to_delete(request: Request) -> bool:
+    return bool(request.ending) and not _to_run_again(request)
+
+
+def _used(desk: Desk, request: Request, told: Used) -> Used:
+    """The most that was ever told of this attempt: a late sample must not take use back."""
+    others = (request.used, desk.samples.get(request.seq, Used()))
+    return Used(
+        max(told.cpu, *(used.cpu for used in others)),
+        max(told.wall, *(used.wall for used in others)),
+        max(told.memory, *(used.memory for used in others)),
+    )
+
+
+def _mail(desk: Desk, request: Request, what: str, text: str) -> None:
+    name, mail = desk.site.id_of(request.seq), request.spec.mail
+    text = f"Request {name} ({request.name}) {what}{text}"
+    desk.act(Notify(mail.to or request.owner, f"nqspy: {name} {what}", text, request.seq))
 
 
 def _running(desk: Desk, request: Request, sighting: si.SeenRunning) -> None:
     if request.starting:
         desk.emit(ev.Started(request.seq, request.attempt, request.pes))
-
-
-def _found_running(desk: Desk, request: Request) -> None:
-    """After a restart: what was ordered and not yet obeyed is ordered again."""
-    if request.ending:
-        rerun = request.ending.startswith("rerun")
-        grace = desk.site.settings.server.grace
-        desk.act(Kill(request.seq, request.attempt, "requeued" if rerun else "deleted", grace))
-    elif request.state is State.SUSPENDED:
-        desk.act(Suspend(request.seq, request.attempt))
-
-
-def adopt(desk: Desk, sighting: si.Sighting) -> None:
-    """A sighting of the scan after a restart."""
-    take(desk, sighting)
-    request = desk.site.started.get(sighting.seq)
-    if request is not None and isinstance(sighting, si.SeenRunning):
-        _found_running(desk, request)
+        if request.spec.mail.begin:
+            _mail(desk, request, "has begun", f" on {len(request.pes)} PE(s)")
 
 
 def _ended(desk: Desk, request: Request, sighting: si.SeenEnded) -> None:
     if request.starting:
-        desk.emit(ev.Started(request.seq, request.attempt, request.pes))
-    if request.ending.startswith("rerun"):
-        desk.emit(ev.Requeued(request.seq, request.attempt, request.ending, sighting.ending.used))
+        _running(desk, request, si.SeenRunning(request.seq, request.attempt))
+    if _to_run_again(request):
+        _requeue(desk, request, request.ending, _used(desk, request, sighting.ending.used))
     else:
         finish(desk, request, sighting.ending)
-    desk.act(Forget(request.seq, request.attempt))
+    _done(desk, request, sighting)
+
+
+def _done(desk: Desk, request: Request, sighting: si.Sighting) -> None:
+    desk.act(Forget(request.seq, sighting.attempt))
     desk.dirty()
+
+
+def _requeue(desk: Desk, request: Request, text: str, used: Used) -> None:
+    desk.emit(ev.Requeued(request.seq, request.attempt, text, used))
+    if request.spec.mail.rerun:
+        _mail(desk, request, "is queued again", f": {text}")
 
 
 def finish(desk: Desk, request: Request, ending: Ending) -> None:
     """Ends a request, and has its owner told where that was asked for or something went wrong."""
-    used = replace(ending.used, memory=max(ending.used.memory, request.used.memory))
-    used = replace(used, cpu=max(used.cpu, request.used.cpu))
+    used = _used(desk, request, ending.used)
+    text = ending.text or (request.ending if ending.reason == "deleted" else "")
     desk.emit(
         ev.Ended(
             request.seq, request.attempt, ending.reason, ending.status, ending.signal,
-            used, ending.text, ending.stdout, ending.stderr,
+            used, text, ending.stdout, ending.stderr,
         )
     )  # fmt: skip
     bad = ending.reason not in ("exit", "deleted")
     if request.spec.mail.end or (request.spec.mail.abort and bad):
-        name = desk.site.id_of(request.seq)
-        how = f"exit status {ending.status}" if ending.status is not None else f"signal {ending.signal}"
-        text = f"Request {name} ({request.name}) ended: {ending.reason}, {how}. {ending.text}"
-        desk.act(Notify(request.spec.mail.to or request.owner, f"nqspy: {name} ended", text, request.seq))
+        _mail(desk, request, "ended", f": {_how(replace(ending, text=text))}")
+
+
+def _how(ending: Ending) -> str:
+    words: list[str] = [ending.reason]
+    if ending.status is not None:
+        words.append(f"exit status {ending.status}")
+    if ending.signal is not None:
+        words.append(f"signal {ending.signal}")
+    return ", ".join(words) + (f". {ending.text}" if ending.text else "")
 
 
 def _not_started(desk: Desk, request: Request, sighting: si.SeenNotStarted) -> None:
-    """It would fail the same way again: it waits, held, until somebody has mended what is wrong."""
-    seq = request.seq
+    """It would fail the same way again: it waits, held, until its owner (or an operator) has mended what is
+    wrong and releases it."""
+    seq, deleter = request.seq, request.ending.removeprefix("deleted by ")
+    delete = _to_delete(request)
     desk.emit(ev.Requeued(seq, request.attempt, sighting.text))
-    desk.emit(ev.Held((seq,), "s", "hands", sighting.text))
-    name = desk.site.id_of(seq)
-    desk.act(Notify(request.spec.mail.to or request.owner, f"nqspy: {name} is held", sighting.text, seq))
-    desk.act(Forget(seq, sighting.attempt))
-    desk.dirty()
+    if delete:
+        desk.emit(ev.Deleted(seq, deleter))
+    else:
+        desk.emit(ev.Held((seq,), "u", "hands", sighting.text))
+        _mail(desk, request, "is held", f": {sighting.text}")
+    _done(desk, request, sighting)
 
 
 def _void(desk: Desk, request: Request, sighting: si.SeenVoid) -> None:
-    if request.ending and not request.ending.startswith("rerun"):
-        desk.emit(ev.Requeued(request.seq, request.attempt, "never begun"))
-        desk.emit(ev.Deleted(request.seq, request.ending.removeprefix("deleted by ")))
-    else:
-        desk.emit(ev.Requeued(request.seq, request.attempt, "never begun: the daemon stopped before"))
-    desk.act(Forget(request.seq, sighting.attempt))
-    desk.dirty()
+    seq, deleter, delete = request.seq, request.ending.removeprefix("deleted by "), _to_delete(request)
+    desk.emit(ev.Requeued(seq, request.attempt, "never begun: the daemon stopped before"))
+    if delete:
+        desk.emit(ev.Deleted(seq, deleter))
+    _done(desk, request, sighting)
 
 
 def _lost(desk: Desk, request: Request, sighting: si.SeenLost) -> None:
-    """Nobody saw its end: run again or failed, as the site says (``set lost_request``)."""
-    again = desk.site.settings.server.lost_request == "rerun" and request.spec.rerunnable
-    used = Used(max(sighting.used.cpu, request.used.cpu), sighting.used.wall, request.used.memory)
+    """Nobody saw its end: run again or failed, as the site says (``set lost_request``) where nobody asked
+    for its end."""
+    policy = desk.site.settings.server.lost_request == "rerun" and request.spec.rerunnable
+    again = _to_run_again(request) or (policy and not _to_delete(request))
+    used = _used(desk, request, sighting.used)
     name = desk.site.id_of(request.seq)
-    if again and not request.ending.startswith("deleted"):
-        desk.emit(ev.Requeued(request.seq, request.attempt, "its end was lost", used))
+    if again:
+        _requeue(desk, request, "its end was lost", used)
     else:
         finish(desk, request, Ending("lost", None, None, used, "nobody saw its end"))
-    desk.emit(
-        ev.Alarm("hands", f"the end of request {name} was lost; it is {'run again' if again else 'ended'}")
-    )
-    desk.act(Forget(request.seq, sighting.attempt))
-    desk.dirty()
+    text = f"the end of request {name} was lost; it is {'run again' if again else 'ended'}"
+    desk.alarm("hands", text, f"the end of {name} was lost")
+    _done(desk, request, sighting)
+
+
+def _use(desk: Desk, request: Request, sighting: si.SeenUse) -> None:
+    desk.samples[request.seq] = sighting.used
 
 
 _Taker = Callable[[Desk, Request, Any], None]
 _TAKERS: dict[type[si.Sighting], _Taker] = {
     si.SeenRunning: _running,
+    si.SeenUse: _use,
     si.SeenEnded: _ended,
     si.SeenNotStarted: _not_started,
     si.SeenVoid: _void,

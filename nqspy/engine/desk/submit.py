@@ -1,66 +1,99 @@
 """Submissions: checked whole before anything is accepted, all of a list or none; a repeated key gives the
 same answer."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
 
-from nqspy.core import limits_of_submission as rules
+from nqspy.core.limits_of_submission import ask_submit, destination, violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.desk.context import Desk
+from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
+from nqspy.engine.desk.spec import check_spec
+from nqspy.engine.whatif import estimate_on
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Routed, Submitted
 from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
-from nqspy.model.requests import Spec
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Request, Spec, State
+from nqspy.ports import SubmitAnswer
 
-NAME_MAX = 230
+SCRIPT_MAX = 64 << 20
+ENVIRONMENT_MAX = 1 << 20
 _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(slots=True)
 class Accepted:
     """One request that may be accepted: its specification, the queue it was handed to and the one it lands
-    in."""
+    in; script and environment as bytes."""
 
     spec: Spec
-    item: Submission
     queue: str
     target: str
+    script: bytes
+    environment: bytes
 
 
 def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
-    """Answers ``{"ids": [...]}``; with ``dry_run`` what would become of each. Raises Refusal naming the
-    line."""
+    """Answers ``{"ids": [...], "queues": [...]}``; with ``dry_run`` what would become of each. Raises
+    Refusal naming the line."""
     if not command.items:
         raise Refusal("the list holds no request", "empty_list")
+    owners = _owners(desk, command, caller)
     digest = sha256(_encode(command.items)).hexdigest()[:32] if command.key else ""
-    owner = command.items[0].spec.owner if command.items[0].user else caller.user
     if command.key and not command.dry_run:
-        before = _before(desk, owner, command.key, digest)
+        before = _before(desk, owners, command.key, digest)
         if before is not None:
             return {"ids": [desk.site.id_of(seq) for seq in before], "repeated": True}
     accepted = [_accept(desk, item, caller) for item in command.items]
     if command.dry_run:
-        return {"dry_run": [_would(desk, each) for each in accepted]}
+        return {"dry_run": [_would(desk, each, len(accepted) == 1) for each in accepted]}
     seqs = tuple(_take_in(desk, each, command.key, digest) for each in accepted)
     if command.key:
-        desk.group.keys[owner, command.key] = (digest, seqs)
+        _remember(desk, command.key, digest, seqs)
     desk.dirty()
     return {"ids": [desk.site.id_of(seq) for seq in seqs], "queues": [each.target for each in accepted]}
 
 
-def _before(desk: Desk, owner: str, key: str, digest: str) -> tuple[Seq, ...] | None:
-    found = desk.group.keys.get((owner, key)) or desk.journal.find_key(owner, key)
-    if found is None:
-        return None
-    if found[0] != digest:
-        raise Refusal(f"key {key} was used already for another submission", "key_reused")
-    return found[1]
+def _owners(desk: Desk, command: Submit, caller: Caller) -> Iterable[str]:
+    """Whom the requests belong to; only a manager hands in for others."""
+    others = {item.user for item in command.items if item.user is not None} - {caller.user}
+    if others:
+        need(desk.site.settings, caller, "manager", f"submitting as {min(others)}")
+    return dict.fromkeys(item.user or caller.user for item in command.items)
+
+
+# ---------------------------------------------------------------- keys
+
+
+def _before(desk: Desk, owners: Iterable[str], key: str, digest: str) -> tuple[Seq, ...] | None:
+    """What was accepted under this key before. Raises Refusal for another content."""
+    seqs: list[Seq] = []
+    for owner in owners:
+        found = desk.group.keys.get((owner, key)) or desk.journal.find_key(owner, key)
+        if found is None:
+            return None
+        if found[0] != digest:
+            raise Refusal(f"key {key} was used already for another submission", "key_reused")
+        seqs += found[1]
+    return tuple(sorted(seqs))
+
+
+def _remember(desk: Desk, key: str, digest: str, seqs: tuple[Seq, ...]) -> None:
+    requests = desk.site.requests
+    for owner in {requests[seq].owner for seq in seqs}:
+        mine = tuple(seq for seq in seqs if requests[seq].owner == owner)
+        desk.group.keys[owner, key] = (digest, mine)
+
+
+# ---------------------------------------------------------------- one request
 
 
 def _accept(desk: Desk, item: Submission, caller: Caller) -> Accepted:
@@ -73,43 +106,41 @@ def _accept(desk: Desk, item: Submission, caller: Caller) -> Accepted:
 
 
 def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
-    settings = desk.site.settings
-    spec = item.spec
-    if item.user is not None and item.user != caller.user:
-        need(settings, caller, "manager", f"submitting as {item.user}")
+    site, spec = desk.site, item.spec
+    script = _bytes(item.script, "script", SCRIPT_MAX)
+    environment = _bytes(item.environment, "environment", ENVIRONMENT_MAX)
+    other = item.user is not None and item.user != caller.user
+    owner = spec.owner if other else caller.user
+    group, account = group_of(site.settings, caller, owner, spec.account)
+    if other:
+        spec = replace(spec, group=group, account=account)
     else:
-        spec = replace(spec, owner=caller.user, uid=caller.uid, gid=caller.gid)
-    _check_words(spec)
-    group, account = group_of(settings, caller, spec.owner, spec.account)
-    spec = replace(spec, group=group, account=account)
+        spec = replace(spec, owner=owner, uid=caller.uid, gid=caller.gid, group=group, account=account)
+    check_spec(site, spec)
     if desk.exits.has("submit"):
         spec = _ask_exits(desk, spec)
-    name = _queue_named(desk, spec)
-    queue = settings.queues[name]
+    queue = _queue_named(desk, spec)
     if not queue.enabled:
-        raise Refusal(f"Queue is not enabled: {name}", "queue_disabled", 173)
-    if not may_enter(queue, spec.owner, caller.groups):
-        raise Refusal(f"Access to queue is denied: {name}", "no_access", 174)
-    return Accepted(spec, item, name, _target(desk, spec, name, caller))
+        raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
+    groups = () if other else caller.groups
+    if not may_enter(queue, spec.owner, groups):
+        raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
+    target = _batch(desk, spec, queue) if queue.kind == "batch" else _routed(desk, spec, queue, groups)
+    return Accepted(spec, queue.name, target, script, environment)
 
 
-def _check_words(spec: Spec) -> None:
-    name = spec.name
-    if not name or len(name) > NAME_MAX or not name.isprintable() or "/" in name or " " in name:
+def _bytes(text: str, what: str, most: int) -> bytes:
+    if len(text) > most:
+        raise Refusal(f"the {what} is larger than {most >> 20} MiB", "too_large")
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
         raise Refusal(
-            f"{name[:40]!r} is no request name: up to {NAME_MAX} printable characters without blank or /",
-            "bad_name",
-        )
-    if spec.ask.pes < 1:
-        raise Refusal("a request needs at least 1 PE", "bad_value", 166)
-    for path in (spec.workdir, spec.output.stdout, spec.output.stderr):
-        if path is not None and ("\0" in path or "\n" in path or not path.startswith("/")):
-            raise Refusal(f"{path[:80]!r} is no absolute path", "bad_value", 166)
-    if any(attribute.startswith("after:") for attribute in spec.attributes):
-        raise Refusal("dependencies (--after) are not offered yet", "not_offered")
+            f"the {what} is to be sent as Latin-1 text, one character a byte", "bad_value"
+        ) from None
 
 
-def _queue_named(desk: Desk, spec: Spec) -> str:
+def _queue_named(desk: Desk, spec: Spec) -> Queue:
     settings = desk.site.settings
     name = spec.queue or settings.default.queue
     known = ", ".join(settings.queues) or "none"
@@ -119,41 +150,53 @@ def _queue_named(desk: Desk, spec: Spec) -> str:
         )
     if name not in settings.queues:
         raise Refusal(f"Unknown queue {name}; queues: {known}", "unknown_queue", 170)
-    return name
+    return settings.queues[name]
 
 
-def _target(desk: Desk, spec: Spec, name: str, caller: Caller) -> str:
-    queue = desk.site.settings.queues[name]
-    if queue.kind == "batch":
-        if queue.pipeonly:
-            raise Refusal(f"queue {name} takes requests from pipe queues only", "pipe_only", 174)
-        wrong = rules.violation(desk.site, spec, queue)
-        if wrong is not None:
-            raise Refusal(wrong, "above_limit", 188)
-        return name
-    target, objections = rules.destination(desk.site, spec, queue, desk.exits, caller.groups, desk.now)
+def _batch(desk: Desk, spec: Spec, queue: Queue) -> str:
+    if queue.pipeonly:
+        raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
+    wrong = violation(desk.site, spec, queue)
+    if wrong is not None:
+        raise Refusal(wrong, "above_limit", 188)
+    most = queue.run_limit
+    if queue.loadonly and most is not None and desk.site.count(queue.name) >= most:
+        raise Refusal(f"queue {queue.name} holds {most} requests, as many as it runs at a time", "queue_full")
+    return queue.name
+
+
+def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...]) -> str:
+    target, objections = destination(desk.site, spec, pipe, desk.exits, groups, desk.now)
     if target is None and objections and not any(each.later for each in objections):
         said = "; ".join(each.text for each in objections)
-        raise Refusal(f"no destination of {name} takes it: {said}", "above_limit", 188)
-    return target or name
+        raise Refusal(f"no destination of {pipe.name} takes it: {said}", "above_limit", 188)
+    return target or pipe.name
+
+
+_CHANGEABLE = frozenset(("queue", "priority", "group", "name", "account", "shell"))
 
 
 def _ask_exits(desk: Desk, spec: Spec) -> Spec:
-    answer = rules.ask_submit(desk.site, spec, desk.exits, desk.now)
+    answer: SubmitAnswer | None = ask_submit(desk.site, spec, desk.exits, desk.now)
+    tell_failures(desk, desk.exits.failures())
     if answer is None:
         return spec
     if answer.refusal is not None:
         raise Refusal(f"{answer.refusal} (exit {answer.who})", "exit_refused")
-    known = {"queue", "priority", "group", "name", "account", "shell"}
-    return replace(spec, **{key: value for key, value in answer.changes.items() if key in known})
+    spec = replace(spec, **{key: value for key, value in answer.changes.items() if key in _CHANGEABLE})
+    check_spec(desk.site, spec)
+    return spec
+
+
+# ---------------------------------------------------------------- taking in
 
 
 def _take_in(desk: Desk, accepted: Accepted, key: str, digest: str) -> Seq:
     seq = desk.site.next_seq
     spec = replace(
         accepted.spec,
-        script=desk.keep(accepted.item.script.encode("latin-1", "replace")),
-        environment=desk.keep(accepted.item.environment.encode("latin-1", "replace")),
+        script=desk.keep(accepted.script),
+        environment=desk.keep(accepted.environment),
         queue=accepted.queue,
     )
     desk.emit(Submitted(seq, spec, accepted.queue, _state(desk, spec), key, digest))
@@ -170,5 +213,13 @@ def _state(desk: Desk, spec: Spec) -> Literal["waiting", "held", "queued"]:
     return "queued"
 
 
-def _would(desk: Desk, accepted: Accepted) -> dict[str, Any]:
-    return {"name": accepted.spec.name, "queue": accepted.target, "group": accepted.spec.group}
+def _would(desk: Desk, accepted: Accepted, alone: bool) -> dict[str, Any]:
+    """What would become of it; of a list no starts are estimated."""
+    spec, site = accepted.spec, desk.site
+    found: dict[str, Any] = {"name": spec.name, "queue": accepted.target, "group": spec.group}
+    if alone:
+        state = State(_state(desk, spec))
+        request = Request(site.next_seq, spec, accepted.target, state, desk.now, desk.now)
+        start, basis = estimate_on(site, desk.exits, request, desk.now)
+        found["estimate"] = {"start": start, "basis": basis}
+    return found

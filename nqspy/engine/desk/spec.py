@@ -1,0 +1,66 @@
+"""What a request may say of itself, whoever hands it in: words, paths and amounts, before any queue is
+asked."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from nqspy.core.queueing.limits import never
+from nqspy.model.errors import Refusal
+from nqspy.model.requests import Ask, Spec
+from nqspy.model.site import Site
+from nqspy.model.units import GREATEST, UNLIMITED
+
+NAME_MAX = 230
+LAST_DATE = 253_402_300_799_999
+"""The end of the year 9999, ms since the epoch."""
+
+
+def check_spec(site: Site, spec: Spec) -> None:
+    """Raises Refusal unless the request's own words, paths and amounts make sense on this machine."""
+    _check_name(spec.name)
+    for path in (spec.workdir, spec.output.stdout, spec.output.stderr):
+        if path is not None and ("\0" in path or "\n" in path or not path.startswith("/")):
+            raise _bad(f"{path[:80]!r} is no absolute path")
+    if any("\0" in word for word in (*spec.args, spec.shell or "")):
+        raise _bad("arguments and shell cannot hold a NUL character")
+    _check_ask(site, spec.ask)
+    if spec.eligible is not None and not 0 <= spec.eligible <= LAST_DATE:
+        raise _bad("its date is not between the years 1970 and 9999")
+    if spec.priority is not None and not -1024 <= spec.priority <= 1023:
+        raise _bad(f"priority {spec.priority} is not from -1024 to 1023")
+    if not 0 <= spec.umask <= 0o777:
+        raise _bad(f"umask {spec.umask:o} is not from 0 to 777")
+    if any(attribute.startswith("after:") for attribute in spec.attributes):
+        raise Refusal("dependencies (--after) are not offered yet", "not_offered")
+
+
+def _bad(text: str) -> Refusal:
+    return Refusal(text, "bad_value", 166)
+
+
+def _check_name(name: str) -> None:
+    if not name or len(name) > NAME_MAX or not name.isprintable() or "/" in name or " " in name:
+        raise Refusal(
+            f"{name[:40]!r} is no request name: up to {NAME_MAX} printable characters without blank or /",
+            "bad_name",
+        )
+
+
+def _check_ask(site: Site, ask: Ask) -> None:
+    if ask.pes < 1:
+        raise _bad("a request needs at least 1 PE")
+    wrong = never(site, ask.pes)
+    if wrong is not None:
+        raise Refusal(wrong, "above_limit", 188)
+    for name, value in _amounts(ask):
+        if value != UNLIMITED and not 0 <= value <= GREATEST:
+            raise _bad(f"{name} {value} is no amount: from 0 upward, or unlimited")
+
+
+def _amounts(ask: Ask) -> Iterator[tuple[str, int]]:
+    for each in fields(ask):
+        value = getattr(ask, each.name)
+        if each.name == "others":
+            yield from value
+        elif value is not None:
+            yield each.name, value

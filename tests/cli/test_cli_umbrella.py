@@ -1,0 +1,259 @@
+"""The umbrella command against a counter on a real socket: what it asks, what it prints, how it fails."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nqspy.cli import nqspy as umbrella
+from nqspy.cli.umbrella import book
+from nqspy.model.ids import Instant
+from nqspy.model.site import Site
+from nqspy.report.counters import counters, counters_text
+from nqspy.report.moments import zone_of
+from nqspy.report.night import night_bounds, night_report
+from nqspy.report.pages import night_text
+from nqspy.report.usage import usage, usage_text
+from nqspy.rpc import messages
+from nqspy.rpc.home import socket_path
+from nqspy.rpc.server import Asked, Server
+
+NOW = Instant(1_772_481_600_000)  # 2026-03-02 20:00 UTC
+EVENTS = [
+    {"n": n, "at": f"2026-03-02T20:00:0{n}.000+00:00", "kind": "started", "request": f"{n}.ymp", "pes": [0]}
+    for n in range(1, 6)
+]
+EXIT = {
+    "name": "dependency",
+    "doc": "Same name, one after another.\nMore.",
+    "enabled": True,
+    "hooks": ["jobselect"],
+    "settings": {"queues": {"value": "night", "default": "night"}},
+    "calls": 7,
+    "failures": 1,
+    "total_ms": 3.25,
+    "longest_ms": 1.5,
+}
+TRACE = [
+    {"at": NOW, "exit": "dependency", "hook": "jobselect", "answer": "refuse('later')", "error": None},
+    {"at": NOW, "exit": "large_memory", "hook": "jobselect", "answer": None, "error": None},
+    {"at": NOW, "exit": "broken", "hook": "jobselect", "answer": None, "error": "ZeroDivisionError"},
+]
+
+
+class Counter:
+    """Answers the umbrella's questions about an empty site with the report room's own functions."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = str(home)
+        self.asked: list[dict] = []
+        self.server = Server(
+            socket_path(str(home)), self.take, allow_uid=lambda uid: True, mode=0o600
+        )  # fmt: skip
+        self.server.start()
+
+    def take(self, asked: Asked) -> None:
+        self.asked.append(asked.message)
+        answer = getattr(self, asked.message["cmd"])(asked.message)
+        if isinstance(answer, bytes):
+            self.server.reply(asked.handle, answer)
+        else:
+            self.server.reply(asked.handle, messages.result_answer(asked.handle.id, answer))
+
+    def now(self, message):
+        return {"now": NOW, "zone": "UTC"}
+
+    def counters(self, message):
+        data = counters((), Site(), NOW)
+        return {"text": counters_text(data), **data}
+
+    def report_usage(self, message):
+        data = usage(Site(), NOW)
+        return {"text": usage_text(data), **data}
+
+    def report_night(self, message):
+        if message.get("date") == "never":
+            return messages.error_answer(message["id"], "'never' is no date; write it like 2026-03-02")
+        data = night_report((), Site(), night_bounds((), zone_of("UTC"), NOW), NOW)
+        return {"text": night_text(data), **data}
+
+    def events(self, message):
+        page = [each for each in EVENTS if each["n"] > message["after"]][:2]
+        return {"events": page, "last": page[-1]["n"] if page else message["after"]}
+
+    def exits_list(self, message):
+        return {"exits": [EXIT]}
+
+    def exits_trace(self, message):
+        return {"id": "17.ymp", "trace": TRACE}
+
+
+@pytest.fixture
+def counter(tmp_path):
+    serving = Counter(tmp_path)
+    yield serving
+    serving.server.close()
+
+
+def run(counter, *words):
+    return CliRunner().invoke(umbrella.app, ["--home", counter.home, *words])
+
+
+def test_counters_come_as_the_display_or_as_data(counter):
+    text = run(counter, "counters")
+    assert text.exit_code == 0
+    assert text.stdout.startswith("date      : 02/03/26 20:00:00\n")
+    data = json.loads(run(counter, "counters", "--json").stdout)
+    assert data["planning"] == "2026-03-02T12:00:00.000+00:00"
+    assert "text" not in data
+
+
+def test_home_counts_in_front_of_a_command_and_behind_it(counter, tmp_path):
+    behind = CliRunner().invoke(
+        umbrella.app, ["--home", str(tmp_path / "no"), "counters", "--home", counter.home]
+    )
+    assert behind.exit_code == 0
+
+
+def test_the_night_comes_as_text_data_and_page(counter, tmp_path):
+    text = run(counter, "report", "night")
+    assert text.stdout.startswith("night: 0 requests, 0 ended 0")
+    data = json.loads(run(counter, "report", "night", "--json", "--date", "2026-03-01").stdout)
+    assert {"groups", "failed", "waiting", "busy", "line"} <= set(data)
+    assert counter.asked[-1]["date"] == "2026-03-01"
+    page = tmp_path / "night.html"
+    assert run(counter, "report", "night", "--html", str(page)).exit_code == 0
+    assert page.read_text().startswith("<!doctype html>")
+
+
+def test_a_page_that_cannot_be_written_is_one_line(counter, tmp_path):
+    failed = run(counter, "report", "night", "--html", str(tmp_path / "no" / "night.html"))
+    assert failed.exit_code == 1
+    assert failed.stderr.endswith("night.html cannot be written: No such file or directory\n")
+
+
+def test_a_refusal_is_one_line_and_status_1(counter):
+    failed = run(counter, "report", "night", "--date", "never")
+    assert failed.exit_code == 1
+    assert failed.stdout == ""
+    assert failed.stderr == "nqspy: 'never' is no date; write it like 2026-03-02\n"
+
+
+def test_no_daemon_is_one_line_and_status_1(tmp_path):
+    failed = CliRunner().invoke(umbrella.app, ["counters", "--home", str(tmp_path)])
+    assert failed.exit_code == 1
+    assert failed.stderr.startswith("nqspy: ")
+    assert failed.stderr.count("\n") == 1
+
+
+def test_usage_is_a_table(counter):
+    assert "ENTITLED" in run(counter, "report", "usage").stdout
+    assert json.loads(run(counter, "report", "usage", "--json").stdout)["groups"] == []
+
+
+def test_events_are_asked_for_page_by_page_and_are_json_lines(counter):
+    lines = run(counter, "events", "--json").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == EVENTS
+    assert [each["after"] for each in counter.asked] == [0, 2, 4, 5]
+
+
+def test_events_since_a_moment_are_asked_for_by_the_daemons_clock(counter):
+    assert "3.ymp" in run(counter, "events", "--since", "30min").stdout
+    assert counter.asked[1]["since"] == NOW - 30 * 60_000
+    wrong = run(counter, "events", "--since", "yesterday")
+    assert wrong.exit_code == 1
+    assert "no moment" in wrong.stderr
+
+
+def test_following_waits_for_what_happens_and_ends_with_the_reader(counter):
+    """The reader closes the pipe; the next event ends the command quietly."""
+    counter.events = lambda message: {
+        "events": [EVENTS[0] | {"n": message["after"] + 1}], "last": message["after"] + 1,
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from nqspy.cli.nqspy import main; main()", "events", "--follow", "--json",
+         "--home", counter.home],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert json.loads(process.stdout.readline())["n"] == 1
+    process.stdout.close()
+    assert process.wait(timeout=30) == 0
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert counter.asked[1]["wait"]
+
+
+def test_exits_are_listed_with_what_they_cost(counter):
+    text = run(counter, "exits", "list").stdout
+    assert text.startswith("dependency (on): jobselect\n  Same name, one after another.\n")
+    assert "7 calls, 1 failures, 3.2 ms in all, longest 1.50 ms" in text
+    assert "queues = night" in text
+    assert json.loads(run(counter, "exits", "list", "--json").stdout) == {"exits": [EXIT]}
+
+
+def test_a_trace_says_what_each_exit_answered(counter):
+    text = run(counter, "exits", "trace", "17").stdout
+    assert counter.asked[0]["request"] == "17"
+    assert "dependency.jobselect: refuse('later')" in text
+    assert "large_memory.jobselect: the standard rules" in text
+    assert "broken.jobselect: failed: ZeroDivisionError" in text
+    assert "2026-03-02T20:00:00.000+00:00" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "tool"),
+    [
+        (["exits", "check", "x.py"], ["exits-check", "x.py", "--home", "/h"]),
+        (["doctor", "--json"], ["doctor", "--json", "--home", "/h"]),
+    ],
+)
+def test_what_looks_at_the_installation_becomes_the_daemons_tool(monkeypatch, words, tool):
+    became = []
+
+    def execv(program, command):
+        became.append((program, command))
+        raise SystemExit(0)
+
+    monkeypatch.setattr(umbrella.os, "execv", execv)
+    CliRunner().invoke(umbrella.app, ["--home", "/h", *words])
+    assert became == [(sys.executable, [sys.executable, "-m", "nqspy.daemon.tools", *tool])]
+
+
+# ---------------------------------------------------------------- the manual
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    (tmp_path / "shifts.md").write_text("# Shifts\n\nA *named* list.\n")
+    (tmp_path / "shares.md").write_text("# Shares and use\n")
+    (tmp_path / "README.md").write_text("# not a topic\n")
+    return tmp_path
+
+
+def test_the_manual_prints_its_index_and_topics_plainly_into_a_pipe(shelf, capsys):
+    book.print_manual(None, shelf)
+    assert "- `shares`: Shares and use\n- `shifts`: Shifts\n" in capsys.readouterr().out
+    book.print_manual("shifts", shelf)
+    assert capsys.readouterr().out == "# Shifts\n\nA *named* list.\n"
+    book.print_manual("shi", shelf)
+    assert capsys.readouterr().out.startswith("# Shifts")
+
+
+def test_an_unknown_topic_names_those_there_are(shelf, capsys):
+    with pytest.raises(SystemExit) as ended:
+        book.print_manual("sh", shelf)
+    assert ended.value.code == 2
+    assert "there are: shares, shifts" in capsys.readouterr().err
+
+
+def test_version_and_help(tmp_path):
+    assert CliRunner().invoke(umbrella.app, ["version"]).stdout.startswith("nqspy")
+    helped = CliRunner().invoke(umbrella.app, ["--help"])
+    assert all(
+        word in helped.stdout for word in ("counters", "report", "events", "exits", "doctor", "manual")
+    )

@@ -1,0 +1,115 @@
+"""The departments' counters after figure 1 of seed 003, and the table of shares and use."""
+
+import pytest
+
+from nqspy.model.ids import HOUR
+from nqspy.model.people import Group
+from nqspy.model.requests import Used
+from nqspy.report.counters import counters, counters_text, since
+from nqspy.report.shares import among, departments, entitlements
+from nqspy.report.usage import usage, usage_text
+
+
+@pytest.fixture
+def book(diary):
+    """2026-03-02 is a Monday. d1 finished 2 h in the afternoon, runs since 21:00; d2 finished 1 h."""
+    book = diary(pes=2, d1=3, d2=1)
+    one, two, three = book.submit(-7 * 3600, "d1"), book.submit(-7 * 3600, "d2"), book.submit(-7 * 3600, "d1")
+    book.decide(-6 * 3600, one, two)
+    book.end(-4 * 3600, one, cpu=7200)
+    book.end(-3 * 3600, two, cpu=3600)
+    book.night()
+    book.decide(0, three)
+    book.decide(1800, samples=[(three, Used(1_500_000))])
+    return book
+
+
+def test_the_period_counts_from_the_shifts_entering(book):
+    assert since(book.site, book.at(3600), book.at(0)).period == book.at(0)
+    assert since(book.site, book.at(13 * 3600), book.at(0)).period == book.at(12 * 3600)
+    assert since(book.site, book.at(0)).period == book.at(-9 * 3600)
+    begun = since(book.site, book.at(0))
+    assert begun.day == begun.week == book.at(-21 * 3600)
+
+
+def test_used_and_remain_are_of_this_period_finished_of_day_and_week(book):
+    data = counters(book.events, book.site, book.at(1800), book.at(0))
+    d1, d2 = data["groups"]
+    # d1: 3/4 of 2 PEs x 12 h = 18 h, less 25 min of the running request.
+    assert (d1["share"], d1["used_s"], d1["remain_s"]) == (0.75, 1500.0, 18 * 3600 - 1500.0)
+    assert (d1["daily_finished_s"], d1["daily_running_s"], d1["weekly_finished_s"]) == (
+        7200.0,
+        1500.0,
+        7200.0,
+    )
+    assert d1["weekly_part"] == pytest.approx(2 / 3)
+    assert (d2["used_s"], d2["remain_s"]) == (0.0, 6 * 3600.0)
+
+
+def test_newer_samples_than_the_journals_count(book):
+    data = counters(book.events, book.site, book.at(3600), book.at(0), {3: Used(3_000_000)})
+    assert data["groups"][0]["used_s"] == 3000.0
+    assert data["groups"][0]["daily_running_s"] == 3000.0
+
+
+def test_what_a_running_request_used_before_the_period_is_not_in_it(book):
+    data = counters(book.events, book.site, book.at(1800), book.at(900))
+    assert data["groups"][0]["used_s"] == 750.0
+    blind = counters((), book.site, book.at(1800), book.at(900))
+    assert blind["groups"][0]["used_s"] == 750.0
+
+
+def test_remain_is_never_below_0(book):
+    book.site.settings.usage.period = HOUR // 10
+    data = counters(book.events, book.site, book.at(1800), book.at(1800 - 3600))
+    assert data["groups"][0]["remain_s"] >= 0.0
+
+
+def test_the_display_is_figure_1s(book):
+    text = counters_text(counters(book.events, book.site, book.at(1800), book.at(0)))
+    assert text == (
+        "date      : 02/03/26 21:30:00\n"
+        "planning  : 02/03/26 21:00:00 (12h period)\n"
+        "\n"
+        "dep. %    cpu/period       daily           weekly\n"
+        "          used   remain   finis.  run.    finished\n"
+        "d1 (75)   00:25  17:35    02:00   00:25   002:00 (67)\n"
+        "d2 (25)   00:00  06:00    01:00   00:00   001:00 (33)\n"
+    )
+
+
+# ---------------------------------------------------------------- shares
+
+TREE = {
+    "ymp": Group("ymp", share=80),
+    "admin": Group("admin", share=20),
+    "d1": Group("d1", "ymp", share=3),
+    "d2": Group("d2", "ymp", share=1),
+}
+
+
+def test_entitlements_multiply_down_the_tree():
+    assert entitlements(TREE) == pytest.approx({"ymp": 0.8, "admin": 0.2, "d1": 0.6, "d2": 0.2})
+    assert departments(TREE) == ["admin", "d1", "d2"]
+    assert among(("d1", "d2", "nobody"), entitlements(TREE)) == pytest.approx({"d1": 0.75, "d2": 0.25})
+
+
+def test_use_is_decayed_and_compared_with_the_entitlement(diary):
+    book = diary(pes=2)
+    book.site.settings.groups.update(TREE)
+    book.site.settings.usage.half_life = HOUR
+    one, two = book.submit(0, "d1", owner="anne"), book.submit(0, "d2", owner="ben")
+    book.decide(0, one, two)
+    book.end(0, one, cpu=100)
+    book.end(0, two, cpu=300)
+    data = usage(book.site, book.at(3600))
+    by_name = {each["name"]: each for each in data["groups"]}
+    assert [each["name"] for each in data["groups"]] == ["ymp", "d1", "d2", "admin"]
+    assert by_name["d1"]["use_s"] == pytest.approx(50.0)
+    assert by_name["ymp"]["use_s"] == pytest.approx(200.0)
+    assert by_name["d1"]["ratio"] == pytest.approx(0.6 / 0.25)
+    assert by_name["admin"]["ratio"] is None
+    assert by_name["d2"]["users"] == [{"name": "ben", "use_s": pytest.approx(150.0), "fraction": 0.75}]
+    text = usage_text(data)
+    assert "  - ben" in text
+    assert "2.40" in text

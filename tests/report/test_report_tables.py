@@ -1,0 +1,210 @@
+"""qstat's texts, character by character where other programs read them."""
+
+from timeit import repeat
+
+import pytest
+
+from nqspy.model import events as ev
+from nqspy.model.queues import Complex, Queue
+from nqspy.model.requests import Used
+from nqspy.report import tables, views
+from nqspy.report.moments import zone_of
+
+PARIS = zone_of("Europe/Paris")
+
+TABLE = (
+    "Job id            Name             User              Time Use S Queue\n"
+    "----------------  ---------------- ----------------  -------- - -----\n"
+    "1.ymp             job              anne              01:01:01 R night           \n"
+    "2.ymp             a-very-long-nam* anne                     0 Q night           \n"
+)
+
+
+@pytest.fixture
+def book(diary):
+    """One request runs, one waits, one is held."""
+    book = diary(pes=4, d1=1)
+    one = book.submit(0, "d1", pes=2, cpu=7_200_000, memory=64 << 20)
+    book.submit(0, "d1", name="a-very-long-name-indeed")
+    held = book.submit(0, "d1", queue="day")
+    book.decide(10, one)
+    book.site.requests[one].used = Used(3_661_000, 4_000_000, 5 << 20)
+    book.add(20, ev.Held((held,), "u", "anne"))
+    return book
+
+
+def rows(book):
+    return [tables.row_of(r, "ymp", r.used.cpu if r.started else None) for r in book.site.requests.values()]
+
+
+def objects(book):
+    place = views.Place("ymp", PARIS, book.at(30))
+    return [views.request_object(r, place) for r in book.site.requests.values()]
+
+
+def test_the_posix_table_has_openpbss_widths(book):
+    assert tables.posix_rows(rows(book)[:2]) == TABLE
+    assert tables.posix_table(objects(book)[:2]) == TABLE
+    assert all(len(line.split()) == 6 for line in TABLE.splitlines()[2:])
+
+
+def test_no_requests_print_nothing():
+    assert tables.posix_rows([]) == ""
+    assert tables.full([]) == ""
+
+
+def test_ids_are_cut_and_show_the_first_label_only(diary):
+    book = diary()
+    seq = book.submit(0, "default", owner="a" * 20)
+    row = tables.row_of(book.site.requests[seq], "ymp.centre.example", None)
+    assert row[0] == "1.ymp"
+    assert row[2] == "a" * 15 + "*"
+    assert tables.row_of(book.site.requests[seq], "h" * 40, None)[0] == "1." + "h" * 14 + "*"
+
+
+def test_an_ended_request_is_f_with_its_cpu_time(book):
+    request = book.site.requests[1]
+    ended = ev.Ended(1, 1, "exit", 0, None, Used(61_000))
+    row = {"seq": 1, "spec": request.spec, "queue": "night", "ended": ended}
+    assert tables.row_of_ended(row, "ymp") == ("1.ymp", "job", "anne", "00:01:01", "F", "night")
+
+
+def test_a_thousand_rows_take_milliseconds(diary):
+    book = diary()
+    for _ in range(1000):
+        book.submit(0, "default")
+    requests = list(book.site.requests.values())
+
+    def render():
+        tables.posix_rows([tables.row_of(request, "ymp", None) for request in requests])
+
+    assert min(repeat(render, number=1, repeat=20)) < 0.015
+
+
+def test_the_full_form_has_its_lines_in_openpbss_order(book):
+    text = tables.full(objects(book))
+    first = text.split("\n\n")[0].split("\n")
+    assert first[0] == "Job Id: 1.ymp"
+    assert first[1:9] == [
+        "    Job_Name = job",
+        "    Job_Owner = anne@ymp",
+        "    resources_used.cput = 01:01:01",
+        "    resources_used.mem = 5120kb",
+        "    resources_used.ncpus = 2",
+        "    resources_used.walltime = 01:06:40",
+        "    job_state = R",
+        "    queue = night",
+    ]
+    assert "    ctime = Mon Mar  2 21:00:00 2026" in first
+    assert "    exec_host = ymp/0*2" in first
+    assert "    Resource_List.mem = 65536kb" in first
+    assert "    Output_Path = ymp:/home/anne/w/job.o1" in first
+    assert text.endswith("\n\n")
+    found = [line for line in text.split("\n") if "Job Id:" in line or "job_state =" in line]
+    assert found[::2] == ["Job Id: 1.ymp", "Job Id: 2.ymp", "Job Id: 3.ymp"]
+    assert [line[-1] for line in found[1::2]] == ["R", "Q", "H"]
+
+
+def test_long_values_are_folded_at_commas_and_can_be_read_back(book):
+    many = objects(book)[0] | {"depends_on": [f"{n}.ymp" for n in range(100, 160)], "name": "x" * 200}
+    text = tables.full([many])
+    assert all(len(line) < 78 for line in text.split("\n"))
+    flat = text.replace("\n\t", "")
+    assert "    depend = " + ",".join(many["depends_on"]) + "\n" in flat
+    assert "    Job_Name = " + "x" * 200 + "\n" in flat
+
+
+def test_a_signal_is_256_and_its_number(book):
+    killed = objects(book)[0] | {"state": "ended", "exit_signal": 9, "end_reason": "signal"}
+    assert "    Exit_status = 265\n" in tables.full([killed])
+
+
+# ---------------------------------------------------------------- queues
+
+COUNTS = {"night": {"running": 1, "queued": 1}, "day": {"held": 1}}
+
+
+def test_the_batch_summary_has_nqss_heads_counts_and_totals(book):
+    book.site.settings.queues["night"].run_limit = 4
+    book.site.settings.queues["night"].priority = 20
+    book.site.settings.queues["day"].started = False
+    assert tables.nqs_batch_summary(book.site, COUNTS) == (
+        "-----------------------\n"
+        "NQS BATCH QUEUE SUMMARY\n"
+        "-----------------------\n"
+        "QUEUE NAME LIM TOT ENA STS QUE RUN WAI HLD ARR EXI\n"
+        "---------- --- --- --- --- --- --- --- --- --- ---\n"
+        "night        4   2 yes  on   1   1   0   0   0   0\n"
+        "day         --   1 yes off   0   0   0   1   0   0\n"
+        "---------- --- --- --- --- --- --- --- --- --- ---\n"
+        "ymp         --   3           1   1   0   1   0   0\n"
+    )
+
+
+def test_a_stopped_queue_with_running_requests_is_stopping(book):
+    book.site.settings.queues["night"].started = False
+    assert " ing " in tables.nqs_batch_summary(book.site, COUNTS)
+
+
+def test_pipe_queues_show_their_destinations(book):
+    book.site.settings.queues["batch"] = Queue("batch", kind="pipe", destinations=("express", "night"))
+    last = tables.pipe_summary(book.site, {}).splitlines()[-1]
+    assert last.split()[:4] == ["batch", "--", "0", "no"]
+    assert last.endswith("express night")
+    assert "night " not in tables.pipe_summary(book.site, {}).splitlines()[3]
+
+
+def test_limits_show_what_counts_against_them(book):
+    book.site.settings.queues["night"].memory_limit = 1 << 30
+    book.site.settings.queues["night"].user_limit = 2
+    line = next(x for x in tables.limits(book.site, COUNTS).splitlines() if x.startswith("night"))
+    assert line.split() == ["night", "--/1", "2", "--", "1gb/64mb", "--/2"]
+
+
+def test_complexes_show_limits_and_members(book):
+    book.site.settings.complexes["prime-time"] = Complex("prime-time", ("night", "day"), user_limit=2)
+    line = tables.complexes(book.site, COUNTS).splitlines()[-1]
+    assert line.split() == ["prime-time", "--", "2", "--", "1", "night", "day"]
+    assert "ymp" in tables.mpp(book.site, COUNTS).splitlines()[-1]
+
+
+def test_the_posix_queue_table(book):
+    text = tables.queues_posix(book.site, COUNTS).splitlines()
+    assert text[0] == "Queue              Max   Tot Ena Str   Que   Run   Hld   Wat   Trn   Ext Type"
+    assert text[1] == "---------------- ----- ----- --- --- ----- ----- ----- ----- ----- ----- ----"
+    assert text[2] == "night                0     2 yes yes     1     1     0     0     0     0 Exec"
+
+
+# ---------------------------------------------------------------- why
+
+
+def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
+    waiting = objects(book)[1] | {
+        "reason": {"code": "LIMIT", "who": "queue night", "text": "run limit 1 is reached", "until": None},
+        "priority": {"total": 1.5, "share": 0.5, "cpu": 0.0, "memory": 0.0, "time": 1.0, "at": "T"},
+        "position": 1,
+        "estimate": {"start": "2026-03-02T21:10:00.000+01:00", "basis": "limits of what runs"},
+    }
+    text = tables.why_text(waiting)
+    for words in (
+        "2.ymp",
+        "run limit 1 is reached",
+        "queue night (LIMIT)",
+        "1 in queue night",
+        "1.5000",
+        "21:10:00",
+    ):
+        assert words in text
+
+
+def test_why_of_an_ended_request_says_what_ended_it(book):
+    request = book.site.requests[1]
+    ended = ev.Ended(1, 1, "wall_limit", None, 15, Used(1000, 2000, 4096), "wall limit 2 s", "/o", "/e")
+    row = {
+        "seq": 1, "spec": request.spec, "queue": "night", "submitted": request.submitted, "ended": ended,
+        "at": book.at(60), "request": request,
+    }  # fmt: skip
+    text = tables.why_text(views.ended_object(row, views.Place("ymp", PARIS, book.at(60))))
+    assert "wall_limit, signal 15" in text
+    assert "wall limit 2 s" in text
+    assert "1.00 s CPU" in text
