@@ -1,5 +1,6 @@
 """The command ``nqsd``: init, start, run, stop, status."""
 
+import contextlib
 import os
 import select
 import signal
@@ -10,7 +11,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nqspy.daemon.home import Home, HomeError, init, running_pid
+from nqspy.daemon.home import Home, init, running_pid
+from nqspy.daemon.options import Options
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
 from nqspy.rpc.home import resolve_home
@@ -64,8 +66,13 @@ def init_command(home: HomeOption = None, site: SiteOption = None) -> None:
 
 
 def _options(queues: str | None, exits: str | None, clock: str | None) -> list[str]:
-    pairs = (("--queues", queues), ("--exits", exits), ("--clock", clock))
+    """The options again for the process in the background, which runs in another folder."""
+    pairs = (("--queues", _absolute(queues)), ("--exits", _absolute(exits)), ("--clock", clock))
     return [word for name, value in pairs if value is not None for word in (name, value)]
+
+
+def _absolute(path: str | None) -> str | None:
+    return None if path is None else os.path.abspath(path)
 
 
 @app.command()
@@ -98,7 +105,7 @@ def start(
     subprocess.Popen(
         [*command, *_options(queues, exits, clock)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True, close_fds=True, pass_fds=(write,), cwd="/",
+        start_new_session=True, close_fds=True, pass_fds=(write,),
     )  # fmt: skip
     os.close(write)
     _await_ready(read, where)
@@ -111,10 +118,11 @@ def _await_ready(read: int, where: Home) -> None:
         if not more:
             break
         said += more
-        if said == b"ok\n":
-            return
-    text = said.decode(errors="replace").strip()
-    _fail(text or f"the daemon did not come up; see {where.log}")
+    word, _, text = said.decode(errors="replace").partition("\n")
+    if word != "ok":
+        _fail(said.decode(errors="replace").strip() or f"the daemon did not come up; see {where.log}")
+    if text.strip():
+        print(f"nqsd: {text.strip()}", file=sys.stderr)
 
 
 @app.command()
@@ -127,26 +135,32 @@ def run(
     ready: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve in the foreground, log on stderr (systemd: Type=notify)."""
-    from nqspy.daemon.main import Options, serve
-
     where = _home(home)
+    if ready is not None:
+        os.chdir("/")
     try:
         if where.is_new():
             init(where, _site(site))
-        serve(
-            where, Options(queues, exits, clock, background=ready is not None), lambda: _say(ready, b"ok\n")
-        )
-    except (NqspyError, HomeError) as error:
-        if ready is not None:
-            _say(ready, str(error).encode())
-            raise SystemExit(1) from None
-        _fail(error)
+        _serve(where, Options(queues, exits, clock, background=ready is not None), ready)
+    except NqspyError as error:
+        if ready is None:
+            _fail(error)
+        _say(ready, str(error))
+        raise SystemExit(1) from None
 
 
-def _say(ready: int | None, text: bytes) -> None:
+def _serve(where: Home, options: Options, ready: int | None) -> None:
+    from nqspy.daemon.main import serve
+
+    serve(where, options, lambda text: _say(ready, f"ok\n{text}"))
+
+
+def _say(ready: int | None, text: str) -> None:
+    """Tells ``nqsd start``, which may have gone meanwhile."""
     if ready is not None:
-        os.write(ready, text)
-        os.close(ready)
+        with contextlib.suppress(OSError):
+            os.write(ready, text.encode())
+            os.close(ready)
 
 
 @app.command()
@@ -171,7 +185,7 @@ def stop(
         Client(str(where.path)).call("shutdown", mode=mode)
     except (NqspyError, OSError):
         signal.pidfd_send_signal(fd, signal.SIGTERM)
-    select.select([fd], [], [], None if drain else 60)
+    select.select([fd], [], [], 60 if mode == "leave" else None)
     if running_pid(where) == pid:
         _fail(f"process {pid} has not stopped; see {where.log}")
 

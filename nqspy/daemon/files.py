@@ -95,6 +95,5 @@ def _complain(daemon: "Daemon", text: str) -> None:
     if not daemon.engine.site.settings.queues:
         raise NqspyError(f"queues.d: {text}")
     text = f"queues.d was not applied, the former settings stay: {text}"
-    LOG.error("%s", text)
     daemon.alarms.append(text)
-    daemon.engine.note(Alarm("queues.d", text), daemon.clock.now())
+    daemon.pump(daemon.engine.note(Alarm("queues.d", text), daemon.clock.now()))

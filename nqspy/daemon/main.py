@@ -7,7 +7,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from nqspy.daemon.home import Home, HomeError, lock, make, unlock
 from nqspy.daemon.inbox import Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import Notices
+from nqspy.daemon.options import Options
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.desk.context import Reply
@@ -34,16 +34,6 @@ from nqspy.userexit.site_exits import SiteExits
 
 PENDING = 0.1
 """Longest time that events nobody waits for stay uncommitted, real seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Words of ``nqsd start|run``."""
-
-    queues: str | None = None
-    exits: str | None = None
-    clock: str | None = None
-    background: bool = False
 
 
 class Daemon:

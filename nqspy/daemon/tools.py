@@ -100,7 +100,6 @@ def _clock(home: Home) -> _Said:
 
 
 def _cgroups(home: Home) -> _Said:
-    made = probe()
     seat = Seat(f"doctor-{os.getpid()}")
     seat.leave()
     held = {"none": "their process tree (no cgroup may be written)"}.get(seat.kind, seat.kind)

@@ -6,9 +6,10 @@ occurrence only. Searches begin three hours off, because local clocks run twice 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from heapq import merge
-from itertools import pairwise, takewhile
+from itertools import combinations, takewhile
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -38,12 +39,12 @@ def zone_of(name: str) -> ZoneInfo:
 
 def check_cron(text: str) -> None:
     """Raises BadValue unless ``text`` is a cron expression of five fields that fires at some time."""
+    if len(text.split()) != 5:
+        raise BadValue(f"{text!r} has {len(text.split())} fields; a cron time has five")
     try:
         next(CronSim(text, datetime(2024, 1, 1, tzinfo=UTC)))
     except (CronSimError, StopIteration):
         raise BadValue(f'{text!r} is no cron time; write it like "30 8 * * mon-fri"') from None
-    if len(text.split()) != 5:
-        raise BadValue(f"{text!r} has {len(text.split())} fields; a cron time has five")
 
 
 def local(at: Instant, zone: str) -> datetime:
@@ -52,15 +53,21 @@ def local(at: Instant, zone: str) -> datetime:
 
 
 def in_force(shifts: Iterable[Shift], zone: str, now: Instant) -> Firing | None:
-    """The latest firing not after ``now``; None where there is none. Equal times: the name that sorts
-    last."""
+    """The latest firing not after ``now``; None where there is none. Times that a clock change skips all
+    fire at the change: then the one that is latest by the clock on the wall."""
     found = [
-        firing
+        (firing.at, _on_the_wall(cron, zone, firing.at), firing)
         for shift in shifts
         for cron in shift.when
         if (firing := _latest(shift.name, cron, zone, now)) is not None
     ]
-    return max(found, default=None)
+    return max(found)[2] if found else None
+
+
+def _on_the_wall(cron: str, zone: str, at: Instant) -> datetime:
+    """The latest time of that cron expression not after an instant's local time, skipped or not."""
+    naive = local(at, zone).replace(tzinfo=None, microsecond=0) + timedelta(seconds=1)
+    return next(CronSim(cron, naive, reverse=True))
 
 
 def next_firing(shifts: Iterable[Shift], zone: str, after: Instant) -> Firing | None:
@@ -97,21 +104,42 @@ def _instant(moment: datetime) -> Instant:
     return Instant(round(moment.timestamp() * 1000))
 
 
-def collisions(shifts: Iterable[Shift], zone: str, now: Instant) -> str | None:
-    """Names two shifts that fire in the same minute within the next weeks; None when there are none."""
-    shifts = list(shifts)
-    firings = coming(shifts, zone, now, Instant(now + 15 * 86_400_000))
-    for one, two in pairwise(firings):
-        if one.at == two.at and one.shift != two.shift:
-            when = local(one.at, zone).strftime("%a %H:%M")
-            return f"shifts {one.shift} and {two.shift} both fire at {when}"
+_CYCLE = (date(2000, 1, 1), 28 * 366)
+"""Dates and weekdays fall together in all possible ways within 28 years."""
+
+
+def collisions(shifts: Iterable[Shift]) -> str | None:
+    """Names two shifts that fire in the same minute on some day, by the clock on the wall; None when there
+    are none."""
+    crons = [(shift.name, cron) for shift in shifts for cron in shift.when]
+    for (one, cron), (two, other) in combinations(crons, 2):
+        when = _meeting(cron, other) if one != two else None
+        if when is not None:
+            return f"shifts {one} and {two} both fire at {when}"
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _meeting(one: str, two: str) -> str | None:
+    """A minute in which both cron expressions fire, in words."""
+    first, second = (CronSim(each, datetime(2024, 1, 1)) for each in (one, two))
+    minutes, hours = first.minutes & second.minutes, first.hours & second.hours
+    months = first.months & second.months
+    if not (minutes and hours and months):
+        return None
+    start, length = _CYCLE
+    for days in range(length):
+        day = start + timedelta(days=days)
+        if day.month in months and first.match_day(day) and second.match_day(day):
+            return f"{min(hours):02d}:{min(minutes):02d} on {day.strftime('%A')}s"
     return None
 
 
 def until_of(text: str, zone: str, now: Instant) -> Instant:
     """The next ``HH:MM`` after ``now`` in the zone. Raises BadValue."""
     hours, colon, minutes = text.partition(":")
-    if not (colon and hours.isdigit() and minutes.isdigit() and int(hours) < 24 and int(minutes) < 60):
+    digits = text.isascii() and hours.isdigit() and minutes.isdigit()
+    if not (colon and digits and int(hours) < 24 and int(minutes) < 60):
         raise BadValue(f"{text!r} is no time of day; write it like 06:00")
     firing = next(_from("until", f"{int(minutes)} {int(hours)} * * *", zone, now))
     return firing.at

@@ -1,6 +1,8 @@
 """Why not, and in which place: what `qstat` shows of waiting requests, from the last pass's reasons and one
 look at the queue."""
 
+from collections.abc import Iterable
+
 from nqspy.core.passes import explain
 from nqspy.core.queueing.order import Place, Standing, standing
 from nqspy.engine.loop import Engine
@@ -40,8 +42,16 @@ def _refused(engine: Engine) -> set[Seq]:
 
 def reason_of(engine: Engine, request: Request) -> Reason | None:
     """Why a request waits; None when it does not wait."""
-    if request.state is State.QUEUED:
-        queue = engine.site.settings.queues.get(request.queue)
-        if queue is not None and not queue.started:
-            return Reason(ReasonCode.STOPPED, f"queue {queue.name}", f"queue {queue.name} is stopped")
-    return explain(engine.site, (request.seq,), engine.plan.reasons).get(request.seq)
+    return reasons_of(engine, (request.seq,)).get(request.seq)
+
+
+def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
+    """Why each of these requests waits: those that do not are left out."""
+    site = engine.site
+    found = explain(site, seqs, engine.plan.reasons)
+    for seq in found:
+        request = site.requests[seq]
+        queue = site.settings.queues.get(request.queue)
+        if request.state is State.QUEUED and queue is not None and not queue.started:
+            found[seq] = Reason(ReasonCode.STOPPED, f"queue {queue.name}", f"queue {queue.name} is stopped")
+    return found

@@ -162,4 +162,5 @@ def _length(site: Site, request: Request) -> int:
     account = site.accounts.get(f"g:{request.group}")
     if account is None or not account.recent:
         return limit
-    return min(limit, max(1, round(sum(account.recent) / len(account.recent))))
+    pes = 1 if site.settings.usage.charge == "cpu" else request.spec.ask.pes
+    return min(limit, max(1, round(sum(account.recent) / len(account.recent) / pes)))

@@ -253,6 +253,17 @@ def _problems_of_shifts(settings: Settings) -> Iterable[str]:
             seen[cron] = shift.name
 
 
+def copy_of(settings: Settings) -> Settings:
+    """A copy on which changes can be tried."""
+    made = Settings(managers=dict(settings.managers))
+    for attribute in SINGLES.values():
+        setattr(made, attribute, tree.twin(getattr(settings, attribute)))
+    for attribute, _ in OBJECTS.values():
+        objects = getattr(settings, attribute)
+        setattr(made, attribute, {name: tree.twin(node) for name, node in objects.items()})
+    return made
+
+
 def dump(settings: Settings) -> dict[str, Any]:
     """All settings as rows: path of each object -> its settings that differ from the defaults."""
     rows = {path: dump_object(settings, path) for path in object_paths(settings)}

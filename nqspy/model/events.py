@@ -167,7 +167,7 @@ class Redated(Event):
 
 @dataclass(frozen=True, slots=True)
 class Ranked(Event):
-    """``schedule request``: rank 0 system, 1 next, 2 first, 3 now."""
+    """``schedule request``: rank 0 system, 1 first (of its queue), 2 next (of all), 3 now."""
 
     kind: ClassVar[str] = "ranked"
     seq: Seq

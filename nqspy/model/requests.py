@@ -167,7 +167,7 @@ class Request:
     ``starting``: decided, not yet reported by the hands; ``ending``: who asked for its end ("rerun by ..."
     : to run again).
     ``charged`` is the use already charged for this attempt, ``rank`` what ``schedule request`` set (system
-    0, next 1, first 2, now 3).
+    0, first of its queue 1, next of all 2, now 3).
     """
 
     seq: Seq

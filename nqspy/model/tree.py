@@ -8,6 +8,7 @@ is a path: ``queue/night/run_limit``, ``queue/night/per_request/cpu_limit``, ``g
 
 import dataclasses
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -136,6 +137,18 @@ def put(node: Any, path: str, value: Any) -> None:
     for part in parents:
         node = getattr(node, part)
     setattr(node, last, value)
+
+
+def twin(node: Any) -> Any:
+    """A copy of an object of settings that can be changed without changing it; values are shared."""
+    made = copy(node)
+    for f in dataclasses.fields(node):
+        value = getattr(node, f.name)
+        if "branch" in f.metadata:
+            setattr(made, f.name, copy(value))
+        elif isinstance(value, dict):
+            setattr(made, f.name, dict(value))
+    return made
 
 
 def dump(node: Any) -> dict[str, Any]:

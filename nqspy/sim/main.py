@@ -4,26 +4,32 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nqspy.core.plain import NoExits
+from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.loop import Asked, Engine, Outcome
 from nqspy.model.commands import Command
-from nqspy.model.events import Event, MachineFound, Recorded
-from nqspy.model.ids import Instant
-from nqspy.model.lifecycle import apply
+from nqspy.model.ids import DAY, Instant
+from nqspy.model.machine import Found
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request
 from nqspy.model.sightings import SeenEnded, SeenUse
 from nqspy.model.site import Site
-from nqspy.ports import Exits, Journal
+from nqspy.ports import Decider, Exits, Journal
 from nqspy.sim.heap import Heap
 from nqspy.sim.machine import Machine, Run
 
 OPERATOR = Caller("operator", 0, 0, (), True)
 
+SILENCE = 8 * DAY
+"""`Simulation.run` without an end gives up when for so long nothing has happened but shifts."""
+
 
 class Simulation:
     """A site under a virtual clock. ``replies`` holds what commands were answered; ``journal`` what
-    happened."""
+    happened; ``log`` the engine's lines.
+
+    A journal that has a history already is gone on with.
+    """
 
     def __init__(
         self,
@@ -34,28 +40,42 @@ class Simulation:
         pes: int = 2,
         zone: str = "UTC",
         exits: Exits | None = None,
+        decider: Decider | None = None,
+        host: str = "sim",
     ) -> None:
         self.heap = Heap()
         self.machine = Machine(self.heap, lengths)
+        self.journal = journal
         self.now = start
         self.replies: list[Any] = []
         self.notices: list[Any] = []
+        self.log: list[str] = []
+        self._found, self._host, self._zone = Found(tuple(range(pes)), 0), host, zone
+        self._exits: Exits = exits or NoExits()
+        self._decider: Decider = decider or AtOnce(self._exits)
         self._tick: Instant | None = None
-        exits = exits or NoExits()
-        site = Site()
-        _record(site, MachineFound(tuple(range(pes)), 0, "sim", zone), start)
-        exits.begin(site)
-        self.engine = Engine(site, journal, self.machine, exits, AtOnce(exits))
+        self.restart()
 
     @property
     def site(self) -> Site:
         """The engine's site."""
         return self.engine.site
 
+    def restart(self) -> None:
+        """Throws the engine away, whatever it was about to do, and begins a new one from the journal; the
+        machine goes on meanwhile."""
+        self.engine = Engine(
+            self.journal.load(), self.journal, self.machine, self._exits, self._decider, self.log.append
+        )
+        self._settle(restart.begin(self.engine, self._found, self._host, self._zone, self.now))
+
+    # ------------------------------------------------------------ asking
+
     def ask(self, command: Command, caller: Caller = OPERATOR) -> Any:
         """Has a command done now; returns its value or raises its refusal."""
-        self._feed([Asked(command, caller, len(self.replies))])
-        reply = self.replies[-1][1]
+        handle = object()
+        self.feed([Asked(command, caller, handle)])
+        reply = next(reply for got, reply in reversed(self.replies) if got is handle)
         if reply.refusal is not None:
             raise reply.refusal
         return reply.value
@@ -64,43 +84,47 @@ class Simulation:
         """Has a command done at an instant to come."""
         self.heap.push(at, Asked(command, caller))
 
+    # ------------------------------------------------------------ time
+
     def run(self, until: Instant | None = None) -> Instant:
-        """Lets time pass until nothing is left to happen, or to ``until``; returns where the clock stands."""
+        """Lets time pass to ``until``, or until nothing is left to happen; returns where the clock stands."""
+        busy = self.now
         while (at := self.heap.next_at()) is not None and (until is None or at <= until):
-            self.now, items = self.heap.pop()
-            self._feed([item for item in items if item is not None])
-            if until is None and not self._alive():
+            if until is None and not self._alive(at - busy):
                 break
+            self.now, items = self.heap.pop()
+            inputs = [item for item in items if item is not None]
+            busy = self.now if inputs else busy
+            self.feed(inputs)
         if until is not None:
             self.now = max(self.now, until)
-            self._feed([])
+            self.feed([])
         return self.now
 
-    def _alive(self) -> bool:
-        site = self.site
-        return bool(site.requests) or any(item[2] is not None for item in self.heap.entries())
+    def _alive(self, silence: int) -> bool:
+        if any(item is not None for _, _, item in self.heap.entries()):
+            return True
+        return bool(self.site.requests) and silence < SILENCE
 
-    def _feed(self, inputs: Sequence[Any]) -> None:
+    def feed(self, inputs: Sequence[Any]) -> None:
+        """Gives the engine what happens now, with what running attempts have used; and whatever follows
+        from it at once."""
         for item in inputs:
             if isinstance(item, SeenEnded):
-                self.machine.ended(item.seq)
-        started = self.site.started
-        using = self.machine.use(self.now).items()
-        uses = [SeenUse(seq, started[seq].attempt, used) for seq, used in using if seq in started]
-        outcome = self._take(self.engine.feed([*uses, *inputs], self.now))
+                self.machine.ended(item)
+        uses = [SeenUse(seq, attempt, used) for seq, (attempt, used) in self.machine.use(self.now).items()]
+        self._settle(self.engine.feed([*uses, *inputs], self.now))
+
+    def _settle(self, outcome: Outcome) -> None:
+        self._take(outcome)
         while outcome.again or outcome.pending:
-            again = self.engine.feed((), self.now) if outcome.again else self.engine.flush(self.now)
-            outcome = self._take(again)
+            outcome = self.engine.feed((), self.now) if outcome.again else self.engine.flush(self.now)
+            self._take(outcome)
         wake = outcome.wake_at
         if wake is not None and wake != self._tick:
             self._tick = wake
             self.heap.push(wake, None)
 
-    def _take(self, outcome: Outcome) -> Outcome:
+    def _take(self, outcome: Outcome) -> None:
         self.replies += outcome.replies
         self.notices += outcome.notices
-        return outcome
-
-
-def _record(site: Site, event: Event, at: Instant) -> None:
-    apply(site, Recorded(site.n + 1, at, event))

@@ -163,7 +163,7 @@ class Reader:
         return read_blob(self._fetch, digest)
 
     def problems(self) -> list[str]:
-        """What SQLite's ``integrity_check`` finds wrong; nothing when the file is sound. Raises StoreError."""
+        """What SQLite's ``integrity_check`` finds wrong; nothing when the file is sound."""
         with self._lock:
             found = schema.connection(self._db).execute("PRAGMA integrity_check(5)").fetchall()
         return [str(row[0]) for row in found if row[0] != "ok"]

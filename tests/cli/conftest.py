@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from daemon import live as stage
 
 from nqspy.cli import fast
 from nqspy.rpc import messages
 from nqspy.rpc.server import Asked, Server
+
+make_live, live, office = stage.make_live, stage.live, stage.office
 
 NOON = 1772449200000  # 2026-03-02 12:00 +01:00
 

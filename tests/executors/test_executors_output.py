@@ -2,12 +2,19 @@
 
 import json
 import os
+import pwd
 import stat
 from pathlib import Path
+
+import pytest
 
 from nqspy.model.actions import Forget, Kill
 from nqspy.model.requests import Output
 
+needs_home = pytest.mark.skipif(
+    not os.access(pwd.getpwuid(os.geteuid()).pw_dir, os.W_OK),
+    reason="this user has no home folder of its own",
+)
 SPEAK = "echo out; echo err >&2\n"
 
 
@@ -144,15 +151,17 @@ def test_arguments_arrive_as_they_are(bench):
     assert bench.text("job.o1").split("\n")[:4] == ["one two", "*", "", "é"]
 
 
+@needs_home
 def test_a_request_starts_at_home_unless_its_queue_says_otherwise(bench):
     bench.queue.workdir = "home"
     output = Output(stdout=str(bench.work / "out"), stderr="/dev/null")
     bench.run("pwd\n", output=output)
-    assert bench.text("out").strip() == os.path.realpath(os.path.expanduser("~"))
+    assert bench.text("out").strip() == os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
 
 
+@needs_home
 def test_kept_output_lies_in_the_owners_home(bench):
-    home = Path(os.path.expanduser("~"))
+    home = Path(pwd.getpwuid(os.geteuid()).pw_dir)
     name = f"nqspy-test-{os.getpid()}"
     try:
         ending = bench.run(SPEAK, name=name, output=Output(keep_stdout=True))

@@ -1,6 +1,7 @@
 """The daemon's side of the counter: wire messages become commands for the engine or questions answered from
 its state."""
 
+import contextlib
 import dataclasses
 import pwd
 from collections.abc import Callable, Iterator, Sequence
@@ -66,12 +67,22 @@ class Front:
         """Opens the reader of the store, once the database is there."""
         self.waiting.open()
 
+    def close(self) -> None:
+        """Ends the slow answers, then closes the reader they read from."""
+        self._worker.shutdown(wait=True, cancel_futures=True)
+        self.waiting.close()
+
     # ------------------------------------------------------------ coming in
 
     def take(self, asked: rpc.Asked) -> Asked | None:
         """The engine's input for a message; a question is kept for `answer_questions`, a bad message
         refused."""
-        name = asked.message.get("cmd")
+        name = asked.message["cmd"]
+        form = asked.message.get("text")
+        if form is not None and not isinstance(form, str):
+            asked.message.pop("text")
+            self._refuse(asked, Refusal('"text" must be the name of a form', "bad_message", 2))
+            return None
         if name not in DIRECT:
             self._questions.append(asked)
             return None
@@ -82,7 +93,7 @@ class Front:
         except Refusal as refusal:
             self._refuse(asked, refusal)
             return None
-        except (msgspec.ValidationError, KeyError, TypeError) as error:
+        except (msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
             self._refuse(asked, Refusal(f"bad {name} message: {error}", "bad_message", 2))
             return None
         return Asked(command, asked.caller, Pending(asked.handle, asked.message.get("text")))
@@ -95,20 +106,29 @@ class Front:
 
     def answer(self, asked: rpc.Asked) -> None:
         """Answers a question: at once, in slices, or when what it waits for has come."""
-        question = QUESTIONS.get(str(asked.message.get("cmd")))
+        question = QUESTIONS.get(asked.message["cmd"])
+        if question is None:
+            name = asked.message["cmd"][:40]
+            self._refuse(asked, Refusal(f"there is no command {name!r} here", "unknown_command", 2))
+            return
+        with self.told(asked):
+            self._give(asked, question(self._daemon, asked))
+
+    @contextlib.contextmanager
+    def told(self, asked: rpc.Asked) -> Iterator[None]:
+        """Whoever asked is told what is wrong, whatever it is: no question ends the daemon."""
         try:
-            if question is None:
-                raise Refusal(
-                    f"there is no command {str(asked.message.get('cmd'))[:40]!r} here", "unknown_command", 2
-                )
-            data = question(self._daemon, asked)
+            yield
         except NqspyError as error:
             self._refuse(asked, error)
-        except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
-            LOG.warning("a bad message of %s: %s", asked.caller.user, error, exc_info=True)
-            self._refuse(asked, Refusal(f"bad {asked.message.get('cmd')} message: {error}", "bad_message", 2))
-        else:
-            self._give(asked, data)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            LOG.warning("a bad message of %s: %r", asked.caller.user, error, exc_info=True)
+            self._refuse(
+                asked, Refusal(f"bad {asked.message['cmd']} message: {error!r}"[:300], "bad_message", 2)
+            )
+        except Exception:
+            LOG.exception("a question of %s could not be answered", asked.caller.user)
+            self._refuse(asked, Refusal("internal error; the daemon's log has it", "internal"))
 
     def _give(self, asked: rpc.Asked, data: Any) -> None:
         if data is None:
@@ -158,13 +178,10 @@ class Front:
         self.waiting.look()
 
     def _slice(self, slow: Slow) -> None:
-        try:
-            done = None if not slow.asked.handle.gone else b""
-            done = next(slow.slices) if done is None else done
-        except NqspyError as error:
-            self._slow.remove(slow)
-            self._refuse(slow.asked, error)
-            return
+        done: bytes | None = b""
+        with self.told(slow.asked):
+            if not slow.asked.handle.gone:
+                done = next(slow.slices)
         if done is not None:
             self._slow.remove(slow)
             if done:

@@ -1,7 +1,7 @@
 """qmgr scripts: parsed as a whole first, then carried out command by command, or as one transaction."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from nqspy.daemon.answers import shows
 from nqspy.model import commands as cm
@@ -17,21 +17,31 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Said:
+    source: str
     out: list[str] = field(default_factory=list)
     err: list[str] = field(default_factory=list)
+    files: list[dict[str, str]] = field(default_factory=list)
+
+    def place(self, line: int) -> str:
+        """Where a command stands, as errors name it."""
+        return f"{self.source}, line {line}" if self.source else f"line {line}"
 
 
 def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes:
     """Runs ``script``. ``atomic``: its settings all or none; ``check``: parse and verify only."""
     message = asked.message
     source = str(message.get("source") or "")
-    said = _Said()
+    said = _Said(source)
     try:
         parsed = parse_text(str(message["script"]), source)
     except ParseError as error:
         said.err.append(f"{error}\n{error.caret()}")
         return _answer(asked, said)
-    if message.get("atomic") or message.get("check") or message.get("plan"):
+    as_one = bool(message.get("atomic") or message.get("check") or message.get("plan"))
+    if as_one and (wrong := _first_wrong(daemon, parsed, asked.caller, said)) is not None:
+        said.err.append(wrong)
+        return _answer(asked, said)
+    if as_one:
         parsed = _merged(parsed, bool(message.get("check") or message.get("plan")))
     for each in parsed:
         if not _run(daemon, each, asked.caller, said, bool(message.get("json"))) and message.get("atomic"):
@@ -43,12 +53,33 @@ def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes:
 
 def _answer(asked: rpc.Asked, said: _Said) -> bytes:
     out = "".join(text if text.endswith("\n") else text + "\n" for text in said.out if text)
-    err = "".join(f"qmgr: {text}\n" for text in said.err)
+    err = "".join(f"{text}\n" for text in said.err)
     if asked.message.get("text") is not None:
-        return messages.text_answer(asked.handle.id, 1 if err else 0, out, err)
+        more: dict[str, Any] = {"files": said.files} if said.files else {}
+        return messages.text_answer(asked.handle.id, 1 if err else 0, out, err, **more)
     if err:
         return messages.error_answer(asked.handle.id, err.strip(), "bad_command")
     return messages.result_answer(asked.handle.id, {"out": out})
+
+
+def _first_wrong(daemon: "Daemon", parsed: list[Parsed], caller: Caller, said: _Said) -> str | None:
+    """The first line at which the settings of a script cannot be carried out, with what is wrong there.
+
+    The whole is tried first; only when it is wrong one command more at a time, to find the line.
+    """
+    settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
+    if not settings or (whole := _wrong(daemon, settings, caller)) is None:
+        return None
+    for count in range(1, len(settings) + 1):
+        if (wrong := _wrong(daemon, settings[:count], caller)) is not None and wrong == whole:
+            return f"{said.place(settings[count - 1].line)}: {wrong}"
+    return whole
+
+
+def _wrong(daemon: "Daemon", settings: list[Parsed], caller: Caller) -> str | None:
+    [merged] = _merged(settings, check=True)
+    reply = daemon.ask(cast(cm.Command, merged.command), caller)
+    return None if reply.refusal is None else str(reply.refusal)
 
 
 def _merged(parsed: list[Parsed], check: bool) -> list[Parsed]:
@@ -66,11 +97,21 @@ def _run(daemon: "Daemon", each: Parsed, caller: Caller, said: _Said, as_json: b
     try:
         text = _carry_out(daemon, each.command, caller, as_json)
     except NqspyError as error:
-        said.err.append(f"line {each.line}: {error}" if each.line else str(error))
+        said.err.append(f"{said.place(each.line)}: {error}")
         return False
-    if text:
+    file = _file_of(each.command)
+    if file is not None:
+        said.files.append({"name": file, "text": text})
+    elif text:
         said.out.append(text)
     return True
+
+
+def _file_of(command: Any) -> str | None:
+    """The file that ``snap FILE`` names: the client writes it, with the rights of whoever asked."""
+    if isinstance(command, cm.ShowObject) and command.what == "snap":
+        return (command.options or {}).get("file")
+    return None
 
 
 def _carry_out(daemon: "Daemon", command: Any, caller: Caller, as_json: bool) -> str:

@@ -73,6 +73,7 @@ class Choice:
         self.state = _state(message.get("state"))
         self.ended = bool(message.get("ended")) or self.state is State.ENDED
         self.history = bool(message.get("history"))
+        self.unknown: list[Seq] = []
 
     def fits(self, request: Request) -> bool:
         """Whether a request is asked for."""
@@ -93,19 +94,24 @@ class Choice:
             yield [request for request in found if request is not None and self.fits(request)]
 
     def gone(self, daemon: "Daemon") -> Iterator[Any]:
-        """Rows of the ended requests asked for."""
+        """Rows of the ended requests asked for, None now and then; identifiers of no request are kept in
+        ``unknown``."""
         reader = daemon.front.waiting.reader
         if self.seqs:
             missing = [seq for seq in self.seqs if seq not in self.site.requests]
             found = list(reader.ended(seqs=missing)) if missing else []
-            unknown = set(missing) - {row["seq"] for row in found}
-            if unknown:
-                raise Refusal(f"Unknown Job Id {self.site.id_of(min(unknown))}", "unknown_request", 153)
+            self.unknown = sorted(set(missing) - {row["seq"] for row in found})
             yield from found
         elif self.ended or self.history:
-            for row in reader.ended(owner=self.user):
+            for number, row in enumerate(reader.ended(owner=self.user), 1):
                 if not self.queues or row["queue"] in self.queues:
                     yield row
+                if number % SLICE == 0:
+                    yield None
+
+    def complaint(self) -> str:
+        """One line for each identifier that names no request."""
+        return "".join(f"Unknown Job Id {self.site.id_of(seq)}\n" for seq in self.unknown)
 
 
 def _seq(host: str, text: str) -> Seq:
@@ -127,10 +133,15 @@ def _state(word: Any) -> State | None:
 # ---------------------------------------------------------------- answering
 
 
-def _objects(daemon: "Daemon", message: dict[str, Any], into: Objects) -> Iterator[None]:
+def _objects(daemon: "Daemon", choice: Choice, into: Objects) -> Iterator[None]:
     """Fills ``into``, pausing after each slice."""
-    choice = Choice(daemon, message)
-    gone = [views.ended_object(row, Lister(daemon).place) for row in choice.gone(daemon)]
+    gone: Objects = []
+    place = Lister(daemon).place
+    for row in choice.gone(daemon):
+        if row is None:
+            yield None
+        else:
+            gone.append(views.ended_object(row, place))
     lister = Lister(daemon)
     for requests in choice.slices():
         into += lister.objects(requests)
@@ -142,10 +153,22 @@ def _objects(daemon: "Daemon", message: dict[str, Any], into: Objects) -> Iterat
 
 
 def list_requests(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
-    """The objects, for programs."""
+    """The objects, for programs. Raises Refusal when an identifier names no request."""
     found: Objects = []
-    yield from _objects(daemon, asked.message, found)
+    choice = Choice(daemon, asked.message)
+    yield from _objects(daemon, choice, found)
+    _refuse_unknown(choice)
     yield messages.result_answer(asked.handle.id, found)
+
+
+def _refuse_unknown(choice: Choice) -> None:
+    if choice.unknown:
+        raise Refusal(choice.complaint().splitlines()[0], "unknown_request", 153)
+
+
+def _answer(asked: rpc.Asked, choice: Choice, text: str) -> bytes:
+    """What was found, and a line on stderr for what was not."""
+    return messages.text_answer(asked.handle.id, 153 if choice.unknown else 0, text, choice.complaint())
 
 
 def qstat(daemon: "Daemon", asked: rpc.Asked) -> Any:
@@ -166,21 +189,27 @@ def qstat(daemon: "Daemon", asked: rpc.Asked) -> Any:
 
 def _rendered(daemon: "Daemon", asked: rpc.Asked, render: Callable[[Objects], str]) -> Iterator[bytes | None]:
     found: Objects = []
-    yield from _objects(daemon, asked.message, found)
-    yield messages.text_answer(asked.handle.id, 0, render(found))
+    choice = Choice(daemon, asked.message)
+    yield from _objects(daemon, choice, found)
+    yield _answer(asked, choice, render(found))
 
 
 def _table(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     """The POSIX table, straight from the requests: no objects are made."""
     choice = Choice(daemon, asked.message)
     samples, name = daemon.engine.samples, daemon.engine.site.name
-    rows = [tables.row_of_ended(row, name) for row in choice.gone(daemon)]
+    rows = []
+    for row in choice.gone(daemon):
+        if row is None:
+            yield None
+        else:
+            rows.append(tables.row_of_ended(row, name))
     for requests in choice.slices():
         for request in requests:
             used = samples.get(request.seq, request.used).cpu if request.started is not None else None
             rows.append(tables.row_of(request, name, used))
         yield None
-    yield messages.text_answer(asked.handle.id, 0, tables.posix_rows(rows))
+    yield _answer(asked, choice, tables.posix_rows(rows))
 
 
 _RENDERERS: dict[str, Callable[[Objects], str]] = {
@@ -192,17 +221,22 @@ _RENDERERS: dict[str, Callable[[Objects], str]] = {
 
 def _why(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     message = asked.message
-    operands = message.get("operands") or message.get("ids") or [message.get("id")]
+    operands = message.get("operands") or message.get("ids") or [message.get("request")]
     found: Objects = []
-    yield from _objects(daemon, {"operands": [str(word) for word in operands]}, found)
+    choice = Choice(daemon, {"operands": [str(word) for word in operands]})
+    yield from _objects(daemon, choice, found)
     for each in found:
-        request = daemon.engine.site.requests.get(each["seq"])
-        if request is not None and request.state is State.QUEUED:
-            at, basis = estimate(daemon.engine, request, daemon.clock.now())
-            each["estimate"] = {"start": Zone(daemon.engine.site.timezone).stamp(at), "basis": basis}
-        else:
-            each["estimate"] = None
-    text = (
-        views.encode(found).decode() + "\n" if message.get("json") else "".join(map(tables.why_text, found))
-    )
-    yield messages.text_answer(asked.handle.id, 0, text)
+        each["estimate"] = _estimate(daemon, each["seq"])
+    if message.get("json"):
+        text = views.encode(found).decode() + "\n"
+    else:
+        text = "".join(map(tables.why_text, found))
+    yield _answer(asked, choice, text)
+
+
+def _estimate(daemon: "Daemon", seq: Seq) -> dict[str, Any] | None:
+    request = daemon.engine.site.requests.get(seq)
+    if request is None or request.state is not State.QUEUED:
+        return None
+    at, basis = estimate(daemon.engine, request, daemon.clock.now())
+    return {"start": Zone(daemon.engine.site.timezone).stamp(at), "basis": basis}

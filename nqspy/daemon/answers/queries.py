@@ -22,7 +22,7 @@ def _status(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
     running = len(site.started)
     clock = zone.text(daemon.clock.now())
     alarms = [] if site.shift.failed is None else [f"shift {site.shift.failed} could not be entered"]
-    alarms += daemon.exits.problems
+    alarms += [*daemon.alarms, *daemon.exits.problems]
     words = [
         f"nqsd serves {daemon.home.path}: {len(site.requests)} requests, {running} started, {site.pes()} PEs",
         f"clock {clock}{f' (accelerated: {daemon.clock.text})' if daemon.clock.accelerated else ''}",

@@ -6,18 +6,13 @@ from nqspy.engine.desk.context import Reply
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.rpc import messages
 
-_COMMANDS = {"id": "qsub", "json": "qsub", "table": "qstat", "why": "qstat"}
-
 
 def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
-    """A refusal: an error object, or the line on stderr with the command's name before it."""
+    """A refusal: an error object, or lines for stderr, before which the command writes its name."""
     if form is None:
         return messages.answer_of_error(id, error)
-    name = _COMMANDS.get(form, form)
     status = error.status if isinstance(error, Refusal) else 1
-    return messages.text_answer(
-        id, status, "", "".join(f"{name}: {line}\n" for line in str(error).split("\n"))
-    )
+    return messages.text_answer(id, status, "", f"{error}\n")
 
 
 def reply(id: int, form: str | None, reply: Reply) -> bytes:
@@ -33,7 +28,7 @@ def reply(id: int, form: str | None, reply: Reply) -> bytes:
         lines = [f"{each['name']}: would be accepted into queue {each['queue']}, group {each['group']}\n"
                  for each in value["dry_run"]]  # fmt: skip
         return messages.text_answer(id, 0, "".join(lines))
-    return _many(id, form, value)
+    return _many(id, value)
 
 
 def _submitted(id: int, form: str, value: dict[str, Any]) -> bytes:
@@ -52,7 +47,7 @@ def _word(queue: str) -> str:
     return f'"{queue}"' if queue else "null"
 
 
-def _many(id: int, form: str, value: dict[str, Any]) -> bytes:
+def _many(id: int, value: dict[str, Any]) -> bytes:
     failed = value.get("failed", [])
-    err = "".join(f"{form}: {each['text']}\n" for each in failed)
+    err = "".join(f"{each['text']}\n" for each in failed)
     return messages.text_answer(id, failed[-1]["status"] if failed else 0, "", err)

@@ -2,7 +2,7 @@
 come."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,12 +44,19 @@ class Waiting:
         self._ends: list[_Ends] = []
         self._events: list[rpc.Asked] = []
         self._tails: list[rpc.Asked] = []
-        self._told = 0
+        self._commits = 0
+        self._is_open = False
         self.reader: Reader
 
     def open(self) -> None:
         """Opens a reader of the store."""
         self.reader = Reader(self._daemon.home.database)
+        self._is_open = True
+
+    def close(self) -> None:
+        """Closes it: what was committed is in the one file then."""
+        if self._is_open:
+            self.reader.close()
 
     def patience(self) -> float | None:
         """How long may pass before the next look."""
@@ -59,25 +66,19 @@ class Waiting:
         """Answers whoever waited for what has happened."""
         if self._ends:
             self._look_at_ends()
-        n = self._daemon.engine.site.n
-        if self._events and n > self._told:
+        if self._events and self._daemon.engine.commits != self._commits:
             waiting, self._events = self._events, []
-            for asked in waiting:
-                self._send(asked, self.events(asked))
-        self._told = n
+            self._again(waiting, self.events)
+        self._commits = self._daemon.engine.commits
         if self._tails:
             tails, self._tails = self._tails, []
-            for asked in tails:
-                if not asked.handle.gone:
-                    self._try_tail(asked)
+            self._again(tails, self.cat)
 
-    def _try_tail(self, asked: rpc.Asked) -> None:
-        try:
-            self._send(asked, self.cat(asked))
-        except Refusal as refusal:
-            self._send(
-                asked, messages.text_answer(asked.handle.id, 1, "", f"qcat: {refusal}\n", next=0, done=True)
-            )
+    def _again(self, waiting: list[rpc.Asked], answer: Callable[[rpc.Asked], Any]) -> None:
+        for asked in waiting:
+            if not asked.handle.gone:
+                with self._daemon.front.told(asked):
+                    self._send(asked, answer(asked))
 
     def _send(self, asked: rpc.Asked, data: Any) -> None:
         if isinstance(data, bytes):
@@ -107,7 +108,7 @@ class Waiting:
             ends.left = {seq for seq in ends.left if seq in requests}
             if not ends.left or ends.asked.handle.gone:
                 self._ends.remove(ends)
-                if not ends.asked.handle.gone:
+                with self._daemon.front.told(ends.asked):
                     self._daemon.server.reply(ends.asked.handle, self._ended(ends))
 
     def _ended(self, ends: _Ends) -> bytes:

@@ -3,7 +3,6 @@ answer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from nqspy.model import lifecycle
@@ -72,12 +71,9 @@ class Desk:
         self.group.alarms.append(text)
         self.act(Notify("", f"nqspy: {subject}", f"{text}\n{more}" if more else text))
 
-    def keep(self, body: bytes) -> str:
-        """Keeps a script or an environment under its content hash, in the group's transaction; returns the
-        hash."""
-        digest = sha256(body).hexdigest()[:32]
+    def keep(self, digest: str, body: bytes) -> None:
+        """Keeps a script or an environment under its content hash, in the group's transaction."""
         self.group.batch.blobs[digest] = body
-        return digest
 
     def find(self, text: str) -> Request:
         """The request that has not ended of that identifier. Raises Refusal."""

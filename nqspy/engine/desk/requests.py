@@ -5,20 +5,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from nqspy.core.queueing.limits import violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.desk.context import Desk
-from nqspy.engine.desk.people import need, need_owner, role_of
+from nqspy.engine.desk.people import group_of, need, need_owner, role_of
+from nqspy.engine.desk.spec import check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.actions import Kill, Resume, Signal, Suspend
+from nqspy.model.actions import Kill, Notify, Resume, Signal, Suspend
 from nqspy.model.errors import Refusal
 from nqspy.model.people import Caller
-from nqspy.model.requests import STARTED, Ask, Request, Spec, State
+from nqspy.model.queues import Queue
+from nqspy.model.requests import STARTED, Request, Spec, State
+from nqspy.model.tree import declared
 
 _WAITING = (State.QUEUED, State.WAITING, State.HELD)
-_HOLDS = {"user": "u", "operator": "o", "manager": "o"}
-_RANKS = {"system": 0, "next": 1, "first": 2, "now": 3}
+_RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
+"""``first``: the head of its queue; ``next``: ahead of everything; ``now``: in spite of limits."""
 
 
 def _wrong_state(desk: Desk, request: Request, what: str) -> Refusal:
@@ -37,7 +42,7 @@ def delete(desk: Desk, command: cm.Delete, caller: Caller) -> Any:
             name = desk.site.id_of(request.seq)
             raise Refusal(f"{name} is not owned by {command.owner}", "not_permitted", 159)
         if request.state not in STARTED:
-            desk.emit(ev.Deleted(request.seq, caller.user))
+            drop(desk, request, caller.user)
         elif command.kill or command.force:
             end(desk, request, caller.user, signal=9 if command.kill else 15)
         elif command.signal is not None:
@@ -47,6 +52,17 @@ def delete(desk: Desk, command: cm.Delete, caller: Caller) -> Any:
         desk.dirty()
 
     return desk.each(command.ids, one)
+
+
+def drop(desk: Desk, request: Request, who: str, text: str = "") -> None:
+    """Deletes a request that has not been started; its owner is told where somebody else did and that was
+    asked for."""
+    desk.emit(ev.Deleted(request.seq, who, text))
+    mail = request.spec.mail
+    if mail.abort and who != request.owner:
+        name = desk.site.id_of(request.seq)
+        said = f"Request {name} ({request.name}) was deleted by {who}. {text}"
+        desk.act(Notify(mail.to or request.owner, f"nqspy: {name} deleted", said, request.seq))
 
 
 def end(desk: Desk, request: Request, who: str, signal: int = 15, rerun: bool = False) -> None:
@@ -59,12 +75,13 @@ def end(desk: Desk, request: Request, who: str, signal: int = 15, rerun: bool = 
 
 def hold(desk: Desk, command: cm.HoldRequests, caller: Caller) -> Any:
     """Held requests stay where they are until released; the letter says who may."""
-    letter = _letter(desk, command.letter, caller)
+    _check_letter(desk, command.letter, caller)
 
     def one(request: Request) -> None:
         need_owner(desk.site, caller, request, "hold")
         if request.state not in _WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be held")
+        letter = command.letter or ("u" if request.owner == caller.user else "o")
         if letter not in request.holds:
             desk.emit(ev.Held((request.seq,), letter, caller.user))
             desk.dirty()
@@ -72,19 +89,16 @@ def hold(desk: Desk, command: cm.HoldRequests, caller: Caller) -> Any:
     return desk.each(command.ids, one)
 
 
-def _letter(desk: Desk, letter: str | None, caller: Caller) -> str:
-    role = role_of(desk.site.settings, caller)
-    if letter is None:
-        return _HOLDS[role] if role == "operator" else "u"
-    if letter not in ("u", "o", "s"):
+def _check_letter(desk: Desk, letter: str | None, caller: Caller) -> None:
+    if letter not in (None, "u", "o", "s"):
         raise Refusal(f"hold type {letter!r} is none of u, o, s", "bad_value", 166)
-    if letter != "u" and role == "user":
+    if letter not in (None, "u") and role_of(desk.site.settings, caller) == "user":
         raise Refusal(f"Unauthorized Request: hold type {letter} needs an operator", "not_permitted", 159)
-    return letter
 
 
 def release(desk: Desk, command: cm.ReleaseRequests, caller: Caller) -> Any:
     """Takes holds off: a user the own hold, an operator any."""
+    _check_letter(desk, command.letter, caller)
     role = role_of(desk.site.settings, caller)
     letters = command.letter or ("u" if role == "user" else "uos")
 
@@ -93,7 +107,7 @@ def release(desk: Desk, command: cm.ReleaseRequests, caller: Caller) -> Any:
         if request.state is not State.HELD:
             raise _wrong_state(desk, request, "it is not held")
         theirs = "".join(letter for letter in request.holds if letter in letters)
-        if not theirs or (role == "user" and set(letters) - {"u"}):
+        if not theirs:
             name = desk.site.id_of(request.seq)
             raise Refusal(
                 f"Unauthorized Request {name}: hold {request.holds} is not yours to release",
@@ -108,22 +122,21 @@ def release(desk: Desk, command: cm.ReleaseRequests, caller: Caller) -> Any:
 
 def move(desk: Desk, command: cm.MoveRequests, caller: Caller) -> Any:
     """Waiting requests into another queue, if that takes them; ``source``: all of a queue."""
-    queue = desk.site.settings.queues.get(command.queue)
-    if queue is None:
-        raise Refusal(f"Unknown queue {command.queue}", "unknown_queue", 170)
-    ids = command.ids
+    queue = _queue(desk, command.queue)
+    ids, user = command.ids, role_of(desk.site.settings, caller) == "user"
     if command.source is not None:
         need(desk.site.settings, caller, "operator", "moving a queue's requests")
-        ids = tuple(desk.site.id_of(r.seq) for r in desk.site.requests.values() if r.queue == command.source)
+        held = _requests_in(desk, command.source, lambda r: r.state in _WAITING)
+        ids = tuple(desk.site.id_of(request.seq) for request in held)
 
     def one(request: Request) -> None:
         need_owner(desk.site, caller, request, "move")
         if request.state not in _WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be moved")
-        if not queue.enabled and role_of(desk.site.settings, caller) == "user":
-            raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
-        if not may_enter(queue, request.owner, caller.groups):
-            raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
+        if user:
+            _may_put(queue, caller)
+        if request.queue == queue.name:
+            return
         wrong = violation(desk.site, request.spec, queue) if queue.kind == "batch" else None
         if wrong is not None:
             raise Refusal(wrong, "above_limit", 188)
@@ -131,6 +144,16 @@ def move(desk: Desk, command: cm.MoveRequests, caller: Caller) -> Any:
         desk.dirty()
 
     return desk.each(ids, one)
+
+
+def _may_put(queue: Queue, caller: Caller) -> None:
+    """What holds for users and not for operators."""
+    if not queue.enabled:
+        raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
+    if not may_enter(queue, caller.user, caller.groups):
+        raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
+    if queue.pipeonly:
+        raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
 
 
 def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:
@@ -141,6 +164,10 @@ def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:
         if request.state not in _WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be modified")
         spec = _modified(request.spec, command.values)
+        if "account" in command.values:
+            group, account = group_of(desk.site.settings, caller, request.owner, spec.account)
+            spec = replace(spec, group=group, account=account)
+        check_spec(desk.site, spec)
         queue = desk.site.settings.queues.get(request.queue)
         wrong = violation(desk.site, spec, queue) if queue is not None and queue.kind == "batch" else None
         if wrong is not None:
@@ -159,17 +186,26 @@ def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
     for path, value in values.items():
         head, _, rest = path.partition("/")
         if head in _SPEC_FIELDS and not rest:
-            spec = replace(spec, **{head: value})
+            spec = _with(spec, head, value)
+            spec = replace(spec, name_given=True) if head == "name" else spec
         elif head == "ask" and rest in _ASK_FIELDS:
-            spec = replace(spec, ask=replace(spec.ask, **{rest: value}))
-        elif head == "ask":
-            others = dict(spec.ask.others) | {rest: value}
-            spec = replace(spec, ask=replace(spec.ask, others=tuple(others.items())))
+            spec = replace(spec, ask=_with(spec.ask, rest, value))
+        elif head == "ask" and rest in declared(Queue):
+            others = {name: each for name, each in spec.ask.others if name != rest}
+            others |= {} if value is None else {rest: value}
+            spec = replace(spec, ask=_with(spec.ask, "others", tuple(others.items())))
         else:
             raise Refusal(f"{path} of a request cannot be modified", "bad_value", 166)
-    if not isinstance(spec.ask, Ask) or spec.ask.pes < 1:
-        raise Refusal("a request needs at least 1 PE", "bad_value", 166)
     return spec
+
+
+def _with(node: Any, name: str, value: Any) -> Any:
+    """A spec (or what it asks) with another value of the right kind. Raises Refusal."""
+    fields: dict[str, Any] = msgspec.to_builtins(node)
+    try:
+        return msgspec.convert(fields | {name: value}, type(node))
+    except msgspec.ValidationError:
+        raise Refusal(f"{value!r} is no {name} of a request", "bad_value", 166) from None
 
 
 def rerun(desk: Desk, command: cm.RerunRequests, caller: Caller) -> Any:
@@ -182,6 +218,8 @@ def rerun(desk: Desk, command: cm.RerunRequests, caller: Caller) -> Any:
             raise _wrong_state(desk, request, "only a started one can be run again")
         if not request.spec.rerunnable:
             raise Refusal(f"job is not rerunnable {name}", "not_rerunnable", 190)
+        if request.ending.startswith("deleted"):
+            raise _wrong_state(desk, request, "and is being deleted")
         end(desk, request, caller.user, rerun=True)
 
     return desk.each(command.ids, one)
@@ -207,8 +245,8 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
 
 
 def schedule(desk: Desk, command: cm.ScheduleRequest, caller: Caller) -> Any:
-    """``schedule request``: ahead in its queue (next), ahead of everything (first), past the limits (now),
-    as usual (system)."""
+    """``schedule request``: at the head of its queue (first), ahead of everything (next), past the limits
+    (now), as usual (system)."""
     need(desk.site.settings, caller, "operator", "schedule request")
 
     def one(request: Request) -> None:
@@ -226,7 +264,7 @@ def abort_queue(desk: Desk, command: cm.AbortQueue, caller: Caller) -> Any:
 
     def one(request: Request) -> None:
         desk.emit(ev.Deleting(request.seq, request.attempt, caller.user))
-        desk.act(Kill(request.seq, request.attempt, "deleted", command.seconds * 1000))
+        desk.act(Kill(request.seq, request.attempt, "deleted", max(0, command.seconds) * 1000))
 
     return _in_queue(desk, command.queue, lambda r: r.state in STARTED, one)
 
@@ -236,16 +274,26 @@ def purge_queue(desk: Desk, command: cm.PurgeQueue, caller: Caller) -> Any:
     need(desk.site.settings, caller, "operator", "purge queue")
 
     def one(request: Request) -> None:
-        desk.emit(ev.Deleted(request.seq, caller.user, f"queue {command.queue} was purged"))
+        drop(desk, request, caller.user, f"queue {command.queue} was purged")
 
     return _in_queue(desk, command.queue, lambda r: r.state not in STARTED, one)
 
 
 def _in_queue(desk: Desk, queue: str, which: Callable[[Request], bool], do: Callable[[Request], None]) -> Any:
-    if queue not in desk.site.settings.queues:
-        raise Refusal(f"Unknown queue {queue}", "unknown_queue", 170)
-    chosen = [r for r in desk.site.requests.values() if r.queue == queue and which(r)]
+    chosen = _requests_in(desk, queue, which)
     for request in chosen:
         do(request)
     desk.dirty()
     return {"done": [desk.site.id_of(r.seq) for r in chosen], "failed": []}
+
+
+def _requests_in(desk: Desk, queue: str, which: Callable[[Request], bool]) -> list[Request]:
+    name = _queue(desk, queue).name
+    return [r for r in desk.site.requests.values() if r.queue == name and which(r)]
+
+
+def _queue(desk: Desk, name: str) -> Queue:
+    queue = desk.site.settings.queues.get(name)
+    if queue is None:
+        raise Refusal(f"Unknown queue {name}", "unknown_queue", 170)
+    return queue

@@ -1,29 +1,36 @@
 """Settings: tried on a copy, verified as a whole, then one event; files of ``queues.d`` as one
 transaction."""
 
-from copy import deepcopy
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
+from nqspy.core.passes import verify as core_verify
 from nqspy.engine import calendar
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import need, role_of
 from nqspy.model import commands as cm
-from nqspy.model.configure import OBJECTS, apply_change, problems
+from nqspy.model.configure import OBJECTS, apply_change, copy_of, problems
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
-from nqspy.model.people import Caller
+from nqspy.model.people import Caller, Role
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared
 
+IN_SHIFTS = (cm.Configure, cm.ReloadExits, cm.AbortQueue, cm.PurgeQueue, cm.HoldRequests, cm.ReleaseRequests)
+"""Commands that a shift may run."""
+
 
 def configure(desk: Desk, command: cm.Configure, caller: Caller) -> Any:
-    """Carries out all of the changes or none. Raises Refusal with the first thing that is wrong."""
+    """Carries out all of the changes or none; answers their number, and ``warnings`` about what can never
+    start or be routed. Raises Refusal with the first thing that is wrong."""
     _need_rights(desk.site.settings, command.changes, caller)
     settings = try_changes(desk, desk.site.settings, command.changes, command.upsert)
     verify(desk, settings)
     if not command.check_only:
         commit_changes(desk, command.changes, caller.user, command.source)
-    return {"changed": len(command.changes)}
+    return {"changed": len(command.changes), "warnings": core_verify(settings, desk.site)}
 
 
 def commit_changes(desk: Desk, changes: tuple[Change, ...], who: str, source: str) -> None:
@@ -42,9 +49,8 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
         info = None
         if change.op == "set" and head in OBJECTS:
             info = declared(OBJECTS[head][1]).get(rest.partition("/")[2])
-        need(
-            settings, caller, "operator" if info is not None and info.operator else "manager", _words(change)
-        )
+        role: Role = "operator" if info is not None and info.operator else "manager"
+        need(settings, caller, role, _words(change))
 
 
 def _words(change: Change) -> str:
@@ -52,13 +58,18 @@ def _words(change: Change) -> str:
 
 
 def try_changes(
-    desk: Desk, settings: Settings, changes: tuple[Change, ...], upsert: bool, strict: bool = True
+    desk: Desk, settings: Settings, changes: Iterable[Change], upsert: bool, strict: bool = True
 ) -> Settings:
     """A copy of the settings with the changes. Raises Refusal.
 
     Not ``strict``: exits that are not loaded may be named (a shift must come into force without them).
     """
-    copy = deepcopy(settings)
+    copy = copy_of(settings)
+    _try_on(desk, copy, changes, upsert, strict)
+    return copy
+
+
+def _try_on(desk: Desk, copy: Settings, changes: Iterable[Change], upsert: bool, strict: bool) -> None:
     for change in changes:
         try:
             if strict or not change.path.startswith("exit/"):
@@ -66,32 +77,36 @@ def try_changes(
             apply_change(copy, change, upsert)
         except BadValue as error:
             raise Refusal(str(error), "bad_value", 166) from None
-    return copy
 
 
 def _check_change(desk: Desk, settings: Settings, change: Change) -> None:
+    """What only the engine can tell of one change: exits, time zones, cron times. Raises BadValue."""
     head, _, rest = change.path.partition("/")
     name, _, path = rest.partition("/")
-    if head == "exit" and path not in ("enabled", "budget"):
+    if head == "exit" and change.op == "set" and path not in ("enabled", "budget"):
         desk.exits.check_setting(name, path, str(change.value))
-    elif head == "exit" and name not in desk.exits.declared():
+    elif head == "exit" and change.op == "set" and name not in ("*", *desk.exits.declared()):
         raise BadValue(f"there is no exit {name}; loaded: {', '.join(desk.exits.declared()) or 'none'}")
     elif head == "server" and rest == "timezone" and change.value is not None:
         calendar.zone_of(str(change.value))
     elif head == "queue" and change.op == "delete" and name in settings.queues:
         _check_queue_is_done(desk, settings, name)
-    elif head == "shift" and change.op in ("create", "set"):
+    elif head == "shift" and change.op in ("create", "set", "add"):
         _check_shift(desk, settings, change)
 
 
 def _check_shift(desk: Desk, settings: Settings, change: Change) -> None:
-    commands = change.value.get("commands", ()) if change.op == "create" else ()
-    for each in changes_of(list(commands)):
-        _check_change(desk, settings, each)
-    when = change.value.get("when", ()) if change.op == "create" else change.value
-    if change.op == "create" or change.path.endswith("/when"):
-        for cron in when:
-            calendar.check_cron(cron)
+    create = change.op == "create"
+    values = change.value if isinstance(change.value, dict) else {}
+    for each in commands_of(values.get("commands") or ()) if create else ():
+        if not isinstance(each, IN_SHIFTS):
+            raise BadValue(f"a shift cannot run {each.cmd}; it sets, reloads exits, aborts or purges queues")
+        for one in each.changes if isinstance(each, cm.Configure) else ():
+            _check_change(desk, settings, one)
+    if create or change.path.endswith("/when"):
+        when = values.get("when") if create else change.value
+        for cron in (when,) if isinstance(when, str) else when or ():
+            calendar.check_cron(str(cron))
 
 
 def _check_queue_is_done(desk: Desk, settings: Settings, name: str) -> None:
@@ -108,43 +123,77 @@ def verify(desk: Desk, settings: Settings) -> None:
     wrong = problems(settings)
     if wrong:
         raise Refusal(wrong[0], "bad_settings", 166)
-    zone = settings.server.timezone or desk.site.zone
-    clash = calendar.collisions(settings.shifts.values(), zone, desk.now)
+    clash = calendar.collisions(settings.shifts.values())
     if clash is not None:
         raise Refusal(f"{clash}; one of them must fire at another minute", "bad_settings", 166)
     for shift in settings.shifts.values():
-        shift_changes = tuple(changes_of(shift.commands))
         try:
-            wrong = problems(try_changes(desk, settings, shift_changes, upsert=True, strict=False))
-        except Refusal as refusal:
-            wrong = [str(refusal)]
+            changes = changes_of(shift.commands)
+            wrong = problems(try_changes(desk, settings, changes, upsert=True, strict=False))
+        except (Refusal, BadValue) as error:
+            wrong = [str(error)]
         if wrong:
             raise Refusal(f"shift {shift.name}: {wrong[0]}", "bad_settings", 166)
 
 
+def commands_of(commands: Iterable[Any]) -> list[cm.Command]:
+    """A shift's commands from their `commands.encode` form. Raises BadValue."""
+    try:
+        return [cm.decode(dict(data)) for data in commands]
+    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+        raise BadValue(f"a command of a shift cannot be read: {error}") from None
+
+
 def changes_of(commands: list[dict[str, Any]]) -> list[Change]:
-    """The settings changes among a shift's commands, in order."""
-    decoded = (cm.decode(data) for data in commands)
-    return [change for each in decoded if isinstance(each, cm.Configure) for change in each.changes]
+    """The settings changes among a shift's commands, in order. Raises BadValue."""
+    return [c for each in commands_of(commands) if isinstance(each, cm.Configure) for c in each.changes]
+
+
+# ---------------------------------------------------------------- queues.d
 
 
 def apply_files(desk: Desk, command: cm.ApplyFiles, caller: Caller) -> Any:
-    """Applies changed files of ``queues.d``: an error in any leaves the old settings in force. Raises
-    Refusal naming the file."""
-    settings = desk.site.settings
+    """Applies those files of ``queues.d`` whose content changed since they were last applied, in their
+    order; then the settings of the shift in force once more. An error in any leaves the old settings in
+    force. Raises Refusal naming the file."""
+    need(desk.site.settings, caller, "manager", "applying queues.d")
+    known, settings = desk.site.files, copy_of(desk.site.settings)
     changes: list[Change] = []
-    for name, _hash, commands in command.files:
-        for data in commands:
-            each = cm.decode({k: v for k, v in data.items() if k != "at"})
-            if not isinstance(each, cm.Configure):
-                raise Refusal(f"{name}: only settings may stand in queues.d, not {each.cmd}", "bad_value")
-            try:
-                settings = try_changes(desk, settings, each.changes, upsert=True)
-            except Refusal as refusal:
-                where = data.get("at", "")
-                raise Refusal(f"{name}{where}: {refusal}", refusal.code) from None
-            changes += each.changes
+    for name, digest, commands in command.files:
+        if known.get(name) != digest:
+            changes += _apply_file(desk, settings, name, commands)
+    if changes:
+        changes += _shift_again(desk, settings)
     verify(desk, settings)
     commit_changes(desk, tuple(changes), caller.user, "queues.d")
-    desk.emit(FilesApplied(tuple((name, digest) for name, digest, _ in command.files)))
+    files = tuple((name, digest) for name, digest, _ in command.files)
+    if dict(files) != known:
+        desk.emit(FilesApplied(files))
     return {"changed": len(changes)}
+
+
+def _apply_file(
+    desk: Desk, settings: Settings, name: str, commands: tuple[dict[str, Any], ...]
+) -> list[Change]:
+    changes: list[Change] = []
+    for data in commands:
+        where = f"{name}{data.get('at', '')}"
+        try:
+            [each] = commands_of([{key: value for key, value in data.items() if key != "at"}])
+            if not isinstance(each, cm.Configure):
+                raise Refusal(f"only settings may stand in queues.d, not {each.cmd}", "bad_value", 166)
+            _try_on(desk, settings, each.changes, upsert=True, strict=True)
+        except (Refusal, BadValue) as error:
+            raise Refusal(f"{where}: {error}", getattr(error, "code", "bad_value"), 166) from None
+        changes += each.changes
+    return changes
+
+
+def _shift_again(desk: Desk, settings: Settings) -> list[Change]:
+    """What the shift in force sets: the files say what holds without it."""
+    shift = settings.shifts.get(desk.site.shift.current or "")
+    if shift is None:
+        return []
+    changes = changes_of(shift.commands)
+    _try_on(desk, settings, changes, upsert=True, strict=False)
+    return changes

@@ -4,11 +4,10 @@ from nqspy.engine import calendar
 from nqspy.engine.desk import exits, requests, settings
 from nqspy.engine.desk.context import Desk, Handler
 from nqspy.engine.desk.people import need
-from nqspy.engine.desk.settings import changes_of, commit_changes, try_changes, verify
+from nqspy.engine.desk.settings import changes_of, commands_of, commit_changes, try_changes, verify
 from nqspy.model import commands as cm
-from nqspy.model.actions import Notify
 from nqspy.model.errors import BadValue, NqspyError, Refusal
-from nqspy.model.events import Alarm, ShiftChanged, ShiftFailed
+from nqspy.model.events import ShiftChanged, ShiftFailed
 from nqspy.model.ids import Instant
 from nqspy.model.people import Caller
 
@@ -16,13 +15,12 @@ CALENDAR = Caller("calendar", 0, 0, (), True)
 """Who carries out a shift's commands."""
 
 ORDERS: dict[type[cm.Command], Handler] = {
-    cm.ReloadExits: exits.reload,
     cm.AbortQueue: requests.abort_queue,
     cm.PurgeQueue: requests.purge_queue,
     cm.HoldRequests: requests.hold,
     cm.ReleaseRequests: requests.release,
 }
-"""What a shift may do besides changing settings."""
+"""What a shift may do besides changing settings and reloading exits."""
 
 RETRY = 300_000
 """Time after which a shift that failed is tried again, ms."""
@@ -65,8 +63,7 @@ def enter(desk: Desk, firing: calendar.Firing, manual: bool = False, until: Inst
         text = f"shift {name} could not be entered: {error}"
         if site.shift.failed != name:
             desk.emit(ShiftFailed(name, text))
-            desk.emit(Alarm(f"shift {name}", text))
-            desk.act(Notify("", f"nqspy: shift {name} failed", text))
+            desk.alarm(f"shift {name}", text, f"shift {name} failed")
         return False
     desk.emit(ShiftChanged(name, site.shift.current, firing.at, manual, until))
     desk.dirty()
@@ -74,10 +71,18 @@ def enter(desk: Desk, firing: calendar.Firing, manual: bool = False, until: Inst
 
 
 def run_commands(desk: Desk, name: str) -> None:
-    """Carries out the commands of a shift, its settings first. Raises Refusal; no setting is changed then."""
-    commands = [cm.decode(data) for data in desk.site.settings.shifts[name].commands]
-    changes = tuple(changes_of(desk.site.settings.shifts[name].commands))
-    verify(desk, try_changes(desk, desk.site.settings, changes, upsert=True, strict=False))
+    """Carries out the commands of a shift, its settings before its orders. Raises NqspyError; nothing is
+    changed then: what can fail comes first."""
+    shift = desk.site.settings.shifts[name]
+    commands, changes = commands_of(shift.commands), tuple(changes_of(shift.commands))
+    after = try_changes(desk, desk.site.settings, changes, upsert=True, strict=False)
+    verify(desk, after)
+    for command in commands:
+        queue = getattr(command, "queue", None)
+        if queue is not None and queue not in after.queues:
+            raise Refusal(f"{command.cmd}: there is no queue {queue}", "unknown_queue", 170)
+    if any(isinstance(command, cm.ReloadExits) for command in commands):
+        exits.reload(desk, cm.ReloadExits(), CALENDAR)
     commit_changes(desk, changes, CALENDAR.user, f"shift {name}")
     for command in commands:
         if type(command) in ORDERS:
@@ -113,6 +118,8 @@ def switch(desk: Desk, command: cm.SwitchShift, caller: Caller) -> object:
 
 
 def _until(desk: Desk, until: Instant | str | None) -> Instant | None:
+    if isinstance(until, int) and until <= desk.now:
+        raise Refusal("until is in the past", "bad_value", 166)
     if until is None or isinstance(until, int):
         return until
     try:

@@ -112,14 +112,16 @@ def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
     other = item.user is not None and item.user != caller.user
     owner = spec.owner if other else caller.user
     group, account = group_of(site.settings, caller, owner, spec.account)
-    if other:
-        spec = replace(spec, group=group, account=account)
-    else:
-        spec = replace(spec, owner=owner, uid=caller.uid, gid=caller.gid, group=group, account=account)
+    uid, gid = (spec.uid, spec.gid) if other else (caller.uid, caller.gid)
+    named = spec.queue or site.settings.default.queue or ""
+    spec = replace(
+        spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
+        script=_digest(script), environment=_digest(environment),
+    )  # fmt: skip
     check_spec(site, spec)
     if desk.exits.has("submit"):
         spec = _ask_exits(desk, spec)
-    queue = _queue_named(desk, spec)
+    queue = _queue_named(desk, spec.queue)
     if not queue.enabled:
         raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
     groups = () if other else caller.groups
@@ -140,17 +142,20 @@ def _bytes(text: str, what: str, most: int) -> bytes:
         ) from None
 
 
-def _queue_named(desk: Desk, spec: Spec) -> Queue:
-    settings = desk.site.settings
-    name = spec.queue or settings.default.queue
-    known = ", ".join(settings.queues) or "none"
-    if name is None:
+def _digest(body: bytes) -> str:
+    return sha256(body).hexdigest()[:32]
+
+
+def _queue_named(desk: Desk, name: str) -> Queue:
+    queues = desk.site.settings.queues
+    if name in queues:
+        return queues[name]
+    known = ", ".join(queues) or "none"
+    if not name:
         raise Refusal(
             f"no queue was named and there is no default queue; queues: {known}", "no_default_queue", 170
         )
-    if name not in settings.queues:
-        raise Refusal(f"Unknown queue {name}; queues: {known}", "unknown_queue", 170)
-    return settings.queues[name]
+    raise Refusal(f"Unknown queue {name}; queues: {known}", "unknown_queue", 170)
 
 
 def _batch(desk: Desk, spec: Spec, queue: Queue) -> str:
@@ -192,13 +197,9 @@ def _ask_exits(desk: Desk, spec: Spec) -> Spec:
 
 
 def _take_in(desk: Desk, accepted: Accepted, key: str, digest: str) -> Seq:
-    seq = desk.site.next_seq
-    spec = replace(
-        accepted.spec,
-        script=desk.keep(accepted.script),
-        environment=desk.keep(accepted.environment),
-        queue=accepted.queue,
-    )
+    seq, spec = desk.site.next_seq, accepted.spec
+    desk.keep(spec.script, accepted.script)
+    desk.keep(spec.environment, accepted.environment)
     desk.emit(Submitted(seq, spec, accepted.queue, _state(desk, spec), key, digest))
     if accepted.target != accepted.queue:
         desk.emit(Routed(seq, accepted.target, accepted.queue))

@@ -1,0 +1,5 @@
+"""The daemon under test: see ``live.py``."""
+
+from daemon import live as stage
+
+make_live, live, office = stage.make_live, stage.live, stage.office

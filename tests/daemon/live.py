@@ -1,0 +1,315 @@
+"""A real daemon in a temporary home, and people at it: commands run as processes of their own.
+
+`Live` is one home; the fixture ``live`` makes one that is new, and leaves nothing running behind it, also
+where a daemon was killed and its shepherds went on.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from nqspy.rpc.client import Client
+from nqspy.rpc.home import with_short_path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 30.0
+ONE_QUEUE = """\
+set machine pes=2
+create batch_queue batch priority=10 workdir=submit
+enable queue batch
+start queue batch
+set default batch_request queue batch
+"""
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
+    """The first true value of a condition; fails with ``what`` when it stays away."""
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        if value := condition():
+            return value
+        time.sleep(0.01)
+    pytest.fail(f"in vain: {what}")
+
+
+def command(name: str) -> list[str]:
+    """How a command is called: as it is installed, else from the sources."""
+    installed = Path(sys.executable).parent / name
+    if installed.exists():
+        return [str(installed)]
+    if name == "nqsd":
+        return [sys.executable, "-m", "nqspy.daemon.command"]
+    return [sys.executable, "-c", f"from nqspy.cli.{name} import main; main()"]
+
+
+class Done:
+    """What became of a command: ``status``, ``out``, ``err``."""
+
+    def __init__(self, words: tuple[str, ...], run: subprocess.CompletedProcess[str]) -> None:
+        self.words = words
+        self.status, self.out, self.err = run.returncode, run.stdout, run.stderr
+
+    def __repr__(self) -> str:
+        return f"{' '.join(self.words)}: status {self.status}\n{self.out}{self.err}"
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.out)
+
+    def ok(self) -> "Done":
+        assert self.status == 0, self
+        return self
+
+    def refused(self, *words: str) -> "Done":
+        """It failed, said so in one line without a traceback, and that names these words."""
+        assert self.status != 0, self
+        assert len(self.err.splitlines()) == 1, self
+        assert not self.out, self
+        for word in words:
+            assert word in self.err, self
+        return self
+
+
+class Live:
+    """One home with its daemon. ``work``: the folder in which people stand when they call commands."""
+
+    def __init__(self, home: Path, work: Path) -> None:
+        self.home = home
+        self.work = work
+        self.work.mkdir(exist_ok=True)
+        mark = ("NQSPY_DIALECT", "NQSPY_HOME", "QSUB_REQID")
+        self.environment = {name: value for name, value in os.environ.items() if name not in mark}
+        self.environment |= {"NQSPY_HOME": str(home), "PYTHONPATH": str(ROOT), "PWD": str(work)}
+        self.accepts_trouble = False
+        self._client: Client | None = None
+
+    # ------------------------------------------------------------ the home and its daemon
+
+    def site(self, text: str = ONE_QUEUE, exits: Mapping[str, str] | None = None) -> "Live":
+        """Writes the configuration of a new home."""
+        for folder in ("queues.d", "exits"):
+            (self.home / folder).mkdir(parents=True, exist_ok=True)
+        (self.home / "queues.d" / "10-site.qmgr").write_text(text)
+        for name, code in (exits or {}).items():
+            self.exit(name, code)
+        return self
+
+    def exit(self, name: str, code: str) -> None:
+        """Puts an exit file into the home."""
+        (self.home / "exits" / f"{name}.py").write_text(code)
+
+    def start(self, *options: str) -> "Live":
+        self.run("nqsd", "start", *options).ok()
+        return self
+
+    @property
+    def pid(self) -> int:
+        return int((self.home / "nqsd.pid").read_text().split()[0])
+
+    def stop(self, *options: str) -> None:
+        self.run("nqsd", "stop", *options).ok()
+
+    def kill(self) -> None:
+        """The daemon dies at once, as by kill -9."""
+        fd = os.pidfd_open(self.pid)
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+        _wait_for(fd)
+
+    def restart(self, *options: str) -> None:
+        self.stop()
+        self.start(*options)
+
+    @property
+    def log(self) -> str:
+        path = self.home / "log" / "nqsd.log"
+        return path.read_text() if path.exists() else ""
+
+    # ------------------------------------------------------------ commands
+
+    def run(self, name: str, *words: str, stdin: str = "", **more: Any) -> Done:
+        """Runs a command to its end."""
+        run = subprocess.run(
+            [*command(name), *words], input=stdin, capture_output=True, text=True, check=False,
+            cwd=self.work, env=self.environment | more.pop("env", {}), timeout=PATIENCE * 2, **more,
+        )  # fmt: skip
+        return Done((name, *words), run)
+
+    def spawn(self, name: str, *words: str) -> "subprocess.Popen[str]":
+        """Begins a command."""
+        return subprocess.Popen(
+            [*command(name), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, cwd=self.work, env=self.environment,
+        )  # fmt: skip
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.work / name
+        path.write_text(text)
+        return path
+
+    def qsub(self, script: str, *options: str) -> str:
+        """Submits a script by the command; its identifier, which stands alone on stdout."""
+        done = self.run("qsub", "-s", "/bin/sh", *options, stdin=script).ok()
+        assert len(done.lines) == 1, done
+        return done.lines[0]
+
+    def qmgr(self, *commands: str) -> Done:
+        return self.run("qmgr", *(word for each in commands for word in ("-c", each)))
+
+    # ------------------------------------------------------------ the client library
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            self._client = Client(self.home)
+        return self._client
+
+    def submit(self, script: str, *args: str, **options: Any) -> str:
+        """Submits by the library: quicker than a process."""
+        asked: dict[str, Any] = {"shell": "/bin/sh", "workdir": self.work, **options}
+        return self.client.submit(script + "\n", *args, **asked).id
+
+    def set(self, *commands: str) -> None:
+        """Settings, by the library."""
+        self.client.qmgr("\n".join(commands) + "\n")
+
+    def job(self, id: str) -> dict[str, Any]:
+        [found] = self.client.requests(id)
+        return dict(found.data)
+
+    def why(self, id: str) -> dict[str, Any]:
+        [found] = self.run("qstat", "--why", id, "--json").ok().data
+        return dict(found)
+
+    def ended(self, id: str) -> dict[str, Any]:
+        """What a request has become, once it has ended."""
+        return dict(self.client.wait(id, PATIENCE))
+
+    def running(self, id: str) -> dict[str, Any]:
+        """Waits until it runs and somebody has seen it."""
+        return self.until(id, lambda job: job["state"] == "running" and self.events("started", id), "run")
+
+    def until(
+        self, id: str, condition: Callable[[dict[str, Any]], Any], what: str, patience: float = PATIENCE
+    ) -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            job = self.job(id)
+            return job if condition(job) else None
+
+        found = until(look, f"{id} should {what}", patience)
+        assert found is not None
+        return found
+
+    def events(self, kind: str = "", request: str = "") -> list[Mapping[str, Any]]:
+        """The journal, narrowed."""
+        return [
+            each
+            for each in self.client.events()
+            if kind in ("", each["kind"]) and request in ("", each.get("request"))
+        ]
+
+    def text(self, name: str) -> str:
+        """What a file in the working folder holds, once it holds a whole line."""
+        path = self.work / name
+        return until(lambda: path.exists() and path.read_text().endswith("\n") and path.read_text(), name)
+
+    def wire(self, *lines: bytes) -> list[dict[str, Any]]:
+        """Sends raw lines over the socket; one answer each."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            name, folder = with_short_path(str(self.home / "nqsd.sock"))
+            sock.connect(name)
+            if folder >= 0:
+                os.close(folder)
+            sock.settimeout(PATIENCE)
+            sock.sendall(b"".join(line + b"\n" for line in lines))
+            with sock.makefile("rb") as answers:
+                return [json.loads(answers.readline()) for _ in lines]
+
+    # ------------------------------------------------------------ afterwards
+
+    def leftovers(self) -> list[int]:
+        """Processes of this home: daemon, starter, shepherds, jobs, commands."""
+        mark = f"NQSPY_HOME={self.home}".encode()
+        return [int(entry) for entry in os.listdir("/proc") if entry.isdigit() and _has(entry, mark)]
+
+    def close(self) -> None:
+        """Ends everything and looks into the log for what nobody should see."""
+        if self._client is not None:
+            self._client.close()
+        end = time.monotonic() + PATIENCE
+        while (pids := self.leftovers()) and time.monotonic() < end:
+            for pid in pids:
+                _end(pid)
+        assert not pids, f"still there: {pids}"
+        log = self.log
+        assert self.accepts_trouble or "Traceback" not in log, log
+        starter = self.home / "spool" / "starter.log"
+        assert not starter.exists() or not starter.read_text(), starter.read_text()
+
+
+def _has(pid: str, mark: bytes) -> bool:
+    try:
+        found = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return mark in found and int(pid) != os.getpid() and _lives(pid)
+    except OSError:
+        return False
+
+
+def _lives(pid: str) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+def _end(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _wait_for(pidfd: int) -> None:
+    import select
+
+    assert select.select([pidfd], [], [], PATIENCE)[0], "the process does not end"
+    os.close(pidfd)
+
+
+@pytest.fixture
+def make_live(tmp_path: Path) -> Iterator[Callable[..., Live]]:
+    """Makes homes that are not started yet."""
+    made: list[Live] = []
+
+    def make(name: str = "home") -> Live:
+        made.append(Live(tmp_path / name, tmp_path / f"{name}-work"))
+        return made[-1]
+
+    yield make
+    for live in made:
+        live.close()
+
+
+@pytest.fixture
+def live(make_live: Callable[..., Live]) -> Live:
+    """A started daemon with one queue, ``batch``, on two PEs."""
+    return make_live().site().start()
+
+
+@pytest.fixture(scope="module")
+def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """One started daemon for all tests of a file, which leave it as they found it."""
+    folder = tmp_path_factory.mktemp("office")
+    live = Live(folder / "home", folder / "work").site().start()
+    yield live
+    live.close()
