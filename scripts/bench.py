@@ -149,7 +149,7 @@ def item(script: str, folder: Path) -> dict[str, object]:
     """A submission as qsub sends it."""
     spec = {
         "owner": "", "uid": 0, "name": "true", "queue": "batch", "script": "", "environment": "",
-        "workdir": str(folder), "shell": "/bin/sh", "output": {"stdout": "/dev/null", "stderr": "/dev/null"},
+        "workdir": str(folder), "shell": "/bin/sh",
     }  # fmt: skip
     return {
         "spec": spec,
@@ -167,13 +167,13 @@ def fill(home: Path, folder: Path, count: int) -> None:
         )
 
 
-def wait_for(ready: Callable[[], bool], seconds: float = 300) -> None:
+def wait_for(ready: Callable[[], bool], seconds: float = 300, pause: float = 0.02) -> None:
     """Waits for a condition. Ends the run when it does not come true."""
     limit = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > limit:
             raise SystemExit("what was waited for did not come")
-        select.select([], [], [], 0.02)
+        select.select([], [], [], pause)
 
 
 def fdatasync_rate(folder: Path) -> float:
@@ -302,7 +302,7 @@ def bench_jobs(count: int) -> Iterator[Figure]:
         before = here.status()
         line = Line(here.home)
         here.run("qmgr", "-c", "start queue batch")
-        wait_for(lambda: not line.call({"cmd": "status"})["result"]["requests"])
+        wait_for(lambda: not line.call({"cmd": "status"})["result"]["requests"], pause=0.1)
         times = _span(here, int(before["events"]))
         rate, floor = count / times, _bare_spawns(here, count)
         met = rate >= 250 and rate >= floor / 8

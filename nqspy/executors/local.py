@@ -7,8 +7,10 @@ net under them; the records in the spool say what happened. One thread waits for
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from nqspy.executors import records, scan
+from nqspy.executors.broom import Broom
 from nqspy.executors.link import Key, Link
 from nqspy.executors.order import make_order
 from nqspy.executors.watch import Watch
@@ -18,6 +20,8 @@ from nqspy.model.machine import Found
 from nqspy.model.requests import Request
 from nqspy.model.sightings import SeenLost, SeenNotStarted, SeenRunning, SeenVoid, Sighting
 from nqspy.model.site import Site
+
+_KEPT_BLOBS = 64
 
 
 class LocalHands:
@@ -45,11 +49,13 @@ class LocalHands:
         os.makedirs(self._spool, mode=0o700, exist_ok=True)
         os.makedirs(os.path.join(self._spool, "scripts"), mode=0o700, exist_ok=True)
         self._put = put
-        self._blob = blob
+        # Requests of one list share script and environment: most are read once.
+        self._blob = lru_cache(_KEPT_BLOBS)(blob)
         self._speed = speed
         self._scripts: dict[str, bytes] = {}
         link = Link(self._home, self._spool, python, cage)
         self._watch = Watch(self._home, self._spool, put, link)
+        self._broom = Broom()
 
     def start(self) -> None:
         """Takes the starter's lock, starts the starter and the watching thread. Raises OSError, with one
@@ -59,6 +65,7 @@ class LocalHands:
     def close(self) -> None:
         """Lets everything go; running requests stay with their shepherds."""
         self._watch.close()
+        self._broom.close()
 
     def found(self) -> Found:
         """The CPUs this process may use, and the machine's memory."""
@@ -81,7 +88,7 @@ class LocalHands:
                 message = {"do": "kill", "reason": reason, "grace": grace, "signal": number}
                 self._watch.tell((seq, attempt), message)
             case Forget(seq, attempt):
-                scan.remove(self._watch.path((seq, attempt)))
+                self._broom.add(self._watch.path((seq, attempt)))
             case _:
                 pass
 

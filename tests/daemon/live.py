@@ -90,7 +90,7 @@ class Live:
     def __init__(self, home: Path, work: Path) -> None:
         self.home = home
         self.work = work
-        self.work.mkdir(exist_ok=True)
+        self.work.mkdir(parents=True, exist_ok=True)
         mark = ("NQSPY_DIALECT", "NQSPY_HOME", "QSUB_REQID")
         self.environment = {name: value for name, value in os.environ.items() if name not in mark}
         self.environment |= {"NQSPY_HOME": str(home), "PYTHONPATH": str(ROOT), "PWD": str(work)}
@@ -122,12 +122,14 @@ class Live:
 
     def stop(self, *options: str) -> None:
         self.run("nqsd", "stop", *options).ok()
+        self._hang_up()
 
     def kill(self) -> None:
         """The daemon dies at once, as by kill -9."""
         fd = os.pidfd_open(self.pid)
         signal.pidfd_send_signal(fd, signal.SIGKILL)
         _wait_for(fd)
+        self._hang_up()
 
     def restart(self, *options: str) -> None:
         self.stop()
@@ -141,10 +143,10 @@ class Live:
     # ------------------------------------------------------------ commands
 
     def run(self, name: str, *words: str, stdin: str = "", **more: Any) -> Done:
-        """Runs a command to its end."""
+        """Runs a command to its end; ``before``: words that run it (``setpriv ...``)."""
+        called = [*more.pop("before", ()), *command(name), *words]
         run = subprocess.run(
-            [*command(name), *words], input=stdin, capture_output=True, text=True, check=False,
-            cwd=self.work, env=self.environment | more.pop("env", {}), timeout=PATIENCE * 2, **more,
+            called, input=stdin, capture_output=True, text=True, check=False, cwd=self.work, env=self.environment | more.pop("env", {}), timeout=PATIENCE * 2, **more,
         )  # fmt: skip
         return Done((name, *words), run)
 
@@ -176,6 +178,10 @@ class Live:
         if self._client is None:
             self._client = Client(self.home)
         return self._client
+
+    def _hang_up(self) -> None:
+        if self._client is not None:
+            self._client.close()
 
     def submit(self, script: str, *args: str, **options: Any) -> str:
         """Submits by the library: quicker than a process."""
@@ -247,8 +253,7 @@ class Live:
 
     def close(self) -> None:
         """Ends everything and looks into the log for what nobody should see."""
-        if self._client is not None:
-            self._client.close()
+        self._hang_up()
         end = time.monotonic() + PATIENCE
         while (pids := self.leftovers()) and time.monotonic() < end:
             for pid in pids:

@@ -98,15 +98,20 @@ def _check_change(desk: Desk, settings: Settings, change: Change) -> None:
 def _check_shift(desk: Desk, settings: Settings, change: Change) -> None:
     create = change.op == "create"
     values = change.value if isinstance(change.value, dict) else {}
-    for each in commands_of(values.get("commands") or ()) if create else ():
+    for each in commands_of(_listed(values.get("commands"))) if create else ():
         if not isinstance(each, IN_SHIFTS):
             raise BadValue(f"a shift cannot run {each.cmd}; it sets, reloads exits, aborts or purges queues")
         for one in each.changes if isinstance(each, cm.Configure) else ():
             _check_change(desk, settings, one)
     if create or change.path.endswith("/when"):
         when = values.get("when") if create else change.value
-        for cron in (when,) if isinstance(when, str) else when or ():
+        for cron in (when,) if isinstance(when, str) else _listed(when):
             calendar.check_cron(str(cron))
+
+
+def _listed(value: Any) -> Iterable[Any]:
+    """The members of a list; of anything else none: what is no list is refused when it is put in place."""
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _check_queue_is_done(desk: Desk, settings: Settings, name: str) -> None:

@@ -1,0 +1,181 @@
+"""qmgr against a real daemon: commands from everywhere, all or none, plans, snapshots, mistakes."""
+
+import json
+
+import pytest
+from daemon.live import Live, until
+
+SITE = """\
+# the machine
+set machine pes=2
+create batch_queue batch priority=10 workdir=submit
+create batch_queue night priority=20 run_limit=3
+create pipe_queue route priority=5 destination=(batch, night)
+enable queue batch, night, route
+start queue batch, route
+set per_request cpu_limit=600 batch
+set per_request memory_limit=32mw batch
+create complex both queues=(batch, night)
+set complex user_limit=2 both
+set global run_limit=6
+set sched_factor share 20 cpu 1
+set queue night sched_factor time 3
+create group ymp share=80
+create group d1 parent=ymp share=29
+create group d2 parent=ymp share=24
+add members=(anne, bob) d1
+set managers = (anne:m, bob:o)
+set default batch_request queue batch
+set timezone Europe/Paris
+set exit gate limit=7
+define shift day when=("30 8 * * mon-fri")
+  start queue batch
+end
+define shift night when=("0 21 * * mon-fri", "0 12 * * sat")
+  stop queue batch
+  set priority=40 night
+  enable exit gate
+end
+"""
+GATE = '''\
+"""Gate: nobody passes."""
+from nqspy.userexit import refuse, setting, userexit
+
+limit = setting("limit", "count", "3", "how many may pass")
+
+
+@userexit
+def jobselect(request):
+    return None
+'''
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rich")
+    live = Live(folder / "home", folder / "work").site(SITE, {"gate": GATE}).start()
+    yield live
+    live.close()
+
+
+SHOWS = [
+    "all", "queue", "queue night", "long queue", "complex", "parameters", "managers", "limits_supported",
+    "sched_factor", "shares", "groups", "shifts", "shifts --next 14d", "exits", "counters", "machine",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SHOWS)
+def test_everything_can_be_shown_as_text_and_as_data(rich, what):
+    text = rich.run("qmgr", "-c", f"show {what}").ok()
+    assert text.out.strip()
+    assert not text.err
+    data = rich.run("qmgr", "--json", "-c", f"show {what}").ok().data
+    assert isinstance(data, (dict, list))
+    assert data or what in ("counters",)
+
+
+def test_what_is_shown_names_what_was_set(rich):
+    assert rich.qmgr("show queue night").out.count("night")
+    assert "3" in rich.qmgr("show long queue night").out
+    assert "tau_max" in rich.qmgr("show sched_factor").out
+    shares = {row["group"]: row for row in json.loads(rich.run("qmgr", "--json", "-c", "show shares").out)}
+    assert shares["d1"]["share"] == 29
+    assert shares["d1"]["entitlement"] > shares["d2"]["entitlement"]
+    coming = rich.run("qmgr", "--json", "-c", "show shifts --next 8d").ok().data["coming"]
+    assert {each["shift"] for each in coming} == {"day", "night"}
+    assert all(each["at"].endswith(("+01:00", "+02:00")) for each in coming)
+    [exit] = rich.run("qmgr", "--json", "-c", "show exits").ok().data
+    assert exit["name"] == "gate"
+    rich.qmgr("show queue nowhere").refused("nowhere")
+
+
+def test_commands_come_as_options_from_a_file_and_from_standard_input(office):
+    office.qmgr("create batch_queue one", "SET QUEUE one RUN 4").ok()
+    office.write("two.qmgr", "create batch two priority=3 # two\nset queue two \\\n  run_limit=5\n")
+    office.run("qmgr", "two.qmgr").ok()
+    office.run("qmgr", stdin="create batch three\n").ok()
+    queues = office.run("qmgr", "--json", "-c", "show queue").ok().data
+    assert {"one", "two", "three"} <= set(queues)
+    assert (queues["one"]["run_limit"], queues["two"]["run_limit"]) == (4, 5)
+    office.qmgr("delete queue one", "delete queue two", "delete queue three").ok()
+
+
+def test_a_file_goes_on_after_an_error_unless_it_is_atomic(office):
+    office.write(
+        "some.qmgr", "create batch kept\nset queue nowhere run_limit=1\nset queue kept run_limit=2\n"
+    )
+    before = office.qmgr("show all").out
+    office.run("qmgr", "--atomic", "some.qmgr").refused("some.qmgr, line 2", "nowhere")
+    assert office.qmgr("show all").out == before
+    office.run("qmgr", "apply", "some.qmgr").refused("line 2", "nowhere")
+    assert office.qmgr("show all").out == before
+    office.run("qmgr", "-n", "some.qmgr").refused("line 2", "nowhere")
+    assert office.qmgr("show all").out == before
+    office.run("qmgr", "some.qmgr").refused("line 2", "nowhere")
+    assert "kept" in office.qmgr("show queue kept").ok().out
+    office.qmgr("delete queue kept").ok()
+
+
+def test_a_file_is_read_whole_before_anything_of_it_is_done(office):
+    office.write("broken.qmgr", "create batch early\nset quueue early run_limit=2\n")
+    before = office.qmgr("show all").out
+    done = office.run("qmgr", "broken.qmgr")
+    assert done.status == 1
+    assert "broken.qmgr, line 2, column 5" in done.err
+    assert office.qmgr("show all").out == before
+
+
+def test_a_mistyped_word_is_pointed_at(office):
+    done = office.qmgr("set shed_factor share 20")
+    assert done.status == 1
+    message, row, mark = done.err.splitlines()
+    assert "shed_factor" in message
+    assert "sched_factor" in message
+    assert row.index("shed_factor") == mark.index("^")
+
+
+def test_a_plan_says_what_would_change_and_changes_nothing(live):
+    live.set("stop queue batch")
+    waiting = live.submit("true")
+    live.write("open.qmgr", "set queue batch run_limit=1\nstart queue batch\n")
+    said = live.run("qmgr", "plan", "open.qmgr").ok().out
+    assert "run_limit" in said
+    assert waiting in said
+    assert live.job(waiting)["state"] == "queued"
+    assert live.run("qmgr", "--json", "-c", "show queue").ok().data["batch"].get("run_limit") is None
+    live.run("qmgr", "apply", "open.qmgr").ok()
+    assert live.ended(waiting)["exit_status"] == 0
+
+
+def test_a_snapshot_builds_the_same_site_in_a_new_home(rich, make_live):
+    rich.qmgr("snap here.qmgr").ok()
+    twin = make_live("twin").site((rich.work / "here.qmgr").read_text(), {"gate": GATE}).start()
+    assert twin.qmgr("show all").out == rich.qmgr("show all").out
+    assert rich.qmgr("snap").out == (rich.work / "here.qmgr").read_text() == twin.qmgr("snap").out
+
+
+def test_requests_are_steered_by_qmgr_too(office):
+    office.set("stop queue batch")
+    first, second = (office.submit("true") for _ in range(2))
+    office.qmgr(f"hold request {first}").ok()
+    assert office.job(first)["state"] == "held"
+    office.qmgr(f"release request {first}", f"schedule request {second} first").ok()
+    assert (office.job(second)["position"], office.job(first)["position"]) == (1, 2)
+    office.qmgr(f"modify request {first} cpu_limit=77").ok()
+    assert office.job(first)["requested"]["cpu_s"] == 77
+    office.qmgr(f"delete request {first}").ok()
+    office.qmgr("delete request 4711").refused("4711")
+    office.set("start queue batch")
+    office.ended(second)
+
+
+def test_help_names_the_commands(office):
+    assert "makes a queue" in office.qmgr("help").ok().out
+    assert "run_limit" in office.qmgr("help set queue").ok().out
+
+
+def test_shutdown_ends_the_daemon(live):
+    pid = live.pid
+    live.qmgr("shutdown").ok()
+    until(lambda: pid not in live.leftovers(), "the daemon should stop")
+    live.run("nqsd", "status").refused("no nqsd")

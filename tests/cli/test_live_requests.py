@@ -1,0 +1,119 @@
+"""qdel, qhold, qrls, qmove and qcat against a real daemon."""
+
+import re
+import signal
+
+import pytest
+
+LOOP = "trap 'echo caught; exit 3' TERM; echo up; while :; do sleep 0.02; done"
+
+
+def test_a_waiting_request_is_deleted_and_a_running_one_ends_by_term(office):
+    held, running = office.submit("true", held=True), office.submit(LOOP, name="looper")
+    office.running(running)
+    office.run("qdel", held, running).ok()
+    assert (office.ended(held)["end_reason"], office.ended(held)["exit_status"]) == ("deleted", None)
+    ended = office.ended(running)
+    assert (ended["end_reason"], ended["exit_status"]) == ("deleted", 3)
+    assert office.text(f"looper.o{ended['seq']}") == "up\ncaught\n", "what it wrote is delivered"
+
+
+def test_kill_ends_at_once_what_does_not_listen(office):
+    office.set("set grace 20")
+    id = office.submit("trap '' TERM; echo deaf; while :; do sleep 0.02; done")
+    office.running(id)
+    office.run("qdel", "-k", id).ok()
+    ended = office.ended(id)
+    assert (ended["end_reason"], ended["exit_signal"]) == ("deleted", signal.SIGKILL)
+    office.set("set grace 10")
+
+
+def test_after_the_grace_time_term_becomes_kill(office):
+    office.set("set grace 1")
+    id = office.submit("trap '' TERM; while :; do sleep 0.02; done")
+    office.running(id)
+    office.run("qdel", id).ok()
+    assert office.ended(id)["exit_signal"] == signal.SIGKILL
+    office.set("set grace 10")
+
+
+def test_in_the_nqs_dialect_a_running_one_needs_k_or_a_signal(office):
+    id = office.submit("trap 'exit 4' USR1; while :; do sleep 0.02; done")
+    office.running(id)
+    office.run("qdel", "--dialect", "nqs", id).refused(id, "-k")
+    office.run("qdel", "-USR1", "--dialect", "nqs", id).ok()
+    ended = office.ended(id)
+    assert (ended["end_reason"], ended["exit_status"]) == ("exit", 4)
+
+
+def test_all_that_can_be_done_is_done_and_each_failure_has_its_line(office):
+    first, second = (office.submit("true", held=True) for _ in range(2))
+    done = office.run("qdel", first, "4711", "nonsense", second)
+    assert done.status != 0
+    assert [("4711" in line, "nonsense" in line) for line in done.err.splitlines()] == [
+        (True, False), (False, True),
+    ]  # fmt: skip
+    assert office.ended(first)["end_reason"] == office.ended(second)["end_reason"] == "deleted"
+    again = office.run("qdel", first)
+    assert again.status != 0
+    assert "finished" in again.err
+
+
+def test_hold_and_release(office):
+    office.set("stop queue batch")
+    id = office.submit("true")
+    office.run("qhold", id).ok()
+    assert office.job(id)["held"] == ["u"]
+    office.set("start queue batch")
+    office.run("qhold", "-h", "o", id).ok()
+    office.run("qrls", "-h", "u", id).ok()
+    assert (office.job(id)["state"], office.job(id)["held"]) == ("held", ["o"])
+    office.run("qrls", "-h", "o", id).ok()
+    assert office.ended(id)["exit_status"] == 0
+    office.run("qhold", id).refused("finished")
+
+
+def test_moving_into_another_queue_keeps_to_its_limits(live):
+    live.set("create batch_queue small", "set per_request cpu_limit=60 small", "stop queue batch")
+    quick, long = live.submit("true", cpu=30), live.submit("true", cpu=90)
+    done = live.run("qmove", "small", quick, long)
+    assert (done.status != 0, "small" in done.err) == (True, True)
+    live.set("enable queue small")
+    done = live.run("qmove", "small", quick, long)
+    assert done.status != 0
+    assert [line for line in done.err.splitlines() if long in line or "60" in line]
+    assert [live.job(id)["queue"] for id in (quick, long)] == ["small", "batch"]
+    live.run("qmove", "nowhere", long).refused("nowhere")
+    live.set("start queue small")
+    assert live.ended(quick)["queue"] == "small"
+
+
+def test_output_so_far_can_be_read_and_followed_to_the_end(office):
+    gate = office.work / "gate"
+    script = f"echo one; echo oops >&2; while [ ! -e {gate} ]; do sleep 0.02; done; echo two; printf three"
+    id = office.submit(script)
+    office.running(id)
+    office.until(id, lambda job: office.run("qcat", id).out == "one\n", "have written")
+    assert office.run("qcat", "-e", id).ok().out == "oops\n"
+    follower = office.spawn("qcat", "-f", id)
+    assert follower.stdout.readline() == "one\n"
+    gate.touch()
+    out, err = follower.communicate(timeout=20)
+    assert (out, err, follower.returncode) == ("two\nthree", "", 0)
+    done = office.run("qcat", id)
+    assert done.status != 0
+    assert office.ended(id)["output"] in done.err
+
+
+def test_output_of_what_has_not_started_or_is_unknown(office):
+    id = office.submit("true", held=True)
+    office.run("qcat", id).refused(id, "not started")
+    office.run("qcat", "4711").refused("4711")
+    office.run("qdel", id).ok()
+
+
+@pytest.mark.parametrize("name", ["qsub", "qstat", "qdel", "qhold", "qrls", "qmove", "qcat", "qmgr"])
+def test_every_command_explains_itself(office, name):
+    done = office.run(name, "--help", env={"COLUMNS": "100", "NO_COLOR": "1"}).ok()
+    assert re.search(r"usage", done.out, re.IGNORECASE)
+    assert "--home" in done.out

@@ -1,0 +1,123 @@
+"""User exits under a running daemon: dropped in, broken, endless."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from daemon.live import ONE_QUEUE
+
+PICKY = """\
+from nqspy.userexit import refuse, setting, userexit
+
+word = setting("word", "text", "never", "names that may not start")
+
+
+@userexit
+def jobselect(request):
+    return refuse(f"not {word.value}") if request.name == word.value else None
+"""
+
+
+def test_a_new_exit_counts_from_the_next_pass_on(live):
+    live.set("stop queue batch")
+    id = live.submit("true", name="never")
+    live.exit("picky", PICKY)
+    assert "picky" in live.qmgr("reload exits").ok().out
+    live.set("start queue batch")
+    other = live.submit("true", name="other")
+    assert live.ended(other)["exit_status"] == 0
+    reason = live.job(id)["reason"]
+    assert (reason["code"], reason["who"], reason["text"]) == ("EXIT", "picky", "not never")
+    live.set("set exit picky word=now")
+    assert live.ended(id)["exit_status"] == 0
+    third = live.submit("true", name="now")
+    assert live.why(third)["reason"]["text"] == "not now"
+    live.set("disable exit picky")
+    assert live.ended(third)["exit_status"] == 0
+    [listed] = live.client.call("exits_list")["exits"]
+    assert (listed["name"], listed["enabled"]) == ("picky", False)
+    assert listed["calls"] >= 3
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("def jobselect(:\n", ("picky.py", "line 1")),
+        (PICKY.replace("def jobselect", "def jobselekt"), ("picky.py", "line 7", "jobselekt")),
+        (PICKY.replace("(request)", "(reqest)"), ("picky.py", "line 7", "reqest")),
+        ("raise RuntimeError('no')\n", ("picky.py", "no")),
+    ],
+)
+def test_a_broken_file_leaves_the_old_set_in_force(make_live, code, words):
+    live = make_live().site(ONE_QUEUE, {"picky": PICKY}).start()
+    live.exit("picky", code)
+    live.exit("another", PICKY.replace("never", "other"))
+    live.qmgr("reload exits").refused(*words, "stay in force")
+    never, other = live.submit("true", name="never"), live.submit("true", name="other")
+    assert live.ended(other)["exit_status"] == 0, "nothing of the new set is in force"
+    assert live.why(never)["reason"]["text"] == "not never"
+
+
+ENDLESS = """\
+from nqspy.userexit import refuse, userexit
+
+
+@userexit
+def jobselect(request):
+    if request.name.startswith("poison"):
+        while True:
+            pass
+    return refuse("gate closed") if request.name == "gated" else None
+"""
+
+
+def test_an_endless_exit_delays_a_pass_by_its_budget_and_stops_nothing(make_live):
+    live = make_live().site(ONE_QUEUE, {"endless": ENDLESS}).start()
+    live.accepts_trouble = True  # the exit's own traceback
+    live.set("set exit endless budget=100ms", "stop queue batch")
+    poison = live.submit("true", name="poison")
+    others = [live.submit("true") for _ in range(3)]
+    live.set("start queue batch")
+    begun = datetime.now()
+    for id in others:
+        assert live.ended(id)["exit_status"] == 0
+    assert datetime.now() - begun < timedelta(seconds=5)
+    [alarm] = live.events("alarm")
+    assert "endless" in alarm["who"]
+    assert poison in alarm["text"]
+    assert "endless" in live.log
+    reason = live.job(poison)["reason"]
+    assert (reason["code"], reason["who"]) == ("EXIT", "endless")
+    gated, last = live.submit("true", name="gated"), live.submit("true")
+    assert live.ended(last)["exit_status"] == 0
+    assert live.why(gated)["reason"]["text"] == "gate closed", "the exit is asked again in later passes"
+
+
+def test_five_poisonous_requests_switch_it_off_with_an_alarm(make_live):
+    live = make_live().site(ONE_QUEUE, {"endless": ENDLESS}).start()
+    live.accepts_trouble = True
+    live.set("set exit endless budget=20ms")
+    poison = [live.submit("true", name=f"poison{n}") for n in range(5)]
+    for id in poison:
+        live.until(id, lambda job: job["state"] == "ended", "end under the standard rules")
+    assert live.events("exit_off")
+    assert any("switched off" in each["text"] for each in live.events("alarm"))
+    assert live.run("qmgr", "--json", "-c", "show exits").ok().data[0]["enabled"] is False
+
+
+def test_submit_exits_change_and_refuse_what_comes(make_live):
+    code = """\
+from nqspy.userexit import changes, refuse, userexit
+
+
+@userexit
+def submit(request):
+    if request.name == "bad":
+        return refuse("no bad names")
+    return changes(queue="other") if request.name == "sideways" else None
+"""
+    live = (
+        make_live().site(ONE_QUEUE + "create batch_queue other\nenable queue other\n", {"door": code}).start()
+    )
+    live.run("qsub", "-N", "bad", stdin="true\n").refused("no bad names", "door")
+    assert live.job(live.submit("true", name="sideways"))["queue"] == "other"
+    assert live.job(live.submit("true", name="plain"))["queue"] == "batch"

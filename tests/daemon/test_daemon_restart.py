@@ -1,0 +1,170 @@
+"""Requests outlive their daemon: adopted while they run, told exactly when they ended meanwhile."""
+
+import os
+import signal
+
+import pytest
+from daemon.live import until
+
+
+def gated(live, name, then="exit 5"):
+    """A request that runs until its gate is opened; its first process's number lies in NAME.pid."""
+    gate = live.work / f"{name}.gate"
+    script = (
+        f"echo $$ > {name}.pid; echo run >> {name}.ran; while [ ! -e {gate} ]; do sleep 0.02; done; {then}"
+    )
+    id = live.submit(script, name=name)
+    live.running(id)
+    return id, gate, int(live.text(f"{name}.pid"))
+
+
+def alive(pid):
+    return os.path.exists(f"/proc/{pid}")
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_a_running_request_is_adopted_with_its_process_and_its_exit_status(live, way):
+    id, gate, pid = gated(live, "long", "echo done; exit 5")
+    getattr(live, way)()
+    assert alive(pid)
+    live.start()
+    assert live.job(id)["state"] == "running"
+    assert alive(pid)
+    gate.touch()
+    ended = live.ended(id)
+    assert (ended["exit_status"], ended["end_reason"], ended["attempt"]) == (5, "exit", 1)
+    assert live.text("long.ran") == "run\n"
+    assert live.text(f"long.o{ended['seq']}") == "done\n"
+    assert ended["used"]["wall_s"] > 0.3, "the time without a daemon counts"
+
+
+@pytest.mark.parametrize(("then", "told"), [("exit 7", (7, None)), ("kill -11 $$", (None, signal.SIGSEGV))])
+def test_one_that_ended_while_the_daemon_was_down_is_told_exactly(live, then, told):
+    id, gate, pid = gated(live, "short", then)
+    live.kill()
+    gate.touch()
+    until(lambda: not alive(pid), "its end")
+    until(lambda: list((live.home / "spool").glob("*/done")), "its record")
+    live.start()
+    ended = live.ended(id)
+    assert (ended["exit_status"], ended["exit_signal"]) == told
+    assert live.text("short.ran") == "run\n"
+    assert len(live.events("ended", id)) == 1
+
+
+def test_an_adopted_request_still_obeys(live):
+    id, _, pid = gated(live, "long")
+    live.kill()
+    live.start()
+    live.run("qdel", id).ok()
+    assert live.ended(id)["end_reason"] == "deleted"
+    assert not alive(pid)
+
+
+def test_a_deletion_that_was_promised_is_kept_over_a_kill(live):
+    live.set("set grace 1")
+    id = live.submit("trap '' TERM; echo up > deaf.up; while :; do sleep 0.02; done")
+    live.text("deaf.up")
+    live.run("qdel", id).ok()
+    live.kill()
+    live.start()
+    assert live.ended(id)["end_reason"] == "deleted"
+
+
+def test_what_waits_keeps_its_place_its_hold_and_its_date(live):
+    live.set("stop queue batch")
+    ids = [live.submit("true", name=f"w{n}", held=n == 1, cpu=60 * (n + 1)) for n in range(4)]
+    before = [live.job(id) for id in ids]
+    live.kill()
+    live.start()
+    for then, now in zip(before, (live.job(id) for id in ids), strict=True):
+        for key in ("state", "date_in_queue", "position", "requested", "held", "name", "queue"):
+            assert then[key] == now[key], key
+
+
+def test_drain_waits_for_what_runs_and_starts_nothing_more(live):
+    id, gate, _ = gated(live, "last")
+    live.set("set queue batch run_limit=1")
+    waiting = live.submit("true")
+    stopping = live.spawn("nqsd", "stop", "--drain")
+    until(lambda: "stopping (drain)" in live.log, "the wish to be heard")
+    assert live.job(id)["state"] == "running"
+    gate.touch()
+    out, err = stopping.communicate(timeout=20)
+    assert stopping.returncode == 0, out + err
+    live._hang_up()
+    live.set  # the daemon is gone: what follows needs a new one
+    live.start()
+    assert live.ended(id)["exit_status"] == 5
+    assert not [each for each in live.events("starting", waiting) if each["n"] < _start_of(live, id)]
+    assert live.ended(waiting)["exit_status"] == 0
+
+
+def _start_of(live, id):
+    return live.events("ended", id)[0]["n"]
+
+
+def test_requeue_has_them_run_again_but_not_those_that_must_not(live):
+    again, _, pid = gated(live, "again")
+    once = live.submit(
+        f"echo run >> once.ran; while [ ! -e {live.work}/once.gate ]; do sleep 0.02; done", rerunnable=False
+    )
+    live.running(once)
+    live.stop("--requeue")
+    assert not alive(pid)
+    (live.work / "again.gate").touch()
+    live.start()
+    job = live.ended(again)
+    assert (job["exit_status"], job["attempt"]) == (5, 2)
+    assert live.text("again.ran") == "run\nrun\n"
+    assert live.job(once)["state"] == "running"
+    (live.work / "once.gate").touch()
+    assert live.ended(once)["exit_status"] == 0
+    assert live.text("once.ran") == "run\n"
+
+
+def test_a_signal_stops_it_cleanly(live):
+    id, gate, pid = gated(live, "long")
+    daemon = live.pid
+    os.kill(daemon, signal.SIGTERM)
+    until(lambda: not alive(daemon), "its end")
+    live._hang_up()
+    assert live.log.splitlines()[-1].endswith("stopped")
+    assert not (live.home / "nqsd.sock").exists()
+    assert not (live.home / "nqs.db-wal").exists(), "closed properly"
+    assert alive(pid)
+    live.start()
+    gate.touch()
+    assert live.ended(id)["exit_status"] == 5
+
+
+def test_who_waits_waits_over_a_restart(live):
+    id, gate, _ = gated(live, "long")
+    submit = live.write("five.sh", f"while [ ! -e {gate} ]; do sleep 0.02; done; exit 6\n")
+    waiter = live.spawn("qsub", "-s", "/bin/sh", "--wait", str(submit))
+    assert waiter.stdout.readline()
+    live.kill()
+    live.start()
+    gate.touch()
+    waiter.communicate(timeout=30)
+    assert waiter.returncode == 6
+    assert live.ended(id)["exit_status"] == 5
+
+
+def test_a_submission_made_while_it_is_down_waits_for_it(live):
+    live.kill()
+    submitting = live.spawn("qsub", "-s", "/bin/sh", str(live.write("three.sh", "exit 3\n")))
+    live.start()
+    out, err = submitting.communicate(timeout=30)
+    assert (submitting.returncode, err) == (0, "")
+    assert live.ended(out.strip())["exit_status"] == 3
+
+
+def test_events_that_nobody_waits_for_are_told_to_a_follower_all_the_same(live):
+    follower = live.spawn("nqspy", "events", "--follow", "--json")
+    id = live.submit("true")
+    for line in follower.stdout:
+        if '"ended"' in line and id in line:
+            break
+    follower.kill()
+    follower.communicate()

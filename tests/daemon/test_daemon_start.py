@@ -1,0 +1,284 @@
+"""A home's daemon comes up, keeps others out, says what is wrong with its home, and goes."""
+
+import os
+import pwd
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from daemon.live import ONE_QUEUE, ROOT, command, until
+
+
+def test_a_new_home_is_filled_and_serves(make_live):
+    live = make_live()
+    done = live.run("nqsd", "init", "--site", "plain").ok()
+    assert str(live.home) in done.out
+    live.run("nqsd", "init").refused("not empty")
+    live.start()
+    assert live.job(live.submit("true"))["queue"] == "batch"
+    assert f"nqsd serves {live.home}" in live.run("nqsd", "status").ok().out
+    words = (live.home / "nqsd.pid").read_text().split()
+    assert int(words[0]) == live.pid
+    assert Path(f"/proc/{live.pid}/cwd").resolve() == Path("/")
+    live.stop()
+    live.run("nqsd", "status").refused("no nqsd serves")
+    live.run("nqsd", "stop").refused("no nqsd serves")
+    assert not live.leftovers()
+    names = {path.name for path in live.home.iterdir()}
+    assert names == {"nqs.db", "nqsd.pid", "spool", "log", "exits", "queues.d"}, "closed properly"
+
+
+def test_the_shipped_site_is_the_computing_centre(make_live):
+    live = make_live()
+    live.run("nqsd", "init", "--site", "day-night").ok()
+    shipped = {path.name for path in (ROOT / "exits").glob("*.py")}
+    assert {path.name for path in (live.home / "exits").iterdir()} == shipped
+    live.start("--clock", "2026-03-02T12:00:00+01:00 x1")
+    shown = live.qmgr("show queue", "show shifts", "show exits").ok().out
+    assert all(word in shown for word in ("express", "pe128m10", "evening", "machine_gun", "large_memory"))
+    assert live.client.call("status")["alarms"] == []
+
+
+def test_an_absent_home_is_made_by_start(make_live):
+    live = make_live()
+    live.start("--site", "plain")
+    assert live.job(live.submit("true"))["queue"] == "batch"
+
+
+def test_start_leaves_nothing_of_the_caller_in_the_daemons_hands(make_live):
+    live = make_live().site()
+    ours, theirs = os.pipe()
+    run = subprocess.Popen(
+        [*command("nqsd"), "start"], env=live.environment, cwd=live.work, pass_fds=(theirs,),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    os.close(theirs)
+    out, _ = run.communicate(timeout=30)
+    assert run.returncode == 0, out
+    assert os.read(ours, 1) == b"", "somebody keeps the pipe open"
+    os.close(ours)
+    links = {os.readlink(f"/proc/{live.pid}/fd/{fd}") for fd in ("0", "1", "2")}
+    assert links == {"/dev/null"}
+    assert os.getsid(live.pid) == live.pid
+
+
+def test_in_the_foreground_it_logs_to_stderr_and_a_signal_ends_it(make_live):
+    live = make_live().site()
+    daemon = live.spawn("nqsd", "run")
+    first = daemon.stderr.readline()
+    while "nqsd serves" not in first:
+        first = daemon.stderr.readline()
+    live.run("nqsd", "status").ok()
+    daemon.send_signal(signal.SIGTERM)
+    _, err = daemon.communicate(timeout=20)
+    assert daemon.returncode == 0
+    assert err.splitlines()[-1].endswith("stopped")
+    assert not live.log
+
+
+def test_a_second_daemon_is_kept_out(live):
+    live.run("nqsd", "start").refused("already", str(live.pid), "nqsd stop")
+    live.run("nqsd", "run").refused("already", str(live.pid))
+    assert live.ended(live.submit("true"))["exit_status"] == 0
+
+
+def test_two_homes_stand_side_by_side(make_live):
+    one, two = make_live("one").site().start(), make_live("two").site().start()
+    first, second = one.submit("exit 1"), two.submit("exit 2")
+    assert (one.ended(first)["exit_status"], two.ended(second)["exit_status"]) == (1, 2)
+    one.stop()
+    assert two.ended(two.submit("exit 3"))["exit_status"] == 3
+
+
+def test_a_path_longer_than_a_sockets_name_may_be(make_live):
+    live = make_live("/".join(["a-long-way-down"] * 9)).site().start()
+    assert len(str(live.home)) > 107
+    assert live.ended(live.qsub("exit 9\n"))["exit_status"] == 9
+    id = live.submit("trap 'exit 8' TERM; while :; do sleep 0.02; done")
+    live.running(id)
+    live.run("qdel", id).ok()
+    assert live.ended(id)["exit_status"] == 8
+
+
+def test_folders_of_the_configuration_may_lie_elsewhere(make_live):
+    live = make_live()
+    for name in ("rules", "code"):
+        (live.work / name).mkdir()
+    (live.work / "rules" / "a.qmgr").write_text(ONE_QUEUE)
+    (live.work / "code" / "nobody.py").write_text(REFUSES)
+    live.run("nqsd", "start", "--queues", "rules", "--exits", "code").ok()
+    assert live.why(live.submit("true"))["reason"]["who"] == "nobody"
+    live.stop()
+    live.run("nqsd", "start", "--queues", "missing", "--exits", "code").ok()
+    assert "missing" in live.run("nqsd", "status").ok().out, "the former settings stay, and it is told"
+
+
+REFUSES = """\
+from nqspy.userexit import refuse, userexit
+
+
+@userexit
+def jobselect(request):
+    return refuse("nobody today")
+"""
+
+
+def test_the_log_has_one_line_a_message(live):
+    live.accepts_trouble = True
+    live.exit("broken", "from nqspy.userexit import nothing_of_that_name\n")
+    live.restart()
+    for line in live.log.splitlines():
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING|ERROR) \S|    ", line), line
+    told = [line for line in live.log.splitlines() if "broken" in line]
+    assert "exits/broken.py" in told[0]
+    assert "broken.py" in live.run("nqsd", "status").ok().out
+
+
+# ---------------------------------------------------------------- queues.d
+
+
+def test_changed_files_are_applied_at_the_next_start_and_only_they(make_live):
+    live = make_live().site(ONE_QUEUE)
+    (live.home / "queues.d" / "20-more.qmgr").write_text("create batch_queue more run_limit=3\n")
+    live.start()
+    live.set("set queue batch run_limit=9", "set queue more run_limit=9")
+    live.restart()
+    queues = live.run("qmgr", "--json", "-c", "show queue").ok().data
+    assert (queues["batch"]["run_limit"], queues["more"]["run_limit"]) == (9, 9), "nothing was changed"
+    (live.home / "queues.d" / "20-more.qmgr").write_text("create batch_queue more run_limit=4\n")
+    live.restart()
+    queues = live.run("qmgr", "--json", "-c", "show queue").ok().data
+    assert (queues["batch"]["run_limit"], queues["more"]["run_limit"]) == (9, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (ONE_QUEUE + "set queue batch run_limits=3\n", ("line 6", "run_limits")),
+        (ONE_QUEUE + "set queue nowhere run_limit=3\n", ("line 6", "nowhere")),
+        (ONE_QUEUE + 'define shift day when=("99 9 * * *")\n  stop queue batch\nend\n', ("line 6", "99 9")),
+        ("delete request 17\n", ("10-site.qmgr", "queues.d")),
+    ],
+)
+def test_an_error_in_any_line_leaves_the_settings_in_force(live, text, words):
+    before = live.qmgr("show all").out
+    live.stop()
+    (live.home / "queues.d" / "10-site.qmgr").write_text(text)
+    done = live.run("nqsd", "start").ok()
+    assert all(word in done.err for word in ("10-site.qmgr", *words)), done
+    assert live.qmgr("show all").out == before
+    assert all(word in live.run("nqsd", "status").out for word in words)
+    assert all(word in live.log for word in words)
+    [alarm] = live.events("alarm")
+    assert "10-site.qmgr" in alarm["text"]
+    if "line 6" in words:
+        lines = [line.removeprefix("    ") for line in live.log.splitlines()]
+        row = next(n for n, line in enumerate(lines) if line == text.splitlines()[5])
+        assert lines[row + 1].strip() == "^"
+        assert lines[row][lines[row + 1].index("^")] != " "
+
+
+def test_a_first_start_with_a_broken_file_is_refused_with_its_line(make_live):
+    live = make_live().site(ONE_QUEUE + "create batch_queue batch2 prioritty=3\n")
+    done = live.run("nqsd", "start")
+    assert done.status == 1
+    assert "10-site.qmgr" in done.err
+    assert "line 6" in done.err
+    assert "prioritty" in done.err
+    live.run("nqsd", "status").refused("no nqsd serves")
+    assert not live.leftovers()
+    (live.home / "queues.d" / "10-site.qmgr").write_text(ONE_QUEUE)
+    live.start()
+    assert live.ended(live.submit("true"))["exit_status"] == 0
+
+
+# ---------------------------------------------------------------- homes that cannot be used
+
+
+def test_a_damaged_database_is_refused_and_kept_byte_for_byte(live):
+    live.ended(live.submit("true"))
+    live.stop()
+    database = live.home / "nqs.db"
+    data = bytearray(database.read_bytes())
+    data[4096:8192] = os.urandom(4096)
+    database.write_bytes(data)
+    live.run("nqsd", "start").refused(str(database), "damaged", "backup")
+    assert database.read_bytes() == data
+    database.write_bytes(b"")
+    live.run("nqsd", "start").refused(str(database), "empty", "backup")
+    assert database.read_bytes() == b""
+
+
+def test_words_that_say_nothing_are_refused(make_live):
+    live = make_live().site()
+    live.run("nqsd", "start", "--clock", "noon").refused("noon", "x360")
+    live.run("nqsd", "start", "--clock", "2026-03-02T20:55:00 x360").refused("offset")
+    live.run("nqsd", "start", "--home", str(live.write("file", ""))).refused("file")
+    other = make_live("other")
+    other.run("nqsd", "init", "--site", "lunar").refused("lunar", "plain")
+
+
+def test_a_home_without_rights_is_refused(make_live):
+    live = make_live().site()
+    weak: list[str] = []
+    if os.geteuid() == 0:
+        os.chown(live.home, pwd.getpwnam("nobody").pw_uid, -1)
+        weak = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    for mode in (0o000 if weak else 0o100, 0o055 if weak else 0o500):
+        live.home.chmod(mode)
+        try:
+            live.run("nqsd", "start", before=weak).refused(str(live.home), "--home")
+            live.run("nqsd", "run", before=weak).refused(str(live.home), "--home")
+        finally:
+            live.home.chmod(0o755)
+        assert {path.name for path in live.home.iterdir()} == {"queues.d", "exits"}
+
+
+# ---------------------------------------------------------------- messages that are none
+
+
+def test_what_is_no_message_gets_one_answer_and_does_no_harm(live):
+    live.accepts_trouble = True
+    lines = [
+        b"hello",
+        b"[1, 2]",
+        b'{"v":2,"id":1,"cmd":"ping"}',
+        b'{"v":1,"id":2,"cmd":"fly"}',
+        b'{"v":1,"id":3,"cmd":"submit","items":"many"}',
+        b'{"v":1,"id":4,"cmd":"delete","ids":17}',
+        b'{"v":1,"id":5,"cmd":"qstat","text":["table"]}',
+        b'{"v":1,"id":6,"cmd":"qstat","text":"table","operands":17}',
+        b'{"v":1,"id":7,"cmd":"wait"}',
+        b'{"v":1,"id":8,"cmd":"events","after":"x"}',
+        b'{"v":1,"id":9,"cmd":"cat","request":{}}',
+        b'{"v":1,"id":10,"cmd":"configure","changes":[{"op":"set","path":"queue","value":1}]}',
+        b'{"v":1,"id":11,"cmd":"configure","changes":[{"op":"create","path":"queue/x","value":[3]}]}',
+        b'{"v":1,"id":12,"cmd":"report_night","date":"soon"}',
+        b'{"v":1,"id":13,"cmd":"qmgr","script":["set"]}',
+        b'{"v":1,"id":14,"cmd":"list_requests","state":[]}',
+        b'{"v":1,"id":15,"cmd":"shutdown","mode":"now"}',
+        b'{"v":1,"id":16,"cmd":"modify","ids":["1"],"values":{"ask":3}}',
+    ]
+    answers = live.wire(*lines, b'{"v":1,"id":99,"cmd":"ping"}')
+    said = {each["id"]: each for each in answers}
+    assert said[99]["ok"]
+    assert said[5]["error"]["code"] == "bad_message"
+    assert said[4]["error"]["text"].startswith("bad delete message")
+    for each in answers:
+        if each["id"] not in (14, 16, 99):  # an empty state is none; what cannot be done for an id is listed
+            assert not each["ok"], each
+            assert "\n" not in str(each.get("error", each.get("err"))).strip("\n"), each
+    assert live.ended(live.submit("exit 6"))["exit_status"] == 6
+
+
+def test_a_client_that_hangs_up_costs_nothing(live):
+    for message in (b'{"v":1,"id":1,"cmd":"wait","ids":["1"]}', b'{"v":1,"id":1,"cmd":"events","wait":true}'):
+        id = live.submit("true", held=True)
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(str(live.home / "nqsd.sock"))
+            sock.sendall(message + b"\n")
+        live.run("qdel", id).ok()
+    assert until(lambda: live.client.call("ping"), "an answer")

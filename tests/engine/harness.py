@@ -1,0 +1,240 @@
+"""A computing centre under a virtual clock in which a test reads as a story.
+
+>>> centre = Centre().qmgr("create batch_queue night priority=10", "enable queue night", "start queue night")
+>>> anne, ben = centre.submit("anne cpu=10:00", "ben mem=8mw", queue="night")
+>>> centre.later(minutes=10)
+>>> centre.state(anne)
+"""
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+from nqspy.engine.loop import Asked
+from nqspy.model import commands as cm
+from nqspy.model import configure
+from nqspy.model import events as ev
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.people import Caller
+from nqspy.model.requests import Ask, Mail, Request, Spec
+from nqspy.model.site import Site
+from nqspy.model.units import parse_size, parse_time
+from nqspy.qmgr.parser import parse_text
+from nqspy.sim.machine import Run
+from nqspy.sim.main import Simulation
+from nqspy.store.memory import MemoryJournal
+
+ROOT = Caller("root", 0, 0, ("root",), True)
+MAX = Caller("max", 1100, 100, ("staff",))
+OLGA = Caller("olga", 1101, 100, ("staff",))
+ANNE = Caller("anne", 1001, 100, ("users",))
+BEN = Caller("ben", 1002, 100, ("users",))
+PEOPLE = {"root": ROOT, "max": MAX, "olga": OLGA, "anne": ANNE, "ben": BEN}
+
+PLAIN = """
+create batch_queue batch priority=10
+enable queue batch
+start queue batch
+set default batch_request queue batch
+set managers = (max:m, olga:o)
+"""
+"""One open queue, a manager and an operator."""
+
+
+def moment(text: str) -> Instant:
+    """An instant from ISO text with an offset."""
+    return Instant(round(datetime.fromisoformat(text).timestamp() * 1000))
+
+
+class Centre:
+    """A simulated site with words for a story. ``length`` is how long every request runs, in seconds, unless
+    ``lengths`` says otherwise."""
+
+    def __init__(
+        self,
+        settings: str = PLAIN,
+        *,
+        at: str = "2026-03-02T20:00:00+01:00",
+        pes: int = 2,
+        length: float = 600,
+        lengths: Callable[[Request], Run] | None = None,
+        journal: Any = None,
+        **more: Any,
+    ) -> None:
+        self.journal = journal if journal is not None else MemoryJournal()
+        run = lengths or (lambda request: Run(wall=round(length * 1000)))
+        self.sim = Simulation(self.journal, run, moment(at), pes=pes, zone="Europe/Paris", **more)
+        self.qmgr(settings)
+
+    # ------------------------------------------------------------ asking
+
+    @property
+    def site(self) -> Site:
+        """The engine's site."""
+        return self.sim.site
+
+    @property
+    def engine(self) -> Any:
+        """The engine of the moment."""
+        return self.sim.engine
+
+    def ask(self, command: cm.Command, by: Caller = ROOT) -> Any:
+        """Has a command done, and what the machine does about it at once; raises its refusal."""
+        answer = self.sim.ask(command, by)
+        self.sim.run(self.sim.now)
+        return answer
+
+    def refused(self, command: cm.Command, by: Caller = ROOT) -> Refusal:
+        """The refusal that a command must meet, after which nothing has changed."""
+        before = observable(self.site)
+        try:
+            answer = self.ask(command, by)
+        except Refusal as refusal:
+            assert observable(self.site) == before, "a refused command changed the site"
+            return refusal
+        raise AssertionError(f"{command} was not refused: {answer}")
+
+    def qmgr(self, text: str, by: Caller = ROOT) -> "Centre":
+        """Commands in qmgr's language, one after the other."""
+        for parsed in parse_text(text):
+            assert isinstance(parsed.command, cm.Command)
+            self.ask(parsed.command, by)
+        return self
+
+    def command(self, text: str) -> cm.Command:
+        """The one command of a qmgr line."""
+        [parsed] = parse_text(text)
+        assert isinstance(parsed.command, cm.Command)
+        return parsed.command
+
+    def submit(self, *lines: str, **more: Any) -> list[Seq]:
+        """Requests as ``"anne name=x cpu=10:00 mem=8mw pes=2 at=+60 queue=night held account=d1"``; each
+        line is a submission of its own by its owner."""
+        found = []
+        for line in lines:
+            owner = line.split()[0]
+            answer = self.ask(cm.Submit((item(line, self.sim.now, **more),)), by=caller_of(owner))
+            found.append(seq_of(answer["ids"][0]))
+        return found
+
+    def hand_in(self, *lines: str, by: Caller = ANNE, key: str = "", **more: Any) -> Any:
+        """A list as one submission."""
+        items = tuple(item(line, self.sim.now, number=n, **more) for n, line in enumerate(lines, 1))
+        return self.ask(cm.Submit(items, key), by)
+
+    # ------------------------------------------------------------ time
+
+    def later(self, **units: float) -> Instant:
+        """Lets time pass: ``seconds=``, ``minutes=``, ``hours=``."""
+        each = {"seconds": 1_000, "minutes": 60_000, "hours": 3_600_000, "days": 86_400_000}
+        return self.sim.run(Instant(round(self.sim.now + sum(each[unit] * n for unit, n in units.items()))))
+
+    def until(self, text: str) -> Instant:
+        """Lets time pass to an instant."""
+        return self.sim.run(moment(text))
+
+    # ------------------------------------------------------------ looking
+
+    def request(self, seq: Seq) -> Request:
+        """A request that has not ended."""
+        return self.site.requests[seq]
+
+    def state(self, seq: Seq) -> str:
+        """Its state in a word."""
+        request = self.site.requests.get(seq)
+        return "ended" if request is None else request.state.value
+
+    def id(self, seq: Seq) -> str:
+        """Its full identifier."""
+        return self.site.id_of(seq)
+
+    def events(self, *kinds: type[ev.Event]) -> list[Any]:
+        """What the journal has of these kinds, in order."""
+        return [r.event for r in self.journal.events() if not kinds or isinstance(r.event, kinds)]
+
+    def count(self) -> int:
+        """How many events the journal has."""
+        return len(self.events())
+
+    def starts(self) -> list[Seq]:
+        """Requests in the order in which it was decided to start them."""
+        return [event.seq for event in self.events(ev.Starting)]
+
+    def end_of(self, seq: Seq) -> Any:
+        """The event that ended a request."""
+        return next(event for event in self.events(ev.Ended, ev.Deleted) if event.seq == seq)
+
+    def is_sound(self) -> None:
+        """What must hold at any time: the site's links, and that the journal gives the same site again."""
+        self.site.check()
+        assert observable(self.journal.load()) == observable(self.site)
+        assert len(set(self.sim.machine.begun)) == len(self.sim.machine.begun), "an attempt began twice"
+
+
+def seq_of(identifier: str) -> Seq:
+    """The number of an identifier."""
+    return int(identifier.partition(".")[0])
+
+
+def caller_of(owner: str) -> Caller:
+    """That person at the counter."""
+    return PEOPLE.get(owner) or Caller(owner, 2000, 100, ("users",))
+
+
+def item(line: str, now: Instant, *, script: str = "#!/bin/sh\ntrue\n", queue: str = "", user: str | None = None,
+         number: int | None = None) -> cm.Submission:  # fmt: skip
+    """One submission from its words."""
+    words = shlex.split(line)[1:]
+    given = dict(word.split("=", 1) for word in words if "=" in word)
+    ask = Ask(
+        cpu=parse_time(given["cpu"]) if "cpu" in given else None,
+        wall=parse_time(given["wall"]) if "wall" in given else None,
+        memory=parse_size(given["mem"]) if "mem" in given else None,
+        pes=int(given.get("pes", 1)),
+    )
+    spec = Spec(
+        owner="whoever", uid=99, name=given.get("name", "STDIN"), queue=given.get("queue", queue),
+        script="", environment="", workdir=given.get("workdir", "/home"), name_given="name" in given,
+        account=given.get("account"), ask=ask, held="held" in words, rerunnable="once" not in words,
+        eligible=Instant(now + round(float(given["at"]) * 1000)) if "at" in given else None,
+        mail=Mail(**{word: True for word in given.get("mail", "").split("+") if word}),
+    )  # fmt: skip
+    return cm.Submission(spec, script, "HOME=/home", user, number)
+
+
+def asked(command: cm.Command, by: Caller = ROOT, handle: Any = None) -> Asked:
+    """An input of the engine."""
+    return Asked(command, by, handle)
+
+
+def replies_to(handles: Sequence[Any], replies: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """The reply of each handle, in order."""
+    found = {id(handle): reply for handle, reply in replies}
+    return [found[id(handle)] for handle in handles]
+
+
+def observable(site: Site) -> dict[str, Any]:
+    """Everything of a site that anybody can see, in a form that compares; row numbers and stale entries are
+    nobody's business."""
+    numbers = site.numbers
+    named = {"owner": numbers.owners, "group": numbers.groups, "name": numbers.names, "pair": numbers.pairs}
+    waiting = {}
+    for queue, columns in site.waiting.items():
+        for row, request in enumerate(columns.requests()):
+            cells = {n: getattr(columns, n)[row].item() for n in ("seq", "date", "cpu", "memory", "pes", "rank")}
+            names = {name: of.names[int(getattr(columns, name)[row])] for name, of in named.items()}
+            waiting[request.seq] = (queue, cells | names)
+    return {
+        "settings": [(path, configure.dump_object(site.settings, path))
+                     for path in configure.object_paths(site.settings)],
+        "requests": {seq: {f.name: getattr(r, f.name) for f in fields(Request) if f.name != "slot"}
+                     for seq, r in sorted(site.requests.items())},
+        "waiting": waiting,
+        "started": sorted(site.started),
+        "due": site.due(Instant(2**60)),
+        "accounts": {key: (a.value, a.at, list(a.recent)) for key, a in site.accounts.items()},
+        "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
+    }  # fmt: skip

@@ -1,0 +1,207 @@
+"""What the hands tell, and what becomes of it."""
+
+from engine.harness import ANNE, PLAIN, Centre
+
+from nqspy.model import actions as ac
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model import sightings as si
+from nqspy.model.requests import Ending, Request, Used
+from nqspy.sim.machine import Run
+
+
+class Recorder:
+    """Hands that only note what they are told; the test says what is seen."""
+
+    def __init__(self):
+        self.done: list[ac.Action] = []
+        self.given: list[Request | None] = []
+
+    def do(self, action, request, site, now):
+        self.done.append(action)
+        self.given.append(request)
+
+    def told(self, *kinds):
+        found, self.done = [each for each in self.done if isinstance(each, kinds)], []
+        return found
+
+
+def centre_with_one(line: str = "anne", settings: str = PLAIN) -> tuple[Centre, Recorder]:
+    centre = Centre(settings)
+    centre.engine.hands = hands = Recorder()
+    centre.submit(line)
+    return centre, hands
+
+
+def see(centre: Centre, *sightings: si.Sighting) -> None:
+    centre.sim.feed(sightings)
+    centre.is_sound()
+
+
+def test_a_start_is_handed_out_after_its_commit_with_the_request_it_is_about():
+    centre = Centre()
+    seen = []
+
+    class Watching(Recorder):
+        def do(self, action, request, site, now):
+            seen.append((action, request.seq, len(centre.events(ev.Starting))))
+
+    centre.engine.hands = Watching()
+    centre.submit("anne")
+    assert seen == [(ac.Start(1, 1, (0,)), 1, 1)]
+
+
+def test_a_request_is_starting_until_the_hands_say_that_it_runs():
+    centre, _ = centre_with_one()
+    assert centre.request(1).starting
+    centre.sim.now += 250
+    see(centre, si.SeenRunning(1, 1))
+    assert not centre.request(1).starting
+    assert centre.request(1).started == centre.sim.now
+    see(centre, si.SeenRunning(1, 1))
+    assert centre.events(ev.Started) == [ev.Started(1, 1, (0,))]
+
+
+def test_an_end_without_a_beginning_counts_as_both():
+    centre, hands = centre_with_one()
+    see(centre, si.SeenEnded(1, 1, Ending("signal", None, 9, Used(5, 7))))
+    assert [type(e) for e in centre.events(ev.Started, ev.Ended)] == [ev.Started, ev.Ended]
+    assert centre.end_of(1).exit_signal == 9
+    assert hands.told(ac.Forget) == [ac.Forget(1, 1)]
+
+
+def test_sightings_of_attempts_no_longer_in_force_change_nothing():
+    centre, hands = centre_with_one()
+    see(centre, si.SeenEnded(1, 1))
+    n = centre.count()
+    hands.told()
+    see(centre, si.SeenEnded(1, 1), si.SeenLost(1, 1), si.SeenVoid(1, 1), si.SeenNotStarted(1, 1, "x"),
+        si.SeenUse(1, 1, Used(5, 5)), si.SeenEnded(77, 1))  # fmt: skip
+    assert centre.count() == n
+    assert hands.told(ac.Action) == [ac.Forget(1, 1)] * 4 + [ac.Forget(77, 1)]
+    see(centre, si.SeenRunning(1, 1))
+    assert hands.told(ac.Kill) == [ac.Kill(1, 1, "deleted", 0, 9)], "nobody knows it: it must not run on"
+    assert centre.count() == n
+
+
+def test_what_could_not_be_started_is_held_until_its_owner_has_mended_it():
+    centre, hands = centre_with_one()
+    see(centre, si.SeenNotStarted(1, 1, "its folder /home/anne/run is gone"))
+    assert centre.state(1) == "held"
+    assert centre.request(1).hold_text == "its folder /home/anne/run is gone"
+    assert "folder" in centre.sim.notices[-1].text
+    assert ac.Forget(1, 1) in hands.done
+    centre.ask(cm.ReleaseRequests(("1",)), ANNE)
+    assert hands.told(ac.Start)[-1] == ac.Start(1, 2, (0,))
+
+
+def test_an_attempt_that_never_began_is_started_anew():
+    centre, hands = centre_with_one()
+    hands.told()
+    see(centre, si.SeenVoid(1, 1))
+    assert hands.told(ac.Forget, ac.Start) == [ac.Forget(1, 1), ac.Start(1, 2, (0,))]
+
+
+def test_deleted_before_it_began_it_never_begins():
+    for sighting in (si.SeenVoid(1, 1), si.SeenNotStarted(1, 1, "no shell")):
+        centre, _ = centre_with_one()
+        centre.ask(cm.Delete(("1",), force=True), ANNE)
+        see(centre, sighting)
+        assert centre.state(1) == "ended"
+        assert centre.end_of(1) == ev.Deleted(1, "anne")
+
+
+def test_a_lost_end_is_run_again_with_what_was_seen_of_its_use_charged():
+    centre, hands = centre_with_one()
+    see(centre, si.SeenRunning(1, 1), si.SeenUse(1, 1, Used(40_000, 50_000, 7)))
+    hands.told()
+    see(centre, si.SeenLost(1, 1))
+    assert centre.events(ev.Requeued)[-1].used == Used(40_000, 50_000, 7)
+    assert hands.told(ac.Start) == [ac.Start(1, 2, (0,))]
+    assert "run again" in centre.events(ev.Alarm)[-1].text
+    assert "lost" in centre.sim.log[-1]
+    assert centre.sim.notices[-1].to == ""
+
+
+def test_a_lost_end_fails_where_the_site_or_the_request_says_so():
+    for line, settings in (("anne once", PLAIN), ("anne", PLAIN + "set lost_request fail\n")):
+        centre, _ = centre_with_one(line, settings)
+        see(centre, si.SeenLost(1, 1))
+        assert centre.end_of(1).end_reason == "lost"
+
+
+def test_a_lost_end_of_one_that_was_to_be_deleted_or_rerun_is_that():
+    centre, _ = centre_with_one()
+    centre.ask(cm.Delete(("1",), force=True), ANNE)
+    see(centre, si.SeenLost(1, 1))
+    assert centre.end_of(1).end_reason == "lost"
+    centre, _ = centre_with_one("anne", PLAIN + "set lost_request fail\n")
+    centre.ask(cm.RerunRequests(("1",)), ANNE)
+    see(centre, si.SeenLost(1, 1))
+    assert centre.request(1).attempt == 2
+
+
+def test_a_deletion_orders_the_end_with_the_sites_grace_and_kill_orders_it_at_once():
+    centre, hands = centre_with_one("anne", PLAIN + "set grace 20\n")
+    see(centre, si.SeenRunning(1, 1))
+    hands.told()
+    centre.ask(cm.Delete(("1",), force=True), ANNE)
+    assert hands.told(ac.Kill) == [ac.Kill(1, 1, "deleted", 20_000, 15)]
+    centre.ask(cm.Delete(("1",), kill=True), ANNE)
+    assert hands.told(ac.Kill) == [ac.Kill(1, 1, "deleted", 0, 9)]
+    centre.ask(cm.Delete(("1",), signal=10), ANNE)
+    assert hands.told(ac.Signal) == [ac.Signal(1, 1, 10)]
+    assert centre.state(1) == "running"
+
+
+def test_rerun_after_a_deletion_is_refused_and_a_deletion_after_a_rerun_counts():
+    centre, _ = centre_with_one()
+    centre.ask(cm.Delete(("1",), force=True), ANNE)
+    assert "is being deleted" in centre.ask(cm.RerunRequests(("1",)), ANNE)["failed"][0]["text"]
+    centre, _ = centre_with_one()
+    centre.ask(cm.RerunRequests(("1",)), ANNE)
+    centre.ask(cm.Delete(("1",), force=True), ANNE)
+    see(centre, si.SeenEnded(1, 1, Ending("deleted", None, 15)))
+    assert centre.state(1) == "ended"
+
+
+def test_use_that_was_told_is_charged_when_a_pass_acts_and_at_the_end():
+    centre, _ = centre_with_one()
+    see(centre, si.SeenRunning(1, 1), si.SeenUse(1, 1, Used(30_000, 30_000)))
+    assert not centre.site.accounts, "nothing was decided: nothing is journaled"
+    centre.submit("ben")
+    assert round(centre.site.accounts["g:default"].value) == 30_000
+    see(centre, si.SeenEnded(1, 1, Ending("exit", 0, None, Used(50_000, 50_000))))
+    assert round(centre.site.accounts["g:default"].value) == 50_000
+    assert centre.site.accounts["g:default"].recent == [50_000]
+
+
+def test_an_end_told_with_less_than_was_seen_before_takes_nothing_back():
+    centre, _ = centre_with_one()
+    see(centre, si.SeenRunning(1, 1), si.SeenUse(1, 1, Used(30_000, 40_000, 9)))
+    see(centre, si.SeenEnded(1, 1, Ending("exit", 0, None, Used(10, 10, 1))))
+    assert centre.end_of(1).used == Used(30_000, 40_000, 9)
+
+
+def test_hands_that_break_down_leave_the_request_held_and_the_engine_alive():
+    centre = Centre()
+
+    class Broken(Recorder):
+        def do(self, action, request, site, now):
+            if isinstance(action, ac.Start):
+                raise RuntimeError("no hands")
+
+    centre.engine.hands = Broken()
+    centre.submit("anne")
+    assert centre.state(1) == "held"
+    assert "RuntimeError: no hands" in "".join(centre.sim.log)
+    centre.is_sound()
+
+
+def test_limits_end_a_request_with_their_reason():
+    runs = {"cpu": Run(wall=100_000, cpu=200_000), "wall": Run(wall=100_000, cpu=0)}
+    centre = Centre(lengths=lambda request: runs[request.name])
+    cpu, wall = centre.submit("anne name=cpu cpu=100", "anne name=wall wall=60")
+    centre.later(seconds=60)
+    assert (centre.end_of(cpu).end_reason, centre.end_of(cpu).used.cpu) == ("cpu_limit", 100_000)
+    assert (centre.end_of(wall).end_reason, centre.end_of(wall).used.wall) == ("wall_limit", 60_000)

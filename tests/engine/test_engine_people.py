@@ -1,0 +1,135 @@
+"""Who may do what: every order by manager, operator, owner and somebody else."""
+
+import pytest
+from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre
+
+from nqspy.model import commands as cm
+from nqspy.model.errors import Refusal
+
+BY = {"manager": MAX, "operator": OLGA, "owner": ANNE, "other": BEN}
+
+ORDERS = {
+    "delete waiting": ("queued", lambda i: cm.Delete((i,))),
+    "delete running": ("running", lambda i: cm.Delete((i,), force=True)),
+    "kill running": ("running", lambda i: cm.Delete((i,), kill=True)),
+    "signal running": ("running", lambda i: cm.Delete((i,), signal=10)),
+    "hold": ("queued", lambda i: cm.HoldRequests((i,))),
+    "release": ("held", lambda i: cm.ReleaseRequests((i,))),
+    "move": ("queued", lambda i: cm.MoveRequests((i,), "other")),
+    "modify": ("queued", lambda i: cm.ModifyRequest((i,), {"ask/cpu": 60_000})),
+    "rerun": ("running", lambda i: cm.RerunRequests((i,))),
+}
+FOR_OPERATORS = {
+    "suspend": ("running", lambda i: cm.SuspendRequests((i,))),
+    "schedule": ("queued", lambda i: cm.ScheduleRequest((i,), "first")),
+    "operator hold": ("queued", lambda i: cm.HoldRequests((i,), "o")),
+    "system hold": ("queued", lambda i: cm.HoldRequests((i,), "s")),
+}
+OF_QUEUES = {
+    "abort queue": cm.AbortQueue("batch"),
+    "purge queue": cm.PurgeQueue("batch"),
+    "move queue": cm.MoveRequests((), "other", "batch"),
+    "switch shift": cm.SwitchShift("night"),
+    "automatic shift": cm.AutomaticShift(),
+}
+
+SETTINGS = (
+    PLAIN
+    + """
+create batch_queue other priority=1
+enable queue other
+define shift night when=("0 21 * * *")
+set run_limit=4 batch
+end
+"""
+)
+
+
+def centre_with(state: str) -> tuple[Centre, str]:
+    centre = Centre(SETTINGS, pes=1)
+    if state == "queued":
+        centre.submit("eva")
+    [seq] = centre.submit("anne held" if state == "held" else "anne")
+    assert centre.state(seq) == state
+    return centre, centre.id(seq)
+
+
+def outcome(centre: Centre, command: cm.Command, by: str) -> bool:
+    """Whether it was done; a refusal must be for lack of rights."""
+    try:
+        answer = centre.ask(command, BY[by])
+    except Refusal as refusal:
+        assert refusal.code == "not_permitted"
+        return False
+    failed = answer["failed"]
+    assert all(each["code"] == "not_permitted" for each in failed)
+    centre.is_sound()
+    return not failed
+
+
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("order", ORDERS)
+def test_owners_and_operators_order_what_happens_to_a_request_and_others_do_not(order, by):
+    state, command = ORDERS[order]
+    centre, name = centre_with(state)
+    assert outcome(centre, command(name), by) == (by != "other")
+
+
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("order", FOR_OPERATORS)
+def test_some_orders_are_for_operators(order, by):
+    state, command = FOR_OPERATORS[order]
+    centre, name = centre_with(state)
+    assert outcome(centre, command(name), by) == (by in ("manager", "operator"))
+
+
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("order", OF_QUEUES)
+def test_queues_and_shifts_are_the_operators(order, by):
+    centre = Centre(SETTINGS)
+    if by in ("manager", "operator"):
+        centre.ask(OF_QUEUES[order], BY[by])
+        centre.is_sound()
+    else:
+        assert centre.refused(OF_QUEUES[order], BY[by]).code == "not_permitted"
+
+
+@pytest.mark.parametrize(
+    ("command", "roles"),
+    [
+        ("stop queue batch", "manager operator"),
+        ("disable queue batch", "manager operator"),
+        ("set queue batch run_limit=3", "manager operator"),
+        ("set priority=3 batch", "manager operator"),
+        ("stop queue all", "manager operator"),
+        ("set queue batch user_limit=3", "manager"),
+        ("set per_request cpu_limit=60 batch", "manager"),
+        ("set sched_factor share 20", "manager"),
+        ("set global run_limit=3", "manager"),
+        ("create batch_queue new", "manager"),
+        ("add managers = (anne:m)", "manager"),
+        ("create group d9 share=1", "manager"),
+        ("reload exits", "manager"),
+        ("set grace 20", "manager"),
+    ],
+)
+@pytest.mark.parametrize("by", BY)
+def test_operators_change_the_operators_settings_only(command, roles, by):
+    centre = Centre(SETTINGS)
+    one = centre.command(command)
+    if by in roles.split():
+        centre.ask(one, BY[by])
+    else:
+        refusal = centre.refused(one, BY[by])
+        assert refusal.code == "not_permitted"
+        assert f"{BY[by].user} is a" in str(refusal)
+
+
+def test_the_homes_owner_and_root_are_managers_without_being_named():
+    centre = Centre("create batch_queue q")
+    assert not centre.site.settings.managers
+    centre.qmgr("set global run_limit=3", by=ROOT)
+
+
+def test_queues_d_are_applied_by_managers_only():
+    assert Centre().refused(cm.ApplyFiles(()), ANNE).code == "not_permitted"

@@ -1,0 +1,187 @@
+"""Settings: all of a command's changes or none, files of queues.d as one transaction."""
+
+import pytest
+from engine.harness import BEN, PLAIN, Centre
+
+from nqspy.core.plain import NoExits
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.errors import BadValue
+from nqspy.model.events import Change
+from nqspy.qmgr.parser import parse_text
+
+
+def file(name: str, text: str, digest: str = ""):
+    commands = tuple(cm.encode(p.command) | {"at": f", line {p.line}"} for p in parse_text(text, name))
+    return name, digest or str(hash(text)), commands
+
+
+def test_all_changes_of_a_command_or_none():
+    centre = Centre()
+    changes = (Change("set", "queue/batch/run_limit", 3), Change("set", "queue/nowhere/run_limit", 3))
+    assert "there is no queue nowhere; there are batch" in str(centre.refused(cm.Configure(changes)))
+    assert centre.site.settings.queues["batch"].run_limit is None
+
+
+def test_a_set_of_settings_that_makes_no_sense_is_refused_as_a_whole():
+    centre = Centre()
+    wrong = [
+        ('create complex c queues=(nowhere)', "complex c: nowhere is no batch queue"),
+        ("create pipe_queue p destination=(nowhere)", "destination nowhere does not exist"),
+        ("create group g parent=nowhere", "group g: parent nowhere does not exist"),
+        ("set default batch_request queue nowhere", "default queue nowhere does not exist"),
+    ]  # fmt: skip
+    for text, said in wrong:
+        assert said in str(centre.refused(centre.command(text)))
+
+
+def test_pipe_queues_and_groups_never_go_in_a_circle():
+    centre = Centre().qmgr("create pipe_queue p destination=(batch)\ncreate pipe_queue q destination=(p)")
+    assert "lead back to it" in str(centre.refused(centre.command("set destination=(q) p")))
+    centre.qmgr("create group a share=1\ncreate group b parent=a")
+    changed = cm.Configure((Change("set", "group/a/parent", "b"),))
+    assert "go in a circle" in str(centre.refused(changed))
+
+
+def test_a_check_changes_nothing():
+    centre = Centre()
+    n = centre.count()
+    assert centre.ask(cm.Configure((Change("set", "queue/batch/run_limit", 3),), check_only=True))["changed"] == 1
+    assert centre.count() == n
+
+
+def test_what_can_lead_nowhere_is_accepted_with_a_warning():
+    answer = Centre().ask(cm.Configure((Change("create", "queue/p", {"kind": "pipe"}),)))
+    assert "pipe queue p has no destination" in answer["warnings"][0]
+
+
+def test_creating_what_exists_is_refused_unless_it_is_to_alter():
+    centre = Centre()
+    create = (Change("create", "queue/batch", {"run_limit": 7}),)
+    assert "queue batch exists already" in str(centre.refused(cm.Configure(create)))
+    centre.ask(cm.Configure(create, upsert=True))
+    queue = centre.site.settings.queues["batch"]
+    assert (queue.run_limit, queue.enabled, queue.priority) == (7, True, 10)
+
+
+def test_a_queue_is_deleted_when_it_is_closed_and_empty_only():
+    centre = Centre(PLAIN + "create batch_queue old\nenable queue old\n")
+    centre.submit("anne queue=old")
+    delete = centre.command("delete queue old")
+    assert "must be disabled and stopped" in str(centre.refused(delete))
+    centre.qmgr("disable queue old")
+    assert "still holds 1 requests" in str(centre.refused(delete))
+    centre.ask(cm.Delete(("1",)))
+    centre.ask(delete)
+    assert "old" not in centre.site.settings.queues
+    centre.is_sound()
+
+
+class Doors(NoExits):
+    """One exit with one setting."""
+
+    def declared(self):
+        return {"memory": {"hmax": "memory"}}
+
+    def check_setting(self, exit, setting, text):
+        if (exit, setting) != ("memory", "hmax"):
+            raise BadValue(f"exit {exit} has no setting {setting}")
+
+
+def test_settings_of_exits_are_checked_by_the_exits():
+    centre = Centre(exits=Doors())
+    centre.qmgr("set exit memory hmax=115mw\ndisable exit memory\nset exit memory budget=80ms")
+    found = centre.site.settings.exits["memory"]
+    assert (found.values, found.enabled, found.budget) == ({"hmax": "115mw"}, False, 80)
+    assert "no setting nmax" in str(centre.refused(centre.command("set exit memory nmax=3")))
+    assert "there is no exit gun; loaded: memory" in str(centre.refused(centre.command("enable exit gun")))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change("create", "queue/x", 5), Change("create", "queue/x", {"kind": "lorry"}), Change("create", "queue/*"),
+        Change("create", "queue/1x"), Change("create", "queue/x/run_limit", {}), Change("set", "queue/batch", 3),
+        Change("set", "queue/batch/users", "anne"), Change("set", "queue/batch/users", [1]),
+        Change("add", "queue/batch/run_limit", "anne"), Change("add", "queue/batch/users", 7),
+        Change("set", "queue/batch/run_limit", 2.5), Change("set", "queue/batch/run_limit", 2**70),
+        Change("set", "queue/batch/run_limit", True), Change("set", "queue/batch/workdir", ["home"]),
+        Change("delete", "global/run_limit"), Change("set", "nonsense/x", 1), Change("set", "", 1),
+        Change("set", "managers", 3), Change("set", "managers", ["anne:x"]), Change("delete", "managers"),
+        Change("set", "sched_factor/share", None), Change("set", "sched_factor/share", -1),
+        Change("set", "usage/half_life", 0), Change("set", "machine/pes", 0), Change("delete", "queue/batch/users"),
+        Change("set", "exit/gun/budget", 5), Change("create", "shift/x", {"when": 5}), Change("add", "shift/x/when", "y"),
+        Change("set", "group/*/share", "many"), Change("delete", "shift/none"),
+    ],
+)  # fmt: skip
+def test_nonsense_from_the_wire_is_refused_with_a_line(change):
+    centre = Centre().qmgr("create group g share=1")
+    refusal = centre.refused(cm.Configure((change,)))
+    assert refusal.code in ("bad_value", "bad_settings")
+    assert "\n" not in str(refusal)
+
+
+def test_a_new_measure_of_use_takes_nothing_back_from_what_runs():
+    centre = Centre(length=600)
+    centre.submit("anne pes=2")
+    centre.later(seconds=100)
+    centre.qmgr("create batch_queue x")
+    centre.submit("anne at=0")
+    before = centre.site.accounts["g:default"].value
+    centre.qmgr("set usage charge=pe_wall")
+    centre.later(seconds=500)
+    assert centre.state(1) == "ended"
+    assert before < centre.site.accounts["g:default"].value < before + 1_001_000
+
+
+# ---------------------------------------------------------------- queues.d
+
+
+def test_files_are_applied_in_order_as_one_change():
+    centre = Centre("")
+    answer = centre.ask(cm.ApplyFiles((file("10", "create batch_queue a"), file("20", "set run_limit=3 a\nstart queue a"))))
+    assert answer == {"changed": 3}
+    assert centre.site.settings.queues["a"].run_limit == 3
+    assert len(centre.events(ev.SettingsChanged)) == 1
+    assert set(centre.site.files) == {"10", "20"}
+    centre.is_sound()
+
+
+def test_an_error_in_any_line_of_any_file_leaves_everything_as_it_was():
+    centre = Centre("")
+    refusal = centre.refused(cm.ApplyFiles((file("10", "create batch_queue a"), file("20", "\nset run_limit=3 b"))))
+    assert str(refusal).startswith("20, line 2: there is no queue b")
+    refusal = centre.refused(cm.ApplyFiles((file("30", "delete request 17"),)))
+    assert str(refusal) == "30, line 1: only settings may stand in queues.d, not delete"
+
+
+def test_only_files_that_changed_are_applied_again():
+    one, two = file("10", "create batch_queue a run_limit=1"), file("20", "create batch_queue b run_limit=1")
+    centre = Centre("")
+    centre.ask(cm.ApplyFiles((one, two)))
+    centre.qmgr("set run_limit=5 a\nset run_limit=5 b")
+    n = centre.count()
+    assert centre.ask(cm.ApplyFiles((one, two))) == {"changed": 0}
+    assert centre.count() == n
+    centre.ask(cm.ApplyFiles((one, file("20", "create batch_queue b run_limit=2"))))
+    queues = centre.site.settings.queues
+    assert (queues["a"].run_limit, queues["b"].run_limit) == (5, 2)
+
+
+def test_after_the_files_the_shift_in_force_is_set_once_more_but_its_orders_are_not():
+    text = 'create batch_queue a\ndefine shift all when=("0 0 * * *")\nset run_limit=8 a\npurge queue a\nend\n'
+    centre = Centre("", pes=1)
+    centre.ask(cm.ApplyFiles((file("10", text + "enable queue a\n"),)))
+    assert centre.site.settings.queues["a"].run_limit == 8
+    centre.submit("anne queue=a")
+    centre.ask(cm.ApplyFiles((file("10", text + "set run_limit=2 a\n"),)))
+    assert centre.site.settings.queues["a"].run_limit == 8
+    assert centre.state(1) == "queued"
+    assert len(centre.events(ev.ShiftChanged)) == 1
+
+
+def test_a_former_owner_of_rights_has_none_after_the_change():
+    centre = Centre(PLAIN + "add managers = (ben:m)\n")
+    centre.qmgr("set global run_limit=3", by=BEN)
+    centre.qmgr("remove managers = (ben)")
+    assert centre.refused(centre.command("set global run_limit=4"), BEN).code == "not_permitted"

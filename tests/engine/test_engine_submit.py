@@ -1,0 +1,268 @@
+"""Submissions: what is accepted, what is refused and how it is said."""
+
+import pytest
+from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre, item, moment
+
+from nqspy.core.plain import NoExits
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.errors import Refusal
+from nqspy.model.people import Caller
+from nqspy.ports import SubmitAnswer
+
+QUEUES = """
+create batch_queue express priority=50
+set per_request cpu_limit=30 express
+set per_request memory_limit=8mw express
+create batch_queue normal priority=30
+set per_request cpu_limit=600 normal
+set per_request memory_limit=32mw normal
+set per_request pe_limit=1 normal
+create pipe_queue day priority=20 destination=(express, normal)
+enable queue express, normal, day
+set managers = (max:m, olga:o)
+"""
+
+
+def refused(centre: Centre, *lines: str, by: Caller = ANNE, **more) -> Refusal:
+    items = tuple(item(line, centre.sim.now, number=n, **more) for n, line in enumerate(lines, 1))
+    return centre.refused(cm.Submit(items), by)
+
+
+def test_a_request_gets_the_next_identifier_and_the_caller_as_its_owner():
+    centre = Centre()
+    answer = centre.hand_in("anne name=first", by=ANNE)
+    assert answer == {"ids": ["1.sim"], "queues": ["batch"]}
+    spec = centre.request(1).spec
+    assert (spec.owner, spec.uid, spec.gid) == ("anne", ANNE.uid, ANNE.gid)
+    assert centre.journal.blob(spec.script) == b"#!/bin/sh\ntrue\n"
+    assert centre.journal.blob(spec.environment) == b"HOME=/home"
+    centre.is_sound()
+
+
+def test_a_list_is_accepted_whole_and_in_its_order_by_one_commit():
+    centre = Centre(PLAIN + "stop queue batch\n")
+    commits = centre.engine.commits
+    answer = centre.hand_in("anne name=a", "anne name=b", "anne name=c")
+    assert answer["ids"] == ["1.sim", "2.sim", "3.sim"]
+    assert centre.engine.commits == commits + 1
+    assert [centre.request(seq).name for seq in (1, 2, 3)] == ["a", "b", "c"]
+
+
+def test_one_bad_line_refuses_the_whole_list_and_is_named():
+    centre = Centre()
+    refusal = refused(centre, "anne name=a", "anne queue=nowhere", "anne name=c")
+    assert str(refusal) == "line 2: Unknown queue nowhere; queues: batch"
+    assert refusal.code == "unknown_queue"
+    assert not centre.site.requests
+    assert centre.submit("anne") == [1], "a number was given away by the refused list"
+
+
+def test_an_empty_list_is_refused():
+    assert "no request" in str(Centre().refused(cm.Submit(()), ANNE))
+
+
+@pytest.mark.parametrize(
+    ("settings", "line", "text", "code"),
+    [
+        ("", "anne queue=weekend", "Unknown queue weekend; queues: batch", "unknown_queue"),
+        ("disable queue batch", "anne", "Queue is not enabled: batch", "queue_disabled"),
+        ("set users=(ben) batch", "anne", "Access to queue is denied: batch", "no_access"),
+        ("set no_default batch_request queue", "anne", "no default queue; queues: batch", "no_default_queue"),
+        ("set queue batch pipeonly=yes", "anne", "from pipe queues only", "pipe_only"),
+        ("", "anne pes=3", "3 PEs are more than the machine's 2", "above_limit"),
+        ("", "anne pes=0", "at least 1 PE", "bad_value"),
+        ("", "anne name=a/b", "'a/b' is no request name", "bad_name"),
+        ("", "anne workdir=here", "'here' is no absolute path", "bad_value"),
+    ],
+)
+def test_what_cannot_be_accepted_is_refused_with_its_reason(settings, line, text, code):
+    centre = Centre().qmgr(settings)
+    refusal = centre.refused(cm.Submit((item(line, centre.sim.now),)), ANNE)
+    assert text in str(refusal)
+    assert refusal.code == code
+
+
+def test_a_limit_above_the_queues_is_named_with_the_greatest_value_allowed():
+    centre = Centre(QUEUES)
+    assert "CPU time 601 s is above the limit of 600 s" in str(refused(centre, "anne cpu=601 queue=normal"))
+    assert "memory 264mb is above the limit of 256mb" in str(refused(centre, "anne mem=33mw queue=normal"))
+    assert "2 PEs are above the limit of 1" in str(refused(centre, "anne pes=2 queue=normal"))
+    assert "unlimited is above the limit of 600 s" in str(refused(centre, "anne cpu=unlimited queue=normal"))
+
+
+def test_a_pipe_queue_passes_on_to_the_first_destination_that_fits():
+    centre = Centre(QUEUES + "set default cpu_limit=600\n")
+    short, long, silent = centre.submit("anne cpu=30 mem=1mw", "anne cpu=31", "anne", queue="day")
+    assert [centre.request(seq).queue for seq in (short, long, silent)] == ["express", "normal", "normal"]
+    refusal = refused(centre, "anne cpu=601", queue="day")
+    assert "no destination of day takes it" in str(refusal)
+    assert "express: CPU time 601 s is above the limit of 30 s" in str(refusal)
+    assert "normal: CPU time 601 s is above the limit of 600 s" in str(refusal)
+
+
+def test_a_pipe_queue_keeps_what_a_disabled_destination_may_take_later():
+    centre = Centre(QUEUES + "disable queue normal\nstart queue day\n")
+    [request] = centre.submit("anne cpu=100", queue="day")
+    assert centre.request(request).queue == "day"
+    centre.qmgr("enable queue normal")
+    assert centre.request(request).queue == "normal"
+    centre.is_sound()
+
+
+def test_a_loadonly_queue_holds_no_more_than_it_runs():
+    centre = Centre(PLAIN + "set queue batch loadonly=yes run_limit=1\n")
+    centre.submit("anne")
+    assert refused(centre, "anne").code == "queue_full"
+
+
+def test_a_held_request_waits_for_its_release_and_a_dated_one_for_its_date():
+    centre = Centre()
+    held, dated, past = centre.submit("anne held", "anne at=3600", "anne at=-3600")
+    assert [centre.state(seq) for seq in (held, dated, past)] == ["held", "waiting", "running"]
+    centre.later(minutes=59)
+    assert centre.state(dated) == "waiting"
+    centre.later(minutes=1)
+    assert centre.state(dated) == "running"
+    centre.ask(cm.ReleaseRequests((centre.id(held),)), ANNE)
+    assert centre.state(held) == "running"
+    centre.is_sound()
+
+
+def test_time_before_its_date_is_no_time_in_queue():
+    centre = Centre(PLAIN + "stop queue batch\n")
+    [seq] = centre.submit("anne at=3600")
+    centre.later(hours=2)
+    assert centre.request(seq).date_in_queue == moment("2026-03-02T21:00:00+01:00")
+
+
+# ---------------------------------------------------------------- keys
+
+
+def test_the_same_key_again_gives_the_same_answer_and_no_second_request():
+    centre = Centre()
+    first = centre.hand_in("anne name=a", "anne name=b", key="k1")
+    again = centre.hand_in("anne name=a", "anne name=b", key="k1")
+    assert again["ids"] == first["ids"]
+    centre.later(hours=1)
+    assert not centre.site.requests
+    assert centre.hand_in("anne name=a", "anne name=b", key="k1")["ids"] == first["ids"], "after their end too"
+    assert len(centre.events(ev.Submitted)) == 2
+
+
+def test_a_key_twice_in_one_group_is_one_submission():
+    from engine.harness import asked, replies_to
+
+    centre = Centre()
+    one, two = object(), object()
+    command = cm.Submit((item("anne", centre.sim.now),), "k1")
+    outcome = centre.engine.feed([asked(command, ANNE, one), asked(command, ANNE, two)], centre.sim.now)
+    first, second = replies_to((one, two), outcome.replies)
+    assert first.value["ids"] == second.value["ids"] == ["1.sim"]
+
+
+def test_a_key_is_refused_with_another_content_and_is_each_users_own():
+    centre = Centre()
+    centre.hand_in("anne name=a", key="k1")
+    with pytest.raises(Refusal, match="key k1 was used already for another submission"):
+        centre.hand_in("anne name=other", key="k1")
+    assert centre.hand_in("ben name=other", by=BEN, key="k1")["ids"] == ["2.sim"]
+
+
+def test_a_keyed_list_for_several_users_is_repeated_whole():
+    centre = Centre()
+    items = []
+    for owner in ("anne", "ben", "anne"):
+        one = item(owner, centre.sim.now, user=owner)
+        items.append(cm.Submission(cm.Spec(owner, 1, "x", "", "", "", "/h"), one.script, user=owner))
+    command = cm.Submit(tuple(items), "k")
+    first = centre.ask(command, MAX)
+    assert centre.ask(command, MAX)["ids"] == first["ids"] == ["1.sim", "2.sim", "3.sim"]
+
+
+# ---------------------------------------------------------------- people
+
+
+def test_only_a_manager_submits_for_somebody_else():
+    centre = Centre()
+    spec = cm.Spec("ben", 1002, "x", "", "", "", "/home")
+    command = cm.Submit((cm.Submission(spec, "true", user="ben"),))
+    assert "submitting as ben needs a manager" in str(centre.refused(command, ANNE))
+    assert "needs a manager" in str(centre.refused(command, OLGA))
+    centre.ask(command, MAX)
+    assert centre.request(1).owner == "ben"
+
+
+GROUPS = "create group d1 share=29\nadd members=(anne) d1\ncreate group d2 share=24\nadd members=(anne, ben) d2\n"
+
+
+def test_an_account_charges_a_group_its_owner_is_a_member_of():
+    centre = Centre(PLAIN + GROUPS)
+    first, named, text, none = centre.submit("anne", "anne account=d2", "anne account=thesis", "eva")
+    assert [centre.request(s).group for s in (first, named, text, none)] == ["d1", "d2", "d1", "default"]
+    assert centre.request(text).spec.account == "thesis"
+
+
+def test_an_account_of_others_is_refused_but_operators_hand_in_any_list():
+    centre = Centre(PLAIN + GROUPS)
+    assert "ben is no member of group d1" in str(refused(centre, "ben account=d1", by=BEN))
+    centre.hand_in("olga account=d1", "olga account=d2", by=OLGA)
+    assert [centre.request(seq).group for seq in (1, 2)] == ["d1", "d2"]
+
+
+# ---------------------------------------------------------------- exits, dry run, sizes
+
+
+class Door(NoExits):
+    """A submit exit from a function."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def has(self, hook):
+        return hook == "submit"
+
+    def submit(self, request, view):
+        return self.answer(request)
+
+
+def test_a_submit_exit_may_refuse():
+    centre = Centre(exits=Door(lambda r: SubmitAnswer("no jobs of that name", "names")))
+    assert str(refused(centre, "anne name=x")) == "line 1: no jobs of that name (exit names)"
+
+
+def test_a_submit_exit_may_change_queue_and_priority():
+    settings = PLAIN + "create batch_queue other priority=1\nenable queue other\n"
+    centre = Centre(settings, exits=Door(lambda r: SubmitAnswer(changes={"queue": "other", "priority": 7})))
+    [seq] = centre.submit("anne")
+    assert (centre.request(seq).queue, centre.request(seq).spec.priority) == ("other", 7)
+
+
+def test_a_dry_run_says_what_would_become_of_it_and_submits_nothing():
+    centre = Centre(pes=1)
+    centre.submit("anne wall=10:00")
+    command = cm.Submit((item("ben wall=60", centre.sim.now),), dry_run=True)
+    n = centre.count()
+    [found] = centre.ask(command, BEN)["dry_run"]
+    assert (found["queue"], found["group"]) == ("batch", "default")
+    assert found["estimate"]["start"] == centre.sim.now + 600_000
+    assert centre.count() == n
+    assert centre.submit("ben") == [2]
+
+
+def test_what_is_too_large_is_refused():
+    centre = Centre()
+    spec = cm.Spec("anne", 1, "x", "", "", "", "/home")
+    big = cm.Submission(spec, "true", "A=" + "x" * (1 << 20))
+    assert "environment is larger than 1 MiB" in str(centre.refused(cm.Submit((big,)), ANNE))
+    odd = cm.Submission(spec, "echo \u20ac")
+    assert "Latin-1" in str(centre.refused(cm.Submit((odd,)), ANNE))
+
+
+@pytest.mark.parametrize("field", ["cpu", "wall", "memory", "memory_process", "nice"])
+@pytest.mark.parametrize("value", [-5, 2**70])
+def test_amounts_that_are_none_are_refused(field, value):
+    centre = Centre()
+    spec = cm.Spec("anne", 1, "x", "", "", "", "/home", ask=cm.Spec.__dataclass_fields__["ask"].default)
+    spec = cm.Spec("anne", 1, "x", "", "", "", "/home", ask=type(spec.ask)(**{field: value}))
+    assert field in str(centre.refused(cm.Submit((cm.Submission(spec, "true"),)), ROOT))
