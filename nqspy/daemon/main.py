@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class Daemon:
         self.front: Front = Front(self)
         self.alarms: list[str] = []
         self.stopping: str | None = None
-        self._pending = False
+        self._pending: float | None = None
 
     def _serves(self, uid: int) -> bool:
         return os.geteuid() in (0, uid) or uid == 0
@@ -94,8 +95,8 @@ class Daemon:
             self.turn(self.inbox.drain(self._patience()))
 
     def _patience(self) -> float | None:
-        if self._pending:
-            return PENDING
+        if self._pending is not None:
+            return max(0.0, self._pending + PENDING - time.monotonic())
         return self.front.patience() if self.stopping is None else 0.2
 
     def turn(self, items: list[Any]) -> None:
@@ -111,7 +112,9 @@ class Daemon:
             elif isinstance(item, Stop):
                 self.stop(item.mode)
         now = self.clock.now()
-        self.pump(self.engine.feed(inputs, now) if items or not self._pending else self.engine.flush(now))
+        self.pump(self.engine.feed(inputs, now))
+        if self._pending is not None and time.monotonic() >= self._pending + PENDING:
+            self.pump(self.engine.flush(now))
         self.front.answer_questions()
         self.front.after_turn()
 
@@ -122,7 +125,10 @@ class Daemon:
             for notice in outcome.notices:
                 server = self.engine.site.settings.server
                 self.notices.mail(notice, server.mail, self._managers())
-            self._pending = outcome.pending
+            if not outcome.pending:
+                self._pending = None
+            elif self._pending is None:
+                self._pending = time.monotonic()
             if not outcome.again:
                 break
             outcome = self.engine.feed((), self.clock.now())

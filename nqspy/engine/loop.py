@@ -31,7 +31,7 @@ from nqspy.ports import CommitFailed, Decider, Exits, Hands, Journal
 HANDLERS: dict[type[cm.Command], Handler] = {
     cm.Submit: submit.submit,
     cm.Configure: settings.configure,
-    cm.ApplyFiles: shifts.apply_files,
+    cm.ApplyFiles: settings.apply_files,
     cm.Delete: requests.delete,
     cm.HoldRequests: requests.hold,
     cm.ReleaseRequests: requests.release,
@@ -152,18 +152,27 @@ class Engine:
 
     def _gather(self, desk: Desk, inputs: Sequence[Input]) -> None:
         events = desk.group.batch.events
-        before = len(events)
-        self._time(desk)
+        before, waits = len(events), self._waits(desk.now)
+        if not waits:
+            self._time(desk)
+            for sighting in self._retry:
+                self.adopt(desk, sighting)
+            self._retry = []
         self._watch(events[before:])
-        for sighting in self._retry:
-            self.adopt(desk, sighting)
-        self._retry = []
         for each in inputs:
             before = len(events)
             self._take(desk, each)
             self._watch(events[before:])
-        if self._dirty and not desk.group.replies and not self._asked and not self.resting:
+        if self._pass_is_due() and not desk.group.replies and not waits:
             self._pass(desk)
+
+    def _pass_is_due(self) -> bool:
+        return self._dirty and not self._asked and not self.resting
+
+    def _waits(self, now: Instant) -> bool:
+        """Whether a commit failed just now: what people ask is tried all the same, the rest a little later."""
+        at = self._again_at
+        return at is not None and at - RETRY_COMMIT <= now < at
 
     def _watch(self, happened: Iterable[ev.Recorded]) -> None:
         """While a plan is in flight: notes which requests something happens to."""
@@ -204,8 +213,8 @@ class Engine:
             notices = [action for action in group.actions if isinstance(action, Notify)]
             self._hand_out(group.actions, now)
         pending = not committed and bool(group.batch.events)
-        due = self._dirty and not self._asked and not self.resting
-        again = due or self._shift_seen is None or bool(self._retry)
+        due = self._pass_is_due() or self._shift_seen is None or bool(self._retry)
+        again = due and not self._waits(now)
         return Outcome(group.replies, notices, again, self._wake(now), pending)
 
     def _wake(self, now: Instant) -> Instant | None:

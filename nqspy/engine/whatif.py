@@ -63,6 +63,8 @@ class _Future:
     def __init__(self, site: Site, request: Request, exits: Exits, now: Instant) -> None:
         self._wanted, self._exits, self._now = request, exits, now
         self._site = _front(site, request)
+        # What is made up here is no evidence of how long requests run: only what has ended really.
+        self._past = site
         self._ends = {seq: _expected_end(site, r, now) for seq, r in site.started.items()}
 
     def start(self) -> Estimate:
@@ -123,7 +125,7 @@ class _Future:
             if event is not None:
                 self._happen(at, event)
             if isinstance(action, Start):
-                self._ends[action.seq] = _expected_end(self._site, self._site.started[action.seq], at)
+                self._ends[action.seq] = _expected_end(self._past, self._site.started[action.seq], at)
 
 
 def _front(site: Site, wanted: Request) -> Site:

@@ -10,7 +10,7 @@ from collections import deque
 from nqspy.executors import scan
 
 QUIET = 5.0
-"""Seconds without a new folder before clearing begins."""
+"""Real seconds without a new folder before clearing begins."""
 MOST = 20_000
 """Folders that may lie about; beyond, the oldest are cleared at once."""
 _STEP = 20
@@ -19,7 +19,9 @@ _STEP = 20
 class Broom:
     """A thread that sleeps until there is something to clear; what it leaves, the next scan finds."""
 
-    def __init__(self) -> None:
+    def __init__(self, quiet: float = QUIET) -> None:
+        """``quiet``: real seconds without a new folder before clearing begins."""
+        self._quiet = quiet
         self._folders: deque[str] = deque()
         self._wake = threading.Event()
         self._stopping = False
@@ -31,7 +33,8 @@ class Broom:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="broom", daemon=True)
             self._thread.start()
-        self._wake.set()
+        if not self._wake.is_set():
+            self._wake.set()
 
     def close(self) -> None:
         """Ends the thread."""
@@ -45,7 +48,7 @@ class Broom:
             self._wake.wait()
             while self._folders and not self._stopping:
                 self._wake.clear()
-                if len(self._folders) > MOST or not self._wake.wait(QUIET):
+                if len(self._folders) > MOST or not self._wake.wait(self._quiet):
                     self._sweep()
             self._wake.clear()
 

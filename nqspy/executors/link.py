@@ -1,7 +1,6 @@
 """The daemon's side of the starter: its lock, its process, the orders to it and its answers."""
 
 import fcntl
-import json
 import os
 import socket
 import subprocess
@@ -9,6 +8,8 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 Key = tuple[int, int]
 """Request and attempt."""
@@ -109,7 +110,7 @@ class Link:
     def send(self, key: Key, order: dict[str, Any]) -> bool:
         """Hands an order over; False when some could not be sent yet (`flush` when it is writable again)."""
         head = f"{key[0]}.{key[1]}\n".encode("ascii")
-        data = json.dumps(order).encode("ascii")
+        data = msgspec.json.encode(order)
         fd = None
         if len(data) > _INLINE:
             fd = os.memfd_create("order", os.MFD_CLOEXEC)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from nqspy.executors import records, scan
-from nqspy.executors.broom import Broom
+from nqspy.executors.broom import QUIET, Broom
 from nqspy.executors.link import Key, Link
 from nqspy.executors.order import make_order
 from nqspy.executors.watch import Watch
@@ -30,7 +30,7 @@ class LocalHands:
     ``home``: the installation's folder. ``put``: takes sightings, from the watcher's thread too. ``blob``:
     gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
     site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
-    empty: the best that works.
+    empty: the best that works. ``quiet``: see `Broom`.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class LocalHands:
         speed: float = 1.0,
         python: str = sys.executable,
         cage: str = "",
+        quiet: float = QUIET,
     ) -> None:
         """Raises OSError when the spool cannot be used."""
         self._home = os.path.abspath(home)
@@ -55,7 +56,7 @@ class LocalHands:
         self._scripts: dict[str, bytes] = {}
         link = Link(self._home, self._spool, python, cage)
         self._watch = Watch(self._home, self._spool, put, link)
-        self._broom = Broom()
+        self._broom = Broom(quiet)
 
     def start(self) -> None:
         """Takes the starter's lock, starts the starter and the watching thread. Raises OSError, with one

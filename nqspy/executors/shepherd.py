@@ -19,6 +19,8 @@ from nqspy.executors.proc import Identifier
 
 _HEAD_START = 5  # ms in which a very short job may end before anybody is told that it runs
 _AGAIN = 0.1
+_TRIES = 20
+"""A report waits a little for a busy daemon, never long: the pidfd tells the end all the same."""
 _PATIENCE = 2.0
 _LIMITS = ("cpu_limit", "wall_limit", "memory_limit")
 
@@ -84,13 +86,18 @@ class _Teller:
     def tell(self, kind: str, used: list[int] | None = None) -> bool:
         """One datagram to the daemon, if there is one; False when it is there and too busy to take it."""
         message = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
-        try:
-            self.station.reports.sendto(json.dumps(message).encode("ascii"), "../reports.sock")
-        except TimeoutError:
-            return False
-        except OSError:
-            pass  # no daemon: the next one reads the records
-        return True
+        data = json.dumps(message).encode("ascii")
+        for _ in range(_TRIES):
+            try:
+                self.station.reports.sendto(data, "../reports.sock")
+            except BlockingIOError:
+                # The socket counts as writable whether or not the daemon's queue is full: waiting would spin.
+                time.sleep(_AGAIN)
+            except OSError:
+                return True  # no daemon: the next one reads the records
+            else:
+                return True
+        return False
 
     def finish(self, record: dict[str, Any]) -> None:
         """Delivers by the exit record, completes the story, tells it."""

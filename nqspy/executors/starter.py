@@ -38,8 +38,7 @@ def main(arguments: list[str]) -> None:
         signal.signal(number, signal.SIG_IGN)
     orders = socket.socket(fileno=orders_fd)
     reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    # A report waits a little for a busy daemon, never long: the pidfd tells the end all the same.
-    reports.settimeout(2.0)
+    reports.setblocking(False)
     seat = cage.Seat(name, arguments[4])
     station = shepherd.Station(spool, lock, reports, seat)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -53,7 +52,10 @@ def main(arguments: list[str]) -> None:
 
 def _take(orders: socket.socket, station: shepherd.Station) -> bool:
     """Handles one order; False when there will be no more."""
-    message, fds, _, _ = socket.recv_fds(orders, _LARGEST, 1, socket.MSG_CMSG_CLOEXEC)
+    try:
+        message, fds, _, _ = socket.recv_fds(orders, _LARGEST, 1, socket.MSG_CMSG_CLOEXEC)
+    except ConnectionResetError:  # the daemon was killed with answers of ours unread
+        return False
     if not message:
         return False
     pid = _fork()

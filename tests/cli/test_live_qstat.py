@@ -4,37 +4,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-KEYS = set(
-    [
-        "id",
-        "seq",
-        "name",
-        "owner",
-        "group",
-        "account",
-        "queue",
-        "state",
-        "attempt",
-        "submitted",
-        "date_in_queue",
-        "eligible",
-        "started",
-        "ended",
-        "requested",
-        "used",
-        "priority",
-        "position",
-        "pes",
-        "exit_status",
-        "exit_signal",
-        "end_reason",
-        "reason",
-        "depends_on",
-        "held",
-        "output",
-        "error",
-    ]
-)
+KEYS = {
+    "id", "seq", "name", "owner", "group", "account", "queue", "state", "attempt", "submitted",
+    "date_in_queue", "eligible", "started", "ended", "requested", "used", "priority", "position", "pes",
+    "exit_status", "exit_signal", "end_reason", "reason", "depends_on", "held", "output", "error",
+}  # fmt: skip
 SITE = """\
 set machine pes=40
 create batch_queue batch priority=10 workdir=submit

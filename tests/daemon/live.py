@@ -122,14 +122,14 @@ class Live:
 
     def stop(self, *options: str) -> None:
         self.run("nqsd", "stop", *options).ok()
-        self._hang_up()
+        self.hang_up()
 
     def kill(self) -> None:
         """The daemon dies at once, as by kill -9."""
         fd = os.pidfd_open(self.pid)
         signal.pidfd_send_signal(fd, signal.SIGKILL)
         _wait_for(fd)
-        self._hang_up()
+        self.hang_up()
 
     def restart(self, *options: str) -> None:
         self.stop()
@@ -145,8 +145,10 @@ class Live:
     def run(self, name: str, *words: str, stdin: str = "", **more: Any) -> Done:
         """Runs a command to its end; ``before``: words that run it (``setpriv ...``)."""
         called = [*more.pop("before", ()), *command(name), *words]
+        environment = self.environment | more.pop("env", {})
         run = subprocess.run(
-            called, input=stdin, capture_output=True, text=True, check=False, cwd=self.work, env=self.environment | more.pop("env", {}), timeout=PATIENCE * 2, **more,
+            called, input=stdin, capture_output=True, text=True, check=False, cwd=self.work,
+            env=environment, timeout=2 * PATIENCE, **more,
         )  # fmt: skip
         return Done((name, *words), run)
 
@@ -179,7 +181,8 @@ class Live:
             self._client = Client(self.home)
         return self._client
 
-    def _hang_up(self) -> None:
+    def hang_up(self) -> None:
+        """Forgets the connection to a daemon that has gone."""
         if self._client is not None:
             self._client.close()
 
@@ -253,7 +256,7 @@ class Live:
 
     def close(self) -> None:
         """Ends everything and looks into the log for what nobody should see."""
-        self._hang_up()
+        self.hang_up()
         end = time.monotonic() + PATIENCE
         while (pids := self.leftovers()) and time.monotonic() < end:
             for pid in pids:

@@ -92,8 +92,7 @@ def test_drain_waits_for_what_runs_and_starts_nothing_more(live):
     gate.touch()
     out, err = stopping.communicate(timeout=20)
     assert stopping.returncode == 0, out + err
-    live._hang_up()
-    live.set  # the daemon is gone: what follows needs a new one
+    live.hang_up()
     live.start()
     assert live.ended(id)["exit_status"] == 5
     assert not [each for each in live.events("starting", waiting) if each["n"] < _start_of(live, id)]
@@ -128,7 +127,7 @@ def test_a_signal_stops_it_cleanly(live):
     daemon = live.pid
     os.kill(daemon, signal.SIGTERM)
     until(lambda: not alive(daemon), "its end")
-    live._hang_up()
+    live.hang_up()
     assert live.log.splitlines()[-1].endswith("stopped")
     assert not (live.home / "nqsd.sock").exists()
     assert not (live.home / "nqs.db-wal").exists(), "closed properly"

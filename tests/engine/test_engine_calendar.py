@@ -104,7 +104,9 @@ def test_weekdays_and_months_are_debians(cron, day):
     assert first.startswith(day)
 
 
-@pytest.mark.parametrize("text", ["", "* * * *", "60 * * * *", "0 25 * * *", "0 0 30 2 *", "0 0 * * * *", "night"])
+@pytest.mark.parametrize(
+    "text", ["", "* * * *", "60 * * * *", "0 25 * * *", "0 0 30 2 *", "0 0 * * * *", "night"]
+)
 def test_what_is_no_cron_time_is_refused(text):
     with pytest.raises(BadValue, match="cron time"):
         calendar.check_cron(text)

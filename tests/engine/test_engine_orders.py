@@ -7,7 +7,9 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.requests import Used
 
-OTHER = PLAIN + "create batch_queue other priority=1\nset per_request cpu_limit=60 other\nenable queue other\n"
+OTHER = (
+    PLAIN + "create batch_queue other priority=1\nset per_request cpu_limit=60 other\nenable queue other\n"
+)
 
 
 def failures(answer) -> dict[str, str]:
@@ -138,7 +140,10 @@ def test_a_waiting_request_is_modified_within_its_queues_limits():
     spec = centre.request(seq).spec
     assert (spec.ask.cpu, spec.name, spec.name_given, spec.priority) == (50_000, "new", True, 5)
     assert spec.ask.others == (("per_process/stack_limit", 8192),)
-    assert "above the limit of 60 s" in failures(centre.ask(cm.ModifyRequest(("1",), {"ask/cpu": 61_000}), ANNE))["1"]
+    assert (
+        "above the limit of 60 s"
+        in failures(centre.ask(cm.ModifyRequest(("1",), {"ask/cpu": 61_000}), ANNE))["1"]
+    )
     assert centre.site.columns("other").cpu.tolist() == [50_000]
     centre.is_sound()
 
@@ -163,7 +168,10 @@ def test_another_account_is_another_group_if_its_owner_is_a_member():
     groups = "create group d1 share=1\nadd members=(anne) d1\ncreate group d2 share=1\n"
     centre = Centre(PLAIN + groups + "stop queue batch\n")
     [seq] = centre.submit("anne")
-    assert "no member of group d2" in failures(centre.ask(cm.ModifyRequest(("1",), {"account": "d2"}), ANNE))["1"]
+    assert (
+        "no member of group d2"
+        in failures(centre.ask(cm.ModifyRequest(("1",), {"account": "d2"}), ANNE))["1"]
+    )
     centre.ask(cm.ModifyRequest(("1",), {"account": "d2"}), MAX)
     assert centre.request(seq).group == "d2"
     centre.is_sound()

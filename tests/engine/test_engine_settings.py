@@ -46,7 +46,10 @@ def test_pipe_queues_and_groups_never_go_in_a_circle():
 def test_a_check_changes_nothing():
     centre = Centre()
     n = centre.count()
-    assert centre.ask(cm.Configure((Change("set", "queue/batch/run_limit", 3),), check_only=True))["changed"] == 1
+    assert (
+        centre.ask(cm.Configure((Change("set", "queue/batch/run_limit", 3),), check_only=True))["changed"]
+        == 1
+    )
     assert centre.count() == n
 
 
@@ -139,7 +142,9 @@ def test_a_new_measure_of_use_takes_nothing_back_from_what_runs():
 
 def test_files_are_applied_in_order_as_one_change():
     centre = Centre("")
-    answer = centre.ask(cm.ApplyFiles((file("10", "create batch_queue a"), file("20", "set run_limit=3 a\nstart queue a"))))
+    answer = centre.ask(
+        cm.ApplyFiles((file("10", "create batch_queue a"), file("20", "set run_limit=3 a\nstart queue a")))
+    )
     assert answer == {"changed": 3}
     assert centre.site.settings.queues["a"].run_limit == 3
     assert len(centre.events(ev.SettingsChanged)) == 1
@@ -149,7 +154,9 @@ def test_files_are_applied_in_order_as_one_change():
 
 def test_an_error_in_any_line_of_any_file_leaves_everything_as_it_was():
     centre = Centre("")
-    refusal = centre.refused(cm.ApplyFiles((file("10", "create batch_queue a"), file("20", "\nset run_limit=3 b"))))
+    refusal = centre.refused(
+        cm.ApplyFiles((file("10", "create batch_queue a"), file("20", "\nset run_limit=3 b")))
+    )
     assert str(refusal).startswith("20, line 2: there is no queue b")
     refusal = centre.refused(cm.ApplyFiles((file("30", "delete request 17"),)))
     assert str(refusal) == "30, line 1: only settings may stand in queues.d, not delete"
@@ -169,7 +176,9 @@ def test_only_files_that_changed_are_applied_again():
 
 
 def test_after_the_files_the_shift_in_force_is_set_once_more_but_its_orders_are_not():
-    text = 'create batch_queue a\ndefine shift all when=("0 0 * * *")\nset run_limit=8 a\npurge queue a\nend\n'
+    text = (
+        'create batch_queue a\ndefine shift all when=("0 0 * * *")\nset run_limit=8 a\npurge queue a\nend\n'
+    )
     centre = Centre("", pes=1)
     centre.ask(cm.ApplyFiles((file("10", text + "enable queue a\n"),)))
     assert centre.site.settings.queues["a"].run_limit == 8

@@ -93,7 +93,9 @@ def test_a_clock_stepped_back_switches_nothing_back():
     assert place.site.shift.current == "report"
 
 
-@pytest.mark.parametrize("at", ["2026-03-02T21:30:00+01:00", "2026-03-03T06:30:00+01:00", "2026-03-03T09:00:00+01:00"])
+@pytest.mark.parametrize(
+    "at", ["2026-03-02T21:30:00+01:00", "2026-03-03T06:30:00+01:00", "2026-03-03T09:00:00+01:00"]
+)
 def test_a_restart_within_a_shift_keeps_what_operators_changed_in_it(at):
     place = centre()
     place.until(at)
@@ -203,7 +205,9 @@ class Doors(NoExits):
         return "ok"
 
 
-FAILING = PLAIN + """
+FAILING = (
+    PLAIN
+    + """
 define shift day when=("30 8 * * mon-fri")
   set run_limit=1 batch
 end
@@ -212,6 +216,7 @@ define shift night when=("0 21 * * mon-fri")
   reload exits
 end
 """
+)
 
 
 def test_a_shift_that_fails_changes_nothing_alarms_once_and_is_tried_every_five_minutes():
@@ -252,7 +257,9 @@ def test_a_failing_shift_is_tried_again_after_a_restart_without_another_alarm():
 
 
 def test_a_shift_may_purge_and_hold():
-    place = Centre(PLAIN + 'define shift night when=("0 21 * * *")\npurge queue batch\nstop queue batch\nend\n', pes=1)
+    place = Centre(
+        PLAIN + 'define shift night when=("0 21 * * *")\npurge queue batch\nstop queue batch\nend\n', pes=1
+    )
     running, waiting = place.submit("anne wall=2:00:00", "anne")
     place.until("2026-03-02T20:05:00+01:00")
     place.until("2026-03-02T21:00:00+01:00")

@@ -146,7 +146,9 @@ def test_the_same_key_again_gives_the_same_answer_and_no_second_request():
     assert again["ids"] == first["ids"]
     centre.later(hours=1)
     assert not centre.site.requests
-    assert centre.hand_in("anne name=a", "anne name=b", key="k1")["ids"] == first["ids"], "after their end too"
+    assert centre.hand_in("anne name=a", "anne name=b", key="k1")["ids"] == first["ids"], (
+        "after their end too"
+    )
     assert len(centre.events(ev.Submitted)) == 2
 
 
@@ -193,7 +195,9 @@ def test_only_a_manager_submits_for_somebody_else():
     assert centre.request(1).owner == "ben"
 
 
-GROUPS = "create group d1 share=29\nadd members=(anne) d1\ncreate group d2 share=24\nadd members=(anne, ben) d2\n"
+GROUPS = (
+    "create group d1 share=29\nadd members=(anne) d1\ncreate group d2 share=24\nadd members=(anne, ben) d2\n"
+)
 
 
 def test_an_account_charges_a_group_its_owner_is_a_member_of():

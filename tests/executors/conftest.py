@@ -43,7 +43,8 @@ class Bench:
         self.told: queue.Queue[Sighting] = queue.Queue()
         self.seen: list[Sighting] = []
         self.blobs: dict[str, bytes] = {}
-        self.hands = LocalHands(str(home), self.told.put, self.blobs.__getitem__, speed=speed, cage=cage)
+        blob = self.blobs.__getitem__
+        self.hands = LocalHands(str(home), self.told.put, blob, speed=speed, cage=cage, quiet=0.01)
         self.site = Site(host="ymp", found=self.hands.found())
         self.queue = self.site.settings.queues["batch"] = Queue("batch", workdir="submit")
         self.site.settings.server.grace = 300

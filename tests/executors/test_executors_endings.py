@@ -199,7 +199,7 @@ def test_forget_takes_the_folder_away(bench):
     bench.ending(request)
     assert bench.folder(request).is_dir()
     bench.do(Forget(request.seq, 1))
-    assert not bench.folder(request).exists()
+    bench.until(lambda: not bench.folder(request).exists(), "its folder is cleared away")
 
 
 def test_actions_on_attempts_that_are_gone_do_nothing(bench):

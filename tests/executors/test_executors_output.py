@@ -96,7 +96,10 @@ def test_output_that_nobody_can_write_stays_and_is_named(bench):
         f"cannot write /nowhere/out: No such file or directory; the output stays in {kept}"
     )
     assert (ending.reason, ending.status) == ("exit", 0)
-    bench.do(Forget(request.seq, 1))
+    other = bench.start(SPEAK)
+    bench.ending(other)
+    bench.do(Forget(request.seq, 1), Forget(other.seq, 1))
+    bench.until(lambda: not bench.folder(other).exists(), "the broom has been there")
     assert kept.read_text() == "out\n"
     assert bench.text("job.e1") == "err\n"
 

@@ -26,6 +26,7 @@ def tell_failures(desk: Desk, failures: tuple[ExitFailure, ...]) -> None:
             desk.emit(ExitOff(name, failure.text))
             text = f"exit {name} is switched off: it failed on 5 requests in a row, last: {failure.text}"
             desk.alarm(f"exit {name}", text, f"exit {name} is switched off", failure.traceback)
+            desk.dirty()  # what it kept back is looked at again, under the standard rules
         elif name not in told:
             on = f" on {desk.site.id_of(failure.seq)}" if failure.seq is not None else ""
             text = f"exit {name} failed{on}: {failure.text}"

@@ -1,7 +1,7 @@
 """Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
 
 from nqspy.engine import calendar
-from nqspy.engine.desk import exits, requests, settings
+from nqspy.engine.desk import exits, requests
 from nqspy.engine.desk.context import Desk, Handler
 from nqspy.engine.desk.people import need
 from nqspy.engine.desk.settings import changes_of, commands_of, commit_changes, try_changes, verify
@@ -87,16 +87,6 @@ def run_commands(desk: Desk, name: str) -> None:
     for command in commands:
         if type(command) in ORDERS:
             ORDERS[type(command)](desk, command, CALENDAR)
-
-
-def apply_files(desk: Desk, command: cm.ApplyFiles, caller: Caller) -> object:
-    """Files of ``queues.d``, and then the commands of the shift in force again, in the same transaction.
-    Raises Refusal."""
-    answer: object = settings.apply_files(desk, command, caller)
-    current = desk.site.shift.current
-    if current in desk.site.settings.shifts:
-        run_commands(desk, current)
-    return answer
 
 
 def switch(desk: Desk, command: cm.SwitchShift, caller: Caller) -> object:

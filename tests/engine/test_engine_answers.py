@@ -1,0 +1,145 @@
+"""Why a request waits, in which place, and when it would start."""
+
+import pytest
+from engine.harness import PLAIN, Centre, caller_of, item, moment, observable
+
+from nqspy.engine.explain import Places, reason_of
+from nqspy.engine.whatif import estimate
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.ids import Seq
+
+
+def why(centre: Centre, seq: Seq) -> tuple[str, str, str]:
+    reason = reason_of(centre.engine, centre.request(seq))
+    assert reason is not None
+    return reason.code.value, reason.who, reason.text
+
+
+def starts_at(centre: Centre, seq: Seq) -> tuple[int | None, str]:
+    """Seconds from now until the estimated start, and its basis; the asking changes nothing."""
+    before = observable(centre.site)
+    at, basis = estimate(centre.engine, centre.request(seq), centre.sim.now)
+    assert observable(centre.site) == before
+    return (None if at is None else (at - centre.sim.now) // 1000), basis
+
+
+def test_every_waiting_request_has_a_reason():
+    centre = Centre(PLAIN + "create batch_queue shut\nenable queue shut\nset queue batch user_limit=1\n")
+    running, limited, held, dated, stopped = centre.submit(
+        "anne", "anne", "anne held", "anne at=60", "anne queue=shut"
+    )
+    wide = centre.submit("ben pes=2", "cleo")
+    assert reason_of(centre.engine, centre.request(running)) is None
+    assert why(centre, limited) == ("LIMIT", "queue batch", "user limit 1 of queue batch is reached for anne")
+    assert why(centre, held)[:2] == ("HELD", "owner")
+    assert why(centre, dated)[0] == "DATE"
+    assert why(centre, stopped) == ("STOPPED", "queue shut", "queue shut is stopped")
+    assert why(centre, wide[0]) == ("NO_PES", "machine", "it asks for 2 PEs, none of 2 PEs is free")
+
+
+def test_places_are_the_order_of_the_starts():
+    centre = Centre(PLAIN + "set sched_factor cpu 6 time 10\n", pes=5)
+    centre.submit("anne")
+    centre.qmgr("stop queue batch")
+    for cpu in (500, 100, 300):
+        centre.submit(f"anne cpu={cpu}")
+        centre.later(seconds=5)
+    places = Places(centre.engine, centre.sim.now)
+    order = sorted((2, 3, 4), key=lambda seq: places.of(centre.request(seq)).position)
+    assert places.of(centre.request(1)) is None
+    centre.qmgr("start queue batch")
+    assert centre.starts()[1:] == order == [3, 2, 4]
+
+
+def test_an_estimate_is_when_pes_become_free_by_what_requests_asked_for():
+    centre = Centre(PLAIN, pes=1)
+    centre.submit("anne wall=100", "ben wall=200", "cleo", "dora held", "eva at=50 wall=10")
+    centre.later(seconds=10)
+    assert starts_at(centre, 2)[0] == 90
+    assert starts_at(centre, 3)[0] == 290
+    assert starts_at(centre, 4) == (None, "it is held")
+    assert starts_at(centre, 5)[0] is not None
+
+
+def test_an_estimate_waits_for_a_date():
+    centre = Centre(PLAIN)
+    centre.submit("anne at=3600")
+    assert starts_at(centre, 1)[0] == 3600
+
+
+def test_an_estimate_knows_the_coming_shifts():
+    settings = PLAIN + (
+        'define shift day when=("30 8 * * mon-fri")\nstop queue batch\nend\n'
+        'define shift night when=("0 21 * * mon-fri")\nstart queue batch\nend\n'
+    )
+    centre = Centre(settings, at="2026-03-02T20:00:00+01:00")
+    centre.submit("anne")
+    assert starts_at(centre, 1) == (
+        3600,
+        "requests run as long as their limits or their group's last requests say",
+    )
+    assert not centre.site.settings.queues["batch"].started
+    centre.until("2026-03-02T21:00:00+01:00")
+    assert centre.state(1) == "running"
+
+
+@pytest.mark.parametrize(
+    ("settings", "basis"),
+    [
+        ("stop queue batch\n", "queue batch is stopped"),
+        ("set queue batch run_limit=0\n", "nothing that is to come"),
+    ],
+)
+def test_no_estimate_is_better_than_a_wrong_one(settings, basis):
+    centre = Centre(PLAIN + settings)
+    centre.submit("anne")
+    start, text = starts_at(centre, 1)
+    assert start is None
+    assert basis in text
+
+
+def test_an_estimate_goes_by_what_the_group_used_lately():
+    centre = Centre(PLAIN, pes=1, length=50)
+    centre.submit("anne wall=10:00")
+    centre.later(seconds=60)
+    centre.submit("anne wall=10:00", "anne wall=10:00")
+    assert starts_at(centre, 3)[0] == 50
+
+
+def test_a_request_in_a_pipe_queue_is_estimated_where_it_will_be_routed():
+    centre = Centre(PLAIN + "create pipe_queue p destination=(batch)\nenable queue p\n", pes=1)
+    centre.submit("anne wall=100")
+    centre.qmgr("disable queue batch")
+    centre.submit("ben queue=p")
+    centre.qmgr("enable queue batch\nstop queue batch\nstart queue p")
+    centre.qmgr("start queue batch")
+    assert starts_at(centre, 2)[0] == 100
+
+
+def test_what_a_later_one_of_the_same_list_was_started_before_is_journaled_with_its_reason():
+    centre = Centre(PLAIN + "set queue batch memory_limit=100mw\n", pes=3)
+    items = tuple(item(f"anne mem={mw}mw", centre.sim.now) for mw in (90, 50, 10))
+    centre.ask(cm.Submit(items), caller_of("anne"))
+    assert centre.starts() == [1, 3]
+    decided = next(e for e in centre.events(ev.Decided) if e.wait)
+    [(seq, code, who, text)] = decided.wait
+    assert (seq, code, who) == (2, "LIMIT", "queue batch")
+    assert "memory limit" in text
+
+
+def test_a_dry_run_of_a_long_list_estimates_nothing_and_is_quick():
+    centre = Centre()
+    items = tuple(item("anne", centre.sim.now) for _ in range(50))
+    found = centre.ask(cm.Submit(items, dry_run=True))["dry_run"]
+    assert len(found) == 50
+    assert "estimate" not in found[0]
+
+
+def test_an_estimate_across_the_change_of_the_clock():
+    settings = PLAIN + 'define shift night when=("30 2 * * *")\nstart queue batch\nend\n'
+    centre = Centre(settings, at="2026-03-28T12:00:00+01:00")
+    centre.qmgr("stop queue batch")
+    centre.submit("anne")
+    at, _ = estimate(centre.engine, centre.request(1), centre.sim.now)
+    assert at == moment("2026-03-29T03:00:00+02:00")

@@ -1,0 +1,242 @@
+"""A decider in another process: its plan comes late, and is looked at again before it counts."""
+
+import pytest
+from engine.harness import ANNE, PLAIN, Centre, asked, item
+
+from nqspy.core.passes import run_pass
+from nqspy.core.plain import NoExits
+from nqspy.engine.loop import Decision
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model import sightings as si
+from nqspy.model.actions import ExitFailure, Hold, Plan, Redate, Resume, Start, Suspend
+
+
+class Later:
+    """A decider that answers when the test says so, with the plan of the moment it was asked."""
+
+    def __init__(self):
+        self.plans: list[Plan] = []
+        self.asked = 0
+        self.exits = NoExits()
+
+    def ask(self, site, now, samples):
+        self.asked += 1
+        self.plans.append(run_pass(site, now, self.exits, samples))
+
+
+class Late(Centre):
+    """A centre with such a decider."""
+
+    def __init__(self, settings: str = PLAIN, **more) -> None:
+        self.later_plans = Later()
+        super().__init__(settings, decider=self.later_plans, **more)
+        self.answer()
+
+    def answer(self, plan: Plan | None = None) -> None:
+        """The plan in flight arrives, and whatever was asked for after it."""
+        while self.later_plans.plans:
+            first = self.later_plans.plans.pop(0)
+            self.sim.feed([Decision(plan or first)])
+            plan = None
+        self.sim.run(self.sim.now)
+        self.is_sound()
+
+    def arrive(self) -> None:
+        """Only the plan in flight arrives."""
+        self.sim.feed([Decision(self.later_plans.plans.pop(0))])
+        self.is_sound()
+
+
+def test_nothing_starts_before_the_plan_arrives_and_one_plan_is_in_flight():
+    centre = Late()
+    before = centre.later_plans.asked
+    centre.submit("anne", "anne", "anne")
+    assert centre.later_plans.asked == before + 1
+    assert [centre.state(seq) for seq in (1, 2, 3)] == ["queued"] * 3
+    centre.arrive()
+    assert centre.state(1) == "running"
+    assert centre.later_plans.asked == before + 2, "what came meanwhile asks for the next"
+    centre.answer()
+    assert centre.starts() == [1, 2]
+
+
+def test_a_plan_that_nobody_asked_for_changes_nothing():
+    centre = Late()
+    n = centre.count()
+    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)),)))])
+    assert centre.count() == n
+
+
+@pytest.mark.parametrize(
+    "order",
+    [cm.Delete(("1",)), cm.HoldRequests(("1",)), cm.ModifyRequest(("1",), {"ask/cpu": 5000}),
+     cm.MoveRequests(("1",), "other"), cm.ScheduleRequest(("1",), "first")],
+)  # fmt: skip
+def test_a_start_falls_whose_request_has_changed(order):
+    centre = Late(PLAIN + "create batch_queue other\nenable queue other\nstart queue other\n")
+    centre.submit("anne")
+    centre.ask(order)
+    centre.arrive()
+    assert centre.starts() == []
+    assert centre.later_plans.plans, "another pass looks at what is now"
+
+
+def test_what_has_not_changed_is_started_all_the_same():
+    centre = Late(PLAIN + "stop queue batch\n")
+    centre.submit("anne", "ben")
+    centre.answer()
+    centre.qmgr("start queue batch")
+    centre.answer()
+    assert centre.starts() == [1, 2]
+    centre = Late(pes=3)
+    centre.submit("anne")
+    centre.submit("ben")
+    centre.ask(cm.Delete(("2",)))
+    centre.arrive()
+    assert centre.starts() == [1]
+
+
+@pytest.mark.parametrize(
+    "command", ["set queue batch run_limit=0", "switch shift night", "reload exits", "set shift automatic"]
+)
+def test_a_change_of_settings_shift_or_exits_voids_the_whole_plan(command):
+    centre = Late(PLAIN + 'define shift night when=("0 21 * * *")\nset run_limit=0 batch\nend\n')
+    centre.qmgr("set queue batch run_limit=5")
+    centre.answer()
+    centre.submit("anne")
+    centre.qmgr(command)
+    centre.arrive()
+    assert centre.starts() == []
+
+
+def test_a_shift_that_comes_meanwhile_voids_it_too():
+    centre = Late(
+        PLAIN + 'define shift night when=("0 21 * * *")\nstop queue batch\nend\n',
+        at="2026-03-02T20:59:59+01:00",
+    )
+    centre.qmgr("start queue batch")
+    centre.answer()
+    centre.submit("anne")
+    centre.later(seconds=1)
+    centre.answer()
+    assert centre.starts() == []
+
+
+def test_pes_are_given_once_and_limits_hold_for_late_plans():
+    centre = Late(PLAIN + "set queue batch run_limit=1\n")
+    for owner in ("anne", "ben"):
+        centre.engine.feed([asked(cm.Submit((item(owner, centre.sim.now),)), ANNE)], centre.sim.now)
+    centre.engine.feed((), centre.sim.now)
+    plan = Plan((Start(1, 1, (0,)), Start(2, 1, (0,))), as_of=0)
+    centre.answer(plan)
+    assert centre.starts() == [1], "the same PE, and the run limit"
+    plan = Plan((Start(2, 1, (1,)),), as_of=0)
+    centre.engine._mark()
+    centre.engine.feed((), centre.sim.now)
+    centre.answer(plan)
+    assert centre.starts() == [1]
+
+
+def test_a_redating_falls_with_the_start_it_belongs_to():
+    centre = Late()
+    centre.submit("anne", "anne", "anne")
+    centre.ask(cm.HoldRequests(("1",)))
+    dates = [centre.request(seq).date_in_queue for seq in (2, 3)]
+    now = centre.sim.now = centre.sim.now + 1000
+    plan = Plan((Start(1, 1, (0,)), Redate((2, 3), now, 1, "gun"), Hold(3, "gun", "later")), as_of=0)
+    centre.sim.feed([Decision(plan)])
+    assert [centre.request(seq).date_in_queue for seq in (2, 3)] == dates
+    assert centre.starts() == []
+
+
+def test_suspensions_and_resumptions_of_a_plan_are_carried_out_and_journaled():
+    centre = Late()
+    centre.submit("anne")
+    centre.answer()
+    for action, state in ((Suspend(1, 1), "suspended"), (Resume(1, 1), "running")):
+        centre.engine._mark()
+        centre.engine.feed((), centre.sim.now)
+        centre.sim.feed([Decision(Plan((action,), as_of=centre.site.n))])
+        assert centre.state(1) == state
+        centre.later_plans.plans.clear()
+
+
+def test_a_plan_from_before_a_failed_commit_is_dropped():
+    centre = Late()
+    centre.submit("anne")
+    plan = centre.later_plans.plans[0]
+
+    def full():
+        centre.journal.failpoint = None
+        raise OSError(28, "No space left on device")
+
+    centre.journal.failpoint = full
+    centre.engine.feed([asked(cm.Delete(("1",)))], centre.sim.now)
+    centre.sim.feed([Decision(plan)])
+    assert centre.starts() == []
+    centre.later(seconds=2)
+    centre.answer()
+    assert centre.starts() == [1]
+
+
+def test_while_resting_no_pass_is_run_and_no_plan_taken():
+    centre = Late()
+    centre.submit("anne")
+    centre.engine.resting = True
+    before = centre.later_plans.asked
+    centre.arrive()
+    centre.submit("ben")
+    assert centre.starts() == []
+    assert centre.later_plans.asked == before
+    centre.engine.resting = False
+    outcome = centre.engine.feed((), centre.sim.now)
+    assert centre.later_plans.asked == before + 1
+    assert not outcome.again
+
+
+def test_ends_are_taken_while_a_plan_is_in_flight():
+    centre = Late(length=60)
+    centre.submit("anne", "ben", "cleo")
+    centre.answer()
+    centre.later(seconds=60)
+    assert (centre.state(1), centre.state(2)) == ("ended", "ended")
+    centre.answer()
+    assert centre.state(3) == "running"
+
+
+def test_what_a_pass_saw_and_how_exits_failed_is_journaled_before_its_starts():
+    centre = Late()
+    centre.submit("anne")
+    plan = centre.later_plans.plans.pop(0)
+    failures = (ExitFailure("gun", 1, "no such thing", "trace", False), ExitFailure("gun", 2, "again"))
+    more = Plan(plan.actions, plan.reasons, plan.wake_at, plan.as_of, failures=failures)
+    centre.sim.feed([Decision(more)])
+    kinds = [event.kind for event in centre.events()][-4:]
+    assert kinds == ["submitted", "decided", "alarm", "starting"]
+    assert centre.events(ev.Decided)[-1].failures == failures
+    assert "exit gun failed on 1.sim: no such thing" in centre.sim.log
+    assert centre.sim.notices[-1].text.endswith("trace")
+
+
+def test_an_exit_that_is_to_be_switched_off_is():
+    centre = Late()
+    centre.submit("anne")
+    centre.later_plans.plans.clear()
+    failures = (ExitFailure("gun", 1, "no", "trace", True),)
+    centre.sim.feed([Decision(Plan(as_of=centre.site.n, failures=failures))])
+    assert not centre.site.settings.exits["gun"].enabled
+    assert centre.events(ev.ExitOff) == [ev.ExitOff("gun", "no")]
+    centre.is_sound()
+
+
+def test_samples_are_charged_with_the_pass_that_saw_them():
+    centre = Late()
+    centre.submit("anne")
+    centre.answer()
+    centre.later(seconds=30)
+    centre.submit("ben")
+    centre.answer()
+    assert centre.events(ev.Decided)[-1].samples[0][1].cpu == 30_000
+    assert round(centre.site.accounts["g:default"].value) == 30_000
+    assert si.SeenUse(1, 1).attempt == 1

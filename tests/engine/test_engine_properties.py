@@ -1,0 +1,159 @@
+"""Whatever people, hands and the clock do in whatever order: nothing is raised, the site stays sound, and the
+journal gives the same site again."""
+
+from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, Centre, asked, item, observable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.model import commands as cm
+from nqspy.model import sightings as si
+from nqspy.model.events import Change
+from nqspy.model.requests import Ending, Used
+from nqspy.store.journal import SqliteJournal
+
+SETTINGS = (
+    PLAIN
+    + """
+create batch_queue other priority=20 run_limit=2
+create pipe_queue pipe priority=5 destination=(other, batch)
+enable queue other, pipe
+start queue other, pipe
+set per_request cpu_limit=60 other
+create group d1 share=3
+add members=(anne) d1
+define shift night when=("0 21 * * *")
+set run_limit=1 batch
+stop queue other
+end
+define shift day when=("0 8 * * *")
+set run_limit=unlimited batch
+start queue other
+end
+"""
+)
+
+people = st.sampled_from((ANNE, BEN, OLGA, MAX))
+ids = st.lists(st.integers(1, 12).map(str), min_size=1, max_size=3).map(tuple)
+queues = st.sampled_from(("batch", "other", "pipe", "nowhere", ""))
+lines = st.builds(
+    "x cpu={} pes={} {} at={} queue={}".format,
+    st.sampled_from(("30", "100", "unlimited")),
+    st.integers(1, 3),
+    st.sampled_from(("held", "once", "")),
+    st.sampled_from(("0", "100", "5000", "100000")),
+    queues.map(lambda name: name),
+)
+submits = st.builds(
+    lambda given, key: cm.Submit(tuple(item(line, 1_772_478_000_000) for line in given), key),
+    st.lists(lines, max_size=3),
+    st.sampled_from(("", "", "k1", "k2")),
+)
+changes = st.sampled_from(
+    (
+        Change("set", "queue/batch/run_limit", 1), Change("set", "queue/batch/run_limit", None),
+        Change("set", "queue/*/started", True), Change("set", "queue/other/started", False),
+        Change("set", "queue/batch/enabled", False), Change("set", "queue/batch/enabled", True),
+        Change("set", "machine/pes", 1), Change("set", "machine/pes", None), Change("delete", "queue/other"),
+        Change("set", "usage/charge", "pe_wall"), Change("set", "usage/charge", "cpu"), Change("set", "usage/half_life", 60_000),
+        Change("set", "sched_factor/share", 20), Change("set", "sched_factor/cpu", 6), Change("add", "group/d1/members", "ben"),
+        Change("create", "shift/tea", {"when": ["0 16 * * *"]}), Change("delete", "shift/night"), Change("set", "nonsense", 1),
+        Change("set", "server/lost_request", "fail"), Change("set", "global/user_limit", 1),
+    )
+)  # fmt: skip
+commands = st.one_of(
+    submits,
+    submits,
+    submits,
+    st.builds(cm.Delete, ids, st.booleans(), st.sampled_from((None, 10)), st.booleans()),
+    st.builds(cm.HoldRequests, ids, st.sampled_from((None, "u", "o", "s", "x"))),
+    st.builds(cm.ReleaseRequests, ids, st.sampled_from((None, "u", "o"))),
+    st.builds(cm.MoveRequests, ids, queues),
+    st.builds(cm.MoveRequests, st.just(()), queues, queues),
+    st.builds(cm.RerunRequests, ids),
+    st.builds(cm.SuspendRequests, ids, st.booleans()),
+    st.builds(cm.ScheduleRequest, ids, st.sampled_from(("first", "next", "now", "system"))),
+    st.builds(cm.ModifyRequest, ids, st.sampled_from(({"ask/pes": 2}, {"eligible": 1_772_490_000_000}, {"ask/cpu": 1}, {"x": 1}))),
+    st.builds(lambda change: cm.Configure((change,)), changes),
+    st.builds(cm.PurgeQueue, queues),
+    st.builds(cm.AbortQueue, queues, st.integers(0, 5)),
+    st.builds(cm.SwitchShift, st.sampled_from(("night", "day", "none")), st.sampled_from((None, "23:00"))),
+    st.just(cm.AutomaticShift()),
+)  # fmt: skip
+endings = st.builds(Ending, st.sampled_from(("exit", "signal", "cpu_limit")), st.just(0), st.none(),
+                    st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6)))  # fmt: skip
+seqs, attempts = st.integers(1, 12), st.integers(1, 3)
+sightings = st.one_of(
+    st.builds(si.SeenEnded, seqs, attempts, endings),
+    st.builds(si.SeenLost, seqs, attempts),
+    st.builds(si.SeenVoid, seqs, attempts),
+    st.builds(si.SeenNotStarted, seqs, attempts, st.just("no folder")),
+    st.builds(si.SeenRunning, seqs, attempts),
+    st.builds(si.SeenUse, seqs, attempts, st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6))),
+)
+asking = st.builds(lambda command, by: asked(command, by, object()), commands, people)
+steps = st.lists(
+    st.tuples(
+        st.sampled_from((0, 1, 500, 60_000, 3_600_000)),
+        st.lists(st.one_of(asking, asking, sightings), max_size=4),
+    ),
+    max_size=14,
+)
+
+
+def live(centre: Centre, happenings) -> None:
+    """Lets it all happen; everybody is answered exactly once and nothing is an error of ours."""
+    for ms, inputs in happenings:
+        centre.sim.run(centre.sim.now + ms)
+        centre.sim.replies.clear()
+        centre.sim.feed(inputs)
+        answered = [id(handle) for handle, _ in centre.sim.replies]
+        assert answered == [id(each.handle) for each in inputs if hasattr(each, "handle")]
+        assert all(
+            reply.refusal is None or reply.refusal.code != "not_committed" for _, reply in centre.sim.replies
+        )
+        centre.site.check()
+    assert not [line for line in centre.sim.log if "internal error" in line]
+
+
+@settings(max_examples=200, deadline=None)
+@given(steps)
+def test_no_sequence_of_inputs_raises_or_leaves_a_broken_site(happenings):
+    centre = Centre(SETTINGS, length=100, pes=3)
+    live(centre, happenings)
+    centre.is_sound()
+    centre.sim.restart()
+    centre.is_sound()
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps)
+def test_the_rows_give_the_same_site_as_the_events(tmp_path_factory, happenings):
+    with SqliteJournal.open(tmp_path_factory.mktemp("home") / "nqs.db") as journal:
+        centre = Centre(SETTINGS, length=100, pes=3, journal=journal)
+        live(centre, happenings)
+        centre.engine.flush(centre.sim.now)
+        assert observable(journal.load()) == observable(centre.site)
+
+
+@settings(max_examples=80, deadline=None)
+@given(steps, st.sets(st.integers(1, 40), max_size=4))
+def test_commits_that_fail_anywhere_lose_nothing_but_what_was_refused(happenings, numbers):
+    centre = Centre(SETTINGS, length=100, pes=3)
+    count = 0
+
+    def full():
+        nonlocal count
+        count += 1
+        if count in numbers:
+            raise OSError(28, "No space left on device")
+
+    centre.journal.failpoint = full
+    for ms, inputs in happenings:
+        centre.sim.run(centre.sim.now + ms)
+        centre.sim.feed(inputs)
+        centre.site.check()
+    centre.journal.failpoint = None
+    centre.later(seconds=3)
+    centre.is_sound()
+    assert not centre.engine._retry
+    assert not [line for line in centre.sim.log if "internal error" in line]

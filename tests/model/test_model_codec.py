@@ -1,0 +1,85 @@
+"""Every event and every command comes back from its written form as it was."""
+
+import dataclasses
+import json
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.requests import Spec
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+whole = st.integers(0, 2**53)
+st.register_type_strategy(int, whole)
+specs = st.builds(
+    Spec,
+    ask=st.builds(type(Spec.__dataclass_fields__["ask"].default)),
+    output=st.just(Spec.__dataclass_fields__["output"].default),
+    mail=st.just(Spec.__dataclass_fields__["mail"].default),
+)
+HARD = {
+    "value": json_values,
+    "spec": specs,
+    "options": st.none() | st.dictionaries(st.text(max_size=3), whole, max_size=2),
+}
+HARD |= {
+    "changes": st.lists(st.builds(ev.Change, value=json_values), max_size=3).map(tuple),
+    "values": st.dictionaries(st.text(max_size=5), whole | st.none(), max_size=3),
+    "items": st.lists(st.builds(cm.Submission, spec=specs), max_size=2).map(tuple),
+    "files": None,
+}
+
+
+def built(kind: type) -> st.SearchStrategy:
+    """Anything that kind of dataclass can hold."""
+    names = {f.name for f in dataclasses.fields(kind)}
+    if kind is cm.ApplyFiles:
+        inner = st.lists(st.dictionaries(st.text(max_size=3), json_values, max_size=2), max_size=2).map(tuple)
+        return st.builds(kind, files=st.lists(st.tuples(st.text(), st.text(), inner), max_size=2).map(tuple))
+    return st.builds(kind, **{name: how for name, how in HARD.items() if name in names and how is not None})
+
+
+@pytest.mark.parametrize("kind", ev.KINDS)
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_an_event_comes_back_from_the_journal_as_it_was(kind, data):
+    event = data.draw(built(ev.KINDS[kind]))
+    body = ev.encode(event)
+    assert isinstance(json.loads(body), dict)
+    assert ev.decode(kind, body) == event
+
+
+@pytest.mark.parametrize("cmd", cm.COMMANDS)
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_a_command_comes_back_from_the_wire_as_it_was(cmd, data):
+    command = data.draw(built(cm.COMMANDS[cmd]))
+    line = json.dumps(cm.encode(command))
+    assert cm.decode(json.loads(line)) == command
+
+
+def test_names_are_unique_and_nothing_is_left_out():
+    assert set(ev.KINDS) == {cls.kind for cls in ev.Event.__subclasses__()}
+    assert all(cls.kind == kind and cls.version >= 1 for kind, cls in ev.KINDS.items())
+    assert all(cls.cmd == cmd for cmd, cls in cm.COMMANDS.items())
+
+
+def test_an_older_journal_without_later_fields_is_read():
+    assert ev.decode("requeued", b'{"seq":1,"attempt":2,"text":"x"}') == ev.Requeued(1, 2, "x")
+    assert ev.decode("decided", b'{"as_of":7}') == ev.Decided(7)
+
+
+@pytest.mark.parametrize(
+    "data", [{"cmd": "nonsense"}, {"cmd": "delete"}, {"cmd": "delete", "ids": 5}, {"cmd": "hold", "ids": [1]}]
+)
+def test_what_is_no_command_is_not_decoded(data):
+    with pytest.raises((KeyError, msgspec.ValidationError)):
+        cm.decode(data)

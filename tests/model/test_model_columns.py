@@ -1,0 +1,92 @@
+"""Columns: the same as a list of requests, however requests come and go."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqspy.model.columns import Columns, Dictionary
+from nqspy.model.ids import Instant
+from nqspy.model.requests import Ask, Request, Spec, State
+from nqspy.model.units import UNLIMITED
+
+
+def request(seq: int, owner: str = "anne", **ask: int | None) -> Request:
+    spec = Spec(owner, 1, f"n{seq % 3}", "q", "s", "e", "/", group=f"g{seq % 2}", ask=Ask(**ask))
+    return Request(seq, spec, "q", State.QUEUED, Instant(seq), Instant(seq * 10))
+
+
+def rows(columns: Columns, numbers: Dictionary) -> set[tuple]:
+    """Every row with its names, whatever its number."""
+    found = set()
+    for row, each in enumerate(columns.requests()):
+        assert each.slot == row
+        assert columns.request(row) is each
+        found.add(
+            (
+                int(columns.seq[row]), int(columns.date[row]), float(columns.cpu[row]), float(columns.memory[row]), int(columns.pes[row]),
+                numbers.owners.names[columns.owner[row]], numbers.groups.names[columns.group[row]],
+                numbers.names.names[columns.name[row]], numbers.pairs.names[columns.pair[row]], int(columns.rank[row]),
+            )
+        )  # fmt: skip
+    return found
+
+
+def expected(each: Request) -> tuple:
+    ask = each.spec.ask
+    cpu = math.inf if ask.cpu_wanted() in (None, UNLIMITED) else float(ask.cpu_wanted() or 0)
+    memory = math.inf if ask.memory_wanted() in (None, UNLIMITED) else float(ask.memory_wanted() or 0)
+    return (each.seq, each.date_in_queue, cpu, memory, ask.pes, each.owner, each.group, each.name,
+            f"{each.group}:{each.owner}", each.rank)  # fmt: skip
+
+
+asks = st.fixed_dictionaries(
+    {"cpu": st.none() | st.just(UNLIMITED) | st.integers(0, 10**9), "memory_process": st.none() | st.integers(0, 10**12),
+     "pes": st.integers(1, 512)}
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(st.sampled_from("aaarud"), st.integers(0, 50), asks), max_size=60))
+def test_rows_are_what_was_put_in_and_not_taken_out(steps):
+    columns, numbers = Columns(2), Dictionary()
+    there: list[Request] = []
+    for step, which, ask in steps:
+        version = columns.version
+        one = there[which % len(there)] if there else None
+        if step == "a":
+            there.append(request(len(there) + 100 * which, f"o{which % 4}", **ask))
+            columns.add(there[-1], numbers)
+        elif one is None:
+            continue
+        elif step == "r":
+            there.remove(one)
+            columns.remove(one)
+            assert one.slot == -1
+        elif step == "u":
+            one.rank = which
+            columns.update(one, numbers)
+        else:
+            one.date_in_queue = Instant(which)
+            columns.redate([one], which)
+        assert columns.version > version
+        assert len(columns) == len(there)
+    assert rows(columns, numbers) == {expected(each) for each in there}
+    assert sorted(columns.seqs()) == sorted(each.seq for each in there)
+
+
+@given(st.lists(asks, max_size=40), st.lists(asks, max_size=5))
+def test_many_at_once_are_the_same_as_one_by_one(many, before):
+    one, two, numbers, others = Columns(), Columns(), Dictionary(), Dictionary()
+    for n, ask in enumerate(before):
+        one.add(request(n, **ask), numbers)
+        two.add(request(n, **ask), others)
+    for n, ask in enumerate(many, 100):
+        one.add(request(n, **ask), numbers)
+    two.extend([request(n, **ask) for n, ask in enumerate(many, 100)], others)
+    assert rows(one, numbers) == rows(two, others)
+
+
+def test_a_name_keeps_its_number():
+    numbers = Dictionary().owners
+    assert [numbers.of(name) for name in ("anne", "ben", "anne")] == [0, 1, 0]
+    assert (numbers.known("ben"), numbers.known("eva"), len(numbers)) == (1, None, 2)

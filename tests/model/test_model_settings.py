@@ -1,0 +1,240 @@
+"""The object tree and changes of settings: declared once, refused with a line, dumped and loaded again."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqspy.model import configure, tree
+from nqspy.model.configure import OBJECTS, SINGLES, apply_changes, copy_of, dump, load, problems
+from nqspy.model.errors import BadValue
+from nqspy.model.events import Change
+from nqspy.model.queues import Factors, Weights
+from nqspy.model.site import Settings
+from nqspy.model.units import GREATEST
+
+NAMED = {head: kind for head, (_, kind) in OBJECTS.items()}
+SINGLE = {head: type(getattr(Settings(), attribute)) for head, attribute in SINGLES.items()}
+DECLARED = [
+    (head, path, info)
+    for head, kind in (NAMED | SINGLE).items()
+    for path, info in tree.declared(kind).items()
+]
+
+
+def ids(value):
+    return value if isinstance(value, str) else ""
+
+
+def settings_with(*changes: Change) -> Settings:
+    settings = Settings()
+    apply_changes(settings, changes)
+    return settings
+
+
+# ---------------------------------------------------------------- declarations
+
+
+@pytest.mark.parametrize(("head", "path", "info"), DECLARED, ids=ids)
+def test_every_setting_says_what_it_is_and_its_default_fits(head, path, info):
+    assert info.doc
+    assert not info.doc.endswith(".")
+    assert info.name == path.rpartition("/")[2]
+    tree.check_value(info, info.default)
+
+
+@pytest.mark.parametrize(
+    ("head", "path", "info"), [each for each in DECLARED if each[2].unit in ("count", "number", "time", "size")], ids=ids
+)  # fmt: skip
+def test_numbers_are_whole_and_within_their_bounds(head, path, info):
+    low, high = info.low or 0, GREATEST if info.high is None else info.high
+    for value in (low, high):
+        tree.check_value(info, value)
+    for value in (low - 1, high + 1, low + 0.5, float("nan"), True, "3", [3]):
+        with pytest.raises(BadValue, match=info.name):
+            tree.check_value(info, value)
+
+
+@pytest.mark.parametrize(("head", "path", "info"), [each for each in DECLARED if each[2].words], ids=ids)
+def test_words_are_those_that_are_named(head, path, info):
+    for word in info.words:
+        tree.check_value(info, word)
+    with pytest.raises(BadValue, match=f"one of {info.words[0]}"):
+        tree.check_value(info, "nonsense")
+
+
+def test_an_unknown_setting_is_refused():
+    with pytest.raises(BadValue, match="run_limits is no setting of a queue"):
+        settings_with(Change("create", "queue/q", {"run_limits": 3}))
+    with pytest.raises(BadValue, match="there is no setting nonsense/x"):
+        settings_with(Change("set", "nonsense/x", 3))
+
+
+# ---------------------------------------------------------------- changes
+
+
+def test_create_set_add_remove_delete():
+    settings = settings_with(
+        Change("create", "queue/q", {"priority": 20, "per_request/cpu_limit": 600_000}),
+        Change("set", "queue/q/run_limit", 4),
+        Change("set", "queue/q/users", ["anne", "ben"]),
+        Change("add", "queue/q/users", ["cleo", "anne"]),
+        Change("remove", "queue/q/users", "ben"),
+        Change("create", "queue/p", {"kind": "pipe", "destinations": ["q"]}),
+        Change("create", "queue/old"),
+        Change("delete", "queue/old"),
+        Change("set", "queue/*/enabled", True),
+    )
+    queue = settings.queues["q"]
+    assert (queue.priority, queue.per_request.cpu_limit, queue.run_limit) == (20, 600_000, 4)
+    assert queue.users == ("cleo", "anne")
+    assert settings.queues["p"].kind == "pipe"
+    assert list(settings.queues) == ["q", "p"]
+    assert all(each.enabled for each in settings.queues.values())
+
+
+def test_creating_again_alters_where_that_is_wanted_and_keeps_the_rest():
+    settings = settings_with(Change("create", "queue/q", {"priority": 20, "run_limit": 4}))
+    again = Change("create", "queue/q", {"priority": 30})
+    with pytest.raises(BadValue, match="queue q exists already"):
+        apply_changes(settings, (again,))
+    apply_changes(settings, (again,), upsert=True)
+    assert (settings.queues["q"].priority, settings.queues["q"].run_limit) == (30, 4)
+    with pytest.raises(BadValue, match="exists already as a batch queue"):
+        apply_changes(settings, (Change("create", "queue/q", {"kind": "pipe"}),), upsert=True)
+
+
+def test_a_shift_that_is_altered_in_its_times_keeps_its_commands():
+    create = Change("create", "shift/s", {"when": ["0 1 * * *"], "commands": [{"cmd": "reload_exits"}]})
+    settings = settings_with(create)
+    apply_changes(settings, (Change("create", "shift/s", {"when": ["0 2 * * *"]}),), upsert=True)
+    assert settings.shifts["s"].commands == [{"cmd": "reload_exits"}]
+
+
+def test_managers_are_a_list_with_roles():
+    settings = settings_with(
+        Change("set", "managers", ["anne:m", "bob:o"]),
+        Change("add", "managers", ["cleo", "bob:m"]),
+        Change("remove", "managers", ["anne"]),
+    )
+    assert settings.managers == {"bob": "m", "cleo": "m"}
+    with pytest.raises(BadValue, match="role is m"):
+        settings_with(Change("set", "managers", ["anne:x"]))
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", "q/x", "x" * 32, "größe", "*", "-".join("a" * 40)])
+def test_names_that_are_none(name):
+    with pytest.raises(BadValue):
+        settings_with(Change("create", f"queue/{name}", {}))
+
+
+@pytest.mark.parametrize("name", ["prime-time", "pe128m10", "a.b_c"])
+def test_names_of_the_paper_are_names(name):
+    assert name in settings_with(Change("create", f"queue/{name}", {})).queues
+
+
+def test_settings_of_exits_keep_their_text():
+    settings = settings_with(
+        Change("set", "exit/large_memory/hmax", "115mw"), Change("set", "exit/large_memory/enabled", False)
+    )
+    found = settings.exits["large_memory"]
+    assert (found.values, found.enabled) == ({"hmax": "115mw"}, False)
+
+
+def test_a_copy_can_be_changed_without_changing_it():
+    settings = settings_with(
+        Change("create", "queue/q", {}), Change("set", "exit/x/a", "1"), Change("set", "managers", ["anne"])
+    )
+    before = dump(settings)
+    copy = copy_of(settings)
+    assert copy == settings
+    apply_changes(
+        copy,
+        (
+            Change("set", "queue/q/per_request/cpu_limit", 5), Change("set", "queue/q/run_limit", 5), Change("set", "exit/x/a", "2"),
+            Change("add", "managers", ["ben"]), Change("set", "global/run_limit", 3), Change("create", "group/g", {}),
+            Change("set", "sched_factor/share", 9), Change("set", "queue/q/sched_factor/cpu", 9),
+        ),
+    )  # fmt: skip
+    assert dump(settings) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ([Change("create", "queue/p", {"kind": "pipe", "destinations": ["x"]})], "destination x does not exist"),
+        ([Change("create", "queue/p", {"kind": "pipe", "destinations": ["p"]})], "lead back to it"),
+        ([Change("create", "complex/c", {"queues": ["x"]})], "x is no batch queue"),
+        ([Change("create", "group/g", {"parent": "g"})], "go in a circle"),
+        ([Change("create", "group/g", {"parent": "h"})], "parent h does not exist"),
+        ([Change("create", "shift/s", {})], "shift s has no time"),
+        ([Change("create", "shift/s", {"when": ["0 1 * * *"]}), Change("create", "shift/t", {"when": ["0 1 * * *"]})],
+         "shift t fires at the same minutes as shift s"),
+        ([Change("set", "default/queue", "x")], "default queue x does not exist"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_whole_set(changes, text):
+    assert text in "; ".join(problems(settings_with(*changes)))
+
+
+def test_nothing_is_wrong_with_an_empty_set():
+    assert problems(Settings()) == []
+
+
+# ---------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize(
+    ("weights", "tau"), [((0, 6, 1, 10), 10 / 3), ((20, 0, 0, 1), None), ((0, 0, 0, 1), 1.0), ((0, 0, 0, 0), None), ((0, 6, 4, 10), None)]
+)  # fmt: skip
+def test_tau_max_is_the_papers(weights, tau):
+    assert Weights(*weights).tau_max() == (pytest.approx(tau) if tau else None)
+
+
+def test_a_queues_own_factors_come_before_the_sites():
+    assert Factors(share=20).over(Factors(0, 6, 1, 10)) == Weights(20, 6, 1, 10)
+
+
+# ---------------------------------------------------------------- rows
+
+_VALUES = {
+    "count": st.none() | st.integers(1, 1000), "number": st.integers(1, 19), "time": st.none() | st.integers(1, 10**9),
+    "size": st.none() | st.integers(0, 10**15), "percent": st.floats(0, 100), "name": st.sampled_from(("aa", "bb")),
+    "names": st.lists(st.sampled_from(("aa", "bb", "cc")), unique=True), "flag": st.booleans(), "text": st.text(min_size=1, max_size=9),
+    "crons": st.lists(st.just("0 1 * * *"), max_size=1), "roles": st.just({}),
+}  # fmt: skip
+
+
+def value_of(info: tree.Declared) -> st.SearchStrategy:
+    values = st.sampled_from(info.words) if info.words else _VALUES[info.unit]
+    return values.filter(lambda value: _fits(info, value))
+
+
+def _fits(info: tree.Declared, value) -> bool:
+    try:
+        tree.check_value(info, tuple(value) if isinstance(value, list) else value)
+    except BadValue:
+        return False
+    return True
+
+
+@st.composite
+def some_change(draw) -> Change:
+    head = draw(st.sampled_from((*NAMED, *SINGLE)))
+    path, info = draw(st.sampled_from(sorted(tree.declared((NAMED | SINGLE)[head]).items())))
+    place = f"{head}/x/{path}" if head in NAMED else f"{head}/{path}"
+    value = draw(value_of(info))
+    return Change("set", place, 1 if head == "sched_factor" and value is None else value)
+
+
+@given(st.lists(some_change(), max_size=12))
+def test_settings_are_the_same_after_rows_and_back(changes):
+    settings = settings_with(
+        *(Change("create", f"{head}/x", {}) for head in NAMED if head != "exit"), *changes
+    )
+    rows = json.loads(json.dumps(dump(settings)))
+    assert load(rows) == settings
+    assert {path: configure.dump_object(settings, path) for path in configure.object_paths(settings)} == dump(
+        settings
+    )

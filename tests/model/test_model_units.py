@@ -1,0 +1,101 @@
+"""Sizes, times, counts and identifiers as people write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqspy.model.errors import BadValue
+from nqspy.model.ids import full_id, parse_id
+from nqspy.model.units import (
+    GREATEST,
+    UNLIMITED,
+    format_seconds,
+    format_size,
+    format_time,
+    parse_count,
+    parse_size,
+    parse_time,
+)
+
+K = 1024
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1024", 1024), ("0", 0), ("1b", 1), ("1w", 8), ("1kw", 8 * K), ("115mw", 115 * 8 * K**2), ("32MW", 32 * 8 * K**2),
+        ("600mb", 600 * K**2), ("2gb", 2 * K**3), ("1tb", K**4), ("2.5kb", 2560), ("1k", K), ("0.5w", 4), (" 8mw ", 8 * 8 * K**2),
+        ("23.4mw", 196293428), ("unlimited", UNLIMITED), ("Infinity", UNLIMITED),
+    ],
+)  # fmt: skip
+def test_sizes_are_bytes_with_words_of_eight(text, size):
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("600", 600_000), ("10:00", 600_000), ("1:00:00", 3_600_000), ("1:00:00:00", 86_400_000), ("1.5", 1_500), ("30min", 1_800_000),
+        ("24h", 86_400_000), ("500ms", 500), ("10s", 10_000), ("2 hours", 7_200_000), ("14d", 14 * 86_400_000), ("1 day", 86_400_000),
+        ("0:00.25", 250), ("0.0001", 1), ("5m", 300_000), ("unlimited", UNLIMITED),
+    ],
+)  # fmt: skip
+def test_times_are_seconds_or_have_units(text, ms):
+    assert parse_time(text) == ms
+
+
+@pytest.mark.parametrize("read", [parse_size, parse_time, parse_count])
+@pytest.mark.parametrize(
+    "text", ["", "x", "-1", "1..2", ".", "1e3", "10 10", "\u0661", "1:2:3:4:5", "9" * 21, "mw", "::", "nan"]
+)
+def test_what_is_none_is_refused_and_named(read, text):
+    with pytest.raises(BadValue) as error:
+        read(text)
+    assert "\n" not in str(error.value)
+
+
+def test_what_no_machine_has_is_refused():
+    for read, text in ((parse_size, "99999999tb"), (parse_time, "99999999999999999999d")):
+        with pytest.raises(BadValue, match="more than any machine has"):
+            read(text)
+
+
+@pytest.mark.parametrize("text", ["12", "unlimited", "unspecified"])
+def test_counts(text):
+    assert parse_count(text) == (12 if text == "12" else UNLIMITED)
+
+
+@given(st.integers(0, GREATEST))
+def test_a_printed_size_is_read_back_exactly(size):
+    assert parse_size(format_size(size)) == size
+
+
+@given(st.integers(0, 10**13))
+def test_a_printed_time_is_read_back_exactly(ms):
+    assert parse_time(format_time(ms)) == ms
+
+
+def test_how_values_are_printed():
+    assert [format_time(ms) for ms in (0, 59_000, 600_000, 3_723_000, 1_500)] == [
+        "0",
+        "59",
+        "10:00",
+        "1:02:03",
+        "1.5",
+    ]
+    assert [format_size(size) for size in (0, 1, 1536, 8 * 115 * K**2)] == ["0b", "1b", "1536b", "920mb"]
+    assert [format_seconds(ms) for ms in (600_000, 1_250, None)] == ["600 s", "1.25 s", "unlimited"]
+    assert {format_time(None), format_size(UNLIMITED), format_time(UNLIMITED)} == {"unlimited"}
+
+
+@given(st.integers(1, 10**17))
+def test_an_identifier_names_its_number(seq):
+    for text in (str(seq), full_id(seq, "ymp"), f"{seq}.ymp@ymp"):
+        assert parse_id(text, "ymp") == seq
+
+
+@pytest.mark.parametrize(
+    "text", ["", "x", "17.", "17.other", "17x", "-3", "1.5.ymp", "\u0661", "9" * 19, "@ymp", ".ymp"]
+)
+def test_what_is_no_identifier_of_this_host_names_nothing(text):
+    assert parse_id(text, "ymp") is None

@@ -1,0 +1,194 @@
+"""A night at the computing centre: order, quotas and processors (seed 003; result to beat: 97 % busy)."""
+
+import random
+
+import pytest
+from scenarios.computing_centre import (
+    EVENING,
+    Site,
+    lists_for,
+    measure,
+    seconds_in_name,
+    until_all_ended,
+)
+
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.report.moments import zone_of
+from nqspy.report.night import night_bounds, night_report
+
+FIVE = {"d1": 29, "d2": 24, "d3": 16, "d4": 15, "d5": 4}
+EIGHT = FIVE | {"d6": 10, "d7": 1, "d8": 1}
+
+
+def report_of(site: Site) -> dict:
+    """The program's own report of the same night."""
+    events = list(site.journal.events())
+    changes = [r for r in events if isinstance(r.event, ev.ShiftChanged)]
+    bounds = night_bounds(changes, zone_of("Europe/Paris"), site.sim.now)
+    return night_report(events, site.site, bounds, site.sim.now)
+
+
+@pytest.mark.parametrize(
+    ("shares", "pes"), [(FIVE, 2), (FIVE, 4), (EIGHT, 2)], ids=["five", "five on four PEs", "eight"]
+)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_night_keeps_order_and_quotas_and_the_processors_busy(shares, pes, seed):
+    site = Site(seconds_in_name, pes=pes)
+    lists = lists_for(site, shares, 123, seed)
+    assert not site.starts(), "before 21:00 the lists wait"
+    until_all_ended(site)
+    night = measure(site, lists, pes)
+    assert night.ended == sum(len(seqs) for seqs in lists.values())
+    assert night.in_order(lists)
+    assert night.busy >= 0.97
+    if shares is FIVE:
+        assert night.deviation(shares) <= 2.0
+    site.is_sound()
+
+
+def test_with_eight_departments_the_quotas_hold_as_long_as_all_have_work():
+    """Lists of two requests for departments of 1 % are over at once: they are given enough here."""
+    site = Site(seconds_in_name)
+    lists = {}
+    for name, share in EIGHT.items():
+        lists[name] = site.list_of(name, *(f"name={name}-{n}-60 mem=4mw" for n in range(max(6, 6 * share))))
+    until_all_ended(site)
+    night = measure(site, lists, 2)
+    assert night.in_order(lists)
+    assert night.deviation(EIGHT) <= 2.0
+    assert night.busy >= 0.97
+
+
+def test_the_report_says_the_same_as_the_bare_events():
+    site = Site(seconds_in_name)
+    lists = lists_for(site, FIVE, 123, 3)
+    until_all_ended(site)
+    night, report = measure(site, lists, 2), report_of(site)
+    assert report["requests"] == night.ended
+    assert report["busy"] == pytest.approx(night.busy, abs=0.005)
+    assert report["deviation"] == pytest.approx(night.deviation(FIVE), abs=0.01)
+    assert report["order_kept"]
+    assert report["line"].startswith(f"night: {night.ended} requests, {night.ended} ended 0, busy ")
+
+
+def test_steps_of_the_same_name_wait_for_each_other_and_others_fill_in():
+    site = Site(lambda r: 600)
+    chain = site.list_of("d1", "name=prepare mem=4mw", "name=prepare mem=4mw", "name=prepare mem=4mw")
+    other = site.list_of("d2", "name=a mem=4mw", "name=b mem=4mw", "name=c mem=4mw")
+    site.until("2026-03-02T21:00:00+01:00")
+    assert site.starts() == [chain[0], other[0]]
+    until_all_ended(site)
+    ends = {e.seq: n for n, e in enumerate(site.events(ev.Ended, ev.Starting)) if isinstance(e, ev.Ended)}
+    begins = {
+        e.seq: n for n, e in enumerate(site.events(ev.Ended, ev.Starting)) if isinstance(e, ev.Starting)
+    }
+    assert ends[chain[0]] < begins[chain[1]]
+    assert ends[chain[1]] < begins[chain[2]]
+    assert [seq for seq in site.starts() if seq in other] == other
+    reasons = [w for e in site.events(ev.Decided) for w in e.wait]
+    assert all(who == "dependency" for seq, code, who, text in reasons if seq == chain[1])
+
+
+def test_names_that_were_not_given_say_nothing():
+    site = Site(lambda r: 600)
+    seqs = site.list_of("d1", "mem=4mw", "mem=4mw")
+    site.until("2026-03-02T21:00:00+01:00")
+    assert site.starts() == seqs
+
+
+def test_large_requests_never_take_more_than_their_memory_together_and_small_ones_go_on():
+    site = Site(lambda r: 600, pes=6)
+    large = site.list_of("d1", *(f"name=l{n} mem=80mw" for n in range(3)))
+    small = site.list_of("d1", *(f"name=s{n} mem=4mw" for n in range(4)))
+    site.until("2026-03-02T21:00:00+01:00")
+    assert site.starts() == [large[0], *small]
+    until_all_ended(site)
+    assert [seq for seq in site.starts() if seq in large] == large
+
+
+def test_users_of_the_day_wait_for_nobodys_list_and_lists_wait_for_the_night():
+    site = Site(lambda r: 60, at="2026-03-02T10:00:00+01:00")
+    listed = site.list_of("d1", "name=x mem=4mw")
+    short, long = site.submit("anne cpu=10 mem=4mw", "ben cpu=300 mem=4mw")
+    assert [site.request(seq).queue for seq in (short, long)] == ["express", "normal"]
+    assert site.starts() == [short, long]
+    site.until(EVENING)
+    assert site.state(listed[0]) == "queued"
+
+
+# ---------------------------------------------------------------- machine gun
+
+
+def burst(site: Site) -> tuple[list[int], int]:
+    """One user's burst of ten in the morning, and a minute later another user's one request."""
+    gun = [site.submit(f"gunner name=g{n} cpu=300 mem=4mw queue=normal")[0] for n in range(10)]
+    site.later(minutes=1)
+    [other] = site.submit("other cpu=300 mem=4mw queue=normal")
+    return gun, other
+
+
+def waits_of_the_other(more: str) -> int:
+    """How many of the burst were started before the other user's request."""
+    site = Site(lambda r: 280, at="2026-03-02T10:00:00+01:00", pes=2, more=more)
+    gun, other = burst(site)
+    site.until("2026-03-02T12:00:00+01:00")
+    starts = site.starts()
+    assert {*gun, other} == set(starts)
+    return starts.index(other)
+
+
+def test_a_burst_of_submissions_does_not_stand_in_the_way_of_others():
+    free = "set complex user_limit=unlimited prime-time\n"
+    assert waits_of_the_other(free + "disable exit machine_gun\n") == 10, "without it the burst goes first"
+    assert waits_of_the_other(free) == 3, "with it the third counts as submitted when the second was started"
+
+
+def test_the_user_limit_of_the_complex_holds_meanwhile():
+    site = Site(lambda r: 280, at="2026-03-02T10:00:00+01:00", pes=4)
+    burst(site)
+    assert len([seq for seq in site.site.started.values() if seq.owner == "gunner"]) == 2
+
+
+# ---------------------------------------------------------------- tau_max
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_by_day_nobody_waits_longer_than_the_bound_says(seed):
+    """tau_max bounds the ratio of waiting times: of two that wait, the one in front has waited at least
+    1/tau_max as long as the other when it is started (seed 003, 6.1)."""
+    chance = random.Random(seed)
+    site = Site(lambda r: chance.choice((20, 100, 250)), at="2026-03-02T09:00:00+01:00", pes=1)
+    site.qmgr("set complex user_limit=unlimited prime-time\ndisable exit machine_gun\nstop queue express")
+    bound = site.site.settings.weights("normal").tau_max()
+    assert bound == pytest.approx(10 / 3)
+    for n in range(60):
+        cpu, mem = chance.choice((10, 60, 300, 600)), chance.choice((1, 8, 32))
+        site.submit(f"user{n % 7} name=r{n} cpu={cpu} mem={mem}mw queue=normal")
+        site.later(seconds=chance.choice((0, 10, 60)))
+    site.until("2026-03-02T16:59:00+01:00")
+    dates = {e.seq: r.at for r in site.journal.events() if isinstance(e := r.event, ev.Submitted)}
+    starts = {e.seq: r.at for r in site.journal.events() if isinstance(e := r.event, ev.Starting)}
+    assert len(starts) == 60
+    ratios = [
+        (at - dates[other]) / (at - dates[seq])
+        for seq, at in starts.items()
+        for other, later in starts.items()
+        if later > at > dates[seq] and dates[other] < at
+    ]
+    assert 1.2 < max(ratios) <= bound * 1.000001
+
+
+def test_a_morning_after_nothing_is_lost_when_the_daemon_is_killed_over_and_over():
+    site = Site(seconds_in_name)
+    lists = lists_for(site, FIVE, 60, 5)
+    for _ in range(40):
+        site.later(minutes=13)
+        site.sim.restart()
+    until_all_ended(site)
+    night = measure(site, lists, 2)
+    assert night.in_order(lists)
+    assert night.ended == sum(len(seqs) for seqs in lists.values())
+    assert all(e.end_reason == "exit" for e in site.events(ev.Ended))
+    assert len(site.sim.machine.begun) == night.ended
+    assert isinstance(site.ask(cm.AutomaticShift()), dict)
