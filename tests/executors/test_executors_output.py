@@ -98,7 +98,8 @@ def test_output_that_nobody_can_write_stays_and_is_named(bench):
     assert (ending.reason, ending.status) == ("exit", 0)
     other = bench.start(SPEAK)
     bench.ending(other)
-    bench.do(Forget(request.seq, 1), Forget(other.seq, 1))
+    for seq in (request.seq, other.seq):
+        bench.do(Forget(seq, 1))
     bench.until(lambda: not bench.folder(other).exists(), "the broom has been there")
     assert kept.read_text() == "out\n"
     assert bench.text("job.e1") == "err\n"
