@@ -215,9 +215,9 @@ class Night:
     def tell(self) -> int:
         """Prints counters, shares, busy processors, where the outputs lie, and the last line."""
         report = json.loads(self.run("nqspy", "report", "night", "--json"))
-        self.console.print(self.run("nqspy", "counters"))
-        self.console.print(self.run("nqspy", "report", "night"))
-        self.console.print(f"outputs: {self.work}/d1 ... d5; lists, home and log: {self.folder}")
+        print(self.run("nqspy", "counters"))
+        print(self.run("nqspy", "report", "night"))
+        print(f"outputs: {self.work}/d1 ... d5; lists, home and log: {self.folder}")
         self.finish(report["line"])
         wrong = report["ended_ok"] != self.total or not report["order_kept"]
         return 1 if wrong else 0
@@ -225,7 +225,7 @@ class Night:
     def finish(self, line: str) -> None:
         """Stops the daemon unless it is to be kept; the last line is the night's."""
         if self.keep:
-            self.console.print(f"the daemon goes on: NQSPY_HOME={self.home}")
+            print(f"the daemon goes on: NQSPY_HOME={self.home}")
         else:
             self.stop()
         print(line)

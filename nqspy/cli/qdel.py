@@ -36,6 +36,8 @@ def body(words: list[str]) -> int:
         raise HelpWanted
     if not ids:
         raise Failure(f"which request? {fast.usage('qdel')}", 2)
+    if given.get("how", "force") != "force":
+        raise Failure(f"-W: {given['how']!r} is not known; there is -W force")
     dialect = given.get("dialect") or os.environ.get("NQSPY_DIALECT") or "pbs"
     message: dict[str, object] = {
         "cmd": "delete", "text": "qdel", "ids": ids, "owner": given.get("owner"),

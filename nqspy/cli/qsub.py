@@ -137,10 +137,12 @@ def submit(options: Options, daemon: Daemon, items: list[dict[str, object]], del
     dry_run = "dry_run" in own
     message = {"cmd": "submit", "text": form, "items": items, "key": key, "dry_run": dry_run}
     answer = daemon.call(message, keyed=not dry_run, repeat=True)
+    if "list" in own and answer.err.startswith("line "):
+        answer.err = f"{own['list']} {answer.err}"
     if not ("silent" in own and options.dialect == "pbs" and not answer.status):
         fast.show("qsub", answer)
     if answer.status or dry_run:
-        return answer.status
+        return 1 if answer.status else 0
     ids = answer.out.split() if form == "id" else []
     if "silent" not in own and form == "id" and os.isatty(2):
         _say(ids)

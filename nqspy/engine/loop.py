@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
 
-from nqspy.core.passes import explain
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
 from nqspy.engine.desk import requests, settings, shifts, submit
 from nqspy.engine.desk.context import Desk, Group, Handler, Reply
+from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
 from nqspy.engine.record import event_of
 from nqspy.model import commands as cm
@@ -23,7 +23,7 @@ from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Start
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
-from nqspy.model.requests import Request, Used
+from nqspy.model.requests import Used
 from nqspy.model.sightings import SeenNotStarted, SeenRunning, SeenUse, Sighting
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Exits, Hands, Journal
@@ -53,9 +53,6 @@ _SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.
 
 RETRY_COMMIT = 2_000
 """Time after which what could not be committed is tried again, ms."""
-
-JOURNALED_REASONS = 1_000
-"""Reasons journaled with one pass at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +167,7 @@ class Engine:
         return self._dirty and not self._asked and not self.resting
 
     def _waits(self, now: Instant) -> bool:
-        """Whether a commit failed just now: what people ask is tried all the same, the rest a little later."""
+        """Whether a commit failed just now: what people ask is tried all the same, the rest later."""
         at = self._again_at
         return at is not None and at - RETRY_COMMIT <= now < at
 
@@ -330,7 +327,9 @@ class Engine:
         if not (plan.actions or plan.failures or plan.short_of_pes != short_before):
             return
         desk.emit(
-            ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, self._passed_over(plan))
+            ev.Decided(
+                plan.as_of, plan.samples, plan.failures, plan.short_of_pes, passed_over(self.site, plan)
+            )
         )
         exits_desk.tell_failures(desk, plan.failures)
         for action in plan.actions:
@@ -343,23 +342,6 @@ class Engine:
             if isinstance(action, Move):
                 self._mark()
             desk.act(action)
-
-    def _passed_over(self, plan: Plan) -> tuple[tuple[Seq, str, str, str], ...]:
-        """Why requests wait that a later one of their own list (queue and group) is started before, for the
-        night report."""
-        site = self.site
-        latest: dict[tuple[str, str], Request] = {}
-        for seq in plan.starts:
-            request = site.requests.get(seq)
-            if request is not None and request.slot >= 0:
-                key = (request.queue, request.group)
-                latest[key] = max(latest.get(key, request), request, key=_place)
-        starts = set(plan.starts)
-        seqs = [seq for last in latest.values() for seq in _earlier(site, last) if seq not in starts]
-        if not seqs:
-            return ()
-        found = explain(site, seqs[:JOURNALED_REASONS], plan.reasons)
-        return tuple((seq, why.code.value, why.who, why.text) for seq, why in found.items())
 
     # ------------------------------------------------------------ committing
 
@@ -398,16 +380,3 @@ class Engine:
                     if isinstance(action, Start):
                         text = "it could not be started: internal error, see the daemon's log"
                         self._retry.append(SeenNotStarted(seq, action.attempt, text))
-
-
-def _place(request: Request) -> tuple[Instant, Seq]:
-    return request.date_in_queue, request.seq
-
-
-def _earlier(site: Site, last: Request) -> list[Seq]:
-    """Queued requests of the same list that stand before one, a bounded number of them."""
-    columns, group = site.columns(last.queue), site.numbers.groups.known(last.group)
-    date, seq = columns.date, columns.seq
-    before = (date < last.date_in_queue) | ((date == last.date_in_queue) & (seq < last.seq))
-    found: list[Seq] = seq[before & (columns.group == group)][: 2 * JOURNALED_REASONS].tolist()
-    return found

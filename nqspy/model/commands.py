@@ -246,8 +246,8 @@ _collect(Command)
 
 
 def encode(command: Command) -> dict[str, Any]:
-    """A command as plain JSON-able data: ``cmd`` and its fields."""
-    fields: dict[str, Any] = msgspec.to_builtins(command)
+    """A command as plain JSON data, the same as after a way through a file: ``cmd`` and its fields."""
+    fields: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(command))
     return {"cmd": command.cmd, **fields}
 
 

@@ -118,14 +118,7 @@ def _set_kind(queue: Queue, kind: Any, exists: bool) -> None:
 def _commands(given: Any) -> list[dict[str, Any]]:
     if not isinstance(given, list | tuple) or not all(isinstance(each, dict) for each in given):
         raise BadValue("the commands of a shift are a list of commands")
-    return [_as_json(each) for each in given]
-
-
-def _as_json(value: Any) -> Any:
-    """The same with lists for tuples, as it comes back from the rows."""
-    if isinstance(value, dict):
-        return {key: _as_json(each) for key, each in value.items()}
-    return [_as_json(each) for each in value] if isinstance(value, list | tuple) else value
+    return list(given)
 
 
 def _check_name(head: str, name: str) -> None:

@@ -38,8 +38,8 @@ def parse_size(text: str) -> int:
     if low[-1:] in _POWERS and low[-1:]:
         power = _POWERS[low[-1]]
         low = low[:-1]
-    number = _decimal(low, f"{text!r} is no size; write it like 600mb, 32mw or unlimited")
-    return _whole(number * factor * 1024**power)
+    wrong = f"{text!r} is no size; write it like 600mb, 32mw or unlimited"
+    return _whole(_decimal(low, wrong) * factor * 1024**power, wrong)
 
 
 def parse_time(text: str) -> int:
@@ -53,12 +53,12 @@ def parse_time(text: str) -> int:
     low = text.strip().lower()
     wrong = f"{text!r} is no time; write it like 600, 10:00, 1:00:00, 30min, 24h or unlimited"
     if low.endswith("ms"):
-        return _whole(_decimal(low[:-2], wrong))
+        return _whole(_decimal(low[:-2], wrong), wrong)
     for suffix, seconds in _SUFFIXES:
         if low.endswith(suffix):
-            return _whole(_decimal(low.removesuffix(suffix).strip(), wrong) * seconds * 1000)
+            return _whole(_decimal(low.removesuffix(suffix).strip(), wrong) * seconds * 1000, wrong)
     if low[-1:] in _LETTERS and low[-1:]:
-        return _whole(_decimal(low[:-1], wrong) * _LETTERS[low[-1]] * 1000)
+        return _whole(_decimal(low[:-1], wrong) * _LETTERS[low[-1]] * 1000, wrong)
     parts = low.split(":")
     if len(parts) > 4:
         raise BadValue(wrong)
@@ -67,7 +67,7 @@ def parse_time(text: str) -> int:
         (_decimal(part, wrong) * weight for part, weight in zip(reversed(parts), weights, strict=False)),
         Decimal(0),
     )
-    return _whole(total * 1000)
+    return _whole(total * 1000, wrong)
 
 
 def parse_count(text: str) -> int:
@@ -88,10 +88,11 @@ def _decimal(text: str, wrong: str) -> Decimal:
         raise BadValue(wrong) from None
 
 
-def _whole(value: Decimal) -> int:
-    if value > GREATEST:
-        raise BadValue(f"{value:.3e} is more than any machine has; write unlimited")
-    return int(value.to_integral_value(rounding=ROUND_CEILING))
+def _whole(value: Decimal, wrong: str) -> int:
+    whole = int(value.to_integral_value(rounding=ROUND_CEILING))
+    if whole > GREATEST:
+        raise BadValue(wrong.replace("is no ", "is too great for a ", 1))
+    return whole
 
 
 def format_size(size: int | None) -> str:

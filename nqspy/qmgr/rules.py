@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from zoneinfo import ZoneInfo, available_timezones
+from zoneinfo import ZoneInfo
 
 from nqspy.model.commands import AutomaticShift, Command, Configure
 from nqspy.model.events import Change
@@ -220,7 +220,7 @@ def set_timezone(cursor: Cursor, form: Form) -> Command:
         try:
             ZoneInfo(zone)
         except (KeyError, OSError, ValueError):  # ZoneInfoNotFoundError is a KeyError
-            raise unexpected(token, sorted(available_timezones()), cursor.rows[token.line]) from None
+            raise cursor.bad(f"there is no time zone {zone}; write it like Europe/Paris", token) from None
     return configure(Change("set", "server/timezone", zone))
 
 
@@ -230,7 +230,10 @@ def shell_strategy(cursor: Cursor, form: Form) -> Command:
     strategy = cursor.keyword(_STRATEGY)
     if strategy == "fixed":
         cursor.skip("=")
+        token = cursor.peek()
         [path] = values.read_several(cursor, Declared("fixed", "name", "", "path of a shell"), 1)
+        if path[:1] != "/":
+            raise cursor.bad(f"{path!r} is no shell; give its whole path: fixed=(/bin/sh)", token)
         strategy = f"fixed={path}"
     return configure(Change("set", "server/shell_strategy", strategy))
 

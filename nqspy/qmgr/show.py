@@ -206,16 +206,26 @@ def show_queue(
     return "\n\n".join(parts) if parts else "no queues"
 
 
+def _queue_settings(queue: Queue) -> str:
+    states = f"{'ENABLED' if queue.enabled else 'DISABLED'}, {'STARTED' if queue.started else 'STOPPED'}"
+    head = f"{queue.name}; type={queue.kind.upper()}; [{states}]; pri={queue.priority}"
+    return "\n".join([head, *_details(queue, long=True)])
+
+
 def _queue(queue: Queue, long: bool, counts: Mapping[str, int], host: str) -> str:
     states = ", ".join(queue_state(queue, counts.get("running", 0) + counts.get("suspended", 0)))
     head = f"{queue.name}@{host}; type={queue.kind.upper()}; [{states}]; pri={queue.priority}"
     counted = " ".join(f"{counts.get(state, 0)} {word};" for state, word in _COUNTED)
-    lines = [head, f"  {counted}"]
+    return "\n".join([head, f"  {counted}", *_details(queue, long)])
+
+
+def _details(queue: Queue, long: bool) -> list[str]:
+    lines = []
     if queue.kind == "pipe":
         lines.append(f"  destinations: {', '.join(queue.destinations) or 'none'}")
     if long:
         lines += [f"  {path.replace('/', ' '):<30}{_value(queue, path)}" for path in _told(queue)]
-    return "\n".join(lines)
+    return lines
 
 
 def _told(queue: Queue) -> list[str]:
@@ -319,7 +329,7 @@ def show_all(settings: Settings) -> str:
         show_parameters(settings),
         show_machine(settings),
         show_managers(settings),
-        _titled("Queues", show_queue(settings, long=True, host="auto")),
+        _titled("Queues", "\n\n".join(map(_queue_settings, settings.queues.values())) or "no queues"),
         _titled("Complexes", show_complex(settings)),
         _titled("Groups", show_groups(settings)),
         _titled("Exits", _exit_settings(settings)),

@@ -116,6 +116,7 @@ def test_each_letter_of_a_hold_is_asked_for_and_the_status_is_the_failures(desk,
     ("line", "text"),
     [
         ("qdel", "qdel: which request? usage: qdel"),
+        ("qdel -W soon 17", "qdel: -W: 'soon' is not known; there is -W force"),
         ("qhold -h x 17", "qhold: -h: 'x' is none of the letters u, o, s"),
         ("qmove night", "qmove: a queue and at least one request are needed"),
         ("qcat 17 18", "qcat: exactly one request is needed"),

@@ -206,14 +206,23 @@ def test_an_environment_beyond_a_mebibyte_is_refused(desk, screen, monkeypatch):
     assert "qsub: the environment has" in screen.run("qsub -x job.sh")[2]
 
 
-def test_the_daemons_refusal_is_printed_with_its_status(desk, screen):
+def test_the_daemons_refusal_is_printed_and_the_status_is_one(desk, screen):
     from nqspy.rpc import messages
 
     script("true\n")
     desk.answers["submit"] = lambda id, message: messages.text_answer(id, 170, "", "no such queue x")
-    assert screen.run("qsub -q x job.sh") == (170, "", "qsub: no such queue x\n")
+    assert screen.run("qsub -q x job.sh") == (1, "", "qsub: no such queue x\n")
     desk.answers["submit"] = lambda id, message: messages.error_answer(id, "this nqsd speaks version 2")
     assert screen.run("qsub job.sh") == (1, "", "qsub: this nqsd speaks version 2\n")
+
+
+def test_the_daemons_refusal_of_a_list_names_the_file(desk, screen):
+    from nqspy.rpc import messages
+
+    script("true\n")
+    script("job.sh\n-q x job.sh\n", "x.list")
+    desk.answers["submit"] = lambda id, message: messages.text_answer(id, 170, "", "line 2: Unknown queue x")
+    assert screen.run("qsub --list x.list") == (1, "", "qsub: x.list line 2: Unknown queue x\n")
 
 
 LIST = """# the night of department 1

@@ -271,13 +271,17 @@ class Live:
 def _has(pid: str, mark: bytes) -> bool:
     try:
         found = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-        return mark in found and int(pid) != os.getpid() and _lives(pid)
+        return mark in found and int(pid) != os.getpid() and alive(int(pid))
     except OSError:
         return False
 
 
-def _lives(pid: str) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+def alive(pid: int) -> bool:
+    """Whether a process is there and has not ended (nobody may have waited for it yet)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _end(pid: int) -> None:

@@ -65,6 +65,7 @@ def test_the_clock_goes_on_over_a_restart(make_live):
     assert clock(live).isoformat()[:15] == "2026-03-05T12:0"
 
 
+@pytest.mark.slow
 def test_a_restart_in_the_same_shift_keeps_what_operators_changed(make_live):
     live = make_live().site(SITE).start("--clock", "2026-03-02T22:00:00+01:00 x1")
     assert shift(live) == "night"
@@ -86,13 +87,12 @@ def test_a_restart_in_the_same_shift_keeps_what_operators_changed(make_live):
     assert batch()["batch"]["run_limit"] == 1, "after changed files the shift in force is run again"
 
 
+@pytest.mark.slow
 def test_a_shift_switched_to_by_hand_lasts_until_its_time(make_live):
     live = make_live().site(SITE).start("--clock", "2026-03-02T10:59:30+01:00 x30")
     live.qmgr("switch shift night until=11:00").ok()
     assert shift(live) == "night"
-    until(
-        lambda: shift(live) == "day", "the calendar's shift again"
-    )  # asks all the time: that delays no commit
+    until(lambda: shift(live) == "day", "the calendar's shift again")
 
     def changes():
         return [(each["shift"], each["manual"]) for each in live.events("shift_changed")]

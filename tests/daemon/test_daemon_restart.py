@@ -4,7 +4,7 @@ import os
 import signal
 
 import pytest
-from daemon.live import until
+from daemon.live import alive, until
 
 
 def gated(live, name, then="exit 5"):
@@ -16,10 +16,6 @@ def gated(live, name, then="exit 5"):
     id = live.submit(script, name=name)
     live.running(id)
     return id, gate, int(live.text(f"{name}.pid"))
-
-
-def alive(pid):
-    return os.path.exists(f"/proc/{pid}")
 
 
 @pytest.mark.parametrize("way", ["stop", "kill"])

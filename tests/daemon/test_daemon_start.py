@@ -79,12 +79,13 @@ def test_in_the_foreground_it_logs_to_stderr_and_a_signal_ends_it(make_live):
     assert not live.log
 
 
-def test_a_second_daemon_is_kept_out(live):
-    live.run("nqsd", "start").refused("already", str(live.pid), "nqsd stop")
-    live.run("nqsd", "run").refused("already", str(live.pid))
-    assert live.ended(live.submit("true"))["exit_status"] == 0
+def test_a_second_daemon_is_kept_out(office):
+    office.run("nqsd", "start").refused("already", str(office.pid), "nqsd stop")
+    office.run("nqsd", "run").refused("already", str(office.pid))
+    assert office.ended(office.submit("true"))["exit_status"] == 0
 
 
+@pytest.mark.slow
 def test_two_homes_stand_side_by_side(make_live):
     one, two = make_live("one").site().start(), make_live("two").site().start()
     first, second = one.submit("exit 1"), two.submit("exit 2")
@@ -103,6 +104,7 @@ def test_a_path_longer_than_a_sockets_name_may_be(make_live):
     assert live.ended(id)["exit_status"] == 8
 
 
+@pytest.mark.slow
 def test_folders_of_the_configuration_may_lie_elsewhere(make_live):
     live = make_live()
     for name in ("rules", "code"):
@@ -140,6 +142,7 @@ def test_the_log_has_one_line_a_message(live):
 # ---------------------------------------------------------------- queues.d
 
 
+@pytest.mark.slow
 def test_changed_files_are_applied_at_the_next_start_and_only_they(make_live):
     live = make_live().site(ONE_QUEUE)
     (live.home / "queues.d" / "20-more.qmgr").write_text("create batch_queue more run_limit=3\n")
@@ -212,6 +215,7 @@ def test_a_damaged_database_is_refused_and_kept_byte_for_byte(live):
     assert database.read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_words_that_say_nothing_are_refused(make_live):
     live = make_live().site()
     live.run("nqsd", "start", "--clock", "noon").refused("noon", "x360")
@@ -240,8 +244,8 @@ def test_a_home_without_rights_is_refused(make_live):
 # ---------------------------------------------------------------- messages that are none
 
 
-def test_what_is_no_message_gets_one_answer_and_does_no_harm(live):
-    live.accepts_trouble = True
+def test_what_is_no_message_gets_one_answer_and_does_no_harm(office):
+    office.accepts_trouble = True
     lines = [
         b"hello",
         b"[1, 2]",
@@ -262,7 +266,7 @@ def test_what_is_no_message_gets_one_answer_and_does_no_harm(live):
         b'{"v":1,"id":15,"cmd":"shutdown","mode":"now"}',
         b'{"v":1,"id":16,"cmd":"modify","ids":["1"],"values":{"ask":3}}',
     ]
-    answers = live.wire(*lines, b'{"v":1,"id":99,"cmd":"ping"}')
+    answers = office.wire(*lines, b'{"v":1,"id":99,"cmd":"ping"}')
     said = {each["id"]: each for each in answers}
     assert said[99]["ok"]
     assert said[5]["error"]["code"] == "bad_message"
@@ -271,14 +275,14 @@ def test_what_is_no_message_gets_one_answer_and_does_no_harm(live):
         if each["id"] not in (14, 16, 99):  # an empty state is none; what cannot be done for an id is listed
             assert not each["ok"], each
             assert "\n" not in str(each.get("error", each.get("err"))).strip("\n"), each
-    assert live.ended(live.submit("exit 6"))["exit_status"] == 6
+    assert office.ended(office.submit("exit 6"))["exit_status"] == 6
 
 
-def test_a_client_that_hangs_up_costs_nothing(live):
+def test_a_client_that_hangs_up_costs_nothing(office):
     for message in (b'{"v":1,"id":1,"cmd":"wait","ids":["1"]}', b'{"v":1,"id":1,"cmd":"events","wait":true}'):
-        id = live.submit("true", held=True)
+        id = office.submit("true", held=True)
         with socket.socket(socket.AF_UNIX) as sock:
-            sock.connect(str(live.home / "nqsd.sock"))
+            sock.connect(str(office.home / "nqsd.sock"))
             sock.sendall(message + b"\n")
-        live.run("qdel", id).ok()
-    assert until(lambda: live.client.call("ping"), "an answer")
+        office.run("qdel", id).ok()
+    assert until(lambda: office.client.call("ping"), "an answer")

@@ -184,8 +184,15 @@ def caller_of(owner: str) -> Caller:
     return PEOPLE.get(owner) or Caller(owner, 2000, 100, ("users",))
 
 
-def item(line: str, now: Instant, *, script: str = "#!/bin/sh\ntrue\n", queue: str = "", user: str | None = None,
-         number: int | None = None) -> cm.Submission:  # fmt: skip
+def item(
+    line: str,
+    now: Instant,
+    *,
+    script: str = "#!/bin/sh\ntrue\n",
+    queue: str = "",
+    user: str | None = None,
+    number: int | None = None,
+) -> cm.Submission:
     """One submission from its words."""
     words = shlex.split(line)[1:]
     given = dict(word.split("=", 1) for word in words if "=" in word)
@@ -196,13 +203,41 @@ def item(line: str, now: Instant, *, script: str = "#!/bin/sh\ntrue\n", queue: s
         pes=int(given.get("pes", 1)),
     )
     spec = Spec(
-        owner="whoever", uid=99, name=given.get("name", "STDIN"), queue=given.get("queue", queue),
-        script="", environment="", workdir=given.get("workdir", "/home"), name_given="name" in given,
-        account=given.get("account"), ask=ask, held="held" in words, rerunnable="once" not in words,
+        owner="whoever",
+        uid=99,
+        name=given.get("name", "STDIN"),
+        queue=given.get("queue", queue),
+        script="",
+        environment="",
+        workdir=given.get("workdir", "/home"),
+        name_given="name" in given,
+        account=given.get("account"),
+        ask=ask,
+        held="held" in words,
+        rerunnable="once" not in words,
         eligible=Instant(now + round(float(given["at"]) * 1000)) if "at" in given else None,
         mail=Mail(**{word: True for word in given.get("mail", "").split("+") if word}),
-    )  # fmt: skip
+    )
     return cm.Submission(spec, script, "HOME=/home", user, number)
+
+
+def submit(owner: str, centre: Centre, key: str = "") -> cm.Submit:
+    """A submission of one plain request."""
+    return cm.Submit((item(owner, centre.sim.now),), key)
+
+
+class Failpoint:
+    """Makes the commits of the given numbers fail, counted from now."""
+
+    def __init__(self, journal: Any, *numbers: int, error: BaseException | None = None) -> None:
+        self.numbers, self.count = set(numbers), 0
+        self.error = error or OSError(28, "No space left on device")
+        journal.failpoint = self
+
+    def __call__(self) -> None:
+        self.count += 1
+        if self.count in self.numbers:
+            raise self.error
 
 
 def asked(command: cm.Command, by: Caller = ROOT, handle: Any = None) -> Asked:
@@ -230,13 +265,17 @@ def observable(site: Site) -> dict[str, Any]:
             names = {name: of.names[int(getattr(columns, name)[row])] for name, of in named.items()}
             waiting[request.seq] = (queue, cells | names)
     return {
-        "settings": [(path, configure.dump_object(site.settings, path))
-                     for path in configure.object_paths(site.settings)],
-        "requests": {seq: {f.name: getattr(r, f.name) for f in fields(Request) if f.name != "slot"}
-                     for seq, r in sorted(site.requests.items())},
+        "settings": [
+            (path, configure.dump_object(site.settings, path))
+            for path in configure.object_paths(site.settings)
+        ],
+        "requests": {
+            seq: {f.name: getattr(r, f.name) for f in fields(Request) if f.name != "slot"}
+            for seq, r in sorted(site.requests.items())
+        },
         "waiting": waiting,
         "started": sorted(site.started),
         "due": site.due(Instant(2**60)),
         "accounts": {key: (a.value, a.at, list(a.recent)) for key, a in site.accounts.items()},
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
-    }  # fmt: skip
+    }

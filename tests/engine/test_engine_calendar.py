@@ -96,9 +96,15 @@ def test_no_day_is_left_out_and_none_comes_twice_around_the_changes(cron, since)
 
 @pytest.mark.parametrize(
     ("cron", "day"),
-    [("0 9 * * 0", "2026-03-08"), ("0 9 * * 7", "2026-03-08"), ("0 9 * * 1", "2026-03-09"), ("0 9 * * SUN", "2026-03-08"),
-     ("0 9 * jun wed", "2026-06-03"), ("0 9 13 * fri", "2026-03-06")],
-)  # fmt: skip
+    [
+        ("0 9 * * 0", "2026-03-08"),
+        ("0 9 * * 7", "2026-03-08"),
+        ("0 9 * * 1", "2026-03-09"),
+        ("0 9 * * SUN", "2026-03-08"),
+        ("0 9 * jun wed", "2026-06-03"),
+        ("0 9 13 * fri", "2026-03-06"),
+    ],
+)
 def test_weekdays_and_months_are_debians(cron, day):
     [first, *_] = firings((Shift("x", (cron,)),), "2026-03-02T10:00:00+01:00", 24 * 100)
     assert first.startswith(day)

@@ -1,44 +1,12 @@
-"""Commits: what waits for them, what becomes of a group whose commit fails, and of an engine that crashes."""
+"""Commits: what waits for them, and what becomes of a group whose commit fails."""
 
 import pytest
-from engine.harness import ANNE, BEN, PLAIN, Centre, asked, item, observable, replies_to
+from engine.harness import ANNE, BEN, PLAIN, Centre, Failpoint, asked, observable, replies_to, submit
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
 from nqspy.model.actions import Kill
-from nqspy.model.errors import Refusal
-from nqspy.model.requests import Ending, Request
-from nqspy.ports import CommitFailed
-from nqspy.sim.machine import Run
-from nqspy.store.journal import SqliteJournal
-from nqspy.store.memory import MemoryJournal
-
-
-class Crash(BaseException):
-    """The process dies here: nothing in it may catch that."""
-
-
-class Failpoint:
-    """Raises at the commits of the given numbers, counted from now."""
-
-    def __init__(self, journal, *numbers: int, error: BaseException | None = None) -> None:
-        self.numbers, self.count, self.error = (
-            set(numbers),
-            0,
-            error or OSError(28, "No space left on device"),
-        )
-        journal.failpoint = self
-
-    def __call__(self) -> None:
-        self.count += 1
-        if self.count in self.numbers:
-            raise self.error
-
-
-def submit(owner: str, centre: Centre, key: str = "") -> cm.Submit:
-    return cm.Submit((item(owner, centre.sim.now),), key)
-
 
 # ---------------------------------------------------------------- who waits
 
@@ -59,9 +27,13 @@ def test_a_group_is_one_commit_and_every_reply_comes_after_it():
 def test_the_next_command_of_a_group_sees_what_the_one_before_did():
     centre = Centre(PLAIN + "stop queue batch\n")
     one, two = object(), object()
-    inputs = [asked(submit("anne", centre), ANNE, one), asked(cm.Delete(("1",)), ANNE, two)]
+    three = object()
+    delete = cm.Delete(("1",))
+    inputs = [asked(submit("anne", centre), ANNE, one), asked(delete, ANNE, two), asked(delete, ANNE, three)]
     outcome = centre.engine.feed(inputs, centre.sim.now)
-    assert replies_to((two,), outcome.replies)[0].value["done"] == ["1.sim"]
+    first, second = replies_to((two, three), outcome.replies)
+    assert first.value["done"] == ["1.sim"]
+    assert second.value["failed"][0]["text"] == "Job has finished 1.sim"
 
 
 def test_a_refused_command_of_a_group_does_not_trouble_the_others():
@@ -265,162 +237,3 @@ def test_a_pass_that_breaks_down_keeps_nobody_from_ending_or_submitting():
     assert centre.state(1) == "ended"
     assert len(centre.events(ev.Alarm)) == 1, "told once"
     assert "ZeroDivisionError" in "".join(centre.sim.log)
-
-
-# ---------------------------------------------------------------- crashes
-
-
-def story(centre: Centre) -> None:
-    """Submissions, deletions, ends, a rerun: what a crash may interrupt anywhere."""
-    for n in range(4):
-        again(centre, submit("anne", centre, f"a{n}"))
-        again(centre, submit("ben", centre, f"b{n}"))
-        go(centre, 50)
-    again(centre, cm.RerunRequests(("1",)))
-    again(centre, cm.HoldRequests(("7",)))
-    go(centre, 300)
-    again(centre, cm.ReleaseRequests(("7",)))
-    go(centre, 3600)
-
-
-def again(centre: Centre, command: cm.Command) -> None:
-    """A client that repeats itself when the daemon died under it or could not commit."""
-    try:
-        centre.ask(command)
-    except Crash:
-        centre.sim.restart()
-        centre.ask(command)
-    except Refusal as refusal:
-        assert refusal.code == "not_committed"
-        centre.ask(command)
-
-
-def go(centre: Centre, seconds: int) -> None:
-    end = centre.sim.now + seconds * 1000
-    try:
-        centre.sim.run(end)
-    except Crash:
-        centre.sim.restart()
-        centre.sim.run(end)
-
-
-@pytest.mark.parametrize("before", [True, False], ids=["before the commit", "after the commit"])
-@pytest.mark.parametrize("number", range(1, 26))
-def test_a_crash_at_any_commit_loses_nothing_and_starts_nothing_twice(number, before):
-    journal = MemoryJournal()
-    centre = Centre(journal=journal, length=100)
-    if before:
-        point = Failpoint(journal, number, error=Crash())
-    else:
-        point = After(journal, number)
-    story(centre)
-    assert point.count >= number, "the story is shorter than that"
-    assert not centre.site.requests
-    ended = {event.seq: event.end_reason for event in centre.events(ev.Ended)}
-    assert ended == dict.fromkeys(range(1, 9), "exit")
-    assert all(event.used.wall == 100_000 for event in centre.events(ev.Ended))
-    centre.is_sound()
-
-
-class After:
-    """Dies right after a commit: it counts, and nobody was told, nothing was ordered."""
-
-    def __init__(self, journal: MemoryJournal, number: int) -> None:
-        self.count, commit = 0, journal.commit
-
-        def dying(batch, site):
-            commit(batch, site)
-            self.count += 1
-            if self.count == number:
-                raise Crash
-
-        journal.commit = dying  # type: ignore[method-assign]
-
-
-def test_the_same_on_a_real_database(tmp_path):
-    with SqliteJournal.open(tmp_path / "nqs.db") as journal:
-        centre = Centre(journal=journal, length=100)
-        Failpoint(journal, 5, 9, 14, error=CommitFailed("the disk is gone"))
-        story(centre)
-        assert not centre.site.requests
-        centre.is_sound()
-
-
-def test_after_a_power_cut_what_ran_is_run_again():
-    centre = Centre(length=100)
-    centre.submit("anne", "ben once")
-    centre.later(seconds=50)
-    centre.sim.machine.fail()
-    centre.sim.restart()
-    assert centre.request(1).attempt == 2
-    assert centre.end_of(2).end_reason == "lost"
-    assert len(centre.events(ev.Alarm)) == 2
-    centre.later(seconds=101)
-    assert centre.state(1) == "ended"
-    centre.is_sound()
-
-
-def test_orders_that_may_not_have_been_obeyed_are_given_again_after_a_restart():
-    done = []
-
-    class Hands:
-        def do(self, action, request, site, now):
-            done.append(action)
-
-        def scan(self, expected):
-            return [si.SeenRunning(seq, attempt) for seq, attempt in expected.items()]
-
-    centre = Centre(pes=3)
-    centre.submit("anne", "ben", "cleo")
-    centre.ask(cm.SuspendRequests(("2",)))
-    centre.engine.hands = centre.sim.machine = Hands()
-    for command in (cm.Delete(("1",), force=True), cm.RerunRequests(("3",))):
-        centre.engine.feed([asked(command)], centre.sim.now)
-    done.clear()
-    centre.sim.restart()
-    assert sorted(type(action).__name__ for action in done) == ["Kill", "Kill", "Suspend"]
-    assert [action.reason for action in done if isinstance(action, Kill)] == ["deleted", "requeued"]
-
-
-def test_a_commit_that_fails_during_a_restart_loses_no_end():
-    centre = Centre(length=100)
-    centre.submit("anne")
-    centre.sim.now += 100_000
-    Failpoint(centre.journal, 1, 2)
-    [(_, _, end)] = [entry for entry in centre.sim.heap.entries() if isinstance(entry[2], si.SeenEnded)]
-    centre.sim.heap.drop(end)
-    centre.sim.machine.ended(end)
-    centre.sim.restart()
-    assert centre.state(1) == "running"
-    centre.later(seconds=5)
-    assert centre.state(1) == "ended"
-    centre.is_sound()
-
-
-def test_a_machine_that_changed_is_noted_once():
-    def found(centre: Centre) -> int:
-        return len(centre.events(ev.MachineFound))
-
-    centre = Centre()
-    assert found(centre) == 1
-    centre.sim.restart()
-    assert found(centre) == 1
-    centre.sim._found = type(centre.sim._found)((0, 1, 2, 3), 1 << 30)
-    centre.sim.restart()
-    assert found(centre) == 2
-    assert centre.site.pes() == 4
-
-
-def test_what_requests_used_is_the_same_after_replay_on_both_journals(tmp_path):
-    def lengths(request: Request) -> Run:
-        return Run(wall=60_000 + request.seq * 1000, cpu=30_000, memory=request.seq)
-
-    memory = Centre(lengths=lengths)
-    with SqliteJournal.open(tmp_path / "nqs.db") as journal:
-        disk = Centre(lengths=lengths, journal=journal)
-        for centre in (memory, disk):
-            centre.submit(*("anne", "ben") * 5)
-            centre.later(hours=1)
-            centre.is_sound()
-        assert memory.events() == disk.events()
-        assert Ending("exit", 0).status == disk.end_of(3).exit_status

@@ -75,13 +75,41 @@ def test_sightings_of_attempts_no_longer_in_force_change_nothing():
     see(centre, si.SeenEnded(1, 1))
     n = centre.count()
     hands.told()
-    see(centre, si.SeenEnded(1, 1), si.SeenLost(1, 1), si.SeenVoid(1, 1), si.SeenNotStarted(1, 1, "x"),
-        si.SeenUse(1, 1, Used(5, 5)), si.SeenEnded(77, 1))  # fmt: skip
+    see(
+        centre,
+        si.SeenEnded(1, 1),
+        si.SeenLost(1, 1),
+        si.SeenVoid(1, 1),
+        si.SeenNotStarted(1, 1, "x"),
+        si.SeenUse(1, 1, Used(5, 5)),
+        si.SeenEnded(77, 1),
+    )
     assert centre.count() == n
     assert hands.told(ac.Action) == [ac.Forget(1, 1)] * 4 + [ac.Forget(77, 1)]
     see(centre, si.SeenRunning(1, 1))
     assert hands.told(ac.Kill) == [ac.Kill(1, 1, "deleted", 0, 9)], "nobody knows it: it must not run on"
     assert centre.count() == n
+
+
+def test_the_end_of_an_earlier_attempt_does_not_end_the_one_in_force():
+    centre, hands = centre_with_one()
+    see(centre, si.SeenRunning(1, 1), si.SeenLost(1, 1))
+    assert centre.request(1).attempt == 2
+    n = centre.count()
+    hands.told()
+    see(centre, si.SeenEnded(1, 1), si.SeenRunning(1, 1), si.SeenUse(1, 1, Used(9, 9)))
+    assert centre.state(1) == "running"
+    assert centre.count() == n
+    assert hands.told(ac.Action) == [ac.Forget(1, 1), ac.Kill(1, 1, "deleted", 0, 9)]
+
+
+def test_what_an_earlier_attempt_used_is_not_charged_to_the_next():
+    centre, _ = centre_with_one()
+    see(centre, si.SeenRunning(1, 1), si.SeenUse(1, 1, Used(30_000, 30_000)), si.SeenLost(1, 1))
+    see(centre, si.SeenRunning(1, 2))
+    centre.submit("ben")
+    assert round(centre.site.accounts["g:default"].value) == 30_000
+    assert centre.request(1).used == Used()
 
 
 def test_what_could_not_be_started_is_held_until_its_owner_has_mended_it():

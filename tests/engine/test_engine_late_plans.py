@@ -70,9 +70,14 @@ def test_a_plan_that_nobody_asked_for_changes_nothing():
 
 @pytest.mark.parametrize(
     "order",
-    [cm.Delete(("1",)), cm.HoldRequests(("1",)), cm.ModifyRequest(("1",), {"ask/cpu": 5000}),
-     cm.MoveRequests(("1",), "other"), cm.ScheduleRequest(("1",), "first")],
-)  # fmt: skip
+    [
+        cm.Delete(("1",)),
+        cm.HoldRequests(("1",)),
+        cm.ModifyRequest(("1",), {"ask/cpu": 5000}),
+        cm.MoveRequests(("1",), "other"),
+        cm.ScheduleRequest(("1",), "first"),
+    ],
+)
 def test_a_start_falls_whose_request_has_changed(order):
     centre = Late(PLAIN + "create batch_queue other\nenable queue other\nstart queue other\n")
     centre.submit("anne")
@@ -123,19 +128,41 @@ def test_a_shift_that_comes_meanwhile_voids_it_too():
     assert centre.starts() == []
 
 
-def test_pes_are_given_once_and_limits_hold_for_late_plans():
-    centre = Late(PLAIN + "set queue batch run_limit=1\n")
+def two_waiting(settings: str = "") -> Late:
+    """Two queued requests, and a plan asked for after both of them."""
+    centre = Late(PLAIN + settings)
     for owner in ("anne", "ben"):
         centre.engine.feed([asked(cm.Submit((item(owner, centre.sim.now),)), ANNE)], centre.sim.now)
     centre.engine.feed((), centre.sim.now)
-    plan = Plan((Start(1, 1, (0,)), Start(2, 1, (0,))), as_of=0)
-    centre.answer(plan)
-    assert centre.starts() == [1], "the same PE, and the run limit"
-    plan = Plan((Start(2, 1, (1,)),), as_of=0)
-    centre.engine._mark()
-    centre.engine.feed((), centre.sim.now)
-    centre.answer(plan)
+    return centre
+
+
+def test_a_pe_is_given_once():
+    centre = two_waiting()
+    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)), Start(2, 1, (0,))), as_of=0))])
     assert centre.starts() == [1]
+    centre.is_sound()
+
+
+@pytest.mark.parametrize(
+    "limit", ["queue batch run_limit=1", "global run_limit=1", "queue batch user_limit=1"]
+)
+def test_limits_hold_for_late_plans_starts_of_the_plan_counted(limit):
+    centre = two_waiting(f"set {limit}\n")
+    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)), Start(2, 1, (1,))), as_of=0))])
+    assert centre.starts() == [1]
+
+
+def test_a_forced_start_goes_past_the_limits():
+    centre = two_waiting("set queue batch run_limit=1\n")
+    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)), Start(2, 1, (1,), forced=True)), as_of=0))])
+    assert centre.starts() == [1, 2]
+
+
+def test_a_start_falls_that_names_another_attempt_or_a_stopped_queue():
+    centre = two_waiting()
+    centre.sim.feed([Decision(Plan((Start(1, 2, (0,)), Start(9, 1, (1,))), as_of=0))])
+    assert centre.starts() == []
 
 
 def test_a_redating_falls_with_the_start_it_belongs_to():

@@ -151,10 +151,19 @@ def test_a_waiting_request_is_modified_within_its_queues_limits():
 @pytest.mark.parametrize(
     "values",
     [
-        {"owner": "ben"}, {"ask/cpu": "much"}, {"ask/pes": 0}, {"ask/pes": 99}, {"ask/pes": None}, {"name": "a/b"},
-        {"ask/nonsense": 1}, {"ask": 3}, {"rerunnable": "perhaps"}, {"ask/memory": -7}, {"group": "d1"},
+        {"owner": "ben"},
+        {"ask/cpu": "much"},
+        {"ask/pes": 0},
+        {"ask/pes": 99},
+        {"ask/pes": None},
+        {"name": "a/b"},
+        {"ask/nonsense": 1},
+        {"ask": 3},
+        {"rerunnable": "perhaps"},
+        {"ask/memory": -7},
+        {"group": "d1"},
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_modified_is_refused_and_nothing_changes(values):
     centre = Centre(PLAIN + "stop queue batch\n")
     [seq] = centre.submit("anne")

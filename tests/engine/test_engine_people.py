@@ -59,7 +59,8 @@ def outcome(centre: Centre, command: cm.Command, by: str) -> bool:
     try:
         answer = centre.ask(command, BY[by])
     except Refusal as refusal:
-        assert refusal.code == "not_permitted"
+        if refusal.code != "not_permitted":
+            raise
         return False
     failed = answer["failed"]
     assert all(each["code"] == "not_permitted" for each in failed)

@@ -50,16 +50,28 @@ submits = st.builds(
 )
 changes = st.sampled_from(
     (
-        Change("set", "queue/batch/run_limit", 1), Change("set", "queue/batch/run_limit", None),
-        Change("set", "queue/*/started", True), Change("set", "queue/other/started", False),
-        Change("set", "queue/batch/enabled", False), Change("set", "queue/batch/enabled", True),
-        Change("set", "machine/pes", 1), Change("set", "machine/pes", None), Change("delete", "queue/other"),
-        Change("set", "usage/charge", "pe_wall"), Change("set", "usage/charge", "cpu"), Change("set", "usage/half_life", 60_000),
-        Change("set", "sched_factor/share", 20), Change("set", "sched_factor/cpu", 6), Change("add", "group/d1/members", "ben"),
-        Change("create", "shift/tea", {"when": ["0 16 * * *"]}), Change("delete", "shift/night"), Change("set", "nonsense", 1),
-        Change("set", "server/lost_request", "fail"), Change("set", "global/user_limit", 1),
+        Change("set", "queue/batch/run_limit", 1),
+        Change("set", "queue/batch/run_limit", None),
+        Change("set", "queue/*/started", True),
+        Change("set", "queue/other/started", False),
+        Change("set", "queue/batch/enabled", False),
+        Change("set", "queue/batch/enabled", True),
+        Change("set", "machine/pes", 1),
+        Change("set", "machine/pes", None),
+        Change("delete", "queue/other"),
+        Change("set", "usage/charge", "pe_wall"),
+        Change("set", "usage/charge", "cpu"),
+        Change("set", "usage/half_life", 60_000),
+        Change("set", "sched_factor/share", 20),
+        Change("set", "sched_factor/cpu", 6),
+        Change("add", "group/d1/members", "ben"),
+        Change("create", "shift/tea", {"when": ["0 16 * * *"]}),
+        Change("delete", "shift/night"),
+        Change("set", "nonsense", 1),
+        Change("set", "server/lost_request", "fail"),
+        Change("set", "global/user_limit", 1),
     )
-)  # fmt: skip
+)
 commands = st.one_of(
     submits,
     submits,
@@ -72,15 +84,24 @@ commands = st.one_of(
     st.builds(cm.RerunRequests, ids),
     st.builds(cm.SuspendRequests, ids, st.booleans()),
     st.builds(cm.ScheduleRequest, ids, st.sampled_from(("first", "next", "now", "system"))),
-    st.builds(cm.ModifyRequest, ids, st.sampled_from(({"ask/pes": 2}, {"eligible": 1_772_490_000_000}, {"ask/cpu": 1}, {"x": 1}))),
+    st.builds(
+        cm.ModifyRequest,
+        ids,
+        st.sampled_from(({"ask/pes": 2}, {"eligible": 1_772_490_000_000}, {"ask/cpu": 1}, {"x": 1})),
+    ),
     st.builds(lambda change: cm.Configure((change,)), changes),
     st.builds(cm.PurgeQueue, queues),
     st.builds(cm.AbortQueue, queues, st.integers(0, 5)),
     st.builds(cm.SwitchShift, st.sampled_from(("night", "day", "none")), st.sampled_from((None, "23:00"))),
     st.just(cm.AutomaticShift()),
-)  # fmt: skip
-endings = st.builds(Ending, st.sampled_from(("exit", "signal", "cpu_limit")), st.just(0), st.none(),
-                    st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6)))  # fmt: skip
+)
+endings = st.builds(
+    Ending,
+    st.sampled_from(("exit", "signal", "cpu_limit")),
+    st.just(0),
+    st.none(),
+    st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6)),
+)
 seqs, attempts = st.integers(1, 12), st.integers(1, 3)
 sightings = st.one_of(
     st.builds(si.SeenEnded, seqs, attempts, endings),

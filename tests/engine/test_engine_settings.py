@@ -26,11 +26,11 @@ def test_all_changes_of_a_command_or_none():
 def test_a_set_of_settings_that_makes_no_sense_is_refused_as_a_whole():
     centre = Centre()
     wrong = [
-        ('create complex c queues=(nowhere)', "complex c: nowhere is no batch queue"),
+        ("create complex c queues=(nowhere)", "complex c: nowhere is no batch queue"),
         ("create pipe_queue p destination=(nowhere)", "destination nowhere does not exist"),
         ("create group g parent=nowhere", "group g: parent nowhere does not exist"),
         ("set default batch_request queue nowhere", "default queue nowhere does not exist"),
-    ]  # fmt: skip
+    ]
     for text, said in wrong:
         assert said in str(centre.refused(centre.command(text)))
 
@@ -103,20 +103,38 @@ def test_settings_of_exits_are_checked_by_the_exits():
 @pytest.mark.parametrize(
     "change",
     [
-        Change("create", "queue/x", 5), Change("create", "queue/x", {"kind": "lorry"}), Change("create", "queue/*"),
-        Change("create", "queue/1x"), Change("create", "queue/x/run_limit", {}), Change("set", "queue/batch", 3),
-        Change("set", "queue/batch/users", "anne"), Change("set", "queue/batch/users", [1]),
-        Change("add", "queue/batch/run_limit", "anne"), Change("add", "queue/batch/users", 7),
-        Change("set", "queue/batch/run_limit", 2.5), Change("set", "queue/batch/run_limit", 2**70),
-        Change("set", "queue/batch/run_limit", True), Change("set", "queue/batch/workdir", ["home"]),
-        Change("delete", "global/run_limit"), Change("set", "nonsense/x", 1), Change("set", "", 1),
-        Change("set", "managers", 3), Change("set", "managers", ["anne:x"]), Change("delete", "managers"),
-        Change("set", "sched_factor/share", None), Change("set", "sched_factor/share", -1),
-        Change("set", "usage/half_life", 0), Change("set", "machine/pes", 0), Change("delete", "queue/batch/users"),
-        Change("set", "exit/gun/budget", 5), Change("create", "shift/x", {"when": 5}), Change("add", "shift/x/when", "y"),
-        Change("set", "group/*/share", "many"), Change("delete", "shift/none"),
+        Change("create", "queue/x", 5),
+        Change("create", "queue/x", {"kind": "lorry"}),
+        Change("create", "queue/*"),
+        Change("create", "queue/1x"),
+        Change("create", "queue/x/run_limit", {}),
+        Change("set", "queue/batch", 3),
+        Change("set", "queue/batch/users", "anne"),
+        Change("set", "queue/batch/users", [1]),
+        Change("add", "queue/batch/run_limit", "anne"),
+        Change("add", "queue/batch/users", 7),
+        Change("set", "queue/batch/run_limit", 2.5),
+        Change("set", "queue/batch/run_limit", 2**70),
+        Change("set", "queue/batch/run_limit", True),
+        Change("set", "queue/batch/workdir", ["home"]),
+        Change("delete", "global/run_limit"),
+        Change("set", "nonsense/x", 1),
+        Change("set", "", 1),
+        Change("set", "managers", 3),
+        Change("set", "managers", ["anne:x"]),
+        Change("delete", "managers"),
+        Change("set", "sched_factor/share", None),
+        Change("set", "sched_factor/share", -1),
+        Change("set", "usage/half_life", 0),
+        Change("set", "machine/pes", 0),
+        Change("delete", "queue/batch/users"),
+        Change("set", "exit/gun/budget", 5),
+        Change("create", "shift/x", {"when": 5}),
+        Change("add", "shift/x/when", "y"),
+        Change("set", "group/*/share", "many"),
+        Change("delete", "shift/none"),
     ],
-)  # fmt: skip
+)
 def test_nonsense_from_the_wire_is_refused_with_a_line(change):
     centre = Centre().qmgr("create group g share=1")
     refusal = centre.refused(cm.Configure((change,)))

@@ -62,8 +62,16 @@ def test_a_week_of_shifts_comes_in_order_without_anything_else_to_do():
     before = len(changes(place))
     place.until("2026-03-31T12:00:00+02:00")
     assert [shift for _, shift in changes(place)[before:]] == [
-        "night", "report", "day", "night", "report", "day", "night", "report", "day",
-    ]  # fmt: skip
+        "night",
+        "report",
+        "day",
+        "night",
+        "report",
+        "day",
+        "night",
+        "report",
+        "day",
+    ]
 
 
 def test_after_a_long_sleep_only_the_shift_that_is_due_is_entered():
@@ -260,7 +268,7 @@ def test_a_shift_may_purge_and_hold():
     place = Centre(
         PLAIN + 'define shift night when=("0 21 * * *")\npurge queue batch\nstop queue batch\nend\n', pes=1
     )
-    running, waiting = place.submit("anne wall=2:00:00", "anne")
+    _, waiting = place.submit("anne wall=2:00:00", "anne")
     place.until("2026-03-02T20:05:00+01:00")
     place.until("2026-03-02T21:00:00+01:00")
     assert place.state(waiting) == "ended"
@@ -279,16 +287,34 @@ def test_a_shift_may_purge_and_hold():
         (Change("create", "shift/x", {}), "has no time"),
         (Change("set", "shift/day/when", ["0 6 * * mon"]), "both fire"),
         (Change("add", "shift/day/when", "nonsense"), "has 1 fields"),
-        (Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [{"cmd": "nonsense"}]}), "cannot be read"),
-        (Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [{"cmd": "configure"}]}), "cannot be read"),
+        (
+            Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [{"cmd": "nonsense"}]}),
+            "cannot be read",
+        ),
+        (
+            Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [{"cmd": "configure"}]}),
+            "cannot be read",
+        ),
         (Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": 7}), "list of commands"),
-        (Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [{"cmd": "shutdown"}]}), "cannot run shutdown"),
-        (Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [
-            cm.encode(cm.Configure((Change("set", "queue/nowhere/run_limit", 3),)))]}), "shift x: there is no queue nowhere"),
+        (
+            Change("create", "shift/x", {"when": ["5 5 * * *"], "commands": [{"cmd": "shutdown"}]}),
+            "cannot run shutdown",
+        ),
+        (
+            Change(
+                "create",
+                "shift/x",
+                {
+                    "when": ["5 5 * * *"],
+                    "commands": [cm.encode(cm.Configure((Change("set", "queue/nowhere/run_limit", 3),)))],
+                },
+            ),
+            "shift x: there is no queue nowhere",
+        ),
         (Change("delete", "queue/batch"), "must be disabled and stopped"),
         (Change("set", "server/timezone", "Mars/Olympus"), "no time zone"),
     ],
-)  # fmt: skip
+)
 def test_what_would_fail_on_entering_is_refused_when_it_is_defined(change, text):
     assert text in str(centre().refused(cm.Configure((change,))))
 

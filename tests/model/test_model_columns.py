@@ -24,11 +24,18 @@ def rows(columns: Columns, numbers: Dictionary) -> set[tuple]:
         assert columns.request(row) is each
         found.add(
             (
-                int(columns.seq[row]), int(columns.date[row]), float(columns.cpu[row]), float(columns.memory[row]), int(columns.pes[row]),
-                numbers.owners.names[columns.owner[row]], numbers.groups.names[columns.group[row]],
-                numbers.names.names[columns.name[row]], numbers.pairs.names[columns.pair[row]], int(columns.rank[row]),
+                int(columns.seq[row]),
+                int(columns.date[row]),
+                float(columns.cpu[row]),
+                float(columns.memory[row]),
+                int(columns.pes[row]),
+                numbers.owners.names[columns.owner[row]],
+                numbers.groups.names[columns.group[row]],
+                numbers.names.names[columns.name[row]],
+                numbers.pairs.names[columns.pair[row]],
+                int(columns.rank[row]),
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -36,14 +43,27 @@ def expected(each: Request) -> tuple:
     ask = each.spec.ask
     cpu = math.inf if ask.cpu_wanted() in (None, UNLIMITED) else float(ask.cpu_wanted() or 0)
     memory = math.inf if ask.memory_wanted() in (None, UNLIMITED) else float(ask.memory_wanted() or 0)
-    return (each.seq, each.date_in_queue, cpu, memory, ask.pes, each.owner, each.group, each.name,
-            f"{each.group}:{each.owner}", each.rank)  # fmt: skip
+    return (
+        each.seq,
+        each.date_in_queue,
+        cpu,
+        memory,
+        ask.pes,
+        each.owner,
+        each.group,
+        each.name,
+        f"{each.group}:{each.owner}",
+        each.rank,
+    )
 
 
 asks = st.fixed_dictionaries(
-    {"cpu": st.none() | st.just(UNLIMITED) | st.integers(0, 10**9), "memory_process": st.none() | st.integers(0, 10**12),
-     "pes": st.integers(1, 512)}
-)  # fmt: skip
+    {
+        "cpu": st.none() | st.just(UNLIMITED) | st.integers(0, 10**9),
+        "memory_process": st.none() | st.integers(0, 10**12),
+        "pes": st.integers(1, 512),
+    }
+)
 
 
 @given(st.lists(st.tuples(st.sampled_from("aaarud"), st.integers(0, 50), asks), max_size=60))

@@ -134,10 +134,23 @@ def test_a_start_takes_pes_and_the_request_out_of_its_queue(story):
 def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story):
     request = story.start(story.submit())
     before = replace(request)
-    for event in (ev.Started(1, 2, (0,)), ev.Suspended(1, 2, "x"), ev.Resumed(1, 2, "x"), ev.Deleting(1, 2, "x"),
-                  ev.Ended(1, 2, "exit"), ev.Requeued(1, 2, "x"), ev.Deleted(9, "x"), ev.Held((1, 9), "u", "x"), ev.Routed(9, "r", "q"),
-                  ev.Moved((1,), "r", "x"), ev.Eligible((1,)), ev.Modified(1, request.spec, "x"), ev.Ranked(9, 1, "x"),
-                  ev.Alarm("x", "y"), ev.Redated((1,), Instant(3), None, "x")):  # fmt: skip
+    for event in (
+        ev.Started(1, 2, (0,)),
+        ev.Suspended(1, 2, "x"),
+        ev.Resumed(1, 2, "x"),
+        ev.Deleting(1, 2, "x"),
+        ev.Ended(1, 2, "exit"),
+        ev.Requeued(1, 2, "x"),
+        ev.Deleted(9, "x"),
+        ev.Held((1, 9), "u", "x"),
+        ev.Routed(9, "r", "q"),
+        ev.Moved((1,), "r", "x"),
+        ev.Eligible((1,)),
+        ev.Modified(1, request.spec, "x"),
+        ev.Ranked(9, 1, "x"),
+        ev.Alarm("x", "y"),
+        ev.Redated((1,), Instant(3), None, "x"),
+    ):
         story.tell(event)
     assert story.site.requests[1] == before
 
@@ -205,8 +218,13 @@ def test_a_requeued_one_waits_as_before_and_pays_for_what_it_used(story):
     assert request.ending == "rerun by anne"
     story.tell(ev.Requeued(1, 1, "rerun by anne", Used(300, 300)))
     assert (request.state, request.pes, request.started, request.ending, request.used, request.attempt) == (
-        State.QUEUED, (), None, "", Used(), 1,
-    )  # fmt: skip
+        State.QUEUED,
+        (),
+        None,
+        "",
+        Used(),
+        1,
+    )
     assert request.date_in_queue == T0
     assert story.site.accounts["g:d1"].value == 300
     story.start(request, (1,))
@@ -258,14 +276,20 @@ def test_what_was_touched_is_what_the_store_must_write(story):
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda site: setattr(site.requests[1], "pes", (1, 1)), lambda site: site.started.clear(),
-        lambda site: setattr(site.requests[2], "slot", 5), lambda site: setattr(site.requests[2], "date_in_queue", 3),
-        lambda site: setattr(site.requests[2], "holds", "u"), lambda site: setattr(site.requests[1], "attempt", 0),
-        lambda site: setattr(site, "next_seq", 2), lambda site: site.dates.clear(), lambda site: site.waiting.clear(),
-        lambda site: setattr(site.requests[4], "pes", (0,)), lambda site: site.requests.pop(2),
+        lambda site: setattr(site.requests[1], "pes", (1, 1)),
+        lambda site: site.started.clear(),
+        lambda site: setattr(site.requests[2], "slot", 5),
+        lambda site: setattr(site.requests[2], "date_in_queue", 3),
+        lambda site: setattr(site.requests[2], "holds", "u"),
+        lambda site: setattr(site.requests[1], "attempt", 0),
+        lambda site: setattr(site, "next_seq", 2),
+        lambda site: site.dates.clear(),
+        lambda site: site.waiting.clear(),
+        lambda site: setattr(site.requests[4], "pes", (0,)),
+        lambda site: site.requests.pop(2),
         lambda site: setattr(site.requests[2], "state", State.ENDED),
     ],
-)  # fmt: skip
+)
 def test_a_broken_link_is_found(story, broken):
     story.start(story.submit())
     story.submit()

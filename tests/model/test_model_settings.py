@@ -45,8 +45,10 @@ def test_every_setting_says_what_it_is_and_its_default_fits(head, path, info):
 
 
 @pytest.mark.parametrize(
-    ("head", "path", "info"), [each for each in DECLARED if each[2].unit in ("count", "number", "time", "size")], ids=ids
-)  # fmt: skip
+    ("head", "path", "info"),
+    [each for each in DECLARED if each[2].unit in ("count", "number", "time", "size")],
+    ids=ids,
+)
 def test_numbers_are_whole_and_within_their_bounds(head, path, info):
     low, high = info.low or 0, GREATEST if info.high is None else info.high
     for value in (low, high):
@@ -152,28 +154,41 @@ def test_a_copy_can_be_changed_without_changing_it():
     apply_changes(
         copy,
         (
-            Change("set", "queue/q/per_request/cpu_limit", 5), Change("set", "queue/q/run_limit", 5), Change("set", "exit/x/a", "2"),
-            Change("add", "managers", ["ben"]), Change("set", "global/run_limit", 3), Change("create", "group/g", {}),
-            Change("set", "sched_factor/share", 9), Change("set", "queue/q/sched_factor/cpu", 9),
+            Change("set", "queue/q/per_request/cpu_limit", 5),
+            Change("set", "queue/q/run_limit", 5),
+            Change("set", "exit/x/a", "2"),
+            Change("add", "managers", ["ben"]),
+            Change("set", "global/run_limit", 3),
+            Change("create", "group/g", {}),
+            Change("set", "sched_factor/share", 9),
+            Change("set", "queue/q/sched_factor/cpu", 9),
         ),
-    )  # fmt: skip
+    )
     assert dump(settings) == before
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ([Change("create", "queue/p", {"kind": "pipe", "destinations": ["x"]})], "destination x does not exist"),
+        (
+            [Change("create", "queue/p", {"kind": "pipe", "destinations": ["x"]})],
+            "destination x does not exist",
+        ),
         ([Change("create", "queue/p", {"kind": "pipe", "destinations": ["p"]})], "lead back to it"),
         ([Change("create", "complex/c", {"queues": ["x"]})], "x is no batch queue"),
         ([Change("create", "group/g", {"parent": "g"})], "go in a circle"),
         ([Change("create", "group/g", {"parent": "h"})], "parent h does not exist"),
         ([Change("create", "shift/s", {})], "shift s has no time"),
-        ([Change("create", "shift/s", {"when": ["0 1 * * *"]}), Change("create", "shift/t", {"when": ["0 1 * * *"]})],
-         "shift t fires at the same minutes as shift s"),
+        (
+            [
+                Change("create", "shift/s", {"when": ["0 1 * * *"]}),
+                Change("create", "shift/t", {"when": ["0 1 * * *"]}),
+            ],
+            "shift t fires at the same minutes as shift s",
+        ),
         ([Change("set", "default/queue", "x")], "default queue x does not exist"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_whole_set(changes, text):
     assert text in "; ".join(problems(settings_with(*changes)))
 
@@ -186,8 +201,15 @@ def test_nothing_is_wrong_with_an_empty_set():
 
 
 @pytest.mark.parametrize(
-    ("weights", "tau"), [((0, 6, 1, 10), 10 / 3), ((20, 0, 0, 1), None), ((0, 0, 0, 1), 1.0), ((0, 0, 0, 0), None), ((0, 6, 4, 10), None)]
-)  # fmt: skip
+    ("weights", "tau"),
+    [
+        ((0, 6, 1, 10), 10 / 3),
+        ((20, 0, 0, 1), None),
+        ((0, 0, 0, 1), 1.0),
+        ((0, 0, 0, 0), None),
+        ((0, 6, 4, 10), None),
+    ],
+)
 def test_tau_max_is_the_papers(weights, tau):
     assert Weights(*weights).tau_max() == (pytest.approx(tau) if tau else None)
 
@@ -199,11 +221,18 @@ def test_a_queues_own_factors_come_before_the_sites():
 # ---------------------------------------------------------------- rows
 
 _VALUES = {
-    "count": st.none() | st.integers(1, 1000), "number": st.integers(1, 19), "time": st.none() | st.integers(1, 10**9),
-    "size": st.none() | st.integers(0, 10**15), "percent": st.floats(0, 100), "name": st.sampled_from(("aa", "bb")),
-    "names": st.lists(st.sampled_from(("aa", "bb", "cc")), unique=True), "flag": st.booleans(), "text": st.text(min_size=1, max_size=9),
-    "crons": st.lists(st.just("0 1 * * *"), max_size=1), "roles": st.just({}),
-}  # fmt: skip
+    "count": st.none() | st.integers(1, 1000),
+    "number": st.integers(1, 19),
+    "time": st.none() | st.integers(1, 10**9),
+    "size": st.none() | st.integers(0, 10**15),
+    "percent": st.floats(0, 100),
+    "name": st.sampled_from(("aa", "bb")),
+    "names": st.lists(st.sampled_from(("aa", "bb", "cc")), unique=True),
+    "flag": st.booleans(),
+    "text": st.text(min_size=1, max_size=9),
+    "crons": st.lists(st.just("0 1 * * *"), max_size=1),
+    "roles": st.just({}),
+}
 
 
 def value_of(info: tree.Declared) -> st.SearchStrategy:

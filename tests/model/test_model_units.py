@@ -23,11 +23,25 @@ K = 1024
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("1024", 1024), ("0", 0), ("1b", 1), ("1w", 8), ("1kw", 8 * K), ("115mw", 115 * 8 * K**2), ("32MW", 32 * 8 * K**2),
-        ("600mb", 600 * K**2), ("2gb", 2 * K**3), ("1tb", K**4), ("2.5kb", 2560), ("1k", K), ("0.5w", 4), (" 8mw ", 8 * 8 * K**2),
-        ("23.4mw", 196293428), ("unlimited", UNLIMITED), ("Infinity", UNLIMITED),
+        ("1024", 1024),
+        ("0", 0),
+        ("1b", 1),
+        ("1w", 8),
+        ("1kw", 8 * K),
+        ("115mw", 115 * 8 * K**2),
+        ("32MW", 32 * 8 * K**2),
+        ("600mb", 600 * K**2),
+        ("2gb", 2 * K**3),
+        ("1tb", K**4),
+        ("2.5kb", 2560),
+        ("1k", K),
+        ("0.5w", 4),
+        (" 8mw ", 8 * 8 * K**2),
+        ("23.4mw", 196293428),
+        ("unlimited", UNLIMITED),
+        ("Infinity", UNLIMITED),
     ],
-)  # fmt: skip
+)
 def test_sizes_are_bytes_with_words_of_eight(text, size):
     assert parse_size(text) == size
 
@@ -35,11 +49,24 @@ def test_sizes_are_bytes_with_words_of_eight(text, size):
 @pytest.mark.parametrize(
     ("text", "ms"),
     [
-        ("600", 600_000), ("10:00", 600_000), ("1:00:00", 3_600_000), ("1:00:00:00", 86_400_000), ("1.5", 1_500), ("30min", 1_800_000),
-        ("24h", 86_400_000), ("500ms", 500), ("10s", 10_000), ("2 hours", 7_200_000), ("14d", 14 * 86_400_000), ("1 day", 86_400_000),
-        ("0:00.25", 250), ("0.0001", 1), ("5m", 300_000), ("unlimited", UNLIMITED),
+        ("600", 600_000),
+        ("10:00", 600_000),
+        ("1:00:00", 3_600_000),
+        ("1:00:00:00", 86_400_000),
+        ("1.5", 1_500),
+        ("30min", 1_800_000),
+        ("24h", 86_400_000),
+        ("500ms", 500),
+        ("10s", 10_000),
+        ("2 hours", 7_200_000),
+        ("14d", 14 * 86_400_000),
+        ("1 day", 86_400_000),
+        ("0:00.25", 250),
+        ("0.0001", 1),
+        ("5m", 300_000),
+        ("unlimited", UNLIMITED),
     ],
-)  # fmt: skip
+)
 def test_times_are_seconds_or_have_units(text, ms):
     assert parse_time(text) == ms
 
@@ -56,7 +83,7 @@ def test_what_is_none_is_refused_and_named(read, text):
 
 def test_what_no_machine_has_is_refused():
     for read, text in ((parse_size, "99999999tb"), (parse_time, "99999999999999999999d")):
-        with pytest.raises(BadValue, match="more than any machine has"):
+        with pytest.raises(BadValue, match="is too great for a (size|time)"):
             read(text)
 
 

@@ -51,6 +51,8 @@ WRONG = [
     ("create batch_queue night run_limit 4 4", 38, "'4' is not known here"),
     ("create device x", 1, "there are no printers"),
     ("set debug 3", 1, "leave the line out"),
+    ("set shell_strategy fixed=(sh)", 27, "'sh' is no shell; give its whole path"),
+    ("set timezone Europe/Nowhere", 14, "there is no time zone Europe/Nowhere"),
     ("add managers = (anne:x)", 17, "USER:m (manager) or USER:o (operator)"),
     ("add members=(anne, bob d1", 26, "expected a list of members, )"),
     ("hold request abc", 14, "expected a request identifier"),

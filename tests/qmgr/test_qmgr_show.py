@@ -120,3 +120,10 @@ def test_show_all_tells_every_object():
     text = show.show_all(site())
     for name in ("normal", "night", "batch", "prime-time", "d1", "carl", "large_memory", "stop queue night"):
         assert name in text
+
+
+def test_all_shows_settings_alone_and_no_counts_it_cannot_know():
+    text = show.show_all(site())
+    assert "normal; type=BATCH; [ENABLED, STARTED]; pri=30\n" in text
+    assert "night; type=BATCH; [DISABLED, STOPPED]; pri=10\n" in text
+    assert "0 run" not in text

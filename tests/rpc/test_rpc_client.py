@@ -38,10 +38,9 @@ class Daemon:
         return messages.result_answer(id, [{"id": message["ids"][0], "state": "ended", "exit_status": 3}])
 
     def events(self, id, message):
-        rows = [{"n": n, "kind": "submitted"} for n in range(1, 6) if n > message["since"]][:2]
-        return messages.result_answer(
-            id, {"events": rows, "next": rows[-1]["n"] if rows else message["since"]}
-        )
+        rows = [{"n": n} for n in range(message["after"] + 1, 6)][:2]
+        last = rows[-1]["n"] if rows else message["after"]
+        return messages.result_answer(id, {"events": rows, "last": last})
 
     def qmgr(self, id, message):
         return messages.result_answer(id, {"out": message["script"].upper()})
@@ -78,7 +77,7 @@ def test_a_request_from_submission_to_its_end(counter, daemon, tmp_path):
 
 def test_events_come_in_order_until_there_are_no_more(counter, daemon, tmp_path):
     counter(daemon)
-    assert [event["n"] for event in Client(tmp_path).events(since=1)] == [2, 3, 4, 5]
+    assert [event["n"] for event in Client(tmp_path).events(after=1)] == [2, 3, 4, 5]
 
 
 def test_refusals_are_exceptions_with_text_code_and_status(counter, daemon, tmp_path):

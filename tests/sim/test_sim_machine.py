@@ -48,7 +48,7 @@ def test_what_is_taken_back_does_not_come():
 class Bench:
     """A machine with one request on it."""
 
-    def __init__(self, run: Run, ask: Ask = Ask(), **limits: int) -> None:
+    def __init__(self, run: Run, ask: Ask | None = None, **limits: int) -> None:
         self.heap = Heap()
         self.machine = Machine(self.heap, lambda request: run)
         self.site = Site()
@@ -56,7 +56,7 @@ class Bench:
         for name, value in limits.items():
             setattr(queue.per_request, name, value)
         self.site.settings.queues["q"] = queue
-        spec = Spec("anne", 1, "x", "q", "", "", "/", ask=ask)
+        spec = Spec("anne", 1, "x", "q", "", "", "/", ask=ask or Ask())
         self.request = Request(1, spec, "q", State.RUNNING, Instant(0), Instant(0), attempt=1)
 
     def do(self, action, now: int = 0) -> None:

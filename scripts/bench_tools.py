@@ -1,0 +1,187 @@
+"""What the figures share: a daemon in a temporary home, clocks around processes, floors."""
+
+import json
+import os
+import select
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+BIN = Path(sys.executable).parent
+FLOOR = [sys.executable, "-I", "-S", "-c", "import socket, json"]
+BARE = [sys.executable, "-I", "-S", "-c", "pass"]
+MANY = 100_000
+
+
+@dataclass
+class Figure:
+    """One row: what was measured, the value, its floor with a name, their ratio (value/floor), and the goal
+    in words."""
+
+    name: str
+    value: float
+    unit: str
+    floor: float | None
+    floor_name: str
+    ratio: float | None
+    goal: str
+    met: bool | None
+    note: str = ""
+
+
+def figure(name: str, value: float, unit: str, floor: float | None, floor_name: str, goal: str,
+           met: bool | None, note: str = "") -> Figure:  # fmt: skip
+    """A row with its ratio."""
+    return Figure(name, value, unit, floor, floor_name, value / floor if floor else None, goal, met, note)
+
+
+# ---------------------------------------------------------------- tools
+
+
+def spawn(words: list[str], env: dict[str, str]) -> float:
+    """Milliseconds that a whole process takes, from spawn to its end; its output goes nowhere."""
+    null = os.open(os.devnull, os.O_RDWR)
+    actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in (0, 1)]
+    began = time.perf_counter()
+    pid = os.posix_spawn(words[0], words, env, file_actions=actions)
+    _, status = os.waitpid(pid, 0)
+    took = (time.perf_counter() - began) * 1000
+    os.close(null)
+    if status:
+        raise SystemExit(f"{' '.join(words)} ended {status}")
+    return took
+
+
+def paired(one: list[str], other: list[str], env: dict[str, str], runs: int) -> tuple[float, float]:
+    """Medians of two commands run in turn."""
+    pairs = [(spawn(one, env), spawn(other, env)) for _ in range(runs + 2)][2:]
+    return statistics.median(a for a, _ in pairs), statistics.median(b for _, b in pairs)
+
+
+class Site:
+    """A daemon in a temporary home, site *plain*, on 2 PEs."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="nqspy-bench-"))
+        self.home = self.folder / "home"
+        self.env = os.environ | {"NQSPY_HOME": str(self.home)}
+        self.script = self.folder / "true.sh"
+        self.script.write_text("/bin/true\n")
+        self.run("nqsd", "init", "--site", "plain")
+        with open(self.home / "queues.d" / "10-batch.qmgr", "a") as out:
+            out.write("set machine pes=2\n")
+        self.run("nqsd", "start")
+
+    def run(self, *words: str) -> str:
+        """Output of one of our commands."""
+        done = subprocess.run(
+            [str(BIN / words[0]), *words[1:]],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise SystemExit(f"{' '.join(words)} ended {done.returncode}: {done.stderr.strip()}")
+        return done.stdout
+
+    def pid(self) -> int:
+        """The daemon's process."""
+        return int((self.home / "nqsd.pid").read_text().split()[0])
+
+    def status(self) -> dict[str, object]:
+        """What `status` says."""
+        return Line(self.home).call({"cmd": "status"})["result"]
+
+    def close(self) -> None:
+        """Stops the daemon and clears away."""
+        subprocess.run(
+            [str(BIN / "nqsd"), "stop", "--requeue"], env=self.env, capture_output=True, check=False
+        )
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """A daemon for the time of a measurement."""
+    made = Site()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+class Line:
+    """One connection that asks and waits for the answer."""
+
+    def __init__(self, home: Path) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(str(home / "nqsd.sock"))
+        self.left = b""
+
+    def call(self, message: dict[str, object]) -> dict[str, object]:
+        """The decoded answer. Ends the run when it is a refusal."""
+        self.socket.sendall(json.dumps({"v": 1, "id": 1, **message}).encode() + b"\n")
+        while b"\n" not in self.left:
+            more = self.socket.recv(1 << 20)
+            if not more:
+                raise SystemExit("the daemon hung up")
+            self.left += more
+        line, _, self.left = self.left.partition(b"\n")
+        answer = json.loads(line)
+        if not answer.get("ok"):
+            raise SystemExit(f"refused: {answer}")
+        return answer
+
+
+def item(script: str, folder: Path) -> dict[str, object]:
+    """A submission as qsub sends it."""
+    spec = {
+        "owner": "", "uid": 0, "name": "true", "queue": "batch", "script": "", "environment": "",
+        "workdir": str(folder), "shell": "/bin/sh",
+    }  # fmt: skip
+    return {
+        "spec": spec,
+        "script": script,
+        "environment": "\0".join(f"{k}={v}" for k, v in os.environ.items()),
+    }
+
+
+def fill(home: Path, folder: Path, count: int) -> None:
+    """Submits many requests by lists of a thousand."""
+    line, each = Line(home), item("/bin/true\n", folder)
+    for start in range(0, count, 1000):
+        line.call(
+            {"cmd": "submit", "key": f"fill{start}-{count}", "items": [each] * min(1000, count - start)}
+        )
+
+
+def wait_for(ready: Callable[[], bool], seconds: float = 300, pause: float = 0.02) -> None:
+    """Waits for a condition. Ends the run when it does not come true."""
+    limit = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > limit:
+            raise SystemExit("what was waited for did not come")
+        select.select([], [], [], pause)
+
+
+def fdatasync_rate(folder: Path) -> float:
+    """How many times a second the disk makes 4 kB durable."""
+    fd = os.open(folder / "sync", os.O_RDWR | os.O_CREAT)
+    os.pwrite(fd, b"x" * (1 << 20), 0)
+    os.fsync(fd)
+    began, count = time.perf_counter(), 300
+    for n in range(count):
+        os.pwrite(fd, b"y" * 4096, n % 200 * 4096)
+        os.fdatasync(fd)
+    os.close(fd)
+    return count / (time.perf_counter() - began)
