@@ -1,9 +1,10 @@
 """Rules that read settings commands: each takes the cursor behind the keywords and gives a `Configure`."""
 
+import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from nqspy.model.commands import AutomaticShift, Command, Configure
 from nqspy.model.events import Change
@@ -12,7 +13,6 @@ from nqspy.qmgr import values
 from nqspy.qmgr.attributes import BRANCHES, IGNORED, keywords_of, settings_of
 from nqspy.qmgr.cursor import Cursor, Keyword
 from nqspy.qmgr.grammar import Form
-from nqspy.qmgr.lexer import unexpected
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,9 @@ def set_timezone(cursor: Cursor, form: Form) -> Command:
         try:
             ZoneInfo(zone)
         except (KeyError, OSError, ValueError):  # ZoneInfoNotFoundError is a KeyError
-            raise cursor.bad(f"there is no time zone {zone}; write it like Europe/Paris", token) from None
+            near = difflib.get_close_matches(zone, available_timezones(), 1, 0.8)
+            text = f"did you mean {near[0]}?" if near else "write it like Europe/Paris"
+            raise cursor.bad(f"there is no time zone {zone}; {text}", token) from None
     return configure(Change("set", "server/timezone", zone))
 
 

@@ -83,7 +83,7 @@ def test_what_is_none_is_refused_and_named(read, text):
 
 def test_what_no_machine_has_is_refused():
     for read, text in ((parse_size, "99999999tb"), (parse_time, "99999999999999999999d")):
-        with pytest.raises(BadValue, match="is too great for a (size|time)"):
+        with pytest.raises(BadValue, match="is too great for a "):
             read(text)
 
 
