@@ -104,9 +104,31 @@ def _sentence(cls: type) -> str:
 
 
 def commands_table() -> str:
-    """Every command of qmgr: the capitals suffice."""
-    rows = [(f"`{form.spelling}`", _usage(form), form.who, form.doc) for form in FORMS if form.rule != "show"]
-    return table(("command", "then", "who", "meaning"), rows)
+    """Every command of qmgr: the capitals suffice. What only differs in the list or setting it names shares
+    a row."""
+    rows: dict[tuple[str, ...], list[Form]] = {}
+    for form in FORMS:
+        if form.rule != "show":
+            rows.setdefault(_alike(form), []).append(form)
+    return table(("command", "then", "who", "meaning"), map(_command, rows.values()))
+
+
+def _alike(form: Form) -> tuple[str, ...]:
+    verb, _, noun = form.spelling.partition(" ")
+    if ": " in form.doc or noun == "Managers":
+        return (form.usage, noun.lower())
+    return (form.usage, verb, form.who) if form.usage in ("=VALUE QUEUE", "=SIZE QUEUE") else (form.spelling,)
+
+
+def _command(forms: list[Form]) -> tuple[str, ...]:
+    first = forms[0]
+    names = " ".join(f"`{form.spelling}`" for form in forms)
+    if len(forms) == 1:
+        return (names, _usage(first), first.who, first.doc)
+    verbs = list(dict.fromkeys(form.spelling.partition(" ")[0] for form in forms))
+    if len(verbs) > 1:
+        return (names, _usage(first), first.who, first.doc.removeprefix("adds names to a list: "))
+    return (names, _usage(first), first.who, "the setting of that name, see below")
 
 
 def shows_table() -> str:

@@ -16,6 +16,7 @@ from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
 from nqspy.daemon.home import Home, HomeError, lock, make, unlock
+from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.inbox import Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import Notices
@@ -53,6 +54,8 @@ class Daemon:
             self.journal.load(), self.journal, self.hands, self.exits, AtOnce(self.exits), LOG.error
         )
         self.notices = Notices()
+        self.hooks = Hooks(self.exits, self.notices)
+        self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
         self.server = rpc.Server(
             str(home.socket),
@@ -122,6 +125,7 @@ class Daemon:
         """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""
         while True:
             self.front.reply(outcome.replies)
+            self.hooks.tell(outcome.happened, self.engine.site)
             for notice in outcome.notices:
                 server = self.engine.site.settings.server
                 self.notices.mail(notice, server.mail, self._managers())

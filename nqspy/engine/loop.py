@@ -80,7 +80,8 @@ class Outcome:
     call again.
 
     ``again``: at once (a pass is due); ``wake_at``: at that instant at the latest; ``pending``: events that
-    nobody waits for are applied and not yet committed, call `Engine.flush` soon unless more comes in.
+    nobody waits for are applied and not yet committed, call `Engine.flush` soon unless more comes in;
+    ``happened``: what was committed.
     """
 
     replies: list[tuple[Any, Reply]] = field(default_factory=list)
@@ -88,6 +89,7 @@ class Outcome:
     again: bool = False
     wake_at: Instant | None = None
     pending: bool = False
+    happened: Sequence[ev.Recorded] = ()
 
 
 class Engine:
@@ -212,7 +214,8 @@ class Engine:
         pending = not committed and bool(group.batch.events)
         due = self._pass_is_due() or self._shift_seen is None or bool(self._retry)
         again = due and not self._waits(now)
-        return Outcome(group.replies, notices, again, self._wake(now), pending)
+        happened = group.batch.events if committed else ()
+        return Outcome(group.replies, notices, again, self._wake(now), pending, happened)
 
     def _wake(self, now: Instant) -> Instant | None:
         times = (self.site.next_date(), self._shift_at, self.plan.wake_at, self._again_at)

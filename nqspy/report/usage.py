@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nqspy.model.ids import Instant
+from nqspy.model.people import DEFAULT_GROUP, Group
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
 from nqspy.report.grid import grid
@@ -21,7 +22,9 @@ def usage(site: Site, now: Instant) -> dict[str, Any]:
     half_life = site.settings.usage.half_life
     values = {key: account.at_time(now, half_life) for key, account in site.accounts.items()}
     own = {key[2:]: value for key, value in values.items() if key.startswith("g:")}
-    total, shares = sum(own.values()), entitlements(site.settings.groups)
+    # The group `default` exists with share 1 even where it is not set up: scheduling counts it.
+    groups = {DEFAULT_GROUP: Group(DEFAULT_GROUP)} | site.settings.groups
+    total, shares = sum(own.values()), entitlements(groups)
     return {
         "at": zone_of(site.timezone).text(now),
         "half_life_s": half_life / 1000,

@@ -123,3 +123,33 @@ def submit(request):
     live.run("qsub", "-N", "bad", stdin="true\n").refused("no bad names", "door")
     assert live.job(live.submit("true", name="sideways"))["queue"] == "other"
     assert live.job(live.submit("true", name="plain"))["queue"] == "batch"
+
+
+TELLING = """\
+from nqspy.userexit import userexit
+
+
+def _note(text):
+    with open("{log}", "a") as log:
+        log.write(text + "\\n")
+
+
+@userexit
+def jobinit(request):
+    _note(f"begin {{request.id}} {{request.name}}")
+
+
+@userexit
+def jobend(request):
+    _note(f"end {{request.id}} {{request.owner}}")
+"""
+
+
+def test_notices_are_told_of_starts_and_ends_after_the_commit(make_live, tmp_path):
+    log = tmp_path / "told"
+    live = make_live().site(ONE_QUEUE, {"telling": TELLING.format(log=log)}).start()
+    id = live.submit("true", name="told")
+    owner = live.ended(id)["owner"]
+    until(lambda: log.exists() and len(log.read_text().splitlines()) == 2, "two notices")
+    lines = log.read_text().splitlines()
+    assert lines == [f"begin {id} told", f"end {id} {owner}"]

@@ -213,7 +213,7 @@ def sites(draw) -> Settings:
         server=draw(filled(type(Settings().server))),
     )
     site.server.timezone = draw(st.sampled_from((None, "Europe/Paris")))
-    site.server.shell_strategy = draw(st.sampled_from(("login", "free")) | words.map("fixed={}".format))
+    site.server.shell_strategy = draw(st.sampled_from(("login", "free")) | words.map("fixed=/{}".format))
     for factor in declared(type(site.sched_factor)):
         put(site.sched_factor, factor, draw(st.integers(0, 100)))
     site.managers = draw(st.dictionaries(words, st.sampled_from("mo"), max_size=2))

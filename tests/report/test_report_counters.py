@@ -107,7 +107,9 @@ def test_use_is_decayed_and_compared_with_the_entitlement(diary):
     assert [each["name"] for each in data["groups"]] == ["ymp", "d1", "d2", "admin"]
     assert by_name["d1"]["use_s"] == pytest.approx(50.0)
     assert by_name["ymp"]["use_s"] == pytest.approx(200.0)
-    assert by_name["d1"]["ratio"] == pytest.approx(0.6 / 0.25)
+    # The group `default` is always there, with share 1 unless it is set up: 100 becomes 101.
+    assert by_name["d1"]["entitlement"] == pytest.approx(0.6 * 100 / 101)
+    assert by_name["d1"]["ratio"] == pytest.approx(0.6 * 100 / 101 / 0.25)
     assert by_name["admin"]["ratio"] is None
     assert by_name["d2"]["users"] == [{"name": "ben", "use_s": pytest.approx(150.0), "fraction": 0.75}]
     text = usage_text(data)

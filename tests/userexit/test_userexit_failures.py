@@ -1,5 +1,6 @@
 """An exit that fails costs its answer on one request, never the queue, and not the site's rule for good."""
 
+import signal
 import time
 
 import pytest
@@ -197,6 +198,14 @@ def test_an_error_whose_own_text_runs_for_ever_is_a_failure_like_any_other(put, 
 
 
 def test_ctrl_c_is_not_an_exits_failure(put, load, house, req):
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts without it
+    try:
+        _see_that_ctrl_c_passes(put, load, house, req)
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def _see_that_ctrl_c_passes(put, load, house, req):
     put("a", "@userexit\ndef jobselect(): raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
         load().jobselect(req(1), house)

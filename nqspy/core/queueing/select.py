@@ -50,6 +50,7 @@ class _Selection:
         self._asking = draft.exits.has("jobselect")
         self._electing = draft.exits.has("elected")
         self._said: dict[tuple[str, str], Reason] = {}
+        self._narrow: list[tuple[Request, bool]] = []
         self._offers = draft.site.settings.global_.offers_per_pass
 
     def run(self) -> None:
@@ -69,6 +70,13 @@ class _Selection:
         for queue in served:
             if not queue.started:
                 self._close(queue, Reason(ReasonCode.STOPPED, f"queue {queue.name}", _stopped(queue)))
+        self._look_again()
+
+    def _look_again(self) -> None:
+        """Whether one still waits only for PEs: a start after it was looked at may have used up a limit."""
+        kept = {request.seq: self._kept(request, forced) for request, forced in self._narrow}
+        self._draft.own.update((seq, reason) for seq, reason in kept.items() if reason is not None)
+        self._draft.short = any(reason is None for reason in kept.values())
 
     def _line(self, queue: Queue) -> Line:
         if queue.name not in self._lines:
@@ -194,14 +202,18 @@ class _Selection:
                 self._hold_line(line.queue, request, answer)
             return
         forced = request.rank == NOW or answer is not None
-        kept = None if request.rank == NOW else self._tally.keeping(request, forced)
+        kept = self._kept(request, forced)
         if kept is not None:
             draft.own[request.seq] = kept
         elif request.spec.ask.pes > draft.free:
             draft.short = True
+            self._narrow.append((request, forced))
             draft.own[request.seq] = _too_few(draft, request)
         else:
             self._start(line, request, forced)
+
+    def _kept(self, request: Request, forced: bool) -> Reason | None:
+        return None if request.rank == NOW else self._tally.keeping(request, forced)
 
     def _start(self, line: Line, request: Request, forced: bool) -> None:
         draft = self._draft

