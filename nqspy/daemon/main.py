@@ -2,6 +2,7 @@
 answers."""
 
 import contextlib
+import gc
 import os
 import signal
 import socket
@@ -206,6 +207,13 @@ def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
         unlock(held)
 
 
+def _calm_collector() -> None:
+    """What was loaded is there to stay: looking for circles in 100,000 requests would stall the engine."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
+
+
 def _live(home: Home, options: Options, ready: Callable[[str], None]) -> None:
     daemon = Daemon(home, options)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -213,6 +221,7 @@ def _live(home: Home, options: Options, ready: Callable[[str], None]) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         daemon.start()
+        _calm_collector()
         LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
         ready("\n".join((*daemon.alarms, *daemon.exits.problems)))
         _notify_systemd("READY=1")

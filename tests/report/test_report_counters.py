@@ -114,4 +114,4 @@ def test_use_is_decayed_and_compared_with_the_entitlement(diary):
     assert by_name["d2"]["users"] == [{"name": "ben", "use_s": pytest.approx(150.0), "fraction": 0.75}]
     text = usage_text(data)
     assert "  - ben" in text
-    assert "2.40" in text
+    assert "2.38" in text
