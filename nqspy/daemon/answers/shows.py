@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 def show(daemon: "Daemon", asked: cm.ShowObject, as_json: bool) -> str:
     """The text (or JSON) of one ``show``. Raises Refusal for names that do not exist."""
+    _known(daemon, asked)
     data = _DATA.get(asked.what)
     if as_json:
         found = data(daemon, asked) if data is not None else _settings(daemon, asked)
