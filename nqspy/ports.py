@@ -2,6 +2,7 @@
 these."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypedDict
 
@@ -188,6 +189,10 @@ class Exits(Protocol):
 
     def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
         """The destinations to try, in order."""
+
+    def rehearsal(self) -> AbstractContextManager[None]:
+        """While it lasts, questions leave no mark (no statistics, no trace, no failure in a row): for looks
+        ahead."""
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Failures since `begin`; taking them forgets them."""

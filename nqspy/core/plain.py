@@ -1,6 +1,7 @@
 """No user exits: the `Exits` door where none is loaded (tests, simulator, a daemon without ``exits/``)."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from nqspy.model.actions import Action, ExitFailure
@@ -39,6 +40,10 @@ class NoExits:
     def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
         """The destinations in their own order."""
         return destinations
+
+    def rehearsal(self) -> AbstractContextManager[None]:
+        """Nothing leaves a mark anyhow."""
+        return nullcontext()
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """None."""

@@ -9,7 +9,7 @@ from nqspy.core.draft import Draft, Seen
 from nqspy.daemon.notices import Notices
 from nqspy.model.events import Ended, Recorded, Requeued, ShiftChanged, Started, Starting
 from nqspy.model.ids import Seq
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 from nqspy.userexit.site_exits import SiteExits
 
@@ -50,7 +50,7 @@ class Hooks:
     def _ended(self, event: Ended | Requeued, recorded: Recorded, site: Site) -> None:
         request = self._begun.pop(event.seq, None)
         if request is not None and isinstance(event, Ended):
-            self._call("jobend", replace(request, used=event.used), recorded, site)
+            self._call("jobend", replace(request, state=State.ENDED, used=event.used), recorded, site)
 
     def _call(self, hook: str, request: Request, recorded: Recorded, site: Site) -> None:
         if self._exits.has(hook):

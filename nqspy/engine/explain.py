@@ -32,7 +32,8 @@ class Places:
 
     def _look(self, queue: str) -> Standing:
         engine = self._engine
-        return standing(engine.site, queue, self._now, engine.exits, engine.samples, _refused(engine))
+        with engine.exits.rehearsal():
+            return standing(engine.site, queue, self._now, engine.exits, engine.samples, _refused(engine))
 
 
 def _refused(engine: Engine) -> set[Seq]:

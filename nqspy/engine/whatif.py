@@ -10,10 +10,10 @@ from nqspy.model.actions import Action, Start
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import copy_of
 from nqspy.model.events import Eligible, Ended, Event, Recorded, SettingsChanged, ShiftChanged
-from nqspy.model.ids import DAY, Instant
+from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.lifecycle import apply, place
 from nqspy.model.requests import Request, State, Used, finite
-from nqspy.model.site import Account, Site
+from nqspy.model.site import Account, Settings, Site
 from nqspy.ports import Exits
 
 FRONT = 300
@@ -51,7 +51,19 @@ def estimate_on(site: Site, exits: Exits, request: Request, now: Instant) -> Est
     if request.state is State.HELD:
         return None, "it is held"
     try:
-        return _Future(site, request, exits, now).start()
+        with exits.rehearsal():
+            return _Future(site, request, exits, now).start()
+    finally:
+        exits.begin(site)
+        exits.failures()
+
+
+def outlook(site: Site, exits: Exits, now: Instant, settings: Settings | None = None) -> dict[Seq, Instant]:
+    """When the waiting requests would start, those that would within the looked-at future; ``settings``:
+    under these instead of the site's."""
+    try:
+        with exits.rehearsal():
+            return _Future(site, None, exits, now, settings).starts()
     finally:
         exits.begin(site)
         exits.failures()
@@ -60,9 +72,17 @@ def estimate_on(site: Site, exits: Exits, request: Request, now: Instant) -> Est
 class _Future:
     """A copy of a site on which time is let pass."""
 
-    def __init__(self, site: Site, request: Request, exits: Exits, now: Instant) -> None:
+    def __init__(
+        self,
+        site: Site,
+        request: Request | None,
+        exits: Exits,
+        now: Instant,
+        settings: Settings | None = None,
+    ) -> None:
         self._wanted, self._exits, self._now = request, exits, now
-        self._site = _front(site, request)
+        self._site = _front(site, request, settings or site.settings)
+        self._starts: dict[Seq, Instant] = {}
         # What is made up here is no evidence of how long requests run: only what has ended really.
         self._past = site
         self._ends = {seq: _expected_end(site, r, now) for seq, r in site.started.items()}
@@ -73,7 +93,7 @@ class _Future:
         for _ in range(ROUNDS):
             plan = run_pass(self._site, at, self._exits, {})
             self._carry_out(plan.actions, at)
-            if self._wanted.seq in self._site.started:
+            if self._wanted is not None and self._wanted.seq in self._site.started:
                 return at, _BASIS
             after = self._next(at)
             if after is None or after > self._now + HORIZON:
@@ -82,10 +102,16 @@ class _Future:
             self._let_happen(at)
         return None, "no start within the looked-at future; see its reason"
 
+    def starts(self) -> dict[Seq, Instant]:
+        """The instants at which requests start, until nothing more is to come."""
+        self.start()
+        return self._starts
+
     def _why_never(self) -> str:
-        queue = self._site.settings.queues.get(self._wanted.queue)
+        name = self._wanted.queue if self._wanted is not None else ""
+        queue = self._site.settings.queues.get(name)
         if queue is None or not queue.started:
-            return f"queue {self._wanted.queue} is stopped"
+            return f"queue {name} is stopped"
         return "nothing that is to come lets it start; see its reason"
 
     def _next(self, at: Instant) -> Instant | None:
@@ -125,14 +151,13 @@ class _Future:
             if event is not None:
                 self._happen(at, event)
             if isinstance(action, Start):
+                self._starts[action.seq] = at
                 self._ends[action.seq] = _expected_end(self._past, self._site.started[action.seq], at)
 
 
-def _front(site: Site, wanted: Request) -> Site:
+def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
     """A copy with all that runs, the first of each queue by date, and the request that is asked about."""
-    copy = Site(
-        copy_of(site.settings), site.found, site.host, site.zone, shift=site.shift, n=site.n, at=site.at
-    )
+    copy = Site(copy_of(settings), site.found, site.host, site.zone, shift=site.shift, n=site.n, at=site.at)
     copy.settings.global_.offers_per_pass = min(OFFERS, site.settings.global_.offers_per_pass)
     copy.next_seq = site.next_seq
     copy.accounts = {key: Account(a.value, a.at, list(a.recent)) for key, a in site.accounts.items()}
@@ -140,7 +165,8 @@ def _front(site: Site, wanted: Request) -> Site:
     for columns in site.waiting.values():
         first = columns.date.argsort(kind="stable")[:FRONT].tolist()
         chosen |= {(request := columns.request(row)).seq: request for row in first}
-    chosen[wanted.seq] = wanted
+    if wanted is not None:
+        chosen[wanted.seq] = wanted
     for request in chosen.values():
         twin = replace(request, slot=-1)
         copy.requests[twin.seq] = twin
@@ -149,8 +175,10 @@ def _front(site: Site, wanted: Request) -> Site:
 
 
 def _expected_end(site: Site, request: Request, now: Instant) -> Instant:
+    """One that has run longer than expected is expected to run as long again."""
     began = request.started if request.started is not None else now
-    return Instant(max(now + 1, began + _length(site, request)))
+    end = began + _length(site, request)
+    return Instant(end if end > now else now + max(1_000, now - began))
 
 
 def _length(site: Site, request: Request) -> int:

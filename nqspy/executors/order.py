@@ -165,6 +165,8 @@ def _environment(
     identifier = full_id(request.seq, site.name)
     found.setdefault("QSUB_HOST", _latin(spec.host or site.host))
     found.setdefault("QSUB_USER", _latin(spec.owner))
+    found.setdefault("QSUB_LOGNAME", _latin(spec.owner))
+    found.setdefault("QSUB_TZ", _latin(site.timezone))
     return found | {
         "QSUB_REQID": identifier,
         "QSUB_REQNAME": _latin(spec.name),

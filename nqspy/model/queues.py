@@ -114,7 +114,7 @@ class Complex:
 
     name: str
     queues: tuple[str, ...] = setting("names", (), "member queues")
-    run_limit: int | None = setting("count", None, "requests running at a time", operator=True)
+    run_limit: int | None = setting("count", None, "requests running at a time")
     user_limit: int | None = setting("count", None, "requests of one user running at a time")
     group_limit: int | None = setting("count", None, "requests of one group running at a time")
     memory_limit: int | None = setting("size", None, "requested memory of all running requests")
@@ -125,7 +125,7 @@ class Complex:
 class Global:
     """Limits over all queues, and bounds of a pass."""
 
-    run_limit: int | None = setting("count", None, "requests running at a time", operator=True)
+    run_limit: int | None = setting("count", None, "requests running at a time")
     user_limit: int | None = setting("count", None, "requests of one user running at a time")
     group_limit: int | None = setting("count", None, "requests of one group running at a time")
     memory_limit: int | None = setting("size", None, "requested memory of all running requests")

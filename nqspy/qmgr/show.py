@@ -283,16 +283,20 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def show_shifts(
-    settings: Settings, current: str | None, coming: Sequence[Mapping[str, Any]] = (), manual: bool = False
+    settings: Settings,
+    current: str | None,
+    coming: Sequence[Mapping[str, Any]] = (),
+    manual: bool = False,
+    until: str | None = None,
 ) -> str:
     """Shifts with their times and commands, the one in force marked, and the ``coming`` switches: rows of
-    ``at`` (text with offset) and ``shift``."""
+    ``at`` (text with offset) and ``shift``; ``until``: when a switch by hand ends."""
     lines = []
     for shift in settings.shifts.values():
         mark = "*" if shift.name == current else " "
         times = ", ".join(f'"{cron}"' for cron in shift.when)
         lines += [f"{mark} {shift.name}: {times}", *(f"      {line}" for line in shift.lines)]
-    how = " (switched by hand)" if manual else ""
+    how = f" (switched by hand{f', until {until}' if until else ''})" if manual else ""
     lines.append(f"in force: {current or 'none'}{how}")
     lines += [f"  {row['at']}  {row['shift']}" for row in coming]
     return "\n".join(lines)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Unpack
 
-from nqspy.model.errors import NqspyError
+from nqspy.model.errors import NqspyError, Refusal
 from nqspy.rpc.connection import Connection
 from nqspy.rpc.home import resolve_home
 from nqspy.rpc.submission import Options, given, submission
@@ -119,19 +119,26 @@ class Client:
 
     def delete(self, *ids: str, kill: bool = False, signal: int | None = None) -> None:
         """Deletes requests, running ones too. Raises Refusal with the first failure; the others are done."""
-        self.call("delete", ids=ids, kill=kill, signal=signal, force=True)
+        self._each("delete", ids=ids, kill=kill, signal=signal, force=True)
 
     def hold(self, *ids: str) -> None:
-        """Holds waiting requests."""
-        self.call("hold", ids=ids)
+        """Holds waiting requests. Raises Refusal with the first failure; the others are done."""
+        self._each("hold", ids=ids)
 
     def release(self, *ids: str) -> None:
-        """Takes holds off."""
-        self.call("release", ids=ids)
+        """Takes holds off. Raises Refusal with the first failure; the others are done."""
+        self._each("release", ids=ids)
 
     def move(self, queue: str, *ids: str) -> None:
-        """Moves waiting requests into another queue."""
-        self.call("move", ids=ids, queue=queue)
+        """Moves waiting requests into another queue. Raises Refusal with the first failure; the others are
+        done."""
+        self._each("move", ids=ids, queue=queue)
+
+    def _each(self, cmd: str, **fields: Any) -> None:
+        failed = (self.call(cmd, **fields) or {}).get("failed")
+        if failed:
+            first = failed[0]
+            raise Refusal(first["text"], first["code"], first["status"])
 
     def qmgr(self, script: str, *, atomic: bool = True) -> str:
         """Runs qmgr commands, one a line, and gives what they print. Raises Refusal naming line and word."""

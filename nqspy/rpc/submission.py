@@ -55,7 +55,11 @@ _AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable")
 def submission(
     script: str | bytes | os.PathLike[str], args: Sequence[str], options: Options
 ) -> dict[str, Any]:
-    """One item of the submit message (`model.commands.Submission`). Raises BadValue, Refusal, OSError."""
+    """One item of the submit message (`model.commands.Submission`). Raises BadValue, Refusal, OSError;
+    TypeError for an option there is not."""
+    unknown = sorted(set(options) - set(Options.__annotations__))
+    if unknown:
+        raise TypeError(f"there is no option {unknown[0]}; there are {', '.join(Options.__annotations__)}")
     body, default_name = _script(script)
     folder = os.path.abspath(options.get("workdir") or os.getcwd())
     after = [f"after:{one if ':' in one else one + ':ok'}" for one in options.get("after", ())]

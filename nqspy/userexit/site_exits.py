@@ -14,7 +14,8 @@ What a failure means (an exit that raises, answers nonsense or overruns its budg
 import logging
 import os
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ class SiteExits:
         self._trace = Trace()
         self._failures: list[ExitFailure] = []
         self._view: PassView | None = None
+        self._rehearsing = False
         self._exits: dict[str, Exit] = {}
         self._active: dict[str, tuple[Hook, ...]] = {}
         self._settings: Mapping[str, ExitSettings] = {}
@@ -218,6 +220,15 @@ class SiteExits:
                     return tuple(answer)
         return destinations
 
+    @contextmanager
+    def rehearsal(self) -> Iterator[None]:
+        """What is asked in here leaves no mark: a look ahead is no evidence of how an exit behaves."""
+        self._rehearsing = True
+        try:
+            yield
+        finally:
+            self._rehearsing = False
+
     def _seen(self, one: Exit, view: PassView) -> View:
         if view is not self._view:
             self._view = view
@@ -237,10 +248,15 @@ class SiteExits:
         try:
             answer = self._guard.call(hook.run, (args,), hook.exit.budget)
         except BaseException as error:
-            record.took(self._guard.took)
             if is_ctrl_c(error):
                 raise
+            if self._rehearsing:
+                hook.exit.down = True
+                return Failed(self._described(hook.exit, error)[0])
+            record.took(self._guard.took)
             return self._failed(hook, subject, seq, now, error)
+        if self._rehearsing:
+            return answer
         record.took(self._guard.took)
         record.answered()
         if seq is not None:

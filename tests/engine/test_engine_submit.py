@@ -4,6 +4,7 @@ import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre, item, moment
 
 from nqspy.core.plain import NoExits
+from nqspy.engine.calendar import local
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
@@ -92,13 +93,22 @@ def test_a_limit_above_the_queues_is_named_with_the_greatest_value_allowed():
 
 
 def test_a_pipe_queue_passes_on_to_the_first_destination_that_fits():
-    centre = Centre(QUEUES + "set default cpu_limit=600\n")
+    centre = Centre(QUEUES + "set default cpu_limit=600\nstart queue day\n")
     short, long, silent = centre.submit("anne cpu=30 mem=1mw", "anne cpu=31", "anne", queue="day")
     assert [centre.request(seq).queue for seq in (short, long, silent)] == ["express", "normal", "normal"]
     refusal = refused(centre, "anne cpu=601", queue="day")
     assert "no destination of day takes it" in str(refusal)
     assert "express: CPU time 601 s is above the limit of 30 s" in str(refusal)
     assert "normal: CPU time 601 s is above the limit of 600 s" in str(refusal)
+
+
+def test_a_stopped_pipe_queue_keeps_what_it_takes_until_it_is_started():
+    centre = Centre(QUEUES + "stop queue day\n")
+    [request] = centre.submit("anne cpu=30 mem=1mw", queue="day")
+    assert centre.request(request).queue == "day"
+    centre.qmgr("start queue day")
+    assert centre.request(request).queue == "express"
+    centre.is_sound()
 
 
 def test_a_pipe_queue_keeps_what_a_disabled_destination_may_take_later():
@@ -249,7 +259,9 @@ def test_a_dry_run_says_what_would_become_of_it_and_submits_nothing():
     n = centre.count()
     [found] = centre.ask(command, BEN)["dry_run"]
     assert (found["queue"], found["group"]) == ("batch", "default")
-    assert found["estimate"]["start"] == centre.sim.now + 600_000
+    assert found["estimate"]["start"] == local(centre.sim.now + 600_000, "Europe/Paris").isoformat(
+        timespec="milliseconds"
+    )
     assert centre.count() == n
     assert centre.submit("ben") == [2]
 

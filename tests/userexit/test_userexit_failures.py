@@ -209,3 +209,13 @@ def _see_that_ctrl_c_passes(put, load, house, req):
     put("a", "@userexit\ndef jobselect(): raise KeyboardInterrupt\n")
     with pytest.raises(KeyboardInterrupt):
         load().jobselect(req(1), house)
+
+
+def test_a_rehearsal_leaves_no_mark(put, load, house, req):
+    put("a", "@userexit\ndef jobselect(request): return 1 / 0 if request.seq == 1 else None\n")
+    exits = load()
+    with exits.rehearsal():
+        assert "failed on this request" in exits.jobselect(req(1), house).text
+    [listed] = exits.listing()
+    assert (listed["calls"], listed["failures"]) == (0, 0)
+    assert exits.trace(1) == []

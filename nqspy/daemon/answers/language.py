@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from nqspy.daemon.answers import shows
+from nqspy.engine.desk.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.people import Caller
@@ -116,6 +117,8 @@ def _file_of(command: Any) -> str | None:
 
 def _carry_out(daemon: "Daemon", command: Any, caller: Caller, as_json: bool) -> str:
     if isinstance(command, cm.ShowObject):
+        if command.what == "snap":
+            need(daemon.engine.site.settings, caller, "manager", "snap")
         return shows.show(daemon, command, as_json)
     if isinstance(command, ClientWord):
         return shows.word(command.verb, command.args)

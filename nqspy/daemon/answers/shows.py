@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nqspy.core.ledger import Ledger
-from nqspy.core.passes import run_pass
 from nqspy.daemon.answers import queues
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
+from nqspy.engine.whatif import outlook
 from nqspy.model import commands as cm
 from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.people import DEFAULT_GROUP, Group
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.qmgr import show as qmgr_show
@@ -80,7 +81,7 @@ def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
 
     def below(parent: str | None, depth: int) -> None:
-        for group in site.settings.groups.values():
+        for group in _with_default(site):
             if group.parent == parent:
                 account = site.accounts.get(f"g:{group.name}")
                 rows.append(
@@ -96,6 +97,12 @@ def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
 
     below(None, 0)
     return rows
+
+
+def _with_default(site: Site) -> Iterable[Group]:
+    """The groups, and ``default``, which exists with share 1 even where it was not created."""
+    known = site.settings.groups
+    return known.values() if DEFAULT_GROUP in known else (*known.values(), Group(DEFAULT_GROUP))
 
 
 def _coming(daemon: "Daemon", asked: cm.ShowObject) -> list[dict[str, str]]:
@@ -119,8 +126,9 @@ def _shifts_data(daemon: "Daemon", asked: cm.ShowObject) -> dict[str, Any]:
 
 def _shifts_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
     state = daemon.engine.site.shift
+    until = Zone(daemon.engine.site.timezone).stamp(state.until)
     return qmgr_show.show_shifts(
-        daemon.engine.site.settings, state.current, _coming(daemon, asked), state.manual
+        daemon.engine.site.settings, state.current, _coming(daemon, asked), state.manual, until
     )
 
 
@@ -165,16 +173,30 @@ def plan(daemon: "Daemon", parsed: list[Any]) -> str:
     desk = daemon.engine.desk(now)
     after = try_changes(desk, site.settings, changes, upsert=False)
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
-    before, settings = set(run_pass(site, now, daemon.exits, daemon.engine.samples).starts), site.settings
-    site.settings = after
-    try:
-        then = set(run_pass(site, now, daemon.exits, daemon.engine.samples).starts)
-    finally:
-        site.settings = settings
-        daemon.exits.begin(site)
-    lines += [f"would start now: {site.id_of(seq)}" for seq in sorted(then - before)]
-    lines += [f"would not start now: {site.id_of(seq)}" for seq in sorted(before - then)]
+    before, then = outlook(site, daemon.exits, now), outlook(site, daemon.exits, now, after)
+    lines += _moves(daemon, before, then)
     return "".join(f"{line}\n" for line in lines)
+
+
+_FEW = 1_000
+"""Starts closer together than this count as the same, ms."""
+
+
+def _moves(daemon: "Daemon", before: Mapping[Seq, Instant], then: Mapping[Seq, Instant]) -> list[str]:
+    """Which waiting requests would start earlier or later, as far as can be looked ahead."""
+    site = daemon.engine.site
+    zone, lines = Zone(site.timezone), []
+    for seq in sorted(before.keys() | then.keys()):
+        old, new = before.get(seq), then.get(seq)
+        if old is None or new is None:
+            word = "earlier" if old is None else "later"
+        elif abs(new - old) >= _FEW:
+            word = "earlier" if new < old else "later"
+        else:
+            continue
+        told = " -> ".join(zone.text(at) if at is not None else "not in sight" for at in (old, new))
+        lines.append(f"{site.id_of(seq)} would start {word}: {told}")
+    return lines
 
 
 def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from nqspy.engine.desk.context import Reply
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.rpc import messages
@@ -25,10 +27,25 @@ def reply(id: int, form: str | None, reply: Reply) -> bytes:
     if "ids" in value:
         return _submitted(id, form, value)
     if "dry_run" in value:
-        lines = [f"{each['name']}: would be accepted into queue {each['queue']}, group {each['group']}\n"
-                 for each in value["dry_run"]]  # fmt: skip
-        return messages.text_answer(id, 0, "".join(lines))
+        return messages.text_answer(id, 0, _would(form, value["dry_run"]))
     return _many(id, value)
+
+
+def _would(form: str, rows: list[dict[str, Any]]) -> str:
+    if form == "json":
+        return msgspec.json.encode(rows[0] if len(rows) == 1 else rows).decode() + "\n"
+    return "".join(
+        f"{each['name']}: would be accepted into queue {each['queue']}, group {each['group']}{_when(each)}\n"
+        for each in rows
+    )
+
+
+def _when(row: dict[str, Any]) -> str:
+    estimate = row.get("estimate")
+    if not estimate:
+        return ""
+    at = estimate["start"]
+    return f"; start {at if at is not None else 'not in sight'} ({estimate['basis']})"
 
 
 def _submitted(id: int, form: str, value: dict[str, Any]) -> bytes:

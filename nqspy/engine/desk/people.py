@@ -10,6 +10,10 @@ _RANK: dict[Role, int] = {"user": 0, "operator": 1, "manager": 2}
 _WORD: dict[str, Role] = {"m": "manager", "o": "operator"}
 
 
+def _a(role: Role) -> str:
+    return f"an {role}" if role == "operator" else f"a {role}"
+
+
 def role_of(settings: Settings, caller: Caller) -> Role:
     """The caller's role: the home's owner and root are managers; else the managers' table decides."""
     if caller.trusted:
@@ -22,7 +26,7 @@ def need(settings: Settings, caller: Caller, role: Role, what: str) -> None:
     own = role_of(settings, caller)
     if _RANK[own] < _RANK[role]:
         raise Refusal(
-            f"Unauthorized Request: {what} needs a {role}; {caller.user} is a {own}", "not_permitted", 159
+            f"Unauthorized Request: {what} needs {_a(role)}; {caller.user} is {_a(own)}", "not_permitted", 159
         )
 
 

@@ -11,7 +11,7 @@ from nqspy.engine import calendar
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import need, role_of
 from nqspy.model import commands as cm
-from nqspy.model.configure import OBJECTS, apply_change, copy_of, problems
+from nqspy.model.configure import OBJECTS, SINGLES, apply_change, copy_of, problems
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
 from nqspy.model.people import Caller, Role
@@ -49,6 +49,8 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
         info = None
         if change.op == "set" and head in OBJECTS:
             info = declared(OBJECTS[head][1]).get(rest.partition("/")[2])
+        elif change.op == "set" and head in SINGLES:
+            info = declared(type(getattr(settings, SINGLES[head]))).get(rest)
         role: Role = "operator" if info is not None and info.operator else "manager"
         need(settings, caller, role, _words(change))
 

@@ -10,6 +10,7 @@ import msgspec
 
 from nqspy.core.limits_of_submission import ask_submit, destination, violation
 from nqspy.core.queueing.route import may_enter
+from nqspy.engine.calendar import local
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
@@ -175,7 +176,8 @@ def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...]) -> str
     if target is None and objections and not any(each.later for each in objections):
         said = "; ".join(each.text for each in objections)
         raise Refusal(f"no destination of {pipe.name} takes it: {said}", "above_limit", 188)
-    return target or pipe.name
+    # A stopped pipe queue keeps what it takes; it routes once it is started.
+    return target if target is not None and pipe.started else pipe.name
 
 
 _CHANGEABLE = frozenset(("queue", "priority", "group", "name", "account", "shell"))
@@ -222,5 +224,6 @@ def _would(desk: Desk, accepted: Accepted, alone: bool) -> dict[str, Any]:
         state = State(_state(desk, spec))
         request = Request(site.next_seq, spec, accepted.target, state, desk.now, desk.now)
         start, basis = estimate_on(site, desk.exits, request, desk.now)
-        found["estimate"] = {"start": start, "basis": basis}
+        at = None if start is None else local(start, site.timezone).isoformat(timespec="milliseconds")
+        found["estimate"] = {"start": at, "basis": basis}
     return found
