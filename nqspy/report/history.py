@@ -45,7 +45,7 @@ def _add(found: dict[str, Any], name: str, value: Any, host: str, zone: Zone) ->
 
 def used_object(used: Used) -> dict[str, Any]:
     """``used{}`` in seconds and bytes."""
-    return {"cpu_s": used.cpu / 1000, "wall_s": used.wall / 1000, "memory_bytes": used.memory}
+    return {"cpu_s": used.cpu / 1000, "wall_s": used.wall / 1000, "memory_bytes": used.memory or None}
 
 
 def requested(spec: Spec) -> dict[str, Any]:

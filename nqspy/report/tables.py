@@ -93,7 +93,8 @@ def _attributes(each: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     yield "Job_Owner", f"{each['owner']}@{host}"
     if used["cpu_s"] is not None:
         yield "resources_used.cput", clock_span(used["cpu_s"])
-        yield "resources_used.mem", _kb(used["memory_bytes"])
+        if used["memory_bytes"] is not None:
+            yield "resources_used.mem", _kb(used["memory_bytes"])
         yield "resources_used.ncpus", asked["pes"]
         yield "resources_used.walltime", clock_span(used["wall_s"])
     yield "job_state", _LETTERS[each["state"]]
@@ -249,8 +250,8 @@ def _why_ended(each: Mapping[str, Any]) -> Iterable[str]:
         who = f" ({reason['who']})" if reason["who"] else ""
         yield f"  {reason['text'] or 'asked for'}{who}"
     if used["cpu_s"] is not None:
-        size = format_size(used["memory_bytes"])
-        yield f"  used:     {used['cpu_s']:.2f} s CPU, {used['wall_s']:.2f} s wall time, {size} memory"
+        size = f", {format_size(used['memory_bytes'])} memory" if used["memory_bytes"] is not None else ""
+        yield f"  used:     {used['cpu_s']:.2f} s CPU, {used['wall_s']:.2f} s wall time{size}"
     if each["output"]:
         yield f"  output:   {each['output']}  {each['error']}"
 
