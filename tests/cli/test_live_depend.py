@@ -92,7 +92,7 @@ def test_a_killed_daemon_forgets_no_dependency(live):
     live.running(first)
     live.kill()
     open_gate(live, "three")
-    live.restart()
+    live.start()
     assert live.ended(second)["exit_status"] == 0
     events = [json.dumps(event) for event in live.events("dependency_met")]
     assert len(events) == 1
