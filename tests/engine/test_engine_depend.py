@@ -154,7 +154,21 @@ def test_what_never_existed_or_says_nothing_is_refused(after, said):
     site = centre()
     site.submit("anne")
     wish = cm.Submit((item(f"ben after={after}", site.sim.now),))
-    assert str(site.refused(wish, BEN)).startswith(said)
+    refusal = site.refused(wish, BEN)
+    assert str(refusal).startswith(said)
+    assert (refusal.code, refusal.status) == ("bad_dependency", 206)
+
+
+def test_a_dry_run_says_what_it_would_wait_for():
+    site = centre()
+    site.submit("anne name=long")
+    wish = cm.Submit((item("ben after=1,1:start", site.sim.now),), dry_run=True)
+    [would] = site.ask(wish, BEN)["dry_run"]
+    assert would["depends_on"] == [site.id(1)]
+    assert would["estimate"]["start"] is None
+    met = cm.Submit((item("ben after=1:start", site.sim.now),), dry_run=True)
+    [would] = site.ask(met, BEN)["dry_run"]
+    assert (would["depends_on"], would["estimate"]["start"]) == ([], site.sim.now)
 
 
 def test_a_list_names_only_what_has_an_identifier_already_so_there_is_no_cycle():
@@ -228,11 +242,20 @@ def test_hold_keeps_it_tells_its_owner_and_an_operator_may_let_it_run():
     site.later(minutes=11)
     assert why(site, 2) == f"{site.id(1)} ended with exit status 3: what it waits for can never come about"
     [mail] = [notice for notice in site.sim.notices if notice.to == "ben"]
-    assert "stays held" in mail.text
+    assert mail.subject == f"nqspy: {site.id(2)} is held"
+    assert f"It stays held: {site.id(2)} (STDIN)." in mail.text
     site.ask(cm.ReleaseRequests(("2",), "s"), OLGA)
     assert site.starts() == [1, 2]
     assert site.request(2).never == ""
     site.is_sound()
+
+
+def test_one_mail_goes_to_each_owner_however_many_requests_are_held():
+    site = centre()
+    site.submit("anne name=bad3", *(f"ben name=j{n} after=1" for n in range(30)), "olga after=1")
+    site.later(minutes=11)
+    assert [notice.to for notice in site.sim.notices] == ["ben", "olga"]
+    assert "and 10 more" in site.sim.notices[0].text
 
 
 def test_delete_deletes_the_whole_chain_behind_it():

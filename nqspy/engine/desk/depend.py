@@ -15,6 +15,8 @@ from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Sp
 
 AFTER_MAX = 1_000
 """Requests that one request may wait for."""
+NAMED = 20
+"""Requests that a mail names; the others are counted."""
 _PREFIX = "after:"
 
 
@@ -29,31 +31,29 @@ def read_after(desk: Desk, spec: Spec) -> Spec:
     if not after:
         return spec
     if len(after) > AFTER_MAX:
-        raise Refusal(
-            f"--after: a request may wait for {AFTER_MAX} others, not {len(after)}", "bad_value", 166
-        )
+        raise _bad(f"a request may wait for {AFTER_MAX} others, not {len(after)}")
     for seq in {each.seq for each in after}:
         if seq not in desk.site.requests and desk.end_of(seq) is None:
-            raise Refusal(f"--after: there is no request {desk.site.id_of(seq)}", "unknown_request", 153)
+            raise _bad(f"there is no request {desk.site.id_of(seq)}")
     others = tuple(each for each in spec.attributes if not each.startswith(_PREFIX))
     return replace(spec, after=after, attributes=others)
+
+
+def _bad(text: str) -> Refusal:
+    return Refusal(f"--after: {text}", "bad_dependency", 206)
 
 
 def _read(desk: Desk, text: str) -> Dependency:
     name, colon, said = text.partition(":")
     word = next((each for each in AFTER_WORDS if each == (said if colon else "ok")), None)
     if not name or word is None:
-        raise Refusal(
-            f"--after: {text[:80]!r} is no dependency; write it like 17, 17:ok, 17:any, 17:fail or 17:start",
-            "bad_value",
-            166,
-        )
+        raise _bad(f"{text[:80]!r} is no dependency; write it like 17, 17:ok, 17:any, 17:fail or 17:start")
     seq = parse_id(name, desk.site.name)
-    if seq is None:
-        if name[:1].isdigit():
-            raise Refusal(f"--after: there is no request {name[:80]}", "unknown_request", 153)
-        raise Refusal(f"--after: {name[:80]!r} is no identifier of a request", "bad_id")
-    return Dependency(seq, word)
+    if seq is not None:
+        return Dependency(seq, word)
+    if name[:1].isdigit():
+        raise _bad(f"there is no request {name[:80]}")
+    raise _bad(f"{name[:80]!r} is no identifier of a request")
 
 
 # ---------------------------------------------------------------- at submission
@@ -132,13 +132,21 @@ def _tell_never(
         case _:
             text = f"{text}: what it waits for can never come about"
             desk.emit(DependencyFailed(seqs, prerequisite, words, text))
-            for seq in seqs:
-                _mail_held(desk, seq, text)
+            _mail_held(desk, seqs, text)
 
 
-def _mail_held(desk: Desk, seq: Seq, text: str) -> None:
-    request, name = desk.site.requests[seq], desk.site.id_of(seq)
-    said = (
-        f"Request {name} ({request.name}) stays held: {text}. An operator can release it, you can delete it."
-    )
-    desk.act(Notify(request.spec.mail.to or request.owner, f"nqspy: {name} is held", said, seq))
+def _mail_held(desk: Desk, seqs: tuple[Seq, ...], text: str) -> None:
+    """One mail for each person, however many of theirs are held."""
+    people: dict[str, list[Seq]] = {}
+    for seq in seqs:
+        request = desk.site.requests[seq]
+        people.setdefault(request.spec.mail.to or request.owner, []).append(seq)
+    for to, theirs in people.items():
+        names = [f"{desk.site.id_of(seq)} ({desk.site.requests[seq].name})" for seq in theirs[:NAMED]]
+        more = f" and {len(theirs) - NAMED} more" if len(theirs) > NAMED else ""
+        listed = ", ".join(names) + more
+        said = f"{text}. It stays held: {listed}. An operator can release it, its owner delete it."
+        subject = (
+            f"nqspy: {desk.site.id_of(theirs[0])} is held" if len(theirs) == 1 else "nqspy: requests are held"
+        )
+        desk.act(Notify(to, subject, said, theirs[0]))
