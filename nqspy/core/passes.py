@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from nqspy.core.allocation import place
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, whole_machine
-from nqspy.core.queueing import route, select
+from nqspy.core.queueing import depend, route, select
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
@@ -67,6 +67,8 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons) -> dict[Seq, Reas
 
 def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Reason | None:
     if request.state is State.HELD:
+        if request.unmet and not request.holds:
+            return depend.reason(site, request)
         return Reason(ReasonCode.HELD, _HOLDERS.get(request.holds[:1], "system"), request.hold_text)
     if request.state is State.WAITING:
         text = "it waits for the date its owner gave"

@@ -2,13 +2,14 @@
 look at the queue."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from nqspy.core.passes import explain
 from nqspy.core.queueing.order import Place, Standing, standing
 from nqspy.engine.loop import Engine
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import Request, State
+from nqspy.model.requests import AfterWord, Request, State
 
 
 class Places:
@@ -34,6 +35,34 @@ class Places:
         engine = self._engine
         with engine.exits.rehearsal():
             return standing(engine.site, queue, self._now, engine.exits, engine.samples, _refused(engine))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One step of a chain of requests that wait for each other: ``needed_by`` awaits ``word`` of ``seq``."""
+
+    needed_by: Seq
+    seq: Seq
+    word: AfterWord
+
+
+CHAIN = 10
+"""Links of a chain that are told."""
+
+
+def chain(engine: Engine, seq: Seq) -> list[Link]:
+    """What a request waits for, what that waits for in its turn, and so on: nearest first, each prerequisite
+    once, at most CHAIN."""
+    requests, found, seen = engine.site.requests, list[Link](), {seq}
+    line = [seq]
+    for needed_by in line:
+        request = requests.get(needed_by)
+        for each in request.unmet if request is not None else ():
+            if each.seq not in seen and len(found) < CHAIN:
+                seen.add(each.seq)
+                line.append(each.seq)
+                found.append(Link(needed_by, each.seq, each.word))
+    return found
 
 
 def _refused(engine: Engine) -> set[Seq]:

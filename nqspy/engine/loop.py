@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
 
+from nqspy.engine.desk import depend, requests, settings, shifts, submit
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
-from nqspy.engine.desk import requests, settings, shifts, submit
 from nqspy.engine.desk.context import Desk, Group, Handler, Reply
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
@@ -157,10 +157,12 @@ class Engine:
             for sighting in self._retry:
                 self.adopt(desk, sighting)
             self._retry = []
+        depend.settle(desk)
         self._watch(events[before:])
         for each in inputs:
             before = len(events)
             self._take(desk, each)
+            depend.settle(desk)
             self._watch(events[before:])
         if self._pass_is_due() and not desk.group.replies and not waits:
             self._pass(desk)

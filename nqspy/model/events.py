@@ -12,7 +12,7 @@ import msgspec
 
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import EndReason, Spec, Used
+from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +163,30 @@ class Redated(Event):
     date: Instant
     cause: Seq | None
     who: str
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyMet(Event):
+    """What these requests awaited of ``prerequisite`` (``words``) has come about, or counts as if it had;
+    one that awaits nothing more is queued."""
+
+    kind: ClassVar[str] = "dependency_met"
+    seqs: tuple[Seq, ...]
+    prerequisite: Seq
+    words: tuple[AfterWord, ...]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DependencyFailed(Event):
+    """What these requests await of ``prerequisite`` (``words``) can never come about: they stay held until
+    an operator releases them."""
+
+    kind: ClassVar[str] = "dependency_failed"
+    seqs: tuple[Seq, ...]
+    prerequisite: Seq
+    words: tuple[AfterWord, ...]
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from nqspy.model import events as ev
 from nqspy.model.configure import OBJECTS, apply_changes
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
-from nqspy.model.requests import STARTED, Request, State, Used
+from nqspy.model.requests import STARTED, Dependency, Request, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import RECENT, Account, Site
 
@@ -27,20 +27,22 @@ def apply(site: Site, recorded: ev.Recorded) -> None:
 
 
 def place(site: Site, request: Request) -> None:
-    """Files a request under its state: columns when queued, index of the started, watch of its date (used
-    when rows are loaded)."""
+    """Files a request under its state: columns when queued, index of the started, watch of its date,
+    index of those that wait for others (used when rows are loaded)."""
     if request.state is State.QUEUED:
         site.columns(request.queue).add(request, site.numbers)
     elif request.state is State.WAITING and request.spec.eligible is not None:
         heapq.heappush(site.dates, (request.spec.eligible, request.seq))
     elif request.state in STARTED:
         site.started[request.seq] = request
+    site.watch_for(request)
 
 
 def _displace(site: Site, request: Request) -> None:
     if request.slot >= 0:
         site.waiting[request.queue].remove(request)
     site.started.pop(request.seq, None)
+    site.watch_no_more(request)
 
 
 def _to(site: Site, request: Request, state: State) -> None:
@@ -51,7 +53,7 @@ def _to(site: Site, request: Request, state: State) -> None:
 
 
 def _wait_state(request: Request, now: Instant) -> State:
-    if request.holds:
+    if request.holds or request.unmet:
         return State.HELD
     if request.spec.eligible is not None and request.spec.eligible > now:
         return State.WAITING
@@ -75,7 +77,8 @@ def _attempt(site: Site, seq: Seq, attempt: int) -> Request | None:
 
 def _submitted(site: Site, event: ev.Submitted, at: Instant) -> None:
     request = Request(event.seq, event.spec, event.queue, State(event.state), at, at)
-    if request.state is State.HELD:
+    request.unmet = event.spec.after
+    if request.state is State.HELD and (event.spec.held or not request.unmet):
         request.holds, request.hold_text = "u", "held by its owner at submission"
     site.requests[event.seq] = request
     site.next_seq = max(site.next_seq, event.seq + 1)
@@ -126,7 +129,28 @@ def _released(site: Site, event: ev.Released, at: Instant) -> None:
         if not request.holds:
             request.hold_text = ""
         if request.state is State.HELD:
-            _let_wait(site, request, at)
+            _await(site, request, () if "s" in event.letters else request.unmet, at)
+
+
+def _await(site: Site, request: Request, unmet: tuple[Dependency, ...], at: Instant) -> None:
+    """From now on it waits for these; taking the system's hold off means to wait for no other any more."""
+    _displace(site, request)
+    request.unmet = unmet
+    if not unmet:
+        request.never = ""
+    _let_wait(site, request, at)
+
+
+def _dependency_met(site: Site, event: ev.DependencyMet, at: Instant) -> None:
+    for request in _each(site, event.seqs):
+        met = [Dependency(event.prerequisite, word) for word in event.words]
+        _await(site, request, tuple(each for each in request.unmet if each not in met), at)
+
+
+def _dependency_failed(site: Site, event: ev.DependencyFailed, at: Instant) -> None:
+    for request in _each(site, event.seqs):
+        request.never = event.text
+        site.touched.requests.add(request.seq)
 
 
 def _let_wait(site: Site, request: Request, at: Instant) -> None:
@@ -368,6 +392,8 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Held: _held,
     ev.Released: _released,
     ev.Redated: _redated,
+    ev.DependencyMet: _dependency_met,
+    ev.DependencyFailed: _dependency_failed,
     ev.Ranked: _ranked,
     ev.Modified: _modified,
     ev.Starting: _starting,

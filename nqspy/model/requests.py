@@ -98,13 +98,26 @@ class Mail:
     to: str | None = None
 
 
+AfterWord = Literal["ok", "any", "fail", "start"]
+AFTER_WORDS: tuple[AfterWord, ...] = ("ok", "any", "fail", "start")
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """What must have become of an earlier request before this one may start: it ended well (``ok``: exit
+    status 0), ended at all (``any``), ended otherwise than well (``fail``), or began (``start``)."""
+
+    seq: Seq
+    word: AfterWord = "ok"
+
+
 @dataclass(frozen=True, slots=True)
 class Spec:
     """A request as its owner asked for it. ``script`` and ``environment`` are content hashes; ``workdir``
     is absolute.
 
     ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
-    (``-a``).
+    (``-a``). ``after``: requests it depends on; all must be met.
     """
 
     owner: str
@@ -131,6 +144,7 @@ class Spec:
     host: str = ""
     umask: int = 0o022
     attributes: tuple[str, ...] = ()
+    after: tuple[Dependency, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +180,8 @@ class Request:
     u (owner), o (operator), s (system); ``slot`` is its row in the queue's columns while queued, else -1.
     ``starting``: decided, not yet reported by the hands; ``ending``: who asked for its end ("rerun by ..."
     : to run again).
+    ``unmet``: dependencies it still waits for (it is held as long as there are any); ``never``: why one of
+    them can never be met.
     ``charged`` is the use already charged for this attempt, ``rank`` what ``schedule request`` set (system
     0, first of its queue 1, next of all 2, now 3).
     """
@@ -188,6 +204,13 @@ class Request:
     charged: int = 0
     suspended_by: str = ""
     slot: int = -1
+    unmet: tuple[Dependency, ...] = ()
+    never: str = ""
+
+    @property
+    def letters(self) -> str:
+        """The letters of its holds as people see them: one that waits for others is held by the system."""
+        return "".join(sorted({*self.holds, *("s" if self.unmet else "")}))
 
     @property
     def owner(self) -> str:

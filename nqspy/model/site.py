@@ -93,9 +93,9 @@ class Site:
     """The state. ``n`` and ``at`` are number and instant of the last event applied.
 
     ``waiting``: columns of the queued requests, by queue; ``started``: requests that hold PEs; ``dates``:
-    heap of
-    (eligible, seq) of requests that wait for their date (entries may be stale); ``accounts``: ``g:GROUP``
-    and ``u:GROUP:USER``.
+    heap of (eligible, seq) of requests that wait for their date (entries may be stale); ``dependants``:
+    requests that wait for another one, by its number (`Request.unmet`); ``accounts``: ``g:GROUP`` and
+    ``u:GROUP:USER``.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -106,6 +106,7 @@ class Site:
     waiting: dict[str, Columns] = field(default_factory=dict)
     started: dict[Seq, Request] = field(default_factory=dict)
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
+    dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)
     shift: ShiftState = field(default_factory=ShiftState)
     files: dict[str, str] = field(default_factory=dict)
@@ -139,6 +140,19 @@ class Site:
         if columns is None:
             columns = self.waiting[queue] = Columns()
         return columns
+
+    def watch_for(self, request: Request) -> None:
+        """Notes whom a request waits for."""
+        for each in request.unmet:
+            self.dependants.setdefault(each.seq, set()).add(request.seq)
+
+    def watch_no_more(self, request: Request) -> None:
+        """Forgets whom a request waited for."""
+        for each in request.unmet:
+            others = self.dependants.get(each.seq, set())
+            others.discard(request.seq)
+            if not others:
+                self.dependants.pop(each.seq, None)
 
     def next_date(self) -> Instant | None:
         """The next instant at which a dated request becomes eligible."""
@@ -178,6 +192,7 @@ class Site:
         for seq, request in self.requests.items():
             _check_request(self, seq, request)
         _check_dates(self)
+        _check_dependants(self)
         queued = sum(len(columns) for columns in self.waiting.values())
         _ensure(
             queued == sum(r.slot >= 0 for r in self.requests.values()),
@@ -208,7 +223,9 @@ def _check_request(site: Site, seq: Seq, request: Request) -> None:
         _ensure(len(request.pes) == request.spec.ask.pes, f"{seq} has not the PEs it asked for")
     else:
         _ensure(not request.pes and request.started is None, f"{seq} is {request.state} and holds PEs")
-    _ensure((request.state is State.HELD) == bool(request.holds), f"{seq} is {request.state} and held")
+    held = bool(request.holds or request.unmet)
+    _ensure((request.state is State.HELD) == held, f"{seq} is {request.state} and held")
+    _ensure(bool(request.unmet or not request.never), f"{seq} waits for nothing, for ever")
 
 
 def _check_dates(site: Site) -> None:
@@ -216,6 +233,15 @@ def _check_dates(site: Site) -> None:
     for seq, request in site.requests.items():
         if request.state is State.WAITING:
             _ensure((request.spec.eligible, seq) in watched, f"{seq} waits for a date nobody watches")
+
+
+def _check_dependants(site: Site) -> None:
+    expected: dict[Seq, set[Seq]] = {}
+    for seq, request in site.requests.items():
+        for each in request.unmet:
+            _ensure(each.seq < seq, f"{seq} depends on a later request")
+            expected.setdefault(each.seq, set()).add(seq)
+    _ensure(site.dependants == expected, "the index of dependants is wrong")
 
 
 def _check_pes(site: Site) -> None:

@@ -34,6 +34,8 @@ def _add(found: dict[str, Any], name: str, value: Any, host: str, zone: Zone) ->
         found["request"] = full_id(value, host)
     elif name == "seqs":
         found["requests"] = [full_id(seq, host) for seq in value]
+    elif name == "prerequisite":
+        found[name] = full_id(value, host)
     elif name in _INSTANTS:
         found[name] = zone.stamp(value)
     elif isinstance(value, Used):
@@ -77,7 +79,8 @@ def _of_spec(spec: Spec, zone: Zone) -> dict[str, Any]:
 
 def _submitted(event: ev.Submitted, host: str, zone: Zone) -> dict[str, Any]:
     head = {"request": full_id(event.seq, host), "queue": event.queue, "state": event.state}
-    return {**head, **_of_spec(event.spec, zone), "key": event.key or None}
+    after = [f"{full_id(each.seq, host)}:{each.word}" for each in event.spec.after]
+    return {**head, **_of_spec(event.spec, zone), "after": after, "key": event.key or None}
 
 
 def _modified(event: ev.Modified, host: str, zone: Zone) -> dict[str, Any]:

@@ -335,6 +335,8 @@ class _Names:
         code, who, text = night.reasons.get(track.seq, ("LATER", "pass", "not reached yet"))
         if track.state is State.HELD:
             code, who, text = ReasonCode.HELD.value, "", track.hold_text or "it is held"
+            if track.unmet and not track.holds:
+                code, who, text = _dependent(live)
         elif live is not None:
             code, who, text = live.code.value, live.who, live.text
         elif track.state is State.WAITING:
@@ -347,3 +349,10 @@ class _Names:
             "started": self._site.id_of(started),
             "before": self._site.id_of(before),
         }
+
+
+def _dependent(live: Reason | None) -> tuple[str, str, str]:
+    """The reason of a request that waited for others: by now another one may hold, or none."""
+    if live is not None and live.code is ReasonCode.DEPENDENCY:
+        return live.code.value, live.who, live.text
+    return ReasonCode.DEPENDENCY.value, "dependency", "it waited for other requests"

@@ -168,6 +168,8 @@ _SUBSTATES = {"waiting": 30, "held": 20, "queued": 10, "running": 42, "suspended
 
 
 def _substate(each: Mapping[str, Any]) -> int | None:
+    if each["state"] == "held" and each["depends_on"]:
+        return 22
     if each["state"] != "ended":
         return _SUBSTATES.get(each["state"])
     return 91 if each["end_reason"] == "deleted" else 92 if each["exit_status"] == 0 else 93
@@ -214,8 +216,7 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
         until = f", until {reason['until']}" if reason["until"] else ""
         yield f"  why:      {reason['text']}{until}"
         yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
-    if each["depends_on"]:
-        yield f"  waits for {' '.join(each['depends_on'])}"
+    yield from _why_chain(each.get("chain") or ())
     if rank:
         factors = "  ".join(f"{name} {rank[name]:.4f}" for name in ("share", "cpu", "memory", "time"))
         yield f"  place:    {each['position']} in queue {each['queue']} at {rank['at']}"
@@ -228,10 +229,19 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  estimate: none ({estimate.get('basis')})"
 
 
+def _why_chain(chain: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    """What it waits for, and what that waits for in its turn."""
+    for link in chain:
+        why = f": {link['reason']['text']}" if link["reason"] else ""
+        how = f" ({_ending(link)})" if link["state"] == "ended" else ""
+        awaited = f"{link['id']}:{link['word']}"
+        yield f"  chain:    {link['needed_by']} waits for {awaited}, {link['state']}{how}{why}"
+
+
 _NEEDED = {
     "LIMIT": "a request that counts against this limit must end, or the limit be raised",
     "NO_PES": "enough PEs must become free",
-    "DEPENDENCY": "the requests it depends on must end",
+    "DEPENDENCY": "what it waits for must come about, or an operator release it (qrls -h s)",
     "EXIT": "the site's exit must let it pass",
     "LINE_CLOSED": "the request that closes the line must start",
     "SHIFT": "a shift that lets it run must come",

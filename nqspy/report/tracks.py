@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Request, Spec, State, Used
+from nqspy.model.requests import Dependency, Request, Spec, State, Used
 
 
 @dataclass(slots=True)
@@ -63,6 +63,7 @@ class Track:
     rank: int = 0
     hold_text: str = ""
     holds: str = ""
+    unmet: tuple[Dependency, ...] = ()
     attempts: list[Attempt] = field(default_factory=list)
     ended: Instant | None = None
     ending: ev.Ended | ev.Deleted | None = None
@@ -176,12 +177,13 @@ class Follower:
 
 def _submitted(follower: Follower, event: ev.Submitted, recorded: ev.Recorded) -> None:
     track = Track(event.seq, event.spec, event.queue, recorded.at, State.ARRIVING, (recorded.n, 0))
-    track.holds = "u" if event.state == "held" else ""
+    track.unmet = event.spec.after
+    track.holds = "u" if event.state == "held" and (event.spec.held or not track.unmet) else ""
     follower.add(track, State(event.state), recorded.n)
 
 
 def _waiting_state(track: Track, at: Instant) -> State:
-    if track.holds:
+    if track.holds or track.unmet:
         return State.HELD
     dated = track.spec.eligible is not None and track.spec.eligible > at
     return State.WAITING if dated else State.QUEUED
@@ -216,6 +218,15 @@ def _held(follower: Follower, event: ev.Held, recorded: ev.Recorded) -> None:
 def _released(follower: Follower, event: ev.Released, recorded: ev.Recorded) -> None:
     for track in follower.each(event.seqs, recorded):
         track.holds = "".join(letter for letter in track.holds if letter not in event.letters)
+        track.unmet = () if "s" in event.letters else track.unmet
+        if track.state is State.HELD:
+            follower.to(track, _waiting_state(track, recorded.at), recorded.n)
+
+
+def _dependency_met(follower: Follower, event: ev.DependencyMet, recorded: ev.Recorded) -> None:
+    met = [Dependency(event.prerequisite, word) for word in event.words]
+    for track in follower.each(event.seqs, recorded):
+        track.unmet = tuple(each for each in track.unmet if each not in met)
         if track.state is State.HELD:
             follower.to(track, _waiting_state(track, recorded.at), recorded.n)
 
@@ -298,6 +309,7 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Eligible: _eligible,
     ev.Held: _held,
     ev.Released: _released,
+    ev.DependencyMet: _dependency_met,
     ev.Modified: _modified,
     ev.Ranked: _ranked,
     ev.Starting: _starting,

@@ -1,6 +1,6 @@
 """Requests as the objects of ``qstat --json``: exactly these keys, in this order (interfaces.md 5)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -61,7 +61,6 @@ def request_object(
     place: Place,
     standing: Standings | None = None,
     reason: Reason | None = None,
-    depends_on: Iterable[Seq] = (),
 ) -> dict[str, Any]:
     """The object of a request that has not ended. ``standing`` counts in state queued alone, ``reason``
     while it waits."""
@@ -87,8 +86,8 @@ def request_object(
         "exit_signal": None,
         "end_reason": None,
         "reason": None if begun or reason is None else reason_object(reason, place.zone),
-        "depends_on": [full_id(seq, place.host) for seq in depends_on],
-        "held": list(request.holds),
+        "depends_on": [full_id(seq, place.host) for seq in dict.fromkeys(each.seq for each in request.unmet)],
+        "held": list(request.letters),
         **_paths(request.seq, spec, None, None),
     }
 

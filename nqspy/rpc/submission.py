@@ -44,7 +44,7 @@ class Options(TypedDict, total=False):
     environment: Mapping[str, str]
     workdir: Name
     user: str
-    after: Sequence[str]
+    after: str | Sequence[str]
     attributes: Sequence[str]
     key: str
 
@@ -62,7 +62,9 @@ def submission(
         raise TypeError(f"there is no option {unknown[0]}; there are {', '.join(Options.__annotations__)}")
     body, default_name = _script(script)
     folder = os.path.abspath(options.get("workdir") or os.getcwd())
-    after = [f"after:{one if ':' in one else one + ':ok'}" for one in options.get("after", ())]
+    named = options.get("after", ())
+    named = [named] if isinstance(named, str) else named
+    after = [f"after:{one if ':' in one else one + ':ok'}" for one in named]
     eligible = options.get("eligible")
     spec: dict[str, Any] = {name: options.get(name) for name in _AS_THEY_ARE}
     spec |= {

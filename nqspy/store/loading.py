@@ -78,7 +78,7 @@ def _load_requests(site: Site, connection: sqlite3.Connection) -> None:
 def _file(site: Site) -> None:
     started: list[Request] = []
     for request in site.requests.values():
-        if request.state is State.WAITING:
+        if request.state is State.WAITING or request.unmet:
             lifecycle.place(site, request)
         elif request.state in STARTED:
             started.append(request)

@@ -15,7 +15,7 @@ from nqspy.model import events as ev
 from nqspy.model.configure import OBJECTS, dump_object
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
-from nqspy.model.requests import Request, Spec, State, Used
+from nqspy.model.requests import Dependency, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Account, Site
 from nqspy.ports import Batch, EndedRow
@@ -56,6 +56,8 @@ class Live(msgspec.Struct, omit_defaults=True):
     used: Used = NOT_USED
     charged: int = 0
     suspended_by: str = ""
+    unmet: tuple[Dependency, ...] = ()
+    never: str = ""
 
 
 class Ending(msgspec.Struct):
@@ -182,6 +184,8 @@ def _live(request: Request) -> Live:
         used if used.cpu or used.wall or used.memory else NOT_USED,
         request.charged,
         request.suspended_by,
+        request.unmet,
+        request.never,
     )
 
 
@@ -301,6 +305,8 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
         live.used,
         live.charged,
         live.suspended_by,
+        unmet=live.unmet,
+        never=live.never,
     )
 
 

@@ -111,8 +111,8 @@ class Centre:
         return parsed.command
 
     def submit(self, *lines: str, **more: Any) -> list[Seq]:
-        """Requests as ``"anne name=x cpu=10:00 mem=8mw pes=2 at=+60 queue=night held account=d1"``; each
-        line is a submission of its own by its owner."""
+        """Requests as ``"anne name=x cpu=10:00 mem=8mw pes=2 at=+60 queue=night held account=d1
+        after=1:any,2"``; each line is a submission of its own by its owner."""
         found = []
         for line in lines:
             owner = line.split()[0]
@@ -217,6 +217,7 @@ def item(
         rerunnable="once" not in words,
         eligible=Instant(now + round(float(given["at"]) * 1000)) if "at" in given else None,
         mail=Mail(**{word: True for word in given.get("mail", "").split("+") if word}),
+        attributes=tuple(f"after:{each}" for each in given.get("after", "").split(",") if each),
     )
     return cm.Submission(spec, script, "HOME=/home", user, number)
 
@@ -275,6 +276,7 @@ def observable(site: Site) -> dict[str, Any]:
         },
         "waiting": waiting,
         "started": sorted(site.started),
+        "dependants": dict(sorted(site.dependants.items())),
         "due": site.due(Instant(2**60)),
         "accounts": {key: (a.value, a.at, list(a.recent)) for key, a in site.accounts.items()},
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),

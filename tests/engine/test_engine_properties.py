@@ -36,12 +36,13 @@ people = st.sampled_from((ANNE, BEN, OLGA, MAX))
 ids = st.lists(st.integers(1, 12).map(str), min_size=1, max_size=3).map(tuple)
 queues = st.sampled_from(("batch", "other", "pipe", "nowhere", ""))
 lines = st.builds(
-    "x cpu={} pes={} {} at={} queue={}".format,
+    "x cpu={} pes={} {} at={} queue={} after={}".format,
     st.sampled_from(("30", "100", "unlimited")),
     st.integers(1, 3),
     st.sampled_from(("held", "once", "")),
     st.sampled_from(("0", "100", "5000", "100000")),
     queues.map(lambda name: name),
+    st.sampled_from(("", "", "1", "1:any,2:start", "2:fail", "3:ok")),
 )
 submits = st.builds(
     lambda given, key: cm.Submit(tuple(item(line, 1_772_478_000_000) for line in given), key),
@@ -57,6 +58,8 @@ changes = st.sampled_from(
         Change("set", "queue/batch/enabled", False),
         Change("set", "queue/batch/enabled", True),
         Change("set", "machine/pes", 1),
+        Change("set", "server/dependency_failed", "delete"),
+        Change("set", "server/dependency_failed", "run"),
         Change("set", "machine/pes", None),
         Change("delete", "queue/other"),
         Change("set", "usage/charge", "pe_wall"),

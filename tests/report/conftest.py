@@ -42,13 +42,13 @@ class Diary:
 
     def submit(self, second: float, group: str, owner: str = "anne", queue: str = "night",
                state: Any = "queued", eligible: float | None = None, name: str = "job",
-               **ask: int) -> int:  # fmt: skip
+               after: Any = (), **ask: int) -> int:  # fmt: skip
         seq = self.site.next_seq
         spec = Spec(
             owner, 1000, name, queue, "s", "e", "/home/anne/w", group=group, ask=Ask(**ask),
-            eligible=None if eligible is None else self.at(eligible),
+            eligible=None if eligible is None else self.at(eligible), after=after,
         )  # fmt: skip
-        self.add(second, ev.Submitted(seq, spec, queue, state))
+        self.add(second, ev.Submitted(seq, spec, queue, "held" if after else state))
         return seq
 
     def night(self, second: float = 0.0) -> None:

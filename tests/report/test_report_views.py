@@ -10,8 +10,8 @@ from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import BadValue
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import Output, Used
-from nqspy.report import views
+from nqspy.model.requests import Dependency, Output, State, Used
+from nqspy.report import tables, views
 from nqspy.report.history import event_line
 from nqspy.report.moments import parse_day, parse_since, zone_of
 
@@ -57,7 +57,7 @@ def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
     seq = book.submit(0.25, "d1", cpu=600_000, memory=1 << 20, pes=2)
     standing = views.Standing(3.5, 0.25, 0.5, 0.75, 1.0, 1)
     reason = Reason(ReasonCode.LIMIT, "queue night", "run limit 1 of queue night is reached", book.at(60))
-    made = views.request_object(book.site.requests[seq], place(book, 5), standing, reason, depends_on=(7,))
+    made = views.request_object(book.site.requests[seq], place(book, 5), standing, reason)
     assert list(made) == KEYS
     assert json.loads(views.encode(made)) == made | {"pes": []}
     assert made["id"] == "1.ymp"
@@ -70,8 +70,20 @@ def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
     }  # fmt: skip
     assert made["position"] == 1
     assert made["reason"]["until"] == "2026-03-02T21:01:00.000+01:00"
-    assert made["depends_on"] == ["7.ymp"]
+    assert (made["depends_on"], made["held"]) == ([], [])
     assert (made["output"], made["error"]) == ("/home/anne/w/job.o1", "/home/anne/w/job.e1")
+
+
+def test_a_request_that_waits_for_others_names_each_once_and_is_held_by_the_system(diary):
+    book = diary(d1=1)
+    request = book.site.requests[book.submit(0, "d1")]
+    after = (Dependency(7), Dependency(7, "start"), Dependency(8, "any"))
+    waiting = replace(request, state=State.HELD, unmet=after)
+    made = views.request_object(waiting, place(book, 5))
+    assert (made["depends_on"], made["held"]) == (["7.ymp", "8.ymp"], ["s"])
+    assert "  substate = 22\n" in tables.full([made])
+    both = views.request_object(replace(waiting, holds="u"), place(book, 5))
+    assert both["held"] == ["s", "u"]
 
 
 def test_a_running_request_has_neither_priority_nor_reason(diary):

@@ -12,7 +12,7 @@ import pytest
 from nqspy.model import configure, lifecycle
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
-from nqspy.model.requests import Ask, Mail, Output, Request, Spec, State, Used
+from nqspy.model.requests import Ask, Dependency, Mail, Output, Request, Spec, State, Used
 from nqspy.model.site import Site
 from nqspy.ports import Batch
 from nqspy.store.journal import SqliteJournal
@@ -46,6 +46,7 @@ def observable(site: Site) -> dict[str, Any]:
         "types": {seq: type(r.state) for seq, r in sorted(site.requests.items())},
         "waiting": waiting,
         "started": sorted(site.started),
+        "dependants": dict(sorted(site.dependants.items())),
         "due": site.due(Instant(2**60)),
         "accounts": list(site.accounts.items()),
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
@@ -99,7 +100,7 @@ class Story:
         """Submits one request and returns its number."""
         seq = self.site.next_seq
         spec = self.spec(**more)
-        state = "held" if spec.held else "waiting" if spec.eligible else "queued"
+        state = "held" if spec.held or spec.after else "waiting" if spec.eligible else "queued"
         self.tell(ev.Submitted(seq, spec, spec.queue, state))
         return seq
 
@@ -122,8 +123,15 @@ class Story:
             "output": choose((Output(), Output(join=True), Output(stdout="/tmp/o"))),
             "mail": choose((Mail(), Mail(end=True, to="anne"))),
             "priority": choose((None, 0, 63)),
+            "after": self._after(),
         }
         return Spec(**(values | more))
+
+    def _after(self) -> tuple[Dependency, ...]:
+        earlier = list(self.site.requests)
+        if not earlier or self._random.random() < 0.7:
+            return ()
+        return (Dependency(self._random.choice(earlier), self._random.choice(("ok", "any", "start"))),)
 
     def keep(self, body: bytes) -> str:
         """Gives a blob to the next commit."""
@@ -135,7 +143,17 @@ class Story:
         """Lets random events happen, committed in groups of random size."""
         submitting = (self.submit,) * 8
         attempts = (self._start, self._start, self._end, self._requeue, self._suspend, self._sample)
-        people = (self._hold, self._release, self._move, self._modify, self._rank, self._delete, self._redate)
+        people = (
+            self._hold,
+            self._release,
+            self._move,
+            self._modify,
+            self._rank,
+            self._delete,
+            self._redate,
+            self._met,
+            self._never,
+        )
         site = (self._due, self._configure, self._shift, self._other)
         steps = (*submitting, *attempts, *people, *site)
         for _ in range(events):
@@ -191,6 +209,19 @@ class Story:
     def _delete(self) -> None:
         for request in self._some(*BEFORE_START)[:1]:
             self.tell(ev.Deleted(request.seq, request.owner, "no longer needed"))
+
+    def _met(self) -> None:
+        for request in self._unmet():
+            each = self._random.choice(request.unmet)
+            self.tell(ev.DependencyMet((request.seq,), each.seq, ("any", each.word), "it ended"))
+
+    def _never(self) -> None:
+        for request in self._unmet():
+            each = request.unmet[0]
+            self.tell(ev.DependencyFailed((request.seq,), each.seq, (each.word,), "it failed"))
+
+    def _unmet(self) -> list[Request]:
+        return [request for request in self._some(State.HELD) if request.unmet]
 
     def _suspend(self) -> None:
         for r in self._some(State.RUNNING)[:1]:

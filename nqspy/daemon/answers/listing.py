@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import queues
-from nqspy.engine.explain import Places, reasons_of
+from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.engine.whatif import estimate
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, parse_id
@@ -227,11 +227,31 @@ def _why(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     yield from _objects(daemon, choice, found)
     for each in found:
         each["estimate"] = _estimate(daemon, each["seq"])
+        each["chain"] = _chain(daemon, each["seq"])
     if message.get("json"):
         text = views.encode(found).decode() + "\n"
     else:
         text = "".join(map(tables.why_text, found))
     yield _answer(asked, choice, text)
+
+
+def _chain(daemon: "Daemon", seq: Seq) -> Objects:
+    """What a request waits for, and what that waits for: prerequisites with their own reasons."""
+    links = chain(daemon.engine, seq)
+    lister, site = Lister(daemon), daemon.engine.site
+    live = lister.objects([site.requests[link.seq] for link in links if link.seq in site.requests])
+    gone = ended_objects(daemon, [link.seq for link in links if link.seq not in site.requests])
+    objects = {each["seq"]: each for each in (*live, *gone)}
+    return [
+        _link(site.id_of(link.needed_by), link.word, objects[link.seq])
+        for link in links
+        if link.seq in objects
+    ]
+
+
+def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:
+    kept = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal")
+    return {"needed_by": needed_by, "word": word} | {key: each[key] for key in kept}
 
 
 def _estimate(daemon: "Daemon", seq: Seq) -> dict[str, Any] | None:

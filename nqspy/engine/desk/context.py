@@ -31,7 +31,8 @@ class Group:
     calls left because nobody waited for it.
 
     ``sightings``: those its events come from, to be taken again when the commit fails; ``keys``: digest and
-    requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed.
+    requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed;
+    ``settled``: how many of its events were looked at for requests that wait for others.
     """
 
     batch: Batch = field(default_factory=Batch)
@@ -40,6 +41,7 @@ class Group:
     keys: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = field(default_factory=dict)
     sightings: list[Sighting] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
+    settled: int = 0
 
 
 @dataclass(slots=True)
@@ -90,12 +92,16 @@ class Desk:
                 return Refusal(f"illegally formed job identifier: {text}", "bad_id")
             return Refusal(f"Unknown Job Id {text}", "unknown_request", 153)
         name = self.site.id_of(seq)
-        if self._has_ended(seq):
+        if self.end_of(seq) is not None:
             return Refusal(f"Job has finished {name}", "has_ended", 35)
         return Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
 
-    def _has_ended(self, seq: Seq) -> bool:
-        return seq in self.site.touched.ended or any(True for _ in self.journal.ended((seq,)))
+    def end_of(self, seq: Seq) -> Event | None:
+        """The event that ended a request, None while it has not ended or when there never was one."""
+        if seq in self.site.touched.ended:
+            event: Event = self.site.touched.ended[seq][1]
+            return event
+        return next((row["ended"] for row in self.journal.ended((seq,))), None)
 
     def each(self, ids: Sequence[str], do: Callable[[Request], Any]) -> dict[str, Any]:
         """Does something for each identifier, as far as possible: what was done, and each failure with its

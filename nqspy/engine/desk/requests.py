@@ -106,11 +106,11 @@ def release(desk: Desk, command: cm.ReleaseRequests, caller: Caller) -> Any:
         need_owner(desk.site, caller, request, "release")
         if request.state is not State.HELD:
             raise _wrong_state(desk, request, "it is not held")
-        theirs = "".join(letter for letter in request.holds if letter in letters)
+        theirs = "".join(letter for letter in request.letters if letter in letters)
         if not theirs:
             name = desk.site.id_of(request.seq)
             raise Refusal(
-                f"Unauthorized Request {name}: hold {request.holds} is not yours to release",
+                f"Unauthorized Request {name}: hold {request.letters} is not yours to release",
                 "not_permitted",
                 159,
             )

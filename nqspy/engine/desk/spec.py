@@ -30,8 +30,6 @@ def check_spec(site: Site, spec: Spec) -> None:
         raise _bad(f"priority {spec.priority} is not from -1024 to 1023")
     if not 0 <= spec.umask <= 0o777:
         raise _bad(f"umask {spec.umask:o} is not from 0 to 777")
-    if any(attribute.startswith("after:") for attribute in spec.attributes):
-        raise Refusal("dependencies (--after) are not offered yet", "not_offered")
 
 
 def _bad(text: str) -> Refusal:

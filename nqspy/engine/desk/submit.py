@@ -11,6 +11,7 @@ import msgspec
 from nqspy.core.limits_of_submission import ask_submit, destination, violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.calendar import local
+from nqspy.engine.desk import depend
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
@@ -59,6 +60,8 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
     seqs = tuple(_take_in(desk, each, command.key, digest) for each in accepted)
     if command.key:
         _remember(desk, command.key, digest, seqs)
+    for seq, each in zip(seqs, accepted, strict=True):
+        depend.judge_now(desk, seq, each.spec.after)
     desk.dirty()
     return {"ids": [desk.site.id_of(seq) for seq in seqs], "queues": [each.target for each in accepted]}
 
@@ -120,6 +123,7 @@ def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
         script=_digest(script), environment=_digest(environment),
     )  # fmt: skip
     check_spec(site, spec)
+    spec = depend.read_after(desk, spec)
     if desk.exits.has("submit"):
         spec = _ask_exits(desk, spec)
     queue = _queue_named(desk, spec.queue)
@@ -209,7 +213,7 @@ def _take_in(desk: Desk, accepted: Accepted, key: str, digest: str) -> Seq:
 
 
 def _state(desk: Desk, spec: Spec) -> Literal["waiting", "held", "queued"]:
-    if spec.held:
+    if spec.held or spec.after:
         return "held"
     if spec.eligible is not None and spec.eligible > desk.now:
         return "waiting"
@@ -221,7 +225,9 @@ def _would(desk: Desk, accepted: Accepted, alone: bool) -> dict[str, Any]:
     spec, site = accepted.spec, desk.site
     found: dict[str, Any] = {"name": spec.name, "queue": accepted.target, "group": spec.group}
     if alone:
-        state = State(_state(desk, spec))
+        unmet = depend.unmet_now(desk, spec.after)
+        state = State(_state(desk, replace(spec, after=unmet)))
+        found["depends_on"] = [site.id_of(each.seq) for each in unmet]
         request = Request(site.next_seq, spec, accepted.target, state, desk.now, desk.now)
         start, basis = estimate_on(site, desk.exits, request, desk.now)
         at = None if start is None else local(start, site.timezone).isoformat(timespec="milliseconds")

@@ -1,0 +1,79 @@
+"""Requests that wait for others (``qsub --after``): what an event means for those that await it, and why one
+still waits.
+
+An unmet dependency is a hold of the system, so no pass ever looks at such a request.
+"""
+
+from dataclasses import dataclass
+
+from nqspy.model.events import Deleted, Ended, Event, Started
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import AfterWord, Dependency, Request
+from nqspy.model.site import Site
+
+WHO = "dependency"
+"""Who says so, in reasons and in the deletions that ``set dependency_failed delete`` brings about."""
+
+SHOWN = 3
+"""Prerequisites that a reason names; the others are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What an event of a prerequisite settles: words met, words that can never be met any more; ``text`` says
+    what happened."""
+
+    met: tuple[AfterWord, ...] = ()
+    never: tuple[AfterWord, ...] = ()
+    text: str = ""
+
+
+BEGUN = Judgement(("start",), (), "has started")
+
+
+def judge(event: Event) -> Judgement:
+    """What that event settles for those that wait for its request; of most events nothing.
+
+    Deleted before it ran it has not started, and counts as failed. An attempt that ended had begun.
+    """
+    match event:
+        case Started():
+            return BEGUN
+        case Ended(end_reason="exit", exit_status=0):
+            return Judgement(("ok", "any", "start"), ("fail",), "ended with exit status 0")
+        case Ended():
+            return Judgement(("any", "fail", "start"), ("ok",), _how(event))
+        case Deleted():
+            return Judgement(("any", "fail"), ("ok", "start"), f"was deleted by {event.who}")
+    return Judgement()
+
+
+def _how(event: Ended) -> str:
+    if event.end_reason == "exit":
+        return f"ended with exit status {event.exit_status}"
+    signal = f" (signal {event.exit_signal})" if event.exit_signal is not None else ""
+    return f"ended: {event.end_reason}{signal}"
+
+
+_AWAITED = {
+    "ok": "has ended with exit status 0",
+    "any": "has ended",
+    "fail": "has ended otherwise than with exit status 0",
+    "start": "has started",
+}
+
+
+def awaited(site: Site, each: Dependency) -> str:
+    """``17.ymp has ended``: what must come about."""
+    return f"{site.id_of(each.seq)} {_AWAITED[each.word]}"
+
+
+def reason(site: Site, request: Request) -> Reason:
+    """Why a request with unmet dependencies waits."""
+    if request.never:
+        return Reason(ReasonCode.DEPENDENCY, WHO, request.never)
+    named = [awaited(site, each) for each in request.unmet[:SHOWN]]
+    more = len(request.unmet) - len(named)
+    if more:
+        named.append(f"{more} more")
+    return Reason(ReasonCode.DEPENDENCY, WHO, f"it waits until {' and '.join(named)}")

@@ -1,0 +1,98 @@
+"""qsub --after against a real daemon: what waits for what, what happens when it cannot come about, and that a
+restart forgets nothing."""
+
+import json
+
+import pytest
+
+from nqspy.errors import Refusal
+
+LONG = "while [ ! -e {} ]; do sleep 0.02; done"
+
+
+def gate(office, name):
+    """A script that runs until its file is made."""
+    return LONG.format(office.work / name)
+
+
+def open_gate(office, name):
+    (office.work / name).write_text("")
+
+
+def test_a_request_waits_for_another_and_says_so_everywhere(office):
+    first = office.submit(gate(office, "one"), name="first")
+    script = office.write("second.sh", "echo second\n")
+    second = office.run("qsub", "-s", "/bin/sh", "--after", first, str(script)).ok().lines[0]
+    third = office.run("qsub", "-s", "/bin/sh", "--after", f"{second}:any", str(script)).ok().lines[0]
+    job = office.job(third)
+    assert (job["state"], job["held"], job["depends_on"]) == ("held", ["s"], [second])
+    assert job["reason"]["code"] == "DEPENDENCY"
+    assert job["reason"]["text"] == f"it waits until {second} has ended"
+    why = office.why(third)
+    assert [(link["needed_by"], link["id"], link["word"]) for link in why["chain"]] == [
+        (third, second, "any"), (second, first, "ok"),
+    ]  # fmt: skip
+    assert why["chain"][0]["reason"]["text"] == f"it waits until {first} has ended with exit status 0"
+    text = office.run("qstat", "--why", third).ok().out
+    assert f"{third} waits for {second}:any, held: it waits until {first}" in text
+    assert f"{second} waits for {first}:ok, " in text
+    assert "Hold_Types = s" in office.run("qstat", "-f", third).ok().out
+    open_gate(office, "one")
+    assert office.ended(third)["exit_status"] == 0
+    order = [event["request"] for event in office.events("starting")]
+    assert order.index(first) < order.index(second) < order.index(third)
+
+
+def test_start_is_enough_where_that_is_asked(office):
+    first = office.submit(gate(office, "two"))
+    second = office.submit("true", after=[f"{first}:start"])
+    assert office.ended(second)["exit_status"] == 0
+    assert office.job(first)["state"] == "running"
+    open_gate(office, "two")
+    office.ended(first)
+
+
+def test_what_can_never_be_met_is_held_and_an_operator_releases_it(office):
+    first = office.submit("exit 3")
+    office.ended(first)
+    second = office.submit("true", after=[first])
+    why = office.why(second)
+    assert (
+        why["reason"]["text"] == f"{first} ended with exit status 3: what it waits for can never come about"
+    )
+    assert [(link["id"], link["state"], link["exit_status"]) for link in why["chain"]] == [
+        (first, "ended", 3)
+    ]
+    assert "ended (exit, status 3)" in office.run("qstat", "--why", second).ok().out
+    office.run("qrls", "-h", "s", second).ok()
+    assert office.ended(second)["exit_status"] == 0
+
+
+@pytest.mark.parametrize(("policy", "reason"), [("delete", "deleted"), ("run", "exit")])
+def test_the_site_says_what_becomes_of_it(office, policy, reason):
+    office.set(f"set dependency_failed {policy}")
+    first = office.submit("true", held=True)
+    second = office.submit("true", after=[f"{first}:ok"])
+    office.run("qdel", first).ok()
+    assert office.ended(second)["end_reason"] == reason
+    office.set("set dependency_failed hold")
+
+
+def test_what_never_existed_is_refused(office):
+    script = office.write("second.sh", "echo second\n")
+    office.run("qsub", "--after", "4711", str(script)).refused("--after", "there is no request 4711.")
+    office.run("qsub", "--after", "1:soon", str(script)).refused("--after", "is no dependency")
+    with pytest.raises(Refusal, match="there is no request 4711"):
+        office.submit("true", after=["4711:any"])
+
+
+def test_a_killed_daemon_forgets_no_dependency(live):
+    first = live.submit(gate(live, "three"))
+    second = live.submit("true", after=[first])
+    live.running(first)
+    live.kill()
+    open_gate(live, "three")
+    live.start()
+    assert live.ended(second)["exit_status"] == 0
+    events = [json.dumps(event) for event in live.events("dependency_met")]
+    assert len(events) == 1
