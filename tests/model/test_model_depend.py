@@ -1,4 +1,4 @@
-"""What the events of dependencies do to a site: facts, and one about something that is gone changes nothing."""
+"""What the events of dependencies do to a site: one about something that is gone changes nothing."""
 
 import pytest
 
