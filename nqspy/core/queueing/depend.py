@@ -41,6 +41,8 @@ def judge(event: Event) -> Judgement:
             return BEGUN
         case Ended(end_reason="exit", exit_status=0):
             return Judgement(("ok", "any", "start"), ("fail",), "ended with exit status 0")
+        case Ended(end_reason="not_started"):
+            return Judgement(("any", "fail"), ("ok", "start"), "could not be started")
         case Ended():
             return Judgement(("any", "fail", "start"), ("ok",), _how(event))
         case Deleted():
