@@ -11,8 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from nqspy.model import people
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.people import DEFAULT_GROUP, Group
+from nqspy.model.people import Group
 from nqspy.model.requests import Ask, Request, Used, finite
 from nqspy.model.site import Settings, Site
 
@@ -47,25 +48,8 @@ def _either(first: int | None, second: int | None) -> int | None:
 
 
 def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
-    """Each group's part of the whole: the product of its share among its siblings, up to the root.
-
-    The group ``default`` stands at the root with share 1 where it is not defined.
-    """
-    known = dict(groups)
-    known.setdefault(DEFAULT_GROUP, Group(DEFAULT_GROUP))
-    weights: dict[str | None, int] = {}
-    for group in known.values():
-        weights[group.parent] = weights.get(group.parent, 0) + group.share
-    found: dict[str, float] = {}
-
-    def part(name: str) -> float:
-        if name not in found:
-            group, siblings = known[name], weights[known[name].parent]
-            above = part(group.parent) if group.parent in known else 1.0
-            found[name] = above * group.share / siblings if siblings else 0.0
-        return found[name]
-
-    return {name: part(name) for name in known}
+    """Each group's part of the whole, ``default`` included."""
+    return people.entitlements(people.with_default(groups))
 
 
 class Ledger:

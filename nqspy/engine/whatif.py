@@ -13,7 +13,7 @@ from nqspy.model.events import Eligible, Ended, Event, Recorded, SettingsChanged
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.lifecycle import apply, place
 from nqspy.model.requests import Request, State, Used, finite
-from nqspy.model.site import Account, Settings, Site
+from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
 
 FRONT = 300
@@ -160,7 +160,7 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
     copy = Site(copy_of(settings), site.found, site.host, site.zone, shift=site.shift, n=site.n, at=site.at)
     copy.settings.global_.offers_per_pass = min(OFFERS, site.settings.global_.offers_per_pass)
     copy.next_seq = site.next_seq
-    copy.accounts = {key: Account(a.value, a.at, list(a.recent)) for key, a in site.accounts.items()}
+    copy.accounts = {key: account.twin() for key, account in site.accounts.items()}
     chosen = {request.seq: request for request in site.started.values()}
     for columns in site.waiting.values():
         first = columns.date.argsort(kind="stable")[:FRONT].tolist()

@@ -1,5 +1,6 @@
 """People: resource groups (departments) in the share tree, how use is charged, and roles."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NewType
 
@@ -48,3 +49,31 @@ class Caller:
     gid: int = 0
     groups: tuple[str, ...] = ()
     trusted: bool = False
+
+
+def with_default(groups: Mapping[str, Group]) -> dict[str, Group]:
+    """The groups, and ``default``, which stands at the root with share 1 even where it was not created."""
+    return {**groups, DEFAULT_GROUP: groups.get(DEFAULT_GROUP) or Group(DEFAULT_GROUP)}
+
+
+def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
+    """Each group's part of the whole: the product of its share among its siblings, up to the root
+    (semantics.md 1). A parent that does not exist counts as the root."""
+    weights: dict[str | None, int] = {}
+    for group in groups.values():
+        parent = _parent(group, groups)
+        weights[parent] = weights.get(parent, 0) + group.share
+    found: dict[str, float] = {}
+
+    def part(name: str) -> float:
+        if name not in found:
+            group, parent = groups[name], _parent(groups[name], groups)
+            above = part(parent) if parent is not None else 1.0
+            found[name] = above * group.share / weights[parent] if weights[parent] else 0.0
+        return found[name]
+
+    return {name: part(name) for name in groups}
+
+
+def _parent(group: Group, groups: Mapping[str, Group]) -> str | None:
+    return group.parent if group.parent in groups else None

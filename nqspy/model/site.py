@@ -59,6 +59,10 @@ class Account:
     at: Instant = Instant(0)
     recent: list[int] = field(default_factory=list)
 
+    def twin(self) -> "Account":
+        """A copy of its own."""
+        return Account(self.value, self.at, list(self.recent))
+
     def at_time(self, now: Instant, half_life: int) -> float:
         """Its value at ``now``: half is forgotten after each half-life."""
         if not self.value or now <= self.at:

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
+from nqspy.model.people import entitlements
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.report.measures import used_by_group
 from nqspy.report.moments import Zone, hours, zone_of
-from nqspy.report.shares import departments, entitlements
+from nqspy.report.shares import departments
 from nqspy.report.tracks import Follower
 
 

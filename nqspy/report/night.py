@@ -7,13 +7,14 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, Instant, Seq
+from nqspy.model.people import entitlements
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
 from nqspy.report import measures
 from nqspy.report.history import event_object, requested, used_object
 from nqspy.report.moments import Zone, zone_of
-from nqspy.report.shares import departments, entitlements
+from nqspy.report.shares import departments
 from nqspy.report.tracks import Follower, Track
 
 NIGHT = "night"

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nqspy.model.ids import Instant
-from nqspy.model.people import DEFAULT_GROUP, Group
+from nqspy.model.people import entitlements, with_default
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
 from nqspy.report.grid import grid
 from nqspy.report.moments import zone_of
-from nqspy.report.shares import entitlements
 
 
 def usage(site: Site, now: Instant) -> dict[str, Any]:
@@ -23,8 +22,7 @@ def usage(site: Site, now: Instant) -> dict[str, Any]:
     values = {key: account.at_time(now, half_life) for key, account in site.accounts.items()}
     own = {key[2:]: value for key, value in values.items() if key.startswith("g:")}
     # The group `default` exists with share 1 even where it is not set up: scheduling counts it.
-    groups = {DEFAULT_GROUP: Group(DEFAULT_GROUP)} | site.settings.groups
-    total, shares = sum(own.values()), entitlements(groups)
+    total, shares = sum(own.values()), entitlements(with_default(site.settings.groups))
     return {
         "at": zone_of(site.timezone).text(now),
         "half_life_s": half_life / 1000,

@@ -3,10 +3,10 @@
 import pytest
 
 from nqspy.model.ids import HOUR
-from nqspy.model.people import Group
+from nqspy.model.people import Group, entitlements
 from nqspy.model.requests import Used
 from nqspy.report.counters import counters, counters_text, since
-from nqspy.report.shares import among, departments, entitlements
+from nqspy.report.shares import among, departments
 from nqspy.report.usage import usage, usage_text
 
 

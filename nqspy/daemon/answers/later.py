@@ -1,11 +1,11 @@
 """Answers that take long: made by a thread of their own from the journal and a still picture of the site."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nqspy.model.site import Account, Site
+from nqspy.model.configure import copy_of
+from nqspy.model.site import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,15 @@ class Later:
 
 def still(site: Site) -> Site:
     """A copy of the site as it is now that the engine does not change: what reports read."""
+    requests = {seq: replace(request) for seq, request in site.requests.items()}
     return Site(
-        settings=deepcopy(site.settings),
+        settings=copy_of(site.settings),
         found=site.found,
         host=site.host,
         zone=site.zone,
-        requests={seq: replace(request) for seq, request in site.requests.items()},
-        started={seq: replace(request) for seq, request in site.started.items()},
-        accounts={key: Account(a.value, a.at, list(a.recent)) for key, a in site.accounts.items()},
+        requests=requests,
+        started={seq: requests[seq] for seq in site.started},
+        accounts={key: account.twin() for key, account in site.accounts.items()},
         shift=replace(site.shift),
         next_seq=site.next_seq,
         n=site.n,

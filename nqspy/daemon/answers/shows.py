@@ -16,7 +16,7 @@ from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.ids import DAY, Instant, Seq
-from nqspy.model.people import DEFAULT_GROUP, Group
+from nqspy.model.people import with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.qmgr import show as qmgr_show
@@ -81,7 +81,7 @@ def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
 
     def below(parent: str | None, depth: int) -> None:
-        for group in _with_default(site):
+        for group in with_default(site.settings.groups).values():
             if group.parent == parent:
                 account = site.accounts.get(f"g:{group.name}")
                 rows.append(
@@ -97,12 +97,6 @@ def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
 
     below(None, 0)
     return rows
-
-
-def _with_default(site: Site) -> Iterable[Group]:
-    """The groups, and ``default``, which exists with share 1 even where it was not created."""
-    known = site.settings.groups
-    return known.values() if DEFAULT_GROUP in known else (*known.values(), Group(DEFAULT_GROUP))
 
 
 def _coming(daemon: "Daemon", asked: cm.ShowObject) -> list[dict[str, str]]:
