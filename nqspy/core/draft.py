@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nqspy.core.ledger import Ledger
-from nqspy.model.actions import Action, Hold, Move, Redate
+from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Machine
@@ -37,12 +37,14 @@ class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
     ``free``: PEs not given yet; ``chosen``: starts in order; ``own`` and ``closing``: reasons so far;
-    ``offered``: candidates offered to jobselect, by queue; ``short``: some request waits only for a PE.
+    ``offered``: candidates offered to jobselect, by queue; ``short``: some request waits only for a PE;
+    ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and
+    ``barred``: why none does.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
-        self.held_pes = {pe for request in site.started.values() for pe in request.pes}
+        self.held_pes = {pe for r in site.started.values() if not r.parked for pe in r.pes}
         pes = site.pes()
         self.free = pes - sum(1 for pe in self.held_pes if pe < pes)
         self.before: list[Action] = []
@@ -52,10 +54,14 @@ class Draft:
         self.closing: dict[str, Reason] = {}
         self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
         self.short = False
+        self.resumed: list[Request] = []
+        self.shut: dict[str, Reason] = {}
+        self.barred: Reason | None = None
         self.priorities: dict[tuple[str, str], float] = {}
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
         self._started: set[Seq] = set()
+        self._leaving: set[Seq] = set()
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -116,6 +122,49 @@ class Draft:
         self.own[request.seq] = Reason(ReasonCode.HELD, who, text)
         return [request]
 
+    # ------------------------------------------------------------ running requests give way, and come back
+
+    def running(self) -> list[Request]:
+        """Requests that run and nobody has asked to end, in the order of their starts: those of which a stage
+        may say that they give way."""
+        going = (r for r in self.site.started.values() if r.state is State.RUNNING and not r.ending)
+        return sorted((r for r in going if r.seq not in self._leaving), key=_by_start)
+
+    def parked(self) -> list[Request]:
+        """Suspended requests whose PEs others may have meanwhile, in the order of their starts."""
+        return sorted((r for r in self.site.started.values() if r.parked and not r.ending), key=_by_start)
+
+    def suspend(self, request: Request, who: str, text: str, *, parked: bool, page_out: bool = False) -> None:
+        """Proposes to suspend a running request; its PEs are free at once if it is ``parked``."""
+        self.before.append(Suspend(request.seq, request.attempt, who, text, parked, page_out))
+        self._leaving.add(request.seq)
+        if parked:
+            freed = {pe for pe in request.pes if pe < self.site.pes()}
+            self.held_pes -= freed
+            self.free += len(freed)
+
+    def requeue(self, request: Request, who: str, text: str) -> None:
+        """Proposes to end a running request, which then waits again; its PEs are free once it has ended."""
+        self.before.append(Requeue(request.seq, request.attempt, who, text))
+        self._leaving.add(request.seq)
+
+    def keep(self, request: Request, reason: Reason) -> None:
+        """A suspended request stays so in this pass, for this reason."""
+        self.own[request.seq] = reason
+
+    def resume(self, request: Request, who: str) -> None:
+        """Proposes that a suspended request goes on, on the PEs it had."""
+        self.before.append(Resume(request.seq, request.attempt, who))
+        self.resumed.append(request)
+        if request.parked:
+            self.take(request.pes)
+
+    def take(self, pes: Iterable[int]) -> None:
+        """These PEs are not given to anybody else in this pass."""
+        taken = {pe for pe in pes if pe < self.site.pes()} - self.held_pes
+        self.held_pes |= taken
+        self.free -= len(taken)
+
     # ------------------------------------------------------------ what stands now
 
     def dates(self, queue: str) -> Ints:
@@ -142,6 +191,10 @@ class Draft:
         queues = self.site.settings.queues
         served = [(queues[name], held) for name, held in self.site.waiting.items() if name in queues and held]
         return iter(sorted(served, key=lambda pair: (-pair[0].priority, pair[0].name)))
+
+
+def _by_start(request: Request) -> tuple[int, Seq]:
+    return (request.started or 0, request.seq)
 
 
 # ---------------------------------------------------------------- the view of exits

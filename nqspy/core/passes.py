@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from nqspy.core.allocation import place
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, whole_machine
+from nqspy.core.preemption import comeback
 from nqspy.core.queueing import depend, route, select
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Plan
@@ -18,8 +19,8 @@ from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
 
-STAGES: tuple[Feature, ...] = (route, select, place)
-"""Route pipe queues; choose what starts; give PEs."""
+STAGES: tuple[Feature, ...] = (comeback, route, select, place)
+"""Let go on what was suspended; route pipe queues; choose what starts; give PEs."""
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
@@ -73,6 +74,9 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
     if request.state is State.WAITING:
         text = "it waits for the date its owner gave"
         return Reason(ReasonCode.DATE, "owner", text, request.spec.eligible)
+    if request.state is State.SUSPENDED:
+        text = request.hold_text or f"it was suspended by {request.suspended_by}"
+        return reasons.own.get(request.seq) or Reason(ReasonCode.SUSPENDED, request.suspended_by, text)
     if request.state is not State.QUEUED:
         return None
     queue = site.settings.queues.get(request.queue)

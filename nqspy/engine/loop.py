@@ -13,18 +13,31 @@ from typing import Any
 from nqspy.engine.desk import depend, requests, settings, shifts, submit
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
+from nqspy.engine.desk import health as health_desk
 from nqspy.engine.desk.context import Desk, Group, Handler, Reply
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
 from nqspy.engine.record import event_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Start
+from nqspy.model.actions import (
+    Action,
+    Hold,
+    Kill,
+    Move,
+    Notify,
+    Plan,
+    Redate,
+    Requeue,
+    Resume,
+    Start,
+    Suspend,
+)
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
 from nqspy.model.requests import Used
-from nqspy.model.sightings import SeenNotStarted, SeenRunning, SeenUse, Sighting
+from nqspy.model.sightings import News, SeenNotStarted, SeenRunning, SeenUse, Sighting
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Exits, Hands, Journal
 
@@ -71,7 +84,7 @@ class Decision:
     plan: Plan
 
 
-Input = Asked | Decision | Sighting
+Input = Asked | Decision | Sighting | News
 
 
 @dataclass(slots=True)
@@ -124,8 +137,8 @@ class Engine:
         self._changed: set[Seq] = set()
         self._pass_failed = False
         # Sightings to take again, the one being taken, and when to try again after a commit failed.
-        self._retry: list[Sighting] = []
-        self._taking: Sighting | None = None
+        self._retry: list[Sighting | News] = []
+        self._taking: Sighting | News | None = None
         self._again_at: Instant | None = None
         # When the calendar was last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
@@ -154,9 +167,12 @@ class Engine:
         before, waits = len(events), self._waits(desk.now)
         if not waits:
             self._time(desk)
-            for sighting in self._retry:
-                self.adopt(desk, sighting)
-            self._retry = []
+            again, self._retry = self._retry, []
+            for seen in again:
+                if isinstance(seen, Sighting):
+                    self.adopt(desk, seen)
+                else:
+                    self._hear(desk, seen)
         depend.settle(desk)
         self._watch(events[before:])
         for each in inputs:
@@ -232,8 +248,16 @@ class Engine:
             self._sample(each, each.used)
         elif isinstance(each, Decision):
             self._decided(desk, each.plan)
+        elif isinstance(each, News):
+            self._hear(desk, each)
         else:
             self._sight(desk, each, hands_desk.take)
+
+    def _hear(self, desk: Desk, news: News) -> None:
+        desk.group.sightings.append(news)
+        self._taking = news
+        health_desk.take(desk, news)
+        self._taking = None
 
     def adopt(self, desk: Desk, sighting: Sighting) -> None:
         """Takes a sighting of a scan after a restart, or one whose commit failed."""
@@ -344,9 +368,15 @@ class Engine:
             event = event_of(self.site, action)
             if event is not None:
                 desk.emit(event)
-            if isinstance(action, Move):
+            if isinstance(action, Move | Suspend | Resume):
                 self._mark()
-            desk.act(action)
+            desk.act(self._order(action))
+
+    def _order(self, action: Action) -> Action:
+        """What the hands are told: to end an attempt that shall be run again."""
+        if isinstance(action, Requeue):
+            return Kill(action.seq, action.attempt, "requeued", self.site.settings.server.grace)
+        return action
 
     # ------------------------------------------------------------ committing
 
@@ -361,7 +391,7 @@ class Engine:
         """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told,
         sightings come again, but for one that broke its desk."""
         self.log(text)
-        untold = [each for each in inputs if isinstance(each, Sighting) and not isinstance(each, SeenUse)]
+        untold = [e for e in inputs if isinstance(e, Sighting | News) and not isinstance(e, SeenUse)]
         seen = {id(each): each for each in (*self._group.sightings, *self._retry, *untold)}
         self._retry = [each for each in seen.values() if each is not self._taking]
         self._taking = None

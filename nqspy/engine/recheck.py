@@ -4,9 +4,9 @@ has changed."""
 from collections.abc import Collection
 
 from nqspy.core.queueing.limits import Tally
-from nqspy.model.actions import Action, Hold, Move, Redate, Resume, Start, Suspend
+from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.ids import Seq
-from nqspy.model.requests import State
+from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 
 NOW = 3
@@ -48,10 +48,21 @@ class Recheck:
             case Move(seq) | Hold(seq):
                 request = self._site.requests.get(seq)
                 return request is not None and request.state is State.QUEUED and seq not in self._changed
-            case Suspend(seq, attempt) | Resume(seq, attempt):
-                request = self._site.started.get(seq)
-                return request is not None and request.attempt == attempt and seq not in self._changed
+            case Suspend(seq, attempt) | Requeue(seq, attempt):
+                return self._unchanged(seq, attempt)
+            case Resume(seq, attempt):
+                return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq])
         return True
+
+    def _unchanged(self, seq: Seq, attempt: int) -> bool:
+        request = self._site.started.get(seq)
+        return request is not None and request.attempt == attempt and seq not in self._changed
+
+    def _may_resume(self, request: Request) -> bool:
+        return not request.parked or self._taken().isdisjoint(request.pes)
+
+    def _taken(self) -> set[int]:
+        return {pe for other in self._site.started.values() if not other.parked for pe in other.pes}
 
     def _may_start(self, action: Start) -> bool:
         site, request = self._site, self._site.requests.get(action.seq)
@@ -60,7 +71,6 @@ class Recheck:
         queue = site.settings.queues.get(request.queue)
         if action.seq in self._changed or queue is None or not queue.started:
             return False
-        taken = {pe for other in site.started.values() for pe in other.pes}
-        if not taken.isdisjoint(action.pes):
+        if not self._taken().isdisjoint(action.pes):
             return False
         return request.rank >= NOW or self._tally.keeping(request, action.forced) is None

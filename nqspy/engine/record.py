@@ -1,7 +1,7 @@
 """Which event an action of a plan becomes when it is carried out."""
 
 from nqspy.model import events as ev
-from nqspy.model.actions import Action, Hold, Move, Redate, Resume, Start, Suspend
+from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.site import Site
 
 BY = "scheduler"
@@ -20,8 +20,10 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
             return ev.Routed(seq, queue, site.requests[seq].queue)
         case Hold(seq, who, text):
             return ev.Held((seq,), "s", who, text)
-        case Suspend(seq, attempt):
-            return ev.Suspended(seq, attempt, BY)
-        case Resume(seq, attempt):
-            return ev.Resumed(seq, attempt, BY)
+        case Suspend(seq, attempt, who, text, parked):
+            return ev.Suspended(seq, attempt, who or BY, parked, text)
+        case Resume(seq, attempt, who):
+            return ev.Resumed(seq, attempt, who or BY)
+        case Requeue(seq, attempt, who, text):
+            return ev.Deleting(seq, attempt, who, True, text)
     return None

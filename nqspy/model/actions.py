@@ -29,20 +29,37 @@ class Start(Action):
 
 @dataclass(frozen=True, slots=True)
 class Suspend(Action):
-    """Stop the processes of an attempt; its PEs stay its own."""
+    """Stop the processes of an attempt; its PEs stay its own unless it is ``parked``. ``page_out``: its
+    memory shall be given back to the system where the kernel can."""
 
     kind: ClassVar[str] = "suspend"
     seq: Seq
     attempt: int
+    who: str = ""
+    text: str = ""
+    parked: bool = False
+    page_out: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Resume(Action):
-    """Let a suspended attempt go on."""
+    """Let a suspended attempt go on, on the PEs it had."""
 
     kind: ClassVar[str] = "resume"
     seq: Seq
     attempt: int
+    who: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue(Action):
+    """End an attempt and let its request wait again."""
+
+    kind: ClassVar[str] = "requeue"
+    seq: Seq
+    attempt: int
+    who: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 from nqspy.model import tree
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
+from nqspy.model.health import Probe
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
 from nqspy.model.queues import Complex, Queue
@@ -22,6 +23,7 @@ OBJECTS: dict[str, tuple[str, type]] = {
     "group": ("groups", Group),
     "shift": ("shifts", Shift),
     "exit": ("exits", ExitSettings),
+    "probe": ("probes", Probe),
 }
 """Kinds of objects that have names: path head -> (attribute of Settings, class)."""
 
@@ -32,6 +34,8 @@ SINGLES = {
     "default": "default",
     "sched_factor": "sched_factor",
     "usage": "usage",
+    "calendar": "calendar",
+    "swap_control": "swap_control",
 }
 """Objects there is one of: path head -> attribute of Settings."""
 

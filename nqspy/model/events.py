@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from nqspy.model.actions import ExitFailure
+from nqspy.model.health import Health
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 
@@ -88,12 +89,15 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True)
 class Suspended(Event):
-    """An attempt was stopped; ``by`` says who asked."""
+    """An attempt was stopped; ``by`` says who asked, ``text`` why. ``parked``: others may have its PEs until
+    it goes on."""
 
     kind: ClassVar[str] = "suspended"
     seq: Seq
     attempt: int
     by: str
+    parked: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +225,15 @@ class Modified(Event):
 
 @dataclass(frozen=True, slots=True)
 class Deleting(Event):
-    """A started request is to be ended because somebody asked for it, or to be run again (``rerun``)."""
+    """A started request is to be ended because ``who`` asked for it, or to be run again (``rerun``);
+    ``text``: why."""
 
     kind: ClassVar[str] = "deleting"
     seq: Seq
     attempt: int
     who: str
     rerun: bool = False
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,6 +333,28 @@ class ExitOff(Event):
     kind: ClassVar[str] = "exit_off"
     exit: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeChanged(Event):
+    """A probe found its resource broken, or well again."""
+
+    kind: ClassVar[str] = "probe"
+    name: str
+    state: Health
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PressureChanged(Event):
+    """The machine's memory is scarce (``high``: requests must give way), or no longer (``calm``). ``used``:
+    per cent in use; ``resident``: bytes in memory by request."""
+
+    kind: ClassVar[str] = "pressure"
+    level: Literal["high", "calm"]
+    used: float = 0.0
+    text: str = ""
+    resident: tuple[tuple[Seq, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,13 @@ nothing.
 
 import heapq
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, cast
 
+from nqspy.model import books
 from nqspy.model import events as ev
-from nqspy.model.configure import OBJECTS, apply_changes
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.machine import Found
 from nqspy.model.requests import STARTED, Dependency, Request, State, Used
-from nqspy.model.shifts import ShiftState
-from nqspy.model.site import RECENT, Account, Site
+from nqspy.model.site import Site
 
 
 def apply(site: Site, recorded: ev.Recorded) -> None:
@@ -209,6 +206,7 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> None:
         request.used = Used()
         request.charged = 0
         request.rank = 0
+        request.resumed = None
         _to(site, request, State.RUNNING)
 
 
@@ -223,21 +221,23 @@ def _started(site: Site, event: ev.Started, at: Instant) -> None:
 def _suspended(site: Site, event: ev.Suspended, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None:
-        request.suspended_by = event.by
+        request.suspended_by, request.parked, request.hold_text = event.by, event.parked, event.text
         _to(site, request, State.SUSPENDED)
 
 
 def _resumed(site: Site, event: ev.Resumed, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None:
-        request.suspended_by = ""
+        request.suspended_by, request.parked, request.hold_text = "", False, ""
+        request.resumed = at
         _to(site, request, State.RUNNING)
 
 
 def _deleting(site: Site, event: ev.Deleting, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None:
-        request.ending = f"rerun by {event.who}" if event.rerun else f"deleted by {event.who}"
+        why = f": {event.text}" if event.text else ""
+        request.ending = f"{'rerun' if event.rerun else 'deleted'} by {event.who}{why}"
         site.touched.requests.add(request.seq)
 
 
@@ -245,8 +245,8 @@ def _ended(site: Site, event: ev.Ended, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is None:
         return
-    _charge(site, request, event.used, at)
-    _remember(site, request, event.used)
+    books.charge(site, request, event.used, at)
+    books.remember(site, request, event.used)
     _gone(site, request, event)
 
 
@@ -254,9 +254,11 @@ def _requeued(site: Site, event: ev.Requeued, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is None:
         return
-    _charge(site, request, event.used, at)
+    books.charge(site, request, event.used, at)
     request.pes, request.started, request.starting, request.ending = (), None, False, ""
     request.used, request.charged, request.suspended_by = Used(), 0, ""
+    request.parked, request.resumed = False, None
+    request.hold_text = request.hold_text if request.holds else ""
     _to(site, request, _wait_state(request, at))
 
 
@@ -277,105 +279,7 @@ def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
     for seq, used in event.samples:
         request = site.started.get(seq)
         if request is not None and not request.starting:
-            _charge(site, request, used, at)
-
-
-# ---------------------------------------------------------------- use
-
-
-def _amount(site: Site, request: Request, used: Used) -> int:
-    """What is charged for that use, ms of CPU or of PE time."""
-    return used.cpu if site.settings.usage.charge == "cpu" else used.wall * request.spec.ask.pes
-
-
-def _charge(site: Site, request: Request, used: Used, at: Instant) -> None:
-    """Books what an attempt used since it was last charged, to its group and to its owner in that group
-    (semantics.md 1)."""
-    request.used = used
-    total = _amount(site, request, used)
-    more = total - request.charged
-    request.charged = total
-    site.touched.requests.add(request.seq)
-    if more:
-        for key in (f"g:{request.group}", f"u:{request.group}:{request.owner}"):
-            account = _account(site, key)
-            account.value = account.at_time(at, site.settings.usage.half_life) + more
-            account.at = max(account.at, at)
-
-
-def _account(site: Site, key: str) -> Account:
-    site.touched.accounts.add(key)
-    return site.accounts.setdefault(key, Account())
-
-
-def _remember(site: Site, request: Request, used: Used) -> None:
-    recent = _account(site, f"g:{request.group}").recent
-    recent.append(_amount(site, request, used))
-    del recent[:-RECENT]
-
-
-# ---------------------------------------------------------------- settings, shifts, the machine
-
-
-def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
-    use = any(change.path.startswith("usage/") for change in event.changes)
-    if use:
-        _settle(site, at)
-    apply_changes(site.settings, event.changes, upsert=True)
-    if use:
-        _count_anew(site)
-    for change in event.changes:
-        _touch_settings(site, change.path)
-
-
-def _touch_settings(site: Site, path: str) -> None:
-    head, _, rest = path.partition("/")
-    if head not in OBJECTS:
-        site.touched.settings.add(head)
-        return
-    name = rest.partition("/")[0]
-    names = getattr(site.settings, OBJECTS[head][0]) if name == "*" else (name,)
-    site.touched.settings.update(f"{head}/{each}" for each in names)
-
-
-def _settle(site: Site, at: Instant) -> None:
-    for key, account in site.accounts.items():
-        account.value = account.at_time(at, site.settings.usage.half_life)
-        account.at = at
-        site.touched.accounts.add(key)
-
-
-def _count_anew(site: Site) -> None:
-    # What was charged so far is counted in the new measure, so that only later use is charged by it.
-    for request in site.started.values():
-        request.charged = _amount(site, request, request.used)
-        site.touched.requests.add(request.seq)
-
-
-def _shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
-    site.shift = ShiftState(event.shift, event.fired, event.manual, event.until)
-    site.touched.state = True
-
-
-def _shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
-    site.shift = replace(site.shift, failed=event.shift)
-    site.touched.state = True
-
-
-def _machine_found(site: Site, event: ev.MachineFound, at: Instant) -> None:
-    site.found = Found(event.cpus, event.memory)
-    site.host, site.zone = event.host, event.zone
-    site.touched.state = True
-
-
-def _exit_off(site: Site, event: ev.ExitOff, at: Instant) -> None:
-    apply_changes(site.settings, (ev.Change("set", f"exit/{event.exit}/enabled", False),))
-    site.touched.settings.add(f"exit/{event.exit}")
-
-
-def _files_applied(site: Site, event: ev.FilesApplied, at: Instant) -> None:
-    site.files = dict(event.files)
-    site.touched.state = True
+            books.charge(site, request, used, at)
 
 
 def _nothing(site: Site, event: ev.Event, at: Instant) -> None:
@@ -405,11 +309,13 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Requeued: _requeued,
     ev.Deleted: _deleted,
     ev.Decided: _decided,
-    ev.SettingsChanged: _settings_changed,
-    ev.ShiftChanged: _shift_changed,
-    ev.ShiftFailed: _shift_failed,
-    ev.MachineFound: _machine_found,
-    ev.ExitOff: _exit_off,
-    ev.FilesApplied: _files_applied,
+    ev.SettingsChanged: books.settings_changed,
+    ev.ShiftChanged: books.shift_changed,
+    ev.ShiftFailed: books.shift_failed,
+    ev.MachineFound: books.machine_found,
+    ev.ExitOff: books.exit_off,
+    ev.FilesApplied: books.files_applied,
+    ev.ProbeChanged: books.probe_changed,
+    ev.PressureChanged: books.pressure_changed,
     ev.Alarm: cast(_Handler, _nothing),
 }

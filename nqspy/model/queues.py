@@ -103,6 +103,7 @@ class Queue:
     users: tuple[str, ...] = setting("names", (), "users that may submit; empty with groups empty: all")
     groups: tuple[str, ...] = setting("names", (), "Unix groups that may submit")
     restricted: bool = setting("flag", False, "whether only the users and groups named may submit")
+    needs: tuple[str, ...] = setting("names", (), "probes whose resources its requests need")
     per_request: RequestLimits = branch(RequestLimits)
     per_process: ProcessLimits = branch(ProcessLimits)
     sched_factor: Factors = branch(Factors)

@@ -23,6 +23,9 @@ class ReasonCode(StrEnum):
     STOPPED = "STOPPED"
     LATER = "LATER"
     NEVER = "NEVER"
+    RESOURCE = "RESOURCE"
+    MEMORY = "MEMORY"
+    SUSPENDED = "SUSPENDED"
 
 
 @dataclass(frozen=True, slots=True)

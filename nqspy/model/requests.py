@@ -49,7 +49,8 @@ EndReason = Literal[
 class Ask:
     """Resources asked for. None = omitted, UNLIMITED = asked without limit; times in ms, sizes in bytes.
 
-    ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``.
+    ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``; ``needs``:
+    probes whose resources must be well.
     """
 
     cpu: int | None = None
@@ -60,6 +61,7 @@ class Ask:
     pes: int = 1
     nice: int | None = None
     others: tuple[tuple[str, int], ...] = ()
+    needs: tuple[str, ...] = ()
 
     def cpu_wanted(self) -> int | None:
         """Requested CPU time for order and routing: a request-wide limit counts before a per-process one."""
@@ -203,6 +205,8 @@ class Request:
     used: Used = field(default_factory=Used)
     charged: int = 0
     suspended_by: str = ""
+    parked: bool = False
+    resumed: Instant | None = None
     slot: int = -1
     unmet: tuple[Dependency, ...] = ()
     never: str = ""

@@ -1,8 +1,9 @@
 """What the hands see and tell: reports of attempts while they run, and what a scan after a restart finds."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+from nqspy.model.health import Health
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Ending, Used
 
@@ -63,3 +64,27 @@ class SeenLost(Sighting):
 
     kind: ClassVar[str] = "lost"
     used: Used = Used()
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Base of what is seen of the machine and the site rather than of an attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenProbe(News):
+    """A probe's resource has broken, or is well again (after `Probe.fails` or `Probe.recovers` tries)."""
+
+    name: str
+    state: Health
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPressure(News):
+    """How the machine's memory stands: ``used`` per cent in use, ``resident`` bytes in memory by request."""
+
+    level: Literal["high", "calm"]
+    used: float = 0.0
+    text: str = ""
+    resident: tuple[tuple[Seq, int], ...] = ()

@@ -10,12 +10,13 @@ from typing import Any
 
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
+from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
 from nqspy.model.ids import Instant, Seq, full_id
 from nqspy.model.machine import ExitSettings, Found, Machine, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
 from nqspy.model.requests import STARTED, Request, State
-from nqspy.model.shifts import Shift, ShiftState
+from nqspy.model.shifts import Calendar, Closing, Shift, ShiftState
 
 _SHIPPED = (0, 0, 0, 1)
 
@@ -30,12 +31,15 @@ class Settings:
     default: Defaults = field(default_factory=Defaults)
     sched_factor: Factors = field(default_factory=lambda: Factors(*_SHIPPED))
     usage: Usage = field(default_factory=Usage)
+    calendar: Calendar = field(default_factory=Calendar)
+    swap_control: SwapControl = field(default_factory=SwapControl)
     managers: dict[str, str] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
     complexes: dict[str, Complex] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     shifts: dict[str, Shift] = field(default_factory=dict)
     exits: dict[str, ExitSettings] = field(default_factory=dict)
+    probes: dict[str, Probe] = field(default_factory=dict)
 
     def weights(self, queue: str) -> Weights:
         """The factors in force for a queue: its own, else the site's."""
@@ -99,7 +103,8 @@ class Site:
     ``waiting``: columns of the queued requests, by queue; ``started``: requests that hold PEs; ``dates``:
     heap of (eligible, seq) of requests that wait for their date (entries may be stale); ``dependants``:
     requests that wait for another one, by its number (`Request.unmet`); ``accounts``: ``g:GROUP`` and
-    ``u:GROUP:USER``.
+    ``u:GROUP:USER``; ``probes``: what each probe found, once it was tried; ``closings``: when a shift stops a
+    queue next, by queue: worked out by the engine from settings and time, and no part of what is kept.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -113,6 +118,9 @@ class Site:
     dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
     accounts: dict[str, Account] = field(default_factory=dict)
     shift: ShiftState = field(default_factory=ShiftState)
+    probes: dict[str, ProbeState] = field(default_factory=dict)
+    pressure: Pressure = field(default_factory=Pressure)
+    closings: dict[str, Closing] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     numbers: Dictionary = field(default_factory=Dictionary)
     next_seq: Seq = 1
@@ -225,6 +233,8 @@ def _check_request(site: Site, seq: Seq, request: Request) -> None:
     if request.state in STARTED:
         _ensure(request.attempt > 0, f"{seq} runs without an attempt")
         _ensure(len(request.pes) == request.spec.ask.pes, f"{seq} has not the PEs it asked for")
+        suspended = request.state is State.SUSPENDED
+        _ensure(suspended or not request.parked, f"{seq} runs and is parked")
     else:
         _ensure(not request.pes and request.started is None, f"{seq} is {request.state} and holds PEs")
     held = bool(request.holds or request.unmet)
@@ -249,7 +259,7 @@ def _check_dependants(site: Site) -> None:
 
 
 def _check_pes(site: Site) -> None:
-    given = [pe for request in site.started.values() for pe in request.pes]
+    given = [pe for request in site.started.values() if not request.parked for pe in request.pes]
     _ensure(len(given) == len(set(given)), "a PE was given twice")
 
 

@@ -64,6 +64,7 @@ def _load_state(site: Site, connection: sqlite3.Connection) -> None:
     rest = rows.rest_decoder.decode(text)
     site.shift, site.found, site.host, site.zone = rest.shift, rest.found, rest.host, rest.zone
     site.files = rest.files
+    site.probes, site.pressure = rest.probes, rest.pressure
 
 
 def _load_requests(site: Site, connection: sqlite3.Connection) -> None:

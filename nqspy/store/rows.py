@@ -13,6 +13,7 @@ import msgspec
 
 from nqspy.model import events as ev
 from nqspy.model.configure import OBJECTS, dump_object
+from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
 from nqspy.model.requests import Dependency, Request, Spec, State, Used
@@ -56,6 +57,8 @@ class Live(msgspec.Struct, omit_defaults=True):
     used: Used = NOT_USED
     charged: int = 0
     suspended_by: str = ""
+    parked: bool = False
+    resumed: Instant | None = None
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
 
@@ -76,6 +79,8 @@ class Rest(msgspec.Struct):
     host: str
     zone: str
     files: dict[str, str]
+    probes: dict[str, ProbeState] = {}
+    pressure: Pressure = Pressure()
 
 
 _live_decoder = msgspec.json.Decoder(Live)
@@ -184,6 +189,8 @@ def _live(request: Request) -> Live:
         used if used.cpu or used.wall or used.memory else NOT_USED,
         request.charged,
         request.suspended_by,
+        request.parked,
+        request.resumed,
         request.unmet,
         request.never,
     )
@@ -219,7 +226,7 @@ def account_row(key: str, account: Account) -> Row:
 
 def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
-    rest = Rest(site.shift, site.found, site.host, site.zone, site.files)
+    rest = Rest(site.shift, site.found, site.host, site.zone, site.files, site.probes, site.pressure)
     return site.n, site.at, site.next_seq, text(rest)
 
 
@@ -305,6 +312,8 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
         live.used,
         live.charged,
         live.suspended_by,
+        live.parked,
+        live.resumed,
         unmet=live.unmet,
         never=live.never,
     )

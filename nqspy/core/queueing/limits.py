@@ -98,9 +98,8 @@ class _Count:
     owners: dict[str, int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
 
-    def add(self, request: Request, memory: int) -> None:
+    def add(self, request: Request) -> None:
         self.runs += 1
-        self.memory += memory
         self.pes += request.spec.ask.pes
         self.owners[request.owner] = self.owners.get(request.owner, 0) + 1
         self.groups[request.group] = self.groups.get(request.group, 0) + 1
@@ -120,7 +119,10 @@ class Gate:
 
 class Tally:
     """Running requests counted under every holder of limits; starts of a pass are added as they are
-    decided. ``run_limits`` False leaves run limits out, which keep back a whole queue alike."""
+    decided. ``run_limits`` False leaves run limits out, which keep back a whole queue alike.
+
+    Of a parked request (`Request.parked`) only its memory counts: it neither runs nor holds PEs.
+    """
 
     def __init__(self, site: Site, run_limits: bool = True) -> None:
         self._site = site
@@ -135,7 +137,15 @@ class Tally:
         holders = self.holders(request.queue)
         memory = self._memory(request) if holders else 0
         for who, _ in holders:
-            self._counts.setdefault(who, _Count()).add(request, memory)
+            count = self._counts.setdefault(who, _Count())
+            count.memory += memory
+            if not request.parked:
+                count.add(request)
+
+    def resume(self, request: Request) -> None:
+        """Counts a parked request as running again."""
+        for who, _ in self.holders(request.queue):
+            self._counts.setdefault(who, _Count()).add(request)
 
     def holders(self, queue: str) -> list[tuple[str, LimitHolder]]:
         """Who limits a queue, by name: the queue, its complexes, the whole site; those without limits left

@@ -45,6 +45,8 @@ class _Selection:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._tally = Tally(draft.site)
+        for request in draft.resumed:
+            self._tally.resume(request)
         self._lines: dict[str, Line] = {}
         self._closed: set[str] = set()
         self._asking = draft.exits.has("jobselect")
@@ -58,7 +60,7 @@ class _Selection:
         served = [queue for queue, _ in self._draft.waiting() if queue.kind == "batch"]
         for queue in served:
             self._refuse_what_never_fits(queue)
-        started = [queue for queue in served if queue.started]
+        started = [queue for queue in served if queue.started and not self._is_shut(queue)]
         self._serve_urgent(started)
         for place, queue in enumerate(started):
             if queue.name in self._closed:
@@ -71,6 +73,13 @@ class _Selection:
             if not queue.started:
                 self._close(queue, Reason(ReasonCode.STOPPED, f"queue {queue.name}", _stopped(queue)))
         self._look_again()
+
+    def _is_shut(self, queue: Queue) -> bool:
+        """Whether an earlier stage says that nothing of this queue starts now."""
+        reason = self._draft.barred or self._draft.shut.get(queue.name)
+        if reason is not None:
+            self._close(queue, reason)
+        return reason is not None
 
     def _look_again(self) -> None:
         """Whether one still waits only for PEs: a start after it was looked at may have used up a limit."""

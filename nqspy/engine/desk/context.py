@@ -12,7 +12,7 @@ from nqspy.model.events import Alarm, Event, Recorded
 from nqspy.model.ids import Instant, Seq, parse_id
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Used
-from nqspy.model.sightings import Sighting
+from nqspy.model.sightings import News, Sighting
 from nqspy.model.site import Site
 from nqspy.ports import Batch, Exits, Journal
 
@@ -39,7 +39,7 @@ class Group:
     actions: list[Action] = field(default_factory=list)
     replies: list[tuple[Any, Reply]] = field(default_factory=list)
     keys: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = field(default_factory=dict)
-    sightings: list[Sighting] = field(default_factory=list)
+    sightings: list[Sighting | News] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
     settled: int = 0
 

@@ -233,6 +233,7 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
         if command.resume:
             if request.state is not State.SUSPENDED:
                 raise _wrong_state(desk, request, "it is not suspended")
+            _need_its_pes(desk, request)
             desk.emit(ev.Resumed(request.seq, request.attempt, caller.user))
             desk.act(Resume(request.seq, request.attempt))
         else:
@@ -242,6 +243,16 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
             desk.act(Suspend(request.seq, request.attempt))
 
     return desk.each(command.ids, one)
+
+
+def _need_its_pes(desk: Desk, request: Request) -> None:
+    """Of a parked request others may have the PEs. Raises Refusal."""
+    others = [
+        r for r in desk.site.started.values() if not r.parked and not set(r.pes).isdisjoint(request.pes)
+    ]
+    if request.parked and others:
+        names = ", ".join(desk.site.id_of(r.seq) for r in others[:5])
+        raise _wrong_state(desk, request, f"and its PEs are held by {names}")
 
 
 def schedule(desk: Desk, command: cm.ScheduleRequest, caller: Caller) -> Any:

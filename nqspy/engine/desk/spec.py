@@ -60,5 +60,5 @@ def _amounts(ask: Ask) -> Iterator[tuple[str, int]]:
         value = getattr(ask, each.name)
         if each.name == "others":
             yield from value
-        elif value is not None:
+        elif value is not None and each.name != "needs":
             yield each.name, value

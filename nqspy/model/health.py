@@ -1,0 +1,65 @@
+"""Health of what requests depend on: probes of the site's resources, and the memory that people and requests
+share."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.tree import setting
+
+Health = Literal["ok", "broken"]
+
+
+@dataclass(slots=True)
+class Probe:
+    """A check of one resource, run beside the daemon. Exactly one of ``command``, ``tcp``, ``http`` and
+    ``file`` says what is tried; times are real time."""
+
+    name: str
+    command: str | None = setting("text", None, "command that succeeds (status 0) while the resource is well")
+    tcp: str | None = setting("text", None, "HOST:PORT that takes a connection")
+    http: str | None = setting("text", None, "URL that answers with a status below 400")
+    file: str | None = setting("text", None, "path that can be read")
+    every: int = setting("time", 60_000, "time between two tries", low=100)
+    timeout: int = setting("time", 10_000, "longest time of one try", low=100)
+    fails: int = setting(
+        "number", 3, "failed tries in a row after which it counts as broken", low=1, high=1000
+    )
+    recovers: int = setting("number", 2, "good tries in a row after which it is well again", low=1, high=1000)
+    running: str = setting(
+        "name", "hold", "what becomes of running requests that need it while it is broken",
+        words=("hold", "suspend", "requeue"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeState:
+    """What a probe found last: ``ok`` or ``broken``, since when, and what it said."""
+
+    state: Health
+    since: Instant
+    text: str = ""
+
+
+@dataclass(slots=True)
+class SwapControl:
+    """Whether batch requests give way when memory is short, and when: per cent of the memory in use."""
+
+    enabled: bool = setting("flag", False, "whether batch requests give way under memory pressure")
+    high: float = setting("percent", 85.0, "memory in use, per cent, from which requests give way")
+    low: float = setting("percent", 70.0, "memory in use, per cent, under which they come back")
+    min_resident: int = setting(
+        "time", 120_000, "time a request that came back stays in memory at least", low=0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """How the machine's memory stood when that last mattered: ``high`` (requests must give way), ``calm``.
+    ``used`` is per cent in use, ``resident`` bytes in memory by request."""
+
+    level: Literal["high", "calm"] = "calm"
+    at: Instant = Instant(0)
+    used: float = 0.0
+    text: str = ""
+    resident: tuple[tuple[Seq, int], ...] = ()
