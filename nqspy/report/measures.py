@@ -27,8 +27,8 @@ def busy_share(
 ) -> Busy | None:
     """Allocated PE time / (PEs x time) between two instants, None where they enclose nothing.
 
-    Suspended requests count, they keep their PEs. With more PEs than CPUs these are time-shared: then CPUs
-    count, and at no moment more than all of them.
+    Suspended requests count as long as they keep their PEs. With more PEs than CPUs these are time-shared:
+    then CPUs count, and at no moment more than all of them.
     """
     capacity = min(pes, cpus) if cpus else pes
     if begin is None or end is None or end <= begin or capacity <= 0:
@@ -44,9 +44,7 @@ def _held(attempts: Iterable[Attempt], begin: Instant, end: Instant, capacity: i
     """PE time (ms) held between two instants, at no moment more than ``capacity``."""
     steps: list[tuple[int, int]] = []
     for attempt in attempts:
-        first = max(attempt.begin, begin)
-        last = end if attempt.end is None else min(attempt.end, end)
-        if last > first:
+        for first, last in attempt.held(begin, end):
             steps += ((first, attempt.pes), (last, -attempt.pes))
     total, holding, before = 0, 0, begin
     for at, change in sorted(steps):

@@ -1,7 +1,8 @@
 """Requests followed through the journal: what each one was, when it waited, ran and ended, what it used."""
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,13 +13,16 @@ from nqspy.model.requests import Dependency, Request, Spec, State, Used
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt: its PEs, when it held them, and points (instant, CPU ms used so far)."""
+    """One attempt: its PEs, when it held them, and points (instant, CPU ms used so far). ``parked``: since
+    when others may have its PEs; ``pauses``: when they could."""
 
     pes: int
     begin: Instant
     end: Instant | None = None
     points: list[tuple[Instant, int]] = field(default_factory=list)
     reported: bool = False
+    parked: Instant | None = None
+    pauses: list[tuple[Instant, Instant]] = field(default_factory=list)
 
     def cpu_at(self, at: int) -> float:
         """CPU time (ms) used up to an instant: linear between the points the journal has, the last one's
@@ -30,6 +34,26 @@ class Attempt:
             return float(self.points[-1][1])
         (t0, used0), (t1, used1) = self.points[place - 1], self.points[place]
         return used0 + (used1 - used0) * (at - t0) / (t1 - t0)
+
+    def park(self, at: Instant) -> None:
+        """Others may have its PEs from here on."""
+        self.parked = at
+
+    def unpark(self, at: Instant) -> None:
+        """It has its PEs again, or needs them no more."""
+        if self.parked is not None:
+            self.pauses.append((self.parked, at))
+            self.parked = None
+
+    def held(self, begin: Instant, end: Instant) -> list[tuple[Instant, Instant]]:
+        """When it held its PEs between two instants."""
+        spans, first = [], max(self.begin, begin)
+        last = end if self.end is None else min(self.end, end)
+        pauses = self.pauses if self.parked is None else [*self.pauses, (self.parked, last)]
+        for off, on in pauses:
+            spans.append((first, min(off, last)))
+            first = max(first, on)
+        return [(a, b) for a, b in (*spans, (first, last)) if b > a]
 
     def begin_at(self, at: Instant) -> None:
         """The hands report that it was started: it holds its PEs from here on."""
@@ -80,8 +104,8 @@ class Track:
 
     @property
     def runs(self) -> bool:
-        """Whether an attempt holds PEs."""
-        return self.state is State.RUNNING
+        """Whether an attempt holds PEs: others have those of a parked one."""
+        return self.state is State.RUNNING and not (self.attempts and self.attempts[-1].parked is not None)
 
     def cpu_at(self, at: int) -> float:
         """CPU time (ms) of all its attempts up to an instant."""
@@ -161,6 +185,13 @@ class Follower:
         self.tracks[track.seq] = track
         self._count(track, 1)
         self.to(track, state, n)
+
+    @contextmanager
+    def counting(self, track: Track) -> Iterator[None]:
+        """Around a change that may change whether it runs."""
+        self._count(track, -1)
+        yield
+        self._count(track, 1)
 
     def _count(self, track: Track, more: int) -> None:
         if not track.counts:
@@ -258,6 +289,20 @@ def _started(follower: Follower, event: ev.Started, recorded: ev.Recorded) -> No
             track.attempts[-1].begin_at(recorded.at)
 
 
+def _suspended(follower: Follower, event: ev.Suspended, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        if event.parked and track.attempts:
+            with follower.counting(track):
+                track.attempts[-1].park(recorded.at)
+
+
+def _resumed(follower: Follower, event: ev.Resumed, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        if track.attempts:
+            with follower.counting(track):
+                track.attempts[-1].unpark(recorded.at)
+
+
 def _decided(follower: Follower, event: ev.Decided, recorded: ev.Recorded) -> None:
     follower.sample(dict(event.samples), recorded.at)
 
@@ -275,6 +320,8 @@ def _over(follower: Follower, track: Track, cpu: int, recorded: ev.Recorded) -> 
         begin = request.started if request is not None and request.started is not None else recorded.at
         track.attempts.append(Attempt(track.spec.ask.pes, begin, None, [(begin, 0)]))
     _point(track.attempts[-1], recorded.at, cpu)
+    with follower.counting(track):
+        track.attempts[-1].unpark(recorded.at)
     track.attempts[-1].end = recorded.at
 
 
@@ -314,6 +361,8 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Ranked: _ranked,
     ev.Starting: _starting,
     ev.Started: _started,
+    ev.Suspended: _suspended,
+    ev.Resumed: _resumed,
     ev.Decided: _decided,
     ev.Ended: _ended,
     ev.Requeued: _requeued,
