@@ -1,0 +1,56 @@
+"""Requests that gave their PEs back for a while: their time without PEs is nobody's busy time."""
+
+import pytest
+
+from nqspy.model import events as ev
+from nqspy.report.moments import zone_of
+from nqspy.report.night import night_bounds, night_report
+
+
+def report(diary, now):
+    changes = [r for r in diary.events if isinstance(r.event, ev.ShiftChanged)]
+    bounds = night_bounds(changes, zone_of("Europe/Paris"), diary.at(now))
+    return night_report(diary.events, diary.site, bounds, diary.at(now))
+
+
+def test_while_it_is_parked_a_request_holds_no_pe(diary):
+    book = diary(pes=1, d1=1)
+    long, other = book.submit(-60, "d1"), book.submit(-50, "d1")
+    book.night()
+    book.decide(0, long, short=True)
+    book.add(100, ev.Suspended(long, 1, "probe nfs", True, "nfs is broken"))
+    book.add(300, ev.Resumed(long, 1, "scheduler"))
+    book.end(400, long, cpu=200)
+    book.decide(400, other)
+    book.end(500, other, cpu=100)
+    book.morning()
+    data = report(book, 10 * 3600)
+    assert data["busy"] == pytest.approx(200 / 400), "from 21:00:00 to 21:06:40, when nobody waited any more"
+
+
+def test_an_operators_suspension_keeps_the_pe(diary):
+    book = diary(pes=1, d1=1)
+    long, other = book.submit(-60, "d1"), book.submit(-50, "d1")
+    book.night()
+    book.decide(0, long, short=True)
+    book.add(100, ev.Suspended(long, 1, "olga"))
+    book.add(300, ev.Resumed(long, 1, "olga"))
+    book.end(400, long, cpu=200)
+    book.decide(400, other)
+    book.morning()
+    assert report(book, 10 * 3600)["busy"] == pytest.approx(1.0)
+
+
+def test_a_parked_request_does_not_make_the_night_longer(diary):
+    book = diary(pes=1, d1=1)
+    long = book.submit(-60, "d1")
+    book.night()
+    book.decide(0, long, short=True)
+    book.morning()
+    book.add(9 * 3600 + 1, ev.Suspended(long, 1, "shift day", True))
+    book.decide(10 * 3600, short=False)
+    told = report(book, 11 * 3600)
+    assert told["until"].startswith("2026-03-03T06:00")
+    book.add(24 * 3600, ev.Resumed(long, 1, "scheduler"))
+    book.end(25 * 3600, long, cpu=3600)
+    assert report(book, 26 * 3600) == told, "what it does the next evening is the next night's"
