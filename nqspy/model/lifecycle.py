@@ -314,6 +314,14 @@ def _remember(site: Site, request: Request, used: Used) -> None:
     del recent[:-RECENT]
 
 
+def _usage_corrected(site: Site, event: ev.UsageCorrected, at: Instant) -> None:
+    half_life, former = site.settings.usage.half_life, site.use_of(event.group, at)
+    for key in site.accounts_of(event.group) if former else [f"g:{event.group}"]:
+        account = _account(site, key)
+        value = account.at_time(at, half_life) * event.value / former if former else float(event.value)
+        account.value, account.at = value, max(account.at, at)
+
+
 # ---------------------------------------------------------------- settings, shifts, the machine
 
 
@@ -406,6 +414,7 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Deleted: _deleted,
     ev.Decided: _decided,
     ev.SettingsChanged: _settings_changed,
+    ev.UsageCorrected: _usage_corrected,
     ev.ShiftChanged: _shift_changed,
     ev.ShiftFailed: _shift_failed,
     ev.MachineFound: _machine_found,
