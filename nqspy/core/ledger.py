@@ -55,8 +55,8 @@ class Ledger:
     """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
     user.
 
-    ``total`` is the whole; ``committed``: (group, owner) of each start debited so far. A group that is not
-    defined is entitled to nothing; ``default`` always exists.
+    ``now`` is the instant it is made for, ``total`` the whole; ``committed``: (group, owner) of each start
+    debited so far. A group that is not defined is entitled to nothing; ``default`` always exists.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Ledger:
         samples: Mapping[Seq, Used],
         chosen: Iterable[Request] = (),
     ) -> None:
+        self.now = now
         self._site = site
         self._samples = samples
         self._groups: dict[str, float] = {}

@@ -11,8 +11,8 @@ below it are counted with it):
   entitled to more PEs than its running and queued requests ask for, nor than its cap allows. The integral is
   bounded by the PE time that its own requests held in the period, plus what was still to be done when it
   ended: of requests that ran or were queued then the PE time they held later, or, while they have not ended,
-  what they ask for (else the mean of the group's ended ones) less what they had held. ``could_part``: its part
-  of what all could.
+  what they ask for (else the mean of the group's ended ones) less what they had held. ``could_part``: its
+  part of what all could.
 - *deviation*: ``got_part - could_part`` in percentage points.
 - *largest deviation over an hour*: the same of each span of 60 minutes that begins a multiple of 5 minutes
   after the period's beginning and through which the department had work all the time; without the bound,
@@ -66,8 +66,8 @@ def period_of(
     end: Instant | None = None,
     shift: str | None = None,
 ) -> Period:
-    """From ``begin`` to ``end``; where they do not say so, the latest time that ``shift`` (else the night) was
-    in force, as `night_bounds` has it; from the first of ``events`` and up to now at most. Raises BadValue."""
+    """From ``begin`` to ``end``, within what ``events`` cover; where ``begin`` is not given, the latest time
+    that ``shift`` (else the night) was in force, as `night_bounds` has it. Raises BadValue."""
     last = min(end, now) if end is not None else now
     if begin is None:
         bounds = night_bounds(events, zone, last, shift=shift or NIGHT)

@@ -86,7 +86,7 @@ class Caps:
             if request.spec.ask.pes > cap.pes - self._held[cap.group]:
                 return Reason(ReasonCode.LIMIT, cap.who, self._of_pes(cap, request.spec.ask.pes))
             if self._spent(cap):
-                return Reason(ReasonCode.LIMIT, cap.who, self._of_use(cap))
+                return Reason(ReasonCode.LIMIT, cap.who, *self._of_use(cap))
         return None
 
     def _of_pes(self, cap: Cap, asked: int) -> str:
@@ -96,26 +96,26 @@ class Caps:
             return f"{text}: it cannot start under this limit"
         return f"{text}: {held + asked - cap.pes} must become free"
 
-    def _of_use(self, cap: Cap) -> str:
+    def _of_use(self, cap: Cap) -> tuple[str, Instant | None]:
         used, most = format_time(_seconds(self._ledger.use(cap.group))), format_time(_seconds(cap.use))
         charge = "CPU time" if self._site.settings.usage.charge == "cpu" else "PE time"
+        text, until = f"{cap} is {most} of decayed {charge}, it has {used} with what runs", self._opens(cap)
         return (
-            f"{cap} is {most} of decayed {charge}, it has {used} with what runs: it must fall below the limit"
+            f"{text}: {'past use' if until else 'some of what runs'} must {'decay' if until else 'end'}",
+            until,
         )
 
-    def opens(self, now: Instant) -> Instant | None:
+    def opens(self) -> Instant | None:
         """When the first group that its past use keeps back will have forgotten enough of it; None where only
         the end of what runs can help."""
-        return min(
-            (at for cap in self._caps.values() if (at := self._opens(cap, now)) is not None), default=None
-        )
+        return min((at for cap in self._caps.values() if (at := self._opens(cap)) is not None), default=None)
 
-    def _opens(self, cap: Cap, now: Instant) -> Instant | None:
+    def _opens(self, cap: Cap) -> Instant | None:
         lasting, use = self._ledger.lasting(cap.group), self._ledger.use(cap.group)
         if use < cap.use or lasting >= cap.use:
             return None
         half_lives = log2((use - lasting) / (cap.use - lasting))
-        return Instant(now + ceil(half_lives * self._site.settings.usage.half_life) + 1)
+        return Instant(self._ledger.now + ceil(half_lives * self._site.settings.usage.half_life) + 1)
 
 
 def _caps(site: Site) -> dict[str, Cap]:

@@ -195,9 +195,9 @@ class Tally:
                 pes = min(pes, holder.pe_limit - count.pes)
         return Gate(frozenset(owners), frozenset(groups), all_owners, memory, pes, self._caps.room())
 
-    def opens(self, now: Instant) -> Instant | None:
+    def opens(self) -> Instant | None:
         """When the first group that its past use keeps back will have forgotten enough of it."""
-        return self._caps.opens(now)
+        return self._caps.opens()
 
     def keeping(self, request: Request, forced: bool = False) -> Reason | None:
         """The first limit that keeps one request back; None when every limit lets it start. PE limits hold

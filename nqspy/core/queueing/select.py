@@ -77,7 +77,7 @@ class _Selection:
 
     def opens(self) -> Instant | None:
         """When a group's cap will let it start again."""
-        return self._tally.opens(self._draft.now)
+        return self._tally.opens()
 
     def _look_again(self) -> None:
         """Whether one still waits only for PEs: a start after it was looked at may have used up a limit."""
