@@ -315,11 +315,7 @@ def _remember(site: Site, request: Request, used: Used) -> None:
 
 
 def _usage_corrected(site: Site, event: ev.UsageCorrected, at: Instant) -> None:
-    half_life, former = site.settings.usage.half_life, site.use_of(event.group, at)
-    for key in site.accounts_of(event.group) if former else [f"g:{event.group}"]:
-        account = _account(site, key)
-        value = account.at_time(at, half_life) * event.value / former if former else float(event.value)
-        account.value, account.at = value, max(account.at, at)
+    site.touched.accounts.update(site.correct_use(event.group, event.value, at))
 
 
 # ---------------------------------------------------------------- settings, shifts, the machine

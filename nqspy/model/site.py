@@ -166,6 +166,17 @@ class Site:
         keys = (key for key in self.accounts_of(group) if key.startswith("g:"))
         return sum(self.accounts[key].at_time(at, half_life) for key in keys)
 
+    def correct_use(self, group: str, value: int, at: Instant) -> list[str]:
+        """Makes ``value`` (ms) the use of a group and all below it, every account of it in proportion; where
+        there is no use yet, it is the group's own. Returns the keys of the accounts."""
+        half_life, former = self.settings.usage.half_life, self.use_of(group, at)
+        keys = self.accounts_of(group) if former else [f"g:{group}"]
+        for key in keys:
+            account = self.accounts.setdefault(key, Account())
+            part = account.at_time(at, half_life) / former if former else 1.0
+            account.value, account.at = value * part, max(account.at, at)
+        return keys
+
     def watch_for(self, request: Request) -> None:
         """Notes whom a request waits for."""
         for each in request.unmet:

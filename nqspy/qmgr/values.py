@@ -1,6 +1,7 @@
 """Values of settings: a word of a command to what is kept, and back to a word that reads as the same."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from cronsim import CronSim, CronSimError
@@ -164,5 +165,5 @@ def write(info: Declared, value: Any) -> str:
     if info.unit == "size":
         return units.format_size(value)
     if info.unit == "percent":
-        return f"{value:.12g}%"
+        return f"{Decimal(repr(value)).normalize():f}%"
     return quote(str(value))
