@@ -12,9 +12,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nqspy.cli.umbrella.asking import ask, fail, show, write
+from nqspy.cli.umbrella.asking import answering, ask, fail, show, write
 from nqspy.cli.umbrella.book import print_manual
-from nqspy.cli.umbrella.journal import print_events
+from nqspy.cli.umbrella.journal import instant_of, print_events
 from nqspy.report.moments import zone_of
 from nqspy.report.pages import night_html
 
@@ -69,11 +69,37 @@ def night(
     show(data, as_json)
 
 
+def span(home: str | None, since: str | None, until: str | None, shift: str | None) -> dict[str, Any]:
+    """The fields that name a period: ``from`` and ``to`` as instants by the daemon's clock, ``shift``."""
+    fields: dict[str, Any] = {}
+    with answering(home) as client:
+        for name, text in (("from", since), ("to", until)):
+            if text is not None:
+                fields[name] = instant_of(client, text)
+    return fields if shift is None else fields | {"shift": shift}
+
+
 def _write_page(path: Path, page: str) -> None:
     try:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         fail(f"{path} cannot be written: {error.strerror}")
+
+
+@report.command("quota")
+def quota(
+    since: Annotated[
+        str | None, typer.Option("--from", help="beginning: 2026-03-02T21:00, 21:00, or 9h (before now)")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--to", help="end, written likewise; else now")] = None,
+    shift: Annotated[
+        str | None, typer.Option("--shift", help="the latest time that shift was in force; else the night's")
+    ] = None,
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """What departments were entitled to, got and could have used; how far that deviates."""
+    show(ask(_home(home), "report_quota", **span(_home(home), since, until, shift)), as_json)
 
 
 @report.command("usage")

@@ -8,8 +8,7 @@ expected to make.
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-
-import numpy as np
+from math import fsum
 
 from nqspy.model import people
 from nqspy.model.ids import Instant, Seq
@@ -48,7 +47,7 @@ def _either(first: int | None, second: int | None) -> int | None:
 
 
 def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
-    """Each group's part of the whole, ``default`` included."""
+    """Each group's nominal part of the whole, ``default`` included: what it has while all have work."""
     return people.entitlements(people.with_default(groups))
 
 
@@ -56,8 +55,8 @@ class Ledger:
     """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
     user.
 
-    ``total`` is the whole; ``committed``: (group, owner) of each start debited so far. A group that is not
-    defined is entitled to nothing; ``default`` always exists.
+    ``now`` is the instant it is made for, ``total`` the whole; ``committed``: (group, owner) of each start
+    debited so far. A group that is not defined is entitled to nothing; ``default`` always exists.
     """
 
     def __init__(
@@ -67,9 +66,11 @@ class Ledger:
         samples: Mapping[Seq, Used],
         chosen: Iterable[Request] = (),
     ) -> None:
+        self.now = now
         self._site = site
         self._samples = samples
         self._groups: dict[str, float] = {}
+        self._lasting: dict[str, float] = {}
         self._pairs: dict[tuple[str, str], float] = {}
         self._owners: dict[str, float] = {}
         self._means: dict[str, float | None] = {}
@@ -118,6 +119,14 @@ class Ledger:
             return self._groups.get(group, 0.0) / self.total
         return self._pairs.get((group, owner), 0.0) / self.total
 
+    def use(self, group: str) -> float:
+        """Use (ms) of a group with all below it, committed use included."""
+        return self._groups.get(group, 0.0)
+
+    def lasting(self, group: str) -> float:
+        """What of that (ms) is committed or not charged yet, and so does not decay."""
+        return self._lasting.get(group, 0.0)
+
     def _read_accounts(self, now: Instant) -> None:
         half_life = self._site.settings.usage.half_life
         for key, account in self._site.accounts.items():
@@ -131,15 +140,14 @@ class Ledger:
 
     def _book(self, request: Request, amount: float) -> None:
         self._add_group(request.group, amount)
+        for name in people.lineage(self._site.settings.groups, request.group):
+            self._lasting[name] = self._lasting.get(name, 0.0) + amount
         self._add_user(request.group, request.owner, amount)
 
     def _add_group(self, group: str, amount: float) -> None:
         self.total += amount
-        name: str | None = group
-        while name is not None:
+        for name in people.lineage(self._site.settings.groups, group):
             self._groups[name] = self._groups.get(name, 0.0) + amount
-            node = self._site.settings.groups.get(name)
-            name = node.parent if node is not None else None
 
     def _add_user(self, group: str, owner: str, amount: float) -> None:
         key = (group, owner)
@@ -175,12 +183,13 @@ class Ledger:
     # ------------------------------------------------------------ entitlement
 
     def share(self, group: str | None = None, owner: str | None = None) -> float:
-        """Entitlement as a fraction of the whole; a user has an equal part of his group's among its active
-        users."""
+        """What a group is entitled to now, as a fraction of the whole: what groups without work leave has
+        gone to their siblings (`people.entitled_now`). A user has an equal part of his group's among its
+        active users."""
         if group is None:
             if owner is None:
                 return 1.0
-            return sum(self.share(each, owner) for each, user in self._active if user == owner)
+            return fsum(self.share(each, owner) for each, user in self._active if user == owner)
         entitled = self._entitled.get(group, 0.0)
         return entitled if owner is None else entitled / max(1, self._active_users.get(group, 0))
 
@@ -197,21 +206,18 @@ class Ledger:
         return min(self.share(group, owner) * self.total / used, MOST)
 
     @cached_property
+    def _busy(self) -> set[tuple[str, str]]:
+        # What this pass chose was queued when it began: no group falls idle or wakes up during a pass.
+        return self._site.busy() | set(self.committed)
+
+    @cached_property
     def _entitled(self) -> dict[str, float]:
-        return entitlements(self._site.settings.groups)
+        groups = people.with_default(self._site.settings.groups)
+        return people.entitled_now(groups, {group for group, _ in self._busy})
 
     @cached_property
     def _active(self) -> set[tuple[str, str]]:
-        found = {key for key, used in self._pairs.items() if used >= ACTIVE_MS}
-        found.update((r.group, r.owner) for r in self._site.started.values())
-        names = self._site.numbers.pairs.names
-        waiting = np.zeros(len(names), dtype=np.int64)
-        for columns in self._site.waiting.values():
-            waiting += np.bincount(columns.pair, minlength=len(names))
-        for number in np.flatnonzero(waiting).tolist():
-            group, _, owner = names[number].partition(":")
-            found.add((group, owner))
-        return found
+        return self._busy | {key for key, used in self._pairs.items() if used >= ACTIVE_MS}
 
     @cached_property
     def _active_users(self) -> dict[str, int]:

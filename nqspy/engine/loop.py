@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
 
-from nqspy.engine.desk import depend, requests, settings, shifts, submit
+from nqspy.engine.desk import depend, requests, settings, shifts, submit, usage
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
 from nqspy.engine.desk import health as health_desk
@@ -55,6 +55,7 @@ HANDLERS: dict[type[cm.Command], Handler] = {
     cm.ScheduleRequest: requests.schedule,
     cm.AbortQueue: requests.abort_queue,
     cm.PurgeQueue: requests.purge_queue,
+    cm.CorrectUsage: usage.correct,
     cm.SwitchShift: shifts.switch,
     cm.AutomaticShift: shifts.automatic,
     cm.ReloadExits: exits_desk.reload,
@@ -140,6 +141,8 @@ class Engine:
         self._retry: list[Sighting | News] = []
         self._taking: Sighting | News | None = None
         self._again_at: Instant | None = None
+        # The last instant at which a plan asked for another look, and that was seen to.
+        self._woken: Instant | None = None
         # When the calendar was last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
         self._shift_at: Instant | None = None
@@ -300,6 +303,10 @@ class Engine:
         if first is not None and first <= desk.now:
             desk.emit(ev.Eligible(self.site.due(desk.now)))
             self._mark()
+        wake = self.plan.wake_at
+        if wake is not None and self._woken != wake <= desk.now:
+            self._woken = wake
+            self._mark()
         seen = self._shift_seen
         if seen is None or desk.now < seen or (self._shift_at is not None and desk.now >= self._shift_at):
             self._look_at_shifts(desk)
@@ -346,7 +353,9 @@ class Engine:
             self._mark()
         else:
             fresh = plan.as_of == self.site.n
-            self._carry_out(desk, plan, None if fresh else Recheck(self.site, self._changed))
+            self._carry_out(
+                desk, plan, None if fresh else Recheck(self.site, self._changed, desk.now, self.samples)
+            )
 
     def _carry_out(self, desk: Desk, plan: Plan, recheck: Recheck | None) -> None:
         """Turns a plan into events and orders, action by action; after a look at what happened since it was

@@ -1,12 +1,14 @@
 """The second look at a plan that comes back late: each action stands only if nothing that mattered to it
 has changed."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import cached_property
 
+from nqspy.core.ledger import Ledger
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
-from nqspy.model.ids import Seq
-from nqspy.model.requests import Request, State
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
 
 NOW = 3
@@ -17,14 +19,20 @@ class Recheck:
     """Looks at a plan's actions in their order, each before it is carried out.
 
     ``changed``: requests to which something happened since the plan was asked for. A change of settings or
-    shift voids a whole plan: that is not asked here.
+    shift voids a whole plan: that is not asked here. ``samples``: use of running attempts as last told.
     """
 
-    def __init__(self, site: Site, changed: Collection[Seq]) -> None:
-        self._site = site
+    def __init__(
+        self, site: Site, changed: Collection[Seq], now: Instant, samples: Mapping[Seq, Used]
+    ) -> None:
+        self._site, self._now, self._samples = site, now, samples
         self._changed = changed
         self._fallen: set[Seq] = set()
-        self._tally = Tally(site)
+        self._tally = Tally(site, lambda: self._ledger)
+
+    @cached_property
+    def _ledger(self) -> Ledger:
+        return Ledger(self._site, self._now, self._samples)
 
     def stands(self, action: Action) -> bool:
         """Whether it may be carried out now: its request unchanged, its PEs free, its limits respected.
@@ -34,10 +42,15 @@ class Recheck:
         holds = self._holds(action)
         if isinstance(action, Start):
             if holds:
-                self._tally.add(self._site.requests[action.seq])
+                self._add(self._site.requests[action.seq])
             else:
                 self._fallen.add(action.seq)
         return holds
+
+    def _add(self, request: Request) -> None:
+        self._tally.add(request)
+        if "_ledger" in self.__dict__:
+            self._ledger.commit(request)
 
     def _holds(self, action: Action) -> bool:
         match action:

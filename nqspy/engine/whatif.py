@@ -95,7 +95,7 @@ class _Future:
             self._carry_out(plan.actions, at)
             if self._wanted is not None and self._wanted.seq in self._site.started:
                 return at, _BASIS
-            after = self._next(at)
+            after = self._next(at, plan.wake_at)
             if after is None or after > self._now + HORIZON:
                 return None, self._why_never()
             at = after
@@ -114,10 +114,11 @@ class _Future:
             return f"queue {name} is stopped"
         return "nothing that is to come lets it start; see its reason"
 
-    def _next(self, at: Instant) -> Instant | None:
+    def _next(self, at: Instant, wake: Instant | None) -> Instant | None:
         settings = self._site.settings
         firing = calendar.next_firing(settings.shifts.values(), self._site.timezone, at)
-        dates = (self._site.next_date(), firing.at if firing is not None else None, *self._ends.values())
+        firing_at = firing.at if firing is not None else None
+        dates = (self._site.next_date(), firing_at, wake, *self._ends.values())
         return min((date for date in dates if date is not None and date > at), default=None)
 
     def _let_happen(self, at: Instant) -> None:

@@ -50,6 +50,11 @@ def remember(site: Site, request: Request, used: Used) -> None:
     del recent[:-RECENT]
 
 
+def usage_corrected(site: Site, event: ev.UsageCorrected, at: Instant) -> None:
+    """A person set what a group counts as having used."""
+    site.touched.accounts.update(site.correct_use(event.group, event.value, at))
+
+
 # ---------------------------------------------------------------- settings, shifts, the machine
 
 

@@ -169,6 +169,11 @@ class Columns:
             bigger[: len(array)] = array
             self._arrays[name] = bigger
 
+    def present(self, name: str) -> list[int]:
+        """The numbers that occur in the column ``name``, which holds numbers of a `Dictionary`."""
+        found: list[int] = np.flatnonzero(np.bincount(getattr(self, name))).tolist()
+        return found
+
     def seqs(self) -> list[Seq]:
         """Sequence numbers in row order."""
         found: list[Seq] = self._arrays["seq"][: self._length].tolist()

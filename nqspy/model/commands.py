@@ -169,6 +169,17 @@ class PurgeQueue(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class CorrectUsage(Command):
+    """Set the decayed use of a group, groups below it included, to ``ms`` (of what is charged); ``relative``:
+    change it by so much, never below 0."""
+
+    cmd: ClassVar[str] = "correct_usage"
+    group: str
+    ms: int
+    relative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SwitchShift(Command):
     """Put a shift in force by hand until the next firing or ``until`` (an instant, or ``HH:MM`` in the
     site's zone)."""

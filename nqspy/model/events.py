@@ -308,6 +308,18 @@ class SettingsChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class UsageCorrected(Event):
+    """A manager set the decayed use of a group, groups below it included, from ``former`` to ``value`` ms;
+    its users' use was scaled with it."""
+
+    kind: ClassVar[str] = "usage_corrected"
+    group: str
+    former: int
+    value: int
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
 class MachineFound(Event):
     """What the hands found at start."""
 

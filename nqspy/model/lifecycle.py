@@ -310,6 +310,7 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Deleted: _deleted,
     ev.Decided: _decided,
     ev.SettingsChanged: books.settings_changed,
+    ev.UsageCorrected: books.usage_corrected,
     ev.ShiftChanged: books.shift_changed,
     ev.ShiftFailed: books.shift_failed,
     ev.MachineFound: books.machine_found,

@@ -1,7 +1,9 @@
 """People: resource groups (departments) in the share tree, how use is charged, and roles."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
+from math import ceil, log
 from typing import Literal, NewType
 
 from nqspy.model.tree import setting
@@ -22,6 +24,9 @@ class Group:
     parent: str | None = setting("name", None, "group above it; none: directly under the root")
     share: int = setting("number", 1, "weight among its siblings", low=0, high=1_000_000)
     members: tuple[str, ...] = setting("names", (), "users whose requests may be charged to it")
+    limit: float | None = setting(
+        "percent", None, "part of the machine it holds and uses at most, groups below it included", high=100
+    )
 
 
 @dataclass(slots=True)
@@ -75,5 +80,50 @@ def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
     return {name: part(name) for name in groups}
 
 
+def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[str, float]:
+    """Each group's part of the whole while only the ``active`` groups have work: what an idle group is
+    entitled to goes to its siblings by weight, an idle subtree's to its parent's siblings.
+
+    A group is active with any group below it that has a share. One that is idle gets what it would get if
+    it became active alone.
+    """
+    children: dict[str | None, list[str]] = {}
+    for name, group in groups.items():
+        children.setdefault(_parent(group, groups), []).append(name)
+
+    @cache
+    def awake(name: str) -> bool:
+        return name in active or any(groups[each].share and awake(each) for each in children.get(name, ()))
+
+    @cache
+    def part(name: str) -> float:
+        own, parent = groups[name].share, _parent(groups[name], groups)
+        others = sum(groups[each].share for each in children[parent] if each != name and awake(each))
+        above = part(parent) if parent is not None else 1.0
+        return above * own / (own + others) if own else 0.0
+
+    return {name: part(name) for name in groups}
+
+
 def _parent(group: Group, groups: Mapping[str, Group]) -> str | None:
     return group.parent if group.parent in groups else None
+
+
+def lineage(groups: Mapping[str, Group], name: str) -> list[str]:
+    """A group and all above it, itself first; only the name where there is no such group."""
+    found = [name]
+    while (group := groups.get(found[-1])) is not None and _parent(group, groups) not in (None, *found):
+        found.append(str(group.parent))
+    return found
+
+
+def capped_pes(limit: float, pes: int) -> int:
+    """How many of the machine's ``pes`` a group with that ``limit`` (percent) may hold: whole PEs, rounded
+    up."""
+    return ceil(round(limit * pes / 100, 9))
+
+
+def capped_use(limit: float, pes: int, half_life: int) -> float:
+    """Decayed use (ms) that a group with that ``limit`` (percent) may have: its part of what ``pes`` busy PEs
+    come to in the same measure, ``pes x half_life / ln 2`` (the sum of a use of 1 ms each ms, decayed)."""
+    return limit / 100 * pes * half_life / log(2)

@@ -13,7 +13,7 @@ from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
 from nqspy.model.ids import Instant, Seq, full_id
 from nqspy.model.machine import ExitSettings, Found, Machine, Server
-from nqspy.model.people import Group, Usage
+from nqspy.model.people import Group, Usage, lineage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.shifts import Calendar, Closing, Shift, ShiftState
@@ -152,6 +152,38 @@ class Site:
         if columns is None:
             columns = self.waiting[queue] = Columns()
         return columns
+
+    def busy(self) -> set[tuple[str, str]]:
+        """(group, owner) of all requests that are queued or started: who has work now."""
+        found = {(request.group, request.owner) for request in self.started.values()}
+        for columns in self.waiting.values():
+            for number in columns.present("pair"):
+                group, _, owner = self.numbers.pairs.names[number].partition(":")
+                found.add((group, owner))
+        return found
+
+    def accounts_of(self, group: str) -> list[str]:
+        """Keys of the accounts of a group, of all groups below it, and of their users."""
+        groups = self.settings.groups
+        inside = {name for name in (*groups, group) if group in lineage(groups, name)}
+        return [key for key in self.accounts if key.split(":", 2)[1] in inside]
+
+    def use_of(self, group: str, at: Instant) -> float:
+        """Decayed use (ms) of a group and all below it, as far as it was charged."""
+        half_life = self.settings.usage.half_life
+        keys = (key for key in self.accounts_of(group) if key.startswith("g:"))
+        return sum(self.accounts[key].at_time(at, half_life) for key in keys)
+
+    def correct_use(self, group: str, value: int, at: Instant) -> list[str]:
+        """Makes ``value`` (ms) the use of a group and all below it, every account of it in proportion; where
+        there is no use yet, it is the group's own. Returns the keys of the accounts."""
+        half_life, former = self.settings.usage.half_life, self.use_of(group, at)
+        keys = self.accounts_of(group) if former else [f"g:{group}"]
+        for key in keys:
+            account = self.accounts.setdefault(key, Account())
+            part = account.at_time(at, half_life) / former if former else 1.0
+            account.value, account.at = value * part, max(account.at, at)
+        return keys
 
     def watch_for(self, request: Request) -> None:
         """Notes whom a request waits for."""

@@ -79,6 +79,11 @@ def parse_count(text: str) -> int:
     return int(text)
 
 
+def parse_percent(text: str) -> float:
+    """A part of a hundred: ``20%``, ``12.5``. Raises BadValue."""
+    return float(_decimal(text.removesuffix("%").strip(), f"{text!r} is no percentage; write it like 20%"))
+
+
 def _decimal(text: str, wrong: str) -> Decimal:
     if not text or not text.isascii() or len(text) > 20 or not all(c.isdigit() or c == "." for c in text):
         raise BadValue(wrong)

@@ -143,6 +143,21 @@ def purge_queue(cursor: Cursor, form: Form) -> commands.Command:
     return commands.PurgeQueue(object_name(cursor, "queue"))
 
 
+def correct_usage(cursor: Cursor, form: Form) -> commands.Command:
+    """``set usage of group GROUP 12h``, or by how much to change it: ``+2h``, ``-30min``."""
+    group = object_name(cursor, "group")
+    cursor.skip("=")
+    token = cursor.word("a time like 12h, +2h or -30min")
+    sign = token.text[:1] if token.text[:1] in ("+", "-") else ""
+    try:
+        ms = units.parse_time(token.text.removeprefix(sign))
+    except BadValue as error:
+        raise cursor.bad(str(error), token) from None
+    if ms == units.UNLIMITED:
+        raise cursor.bad("use is never unlimited; write a time like 12h, +2h or -30min", token)
+    return commands.CorrectUsage(group, -ms if sign == "-" else ms, bool(sign))
+
+
 def reload(cursor: Cursor, form: Form) -> commands.Command:
     """``reload exits``."""
     return commands.ReloadExits()
@@ -228,7 +243,8 @@ def client(cursor: Cursor, form: Form) -> ClientWord:
 
 RULES: dict[str, Rule] = {
     "on_requests": on_requests, "move_request": move_request, "move_queue": move_queue, "modify": modify,
-    "schedule": schedule, "abort_queue": abort_queue, "purge_queue": purge_queue, "reload": reload,
+    "schedule": schedule, "abort_queue": abort_queue, "purge_queue": purge_queue,
+    "correct_usage": correct_usage, "reload": reload,
     "switch_shift": switch_shift, "shutdown": shutdown, "show": show, "snap": snap, "client": client,
 }  # fmt: skip
 """The rules of these commands by name."""

@@ -107,7 +107,7 @@ def _form(cursor: Cursor) -> Form:
     _check_absent(cursor)
     node = TREE
     while node.below:
-        if node.form is not None and cursor.done():
+        if node.form is not None and (cursor.done() or cursor.may_be(node.keywords) is None):
             return node.form
         node = node.below[cursor.keyword(node.keywords)]
     assert node.form is not None

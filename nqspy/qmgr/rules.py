@@ -201,7 +201,11 @@ def set_factors(cursor: Cursor, form: Form) -> Command:
 
 
 def set_single(cursor: Cursor, form: Form) -> Command:
-    """Attributes of what there is one of: ``set global run_limit=6``."""
+    """Attributes of what there is one of: ``set global run_limit=6``; ``option``: a word that could stand
+    there too, and begins another command."""
+    words = keywords_of(form.kind)
+    if form.option and cursor.may_be(words) is None:
+        raise cursor.fail(*words, form.option)
     return _sets(form.kind, read_pairs(cursor, form.kind) + _all_pairs(cursor, form.kind))
 
 

@@ -160,7 +160,7 @@ def _chosen(objects: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
 
 
 def show_groups(settings: Settings, names: Sequence[str] = ()) -> str:
-    """The share tree: weight, part among the siblings, members."""
+    """The share tree: weight, part among the siblings, cap, members."""
     lines: list[str] = []
 
     def below(parent: str | None, depth: int) -> None:
@@ -171,12 +171,13 @@ def show_groups(settings: Settings, names: Sequence[str] = ()) -> str:
                 part = 100 * group.share / whole if whole else 0.0
                 members = ", ".join(group.members)
                 lines.append(
-                    f"{'  ' * depth + group.name:<24}{group.share:>7}{part:>8.1f} %  {members}".rstrip()
+                    f"{'  ' * depth + group.name:<24}{group.share:>7}{part:>8.1f} %  "
+                    f"{_value(group, 'limit') if group.limit is not None else '':<7}{members}".rstrip()
                 )
             below(group.name, depth + 1)
 
     below(None, 0)
-    head = f"{'GROUP':<24}{'SHARE':>7}{'PART':>10}  MEMBERS"
+    head = f"{'GROUP':<24}{'SHARE':>7}{'PART':>10}  {'LIMIT':<7}MEMBERS"
     return "\n".join([head, *lines]) if lines else "no groups"
 
 
@@ -268,7 +269,7 @@ def limits_supported() -> str:
 
 def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
     """The share tree in use. Each row: ``group``, ``depth``, ``share`` (weight), ``entitlement`` and
-    ``usage`` (fractions of the whole), ``used_s`` (decayed CPU seconds)."""
+    ``usage`` (fractions of the whole), ``used_s`` (decayed seconds of ``charge``: CPU or PE time)."""
     shown = [
         (
             "  " * row.get("depth", 0) + row["group"],
@@ -279,7 +280,8 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
         )
         for row in rows
     ]
-    return table(("GROUP", "SHARE", "ENTITLED", "USED", "CPU S"), shown) if shown else "no groups"
+    head = "PE S" if any(row.get("charge") == "pe_wall" for row in rows) else "CPU S"
+    return table(("GROUP", "SHARE", "ENTITLED", "USED", head), shown) if shown else "no groups"
 
 
 def show_shifts(

@@ -1,6 +1,7 @@
 """Values of settings: a word of a command to what is kept, and back to a word that reads as the same."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from cronsim import CronSim, CronSimError
@@ -29,7 +30,7 @@ _WHAT = {
     "number": "a whole number",
     "time": "a time like 600, 10:00 or 24h",
     "size": "a size like 600mb or 32mw",
-    "percent": "a percentage",
+    "percent": "a percentage like 20%, or unlimited",
     "name": "a name",
     "names": "a list like (a, b)",
     "text": "a text",
@@ -95,7 +96,7 @@ def _parse(info: Declared, text: str) -> Any:
     if info.unit in ("name", "text"):
         return text
     if info.unit == "percent":
-        return float(units.parse_count(text.removesuffix("%")))
+        return units.parse_percent(text)
     reader = {"time": units.parse_time, "size": units.parse_size}.get(info.unit, units.parse_count)
     value = reader(text)
     if value == units.UNLIMITED:
@@ -163,4 +164,6 @@ def write(info: Declared, value: Any) -> str:
         return units.format_time(value)
     if info.unit == "size":
         return units.format_size(value)
+    if info.unit == "percent":
+        return f"{Decimal(repr(value)).normalize():f}%"
     return quote(str(value))

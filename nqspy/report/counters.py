@@ -1,5 +1,5 @@
 """The departments' counters, after figure 1 of seed 003: what each has used of its share in this period, what
-finished and runs today, what finished this week."""
+finished and runs today, what finished this week. Counted is what is charged (`Usage.charge`)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -13,7 +13,7 @@ from nqspy.model.site import Site
 from nqspy.report.measures import used_by_group
 from nqspy.report.moments import Zone, hours, zone_of
 from nqspy.report.shares import departments
-from nqspy.report.tracks import Follower
+from nqspy.report.tracks import Follower, amount
 
 
 class Since(NamedTuple):
@@ -49,14 +49,15 @@ def counters(
     """The counters as JSON-able data; ``events`` from `Since.first` on (earlier ones do no harm);
     ``samples``: what running requests have used by now, where it is newer than the site's.
 
-    ``used_s`` is CPU time of this period, running requests included; ``remain_s`` = share x PEs x period -
-    used, never below 0; ``finished`` counts the whole use of requests when they end.
+    ``used_s`` is what this period was charged with (``charge``: CPU time, or PEs x wall time), running
+    requests included; ``remain_s`` = share x PEs x period - used, never below 0; ``finished`` counts the
+    whole use of requests when they end.
     """
     begun = since(site, now, entered)
     follower, day, week = _followed(events, site, begun)
     samples = samples or {}
     follower.sample(samples, now)
-    used = used_by_group(follower.tracks.values(), begun.period, now)
+    used = used_by_group(follower.tracks.values(), begun.period, now, site.settings.usage.charge)
     running = _running(site, samples)
     for name, ms in _unseen(site, follower, begun.period, now).items():
         used[name] = used.get(name, 0.0) + ms
@@ -88,33 +89,36 @@ def _heading(zone: Zone, site: Site, begun: Since, now: Instant) -> dict[str, An
         "week": zone.text(begun.week),
         "shift": site.shift.current,
         "pes": site.pes(),
+        "charge": site.settings.usage.charge,
     }
 
 
 def _followed(
     events: Iterable[ev.Recorded], site: Site, begun: Since
 ) -> tuple[Follower, dict[str, int], dict[str, int]]:
-    """The requests' tracks, and CPU time (ms) of the requests that ended today and this week, by group."""
-    follower = Follower(site.requests)
+    """The requests' tracks, and use (ms) of the requests that ended today and this week, by group."""
+    follower, charge = Follower(site.requests), site.settings.usage.charge
     day: dict[str, int] = {}
     week: dict[str, int] = {}
     for recorded in events:
         follower.take(recorded)
         event = recorded.event
         if isinstance(event, ev.Ended) and event.seq in follower.tracks:
-            group = follower.tracks[event.seq].group
+            track = follower.tracks[event.seq]
+            group, more = track.group, amount(event.used, track.spec.ask.pes, charge)
             for start, sums in ((begun.day, day), (begun.week, week)):
                 if recorded.at >= start:
-                    sums[group] = sums.get(group, 0) + event.used.cpu
+                    sums[group] = sums.get(group, 0) + more
     return follower, day, week
 
 
 def _running(site: Site, samples: Mapping[Seq, Used]) -> dict[str, int]:
-    """CPU time (ms) used so far by the requests that run, by group."""
+    """Use (ms) so far of the requests that run, by group."""
     found: dict[str, int] = {}
     for seq, request in site.started.items():
-        cpu = max(request.used.cpu, samples[seq].cpu if seq in samples else 0)
-        found[request.group] = found.get(request.group, 0) + cpu
+        known = (request.used, samples.get(seq, request.used))
+        more = max(amount(each, request.spec.ask.pes, site.settings.usage.charge) for each in known)
+        found[request.group] = found.get(request.group, 0) + more
     return found
 
 
@@ -127,7 +131,8 @@ def _unseen(site: Site, follower: Follower, begin: Instant, now: Instant) -> dic
             continue
         span = max(1, now - request.started)
         part = min(1.0, max(0, now - begin) / span)
-        found[request.group] = found.get(request.group, 0.0) + part * request.used.cpu
+        whole = amount(request.used, request.spec.ask.pes, site.settings.usage.charge)
+        found[request.group] = found.get(request.group, 0.0) + part * whole
     return found
 
 
@@ -135,13 +140,16 @@ def _unseen(site: Site, follower: Follower, begin: Instant, now: Instant) -> dic
 
 
 def counters_text(data: Mapping[str, Any]) -> str:
-    """The display of figure 1: times as hours and minutes, shares and parts in whole percent."""
+    """The display of figure 1: times as hours and minutes, shares and parts in whole percent. It says so
+    where something else than CPU time is charged."""
+    by_cpu = data["charge"] == "cpu"
     width = max([len(row["name"]) for row in data["groups"]] + [2])
     lines = [
         f"date      : {_moment(data['date'])}",
         f"planning  : {_moment(data['planning'])} ({_period(data['period_s'])} period)",
+        *(() if by_cpu else ("charged   : PEs x wall time",)),
         "",
-        f"{'dep. %':<{width + 8}}cpu/period       daily           weekly",
+        f"{'dep. %':<{width + 8}}{'cpu/period' if by_cpu else 'PE/period '}       daily           weekly",
         f"{'':<{width + 8}}used   remain   finis.  run.    finished",
     ]
     lines += [_line(row, width) for row in data["groups"]]

@@ -87,11 +87,12 @@ def quotas(follower: Follower, fractions: Mapping[str, float], begin: Instant, e
     return None
 
 
-def used_by_group(tracks: Iterable[Track], begin: int, end: int) -> dict[str, float]:
-    """CPU time (ms) that each group's requests used between two instants."""
+def used_by_group(tracks: Iterable[Track], begin: int, end: int, charge: str = "cpu") -> dict[str, float]:
+    """CPU time (or what else is charged, ms) that each group's requests used between two instants."""
     used: dict[str, float] = {}
     for track in tracks:
-        used[track.group] = used.get(track.group, 0.0) + track.cpu_at(end) - track.cpu_at(begin)
+        more = track.used_at(end, charge) - track.used_at(begin, charge)
+        used[track.group] = used.get(track.group, 0.0) + more
     return used
 
 

@@ -13,13 +13,13 @@ from nqspy.model.requests import Dependency, Request, Spec, State, Used
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt: its PEs, when it held them, and points (instant, CPU ms used so far). ``parked``: since
-    when others may have its PEs; ``pauses``: when they could."""
+    """One attempt: its PEs, when it held them, and points (instant, CPU ms and wall ms used so far).
+    ``parked``: since when others may have its PEs; ``pauses``: when they could."""
 
     pes: int
     begin: Instant
     end: Instant | None = None
-    points: list[tuple[Instant, int]] = field(default_factory=list)
+    points: list[tuple[Instant, int, int]] = field(default_factory=list)
     reported: bool = False
     parked: Instant | None = None
     pauses: list[tuple[Instant, Instant]] = field(default_factory=list)
@@ -27,13 +27,22 @@ class Attempt:
     def cpu_at(self, at: int) -> float:
         """CPU time (ms) used up to an instant: linear between the points the journal has, the last one's
         value after it (a running attempt's use since its last sample is not known)."""
+        return self._at(at, 1)
+
+    def used_at(self, at: int, charge: str) -> float:
+        """The same of what is charged (`Usage.charge`): CPU time, or PEs x wall time."""
+        return self._at(at, 1) if charge == "cpu" else self.pes * self._at(at, 2)
+
+    def _at(self, at: int, column: int) -> float:
         place = bisect_right(self.points, at, key=_instant)
         if place == 0:
             return 0.0
+        before = self.points[place - 1]
         if place == len(self.points):
-            return float(self.points[-1][1])
-        (t0, used0), (t1, used1) = self.points[place - 1], self.points[place]
-        return used0 + (used1 - used0) * (at - t0) / (t1 - t0)
+            return float(before[column])
+        after = self.points[place]
+        part = (at - before[0]) / (after[0] - before[0])
+        return before[column] + (after[column] - before[column]) * part
 
     def park(self, at: Instant) -> None:
         """Others may have its PEs from here on."""
@@ -59,11 +68,16 @@ class Attempt:
         """The hands report that it was started: it holds its PEs from here on."""
         if not self.reported and len(self.points) == 1:
             self.begin = at
-            self.points = [(at, 0)]
+            self.points = [(at, 0, 0)]
         self.reported = True
 
 
-def _instant(point: tuple[Instant, int]) -> Instant:
+def amount(used: Used, pes: int, charge: str) -> int:
+    """What is charged for that use of ``pes`` PEs (`Usage.charge`), ms of CPU or of PE time."""
+    return used.cpu if charge == "cpu" else used.wall * pes
+
+
+def _instant(point: tuple[Instant, int, int]) -> Instant:
     return point[0]
 
 
@@ -110,6 +124,10 @@ class Track:
     def cpu_at(self, at: int) -> float:
         """CPU time (ms) of all its attempts up to an instant."""
         return sum(attempt.cpu_at(at) for attempt in self.attempts)
+
+    def used_at(self, at: int, charge: str) -> float:
+        """The same of what is charged."""
+        return sum(attempt.used_at(at, charge) for attempt in self.attempts)
 
 
 ListKey = tuple[str, str]
@@ -163,7 +181,7 @@ class Follower:
         for seq, used in samples.items():
             track = self.tracks.get(seq)
             if track is not None and track.attempts and track.attempts[-1].end is None:
-                _point(track.attempts[-1], at, used.cpu)
+                _point(track.attempts[-1], at, used)
 
     def to(self, track: Track, state: State, n: int) -> None:
         """Another state; keeps the lists of queued requests and the counts."""
@@ -280,7 +298,7 @@ def _starting(follower: Follower, event: ev.Starting, recorded: ev.Recorded) -> 
     for track in follower.each((event.seq,), recorded):
         follower.to(track, State.RUNNING, recorded.n)
         track.rank = 0
-        track.attempts.append(Attempt(len(event.pes), recorded.at, None, [(recorded.at, 0)]))
+        track.attempts.append(Attempt(len(event.pes), recorded.at, None, [(recorded.at, 0, 0)]))
 
 
 def _started(follower: Follower, event: ev.Started, recorded: ev.Recorded) -> None:
@@ -307,19 +325,19 @@ def _decided(follower: Follower, event: ev.Decided, recorded: ev.Recorded) -> No
     follower.sample(dict(event.samples), recorded.at)
 
 
-def _point(attempt: Attempt, at: Instant, cpu: int) -> None:
+def _point(attempt: Attempt, at: Instant, used: Used) -> None:
     if attempt.points and attempt.points[-1][0] >= at:
         attempt.points.pop()
-    attempt.points.append((at, cpu))
+    attempt.points.append((at, used.cpu, used.wall))
 
 
-def _over(follower: Follower, track: Track, cpu: int, recorded: ev.Recorded) -> None:
+def _over(follower: Follower, track: Track, used: Used, recorded: ev.Recorded) -> None:
     """An attempt is over. One that the events do not show the start of counts as having used it all now."""
     if not track.attempts or track.attempts[-1].end is not None:
         request = follower.known.get(track.seq)
         begin = request.started if request is not None and request.started is not None else recorded.at
-        track.attempts.append(Attempt(track.spec.ask.pes, begin, None, [(begin, 0)]))
-    _point(track.attempts[-1], recorded.at, cpu)
+        track.attempts.append(Attempt(track.spec.ask.pes, begin, None, [(begin, 0, 0)]))
+    _point(track.attempts[-1], recorded.at, used)
     with follower.counting(track):
         track.attempts[-1].unpark(recorded.at)
     track.attempts[-1].end = recorded.at
@@ -327,13 +345,13 @@ def _over(follower: Follower, track: Track, cpu: int, recorded: ev.Recorded) -> 
 
 def _ended(follower: Follower, event: ev.Ended, recorded: ev.Recorded) -> None:
     for track in follower.each((event.seq,), recorded):
-        _over(follower, track, event.used.cpu, recorded)
+        _over(follower, track, event.used, recorded)
         _gone(follower, track, event, recorded)
 
 
 def _requeued(follower: Follower, event: ev.Requeued, recorded: ev.Recorded) -> None:
     for track in follower.each((event.seq,), recorded):
-        _over(follower, track, event.used.cpu, recorded)
+        _over(follower, track, event.used, recorded)
         follower.to(track, _waiting_state(track, recorded.at), recorded.n)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nqspy.model.ids import Instant
-from nqspy.model.people import entitlements, with_default
+from nqspy.model.people import entitled_now, entitlements, with_default
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
 from nqspy.report.grid import grid
@@ -16,13 +16,16 @@ def usage(site: Site, now: Instant) -> dict[str, Any]:
 
     ``use_s``: decayed use in seconds (of CPU, or of PE time, as `Usage.charge` says), that of the groups
     below included; ``fraction``: its part of all use; ``ratio``: entitlement / fraction, E/U, null where
-    nothing was used. Use that running requests have not been charged for yet is not in it.
+    nothing was used; ``entitled_now``: its entitlement now that some groups have no work. Use that running
+    requests have not been charged for yet is not in it.
     """
     half_life = site.settings.usage.half_life
     values = {key: account.at_time(now, half_life) for key, account in site.accounts.items()}
     own = {key[2:]: value for key, value in values.items() if key.startswith("g:")}
     # The group `default` exists with share 1 even where it is not set up: scheduling counts it.
-    total, shares = sum(own.values()), entitlements(with_default(site.settings.groups))
+    groups = with_default(site.settings.groups)
+    total, shares = sum(own.values()), entitlements(groups)
+    now_shares = entitled_now(groups, {group for group, _ in site.busy()})
     return {
         "at": zone_of(site.timezone).text(now),
         "half_life_s": half_life / 1000,
@@ -33,6 +36,8 @@ def usage(site: Site, now: Instant) -> dict[str, Any]:
                 "parent": site.settings.groups[name].parent if name in site.settings.groups else None,
                 "depth": depth,
                 "share": site.settings.groups[name].share if name in site.settings.groups else None,
+                "limit": site.settings.groups[name].limit if name in site.settings.groups else None,
+                "entitled_now": now_shares.get(name, 0.0),
                 **_figures(shares.get(name, 0.0), _with_below(site, name, own), total),
                 "users": _users(values, name, total),
             }
@@ -86,13 +91,14 @@ def usage_text(data: Mapping[str, Any]) -> str:
         indent = "  " * group["depth"]
         ratio = "-" if group["ratio"] is None else f"{group['ratio']:.2f}"
         share = "-" if group["share"] is None else str(group["share"])
-        entitled = f"{group['entitlement'] * 100:.1f}"
-        rows.append((indent + group["name"], share, entitled, *_use(group), ratio))
-        rows += [(f"{indent}  - {user['name']}", "", "", *_use(user), "") for user in group["users"]]
+        entitled = (f"{group['entitlement'] * 100:.1f}", f"{group['entitled_now'] * 100:.1f}")
+        limit = "-" if group["limit"] is None else f"{group['limit']:g}%"
+        rows.append((indent + group["name"], share, limit, *entitled, *_use(group), ratio))
+        rows += [(f"{indent}  - {user['name']}", "", "", "", "", *_use(user), "") for user in group["users"]]
     half_life = format_time(round(data["half_life_s"] * 1000))
     what = "CPU time" if data["charge"] == "cpu" else "PE x wall time"
     head = f"use at {data['at']}: {what}, half forgotten in {half_life}\n\n"
-    return head + grid(("GROUP", "SHARE", "ENTITLED %", "USE s", "USE %", "E/U"), rows)
+    return head + grid(("GROUP", "SHARE", "LIMIT", "ENTITLED %", "NOW %", "USE s", "USE %", "E/U"), rows)
 
 
 def _use(row: Mapping[str, Any]) -> tuple[str, str]:

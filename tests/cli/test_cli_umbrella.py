@@ -16,6 +16,7 @@ from nqspy.report.counters import counters, counters_text
 from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
+from nqspy.report.quotas import period_of, quota_report, quota_text
 from nqspy.report.usage import usage, usage_text
 from nqspy.rpc import messages
 from nqspy.rpc.home import socket_path
@@ -73,6 +74,12 @@ class Counter:
     def report_usage(self, message):
         data = usage(Site(), NOW)
         return {"text": usage_text(data), **data}
+
+    def report_quota(self, message):
+        site = Site()
+        period = period_of((), zone_of("UTC"), NOW, message.get("from"), message.get("to"))
+        data = quota_report((), site, period, NOW)
+        return {"text": quota_text(data), **data}
 
     def report_night(self, message):
         if message.get("date") == "never":
@@ -152,6 +159,23 @@ def test_no_daemon_is_one_line_and_status_1(tmp_path):
 def test_usage_is_a_table(counter):
     assert "ENTITLED" in run(counter, "report", "usage").stdout
     assert json.loads(run(counter, "report", "usage", "--json").stdout)["groups"] == []
+
+
+def test_quotas_come_for_the_night_or_for_any_period_by_the_daemons_clock(counter):
+    assert run(counter, "report", "quota").stdout.startswith(
+        "quotas: nothing was used\nfrom 2026-03-01 12:00:00"
+    )
+    assert "from" not in counter.asked[-1]
+    done = run(counter, "report", "quota", "--to", "30min", "--shift", "night", "--json")
+    data = json.loads(done.stdout)
+    assert (data["until"], data["ongoing"]) == ("2026-03-02T19:30:00.000+00:00", False)
+    assert counter.asked[-1]["to"] == NOW - 30 * 60_000
+    assert counter.asked[-1]["shift"] == "night"
+    run(counter, "report", "quota", "--from", "2026-03-02T10:00")
+    assert counter.asked[-1]["from"] == NOW - 10 * 3_600_000
+    wrong = run(counter, "report", "quota", "--from", "yesterday")
+    assert wrong.exit_code == 1
+    assert "no moment" in wrong.stderr
 
 
 def test_events_are_asked_for_page_by_page_and_are_json_lines(counter):

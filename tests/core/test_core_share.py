@@ -31,6 +31,12 @@ def used(house, group, cpu, owner="anne"):
     house.end(seq, cpu=cpu)
 
 
+def all_wait(house):
+    """Each department has something waiting, so that none is entitled to more than its part."""
+    owners = dict.fromkeys(DEPARTMENTS, "dora") | {"d1": "anne", "d2": "cleo"}
+    return house.submit(*[f"{owner} group={group}" for group, owner in owners.items()])
+
+
 def by_group(owner, group, view):
     """The site's own exit: all users of a group alike, by how far the group is behind."""
     use = view.usage(group=group)
@@ -128,6 +134,7 @@ def test_the_stock_value_is_each_users_own_and_bounded(house):
     used(house, "d1", "30:00", "anne")
     used(house, "d1", "10:00", "ben")
     used(house, "d2", "40:00", "cleo")
+    all_wait(house)
     books = ledger(house)
     assert books.stock("anne", "d1") == pytest.approx(0.29 / 2 / 0.375)
     assert books.stock("ben", "d1") == pytest.approx(0.29 / 2 / 0.125)

@@ -26,7 +26,6 @@ specs = st.builds(
     mail=st.just(Spec.__dataclass_fields__["mail"].default),
 )
 HARD = {
-    "value": json_values,
     "spec": specs,
     "options": st.none() | st.dictionaries(st.text(max_size=3), whole, max_size=2),
 }

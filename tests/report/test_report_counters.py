@@ -2,6 +2,7 @@
 
 import pytest
 
+from nqspy.model import events as ev
 from nqspy.model.ids import HOUR
 from nqspy.model.people import Group, entitlements
 from nqspy.model.requests import Used
@@ -78,6 +79,24 @@ def test_the_display_is_figure_1s(book):
     )
 
 
+def test_pe_time_is_counted_and_said_where_it_is_charged(diary):
+    book = diary(pes=4, d1=3, d2=1)
+    book.site.settings.usage.charge = "pe_wall"
+    one, two = book.submit(-7200, "d1", pes=3), book.submit(-7200, "d2")
+    book.decide(-3600, one, two)
+    book.add(-1800, ev.Ended(one, 1, "exit", 0, None, Used(60_000, 1_800_000)))
+    book.night()
+    data = counters(book.events, book.site, book.at(600), book.at(0), {two: Used(5_000, 4_200_000)})
+    d1, d2 = data["groups"]
+    assert data["charge"] == "pe_wall"
+    assert (d1["daily_finished_s"], d1["used_s"], d1["remain_s"]) == (3 * 1800.0, 0.0, 0.75 * 4 * 12 * 3600)
+    assert (d2["daily_running_s"], d2["used_s"]) == (4200.0, 600.0)
+    text = counters_text(data)
+    assert "charged   : PEs x wall time\n" in text
+    assert "PE/period" in text
+    assert data["groups"][0]["weekly_part"] == 1.0
+
+
 # ---------------------------------------------------------------- shares
 
 TREE = {
@@ -115,3 +134,21 @@ def test_use_is_decayed_and_compared_with_the_entitlement(diary):
     text = usage_text(data)
     assert "  - ben" in text
     assert "2.38" in text
+
+
+def test_use_tells_what_each_is_entitled_to_now_and_how_far_it_is_capped(diary):
+    book = diary(pes=2, d1=3, d2=1, default=0)
+    book.site.settings.groups["d1"].limit = 20.0
+    book.submit(0, "d2")
+    data = usage(book.site, book.at(1))
+    found = {
+        each["name"]: (each["entitlement"], each["entitled_now"], each["limit"]) for each in data["groups"]
+    }
+    assert found["d1"] == (0.75, 0.75, 20.0)
+    assert found["d2"] == (0.25, 1.0, None)
+    text = usage_text(data)
+    assert text.startswith("use at 2026-03-02T21:00:01.000+01:00: CPU time, half forgotten in 24:00:00")
+    [row] = [line.split() for line in text.splitlines() if line.startswith("d1")]
+    assert row == ["d1", "3", "20%", "75.0", "75.0", "0.0", "0.0", "-"]
+    book.site.settings.usage.charge = "pe_wall"
+    assert "PE x wall time" in usage_text(usage(book.site, book.at(1)))

@@ -154,7 +154,7 @@ class Story:
             self._met,
             self._never,
         )
-        site = (self._due, self._configure, self._shift, self._other)
+        site = (self._due, self._configure, self._correct, self._shift, self._other)
         steps = (*submitting, *attempts, *people, *site)
         for _ in range(events):
             self._random.choice(steps)()
@@ -256,6 +256,10 @@ class Story:
             (ev.Change("set", "sched_factor/share", number), ev.Change("set", "machine/memory", None)),
         ))  # fmt: skip
         self.tell(ev.SettingsChanged(changes, "root", "qmgr"))
+
+    def _correct(self) -> None:
+        group, value = self._random.choice(("default", "d1", "g3")), self._random.randrange(10_000)
+        self.tell(ev.UsageCorrected(group, round(self.site.use_of(group, self.site.at)), value, "max"))
 
     def _shift(self) -> None:
         self.tell(ev.ShiftChanged("night", None, Instant(self._at), manual=True, until=Instant(self._at + 9)))

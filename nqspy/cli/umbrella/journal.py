@@ -18,7 +18,7 @@ def print_events(home: str | None, since: str | None, follow: bool, as_json: boo
     with answering(home, None if follow else 60.0) as client:
         page: dict[str, Any] = {"after": 0, "limit": PAGE, "wait": False}
         if since is not None:
-            page["since"] = _instant(client, since)
+            page["since"] = instant_of(client, since)
         while True:
             result = client.call("events", repeat=True, **page)
             write("".join(_line(each, as_json) for each in result["events"]))
@@ -28,7 +28,8 @@ def print_events(home: str | None, since: str | None, follow: bool, as_json: boo
             page["wait"] = follow and len(result["events"]) < PAGE
 
 
-def _instant(client: Client, since: str) -> int:
+def instant_of(client: Client, since: str) -> int:
+    """The instant that a text names by the daemon's clock (`parse_since`). Raises BadValue."""
     clock = client.call("now", repeat=True)
     return parse_since(since, zone_of(clock["zone"]), clock["now"])
 

@@ -1,5 +1,5 @@
 """Limits on running requests (run, user, group, memory, PEs; of queue, complexes and the whole site), and
-limits on what one request may ask for.
+limits on what one request may ask for. Groups' caps are in `caps`.
 
 Counting is by *requested* memory and PEs, from start to end of a request (nqs.md 4.1).
 """
@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from nqspy.core.ledger import Ledger
+from nqspy.core.queueing.caps import Caps
 from nqspy.model.columns import Columns
+from nqspy.model.ids import Instant
 from nqspy.model.queues import LIMIT_NAMES, LimitHolder, Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Ask, Request, Spec, finite
@@ -108,13 +111,14 @@ class _Count:
 @dataclass(frozen=True, slots=True)
 class Gate:
     """What the limits leave for one queue: users and groups that may start no more, memory (bytes) and PEs
-    left; infinite where there is no limit."""
+    left; infinite where there is no limit; ``room``: PEs left to each group that a cap holds for."""
 
     owners: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
     all_owners: bool = False
     memory: float = float("inf")
     pes: float = float("inf")
+    room: tuple[tuple[str, int], ...] = ()
 
 
 class Tally:
@@ -122,10 +126,16 @@ class Tally:
     decided. ``run_limits`` False leaves run limits out, which keep back a whole queue alike.
 
     Of a parked request (`Request.parked`) only its memory counts: it neither runs nor holds PEs.
+
+    ``ledger`` gives use and what the starts commit, for groups' caps (it is asked for only where there are
+    caps); without one, use counts as it stood at the site's last event.
     """
 
-    def __init__(self, site: Site, run_limits: bool = True) -> None:
+    def __init__(
+        self, site: Site, ledger: Callable[[], Ledger] | None = None, *, run_limits: bool = True
+    ) -> None:
         self._site = site
+        self._caps = Caps(site, ledger or (lambda: Ledger(site, site.at, {})))
         self._run_limits = run_limits
         self._counts: dict[str, _Count] = {}
         self._holders: dict[str, list[tuple[str, LimitHolder]]] = {}
@@ -134,6 +144,8 @@ class Tally:
 
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""
+        if not request.parked:
+            self._caps.add(request)
         holders = self.holders(request.queue)
         memory = self._memory(request) if holders else 0
         for who, _ in holders:
@@ -144,6 +156,7 @@ class Tally:
 
     def resume(self, request: Request) -> None:
         """Counts a parked request as running again."""
+        self._caps.add(request)
         for who, _ in self.holders(request.queue):
             self._counts.setdefault(who, _Count()).add(request)
 
@@ -191,7 +204,11 @@ class Tally:
                 memory = min(memory, holder.memory_limit - count.memory)
             if holder.pe_limit is not None:
                 pes = min(pes, holder.pe_limit - count.pes)
-        return Gate(frozenset(owners), frozenset(groups), all_owners, memory, pes)
+        return Gate(frozenset(owners), frozenset(groups), all_owners, memory, pes, self._caps.room())
+
+    def opens(self) -> Instant | None:
+        """When the first group that its past use keeps back will have forgotten enough of it."""
+        return self._caps.opens()
 
     def keeping(self, request: Request, forced: bool = False) -> Reason | None:
         """The first limit that keeps one request back; None when every limit lets it start. PE limits hold
@@ -201,7 +218,7 @@ class Tally:
             reason = reason or self._keeping_pes(request, who, holder)
             if reason is not None:
                 return reason
-        return None
+        return None if forced else self._caps.keeping(request)
 
     def _keeping(self, request: Request, who: str, holder: LimitHolder) -> Reason | None:
         count = self._count(who)
@@ -241,6 +258,7 @@ def kept_back(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Mask | 
     """Rows that a gate keeps back, those included that ask for more PEs than the machine has; None if no
     row is."""
     masks = [*_by_people(site, gate, columns), *_by_size(site, gate, queue, columns)]
+    masks += _by_room(site, gate, columns)
     if not masks:
         return None
     found = masks[0]
@@ -272,3 +290,14 @@ def _by_size(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Iterator
         if (memory_limit(queue) or 0) <= gate.memory:
             too_large &= columns.memory != float("inf")
         yield too_large
+
+
+def _by_room(site: Site, gate: Gate, columns: Columns) -> Iterator[Mask]:
+    room = [
+        (number, left) for name, left in gate.room if (number := site.numbers.groups.known(name)) is not None
+    ]
+    if room:
+        table = np.full(len(site.numbers.groups), site.pes(), dtype=np.int64)
+        for number, left in room:
+            table[number] = left
+        yield columns.pes > table[columns.group]

@@ -30,9 +30,12 @@ def bind(domain: Domain, settings: Settings) -> Any:
 
 
 def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
-    """Chooses the requests to start; a date in queue may be the next thing to wait for."""
-    _Selection(draft).run()
-    return draft.site.next_date()
+    """Chooses the requests to start; a date in queue may be the next thing to wait for, or that a group's
+    use falls below its cap."""
+    selection = _Selection(draft)
+    selection.run()
+    dues = (draft.site.next_date(), selection.opens())
+    return min((due for due in dues if due is not None), default=None)
 
 
 def exception(draft: Draft, domain: Domain) -> None:
@@ -44,7 +47,7 @@ class _Selection:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._tally = Tally(draft.site)
+        self._tally = Tally(draft.site, lambda: draft.ledger)
         for request in draft.resumed:
             self._tally.resume(request)
         self._lines: dict[str, Line] = {}
@@ -80,6 +83,10 @@ class _Selection:
         if reason is not None:
             self._close(queue, reason)
         return reason is not None
+
+    def opens(self) -> Instant | None:
+        """When a group's cap will let it start again."""
+        return self._tally.opens()
 
     def _look_again(self) -> None:
         """Whether one still waits only for PEs: a start after it was looked at may have used up a limit."""

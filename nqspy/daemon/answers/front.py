@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DIRECT = {
     "submit", "configure", "delete", "hold", "release", "move", "modify", "rerun", "suspend", "schedule",
-    "abort_queue", "purge_queue", "switch_shift", "automatic_shift", "reload_exits",
+    "abort_queue", "purge_queue", "correct_usage", "switch_shift", "automatic_shift", "reload_exits",
 }  # fmt: skip
 """Messages that are commands of the engine."""
 

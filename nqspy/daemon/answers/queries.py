@@ -8,7 +8,7 @@ from nqspy.daemon.answers.later import Later, still
 from nqspy.engine.explain import reasons_of
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, parse_id
-from nqspy.report import counters, night, pages, usage
+from nqspy.report import counters, night, pages, quotas, usage
 from nqspy.report.moments import Zone, parse_day
 from nqspy.rpc import server as rpc
 
@@ -68,6 +68,25 @@ def _report_night(daemon: "Daemon", asked: rpc.Asked) -> Later:
     return Later(work)
 
 
+def _report_quota(daemon: "Daemon", asked: rpc.Asked) -> Later:
+    site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
+    reader, clock, zone = daemon.front.waiting.reader, daemon.clock.text, Zone(daemon.engine.site.timezone)
+    begin, end, shift = (asked.message.get(name) for name in ("from", "to", "shift"))
+    for name, value in (("from", begin), ("to", end)):
+        if value is not None and type(value) is not int:
+            raise Refusal(f'"{name}" is an instant in ms, not {value!r}', "bad_message", 2)
+    oldest = min((request.submitted for request in site.requests.values()), default=now)
+    since = Instant(min(oldest, now - 8 * DAY)) if begin is None and end is None else Instant(0)
+
+    def work() -> dict[str, Any]:
+        events = list(reader.events(since=since))
+        period = quotas.period_of(events, zone, now, begin, end, None if shift is None else str(shift))
+        data = quotas.quota_report(events, site, period, now, samples=samples, clock=clock)
+        return {"text": quotas.quota_text(data), **data}
+
+    return Later(work)
+
+
 def _report_usage(daemon: "Daemon", asked: rpc.Asked) -> Any:
     data = usage.usage(daemon.engine.site, daemon.clock.now())
     return {"text": usage.usage_text(data), **data}
@@ -92,6 +111,7 @@ QUESTIONS: dict[str, Callable[["Daemon", rpc.Asked], Any]] = {
     "now": _now,
     "counters": _counters,
     "report_night": _report_night,
+    "report_quota": _report_quota,
     "report_usage": _report_usage,
     "exits_list": _exits_list,
     "exits_trace": _exits_trace,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nqspy.core.ledger import Ledger
+from nqspy.core.ledger import Ledger, entitlements
 from nqspy.daemon.answers import queues
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
@@ -76,7 +76,7 @@ def _settings(daemon: "Daemon", asked: cm.ShowObject) -> Any:
 def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
     """The share tree with entitlement and decayed use, parents before children."""
     site, now = daemon.engine.site, daemon.clock.now()
-    ledger = Ledger(site, now, daemon.engine.samples, ())
+    ledger, entitled = Ledger(site, now, daemon.engine.samples, ()), entitlements(site.settings.groups)
     half = site.settings.usage.half_life
     rows: list[dict[str, Any]] = []
 
@@ -87,9 +87,10 @@ def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
                 rows.append(
                     {
                         "group": group.name, "depth": depth, "share": group.share,
-                        "entitlement": ledger.share(group=group.name),
+                        "entitlement": entitled[group.name], "entitled_now": ledger.share(group=group.name),
                         "usage": ledger.usage(group=group.name),
                         "used_s": (account.at_time(now, half) if account is not None else 0.0) / 1000,
+                        "charge": site.settings.usage.charge, "limit": group.limit,
                         "members": list(group.members),
                     }
                 )  # fmt: skip

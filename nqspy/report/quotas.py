@@ -1,0 +1,380 @@
+"""How accurately quotas were kept: what each department was entitled to, got, and could have used.
+
+For a period and each department (a leaf of the share tree, or a group that had requests of its own; groups
+below it are counted with it):
+
+- *got* is what is charged (`Usage.charge`) of its requests' use within the period; ``got_part`` its part of
+  what all got.
+- *could have used* is PE time: the integral over the period of its entitlement x PEs, where at each instant
+  the entitlements of departments without work have gone to those with work, as the share tree has it
+  (`division.Division`). Work is what runs or is queued, not what is held or waits for its date; none is
+  entitled to more PEs than its running and queued requests ask for, nor than its cap allows. The integral is
+  bounded by the PE time that its own requests held in the period, plus what was still to be done when it
+  ended: of requests that ran or were queued then the PE time they held later, or, while they have not ended,
+  what they ask for (else the mean of the group's ended ones) less what they had held. ``could_part``: its
+  part of what all could.
+- *deviation*: ``got_part - could_part`` in percentage points.
+- *largest deviation over an hour*: the same of each span of 60 minutes that begins a multiple of 5 minutes
+  after the period's beginning and through which the department had work all the time; without the bound,
+  which knows of a whole period only.
+
+What limits and exits keep back counts as work: a quota that could not be kept for that reason shows as a
+deviation.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nqspy.model import events as ev
+from nqspy.model.errors import BadValue
+from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
+from nqspy.model.people import entitlements, lineage, with_default
+from nqspy.model.requests import State, Used, finite
+from nqspy.model.site import Site
+from nqspy.report.division import Division
+from nqspy.report.grid import grid
+from nqspy.report.moments import Zone, zone_of
+from nqspy.report.night import NIGHT, night_bounds
+from nqspy.report.shares import departments
+from nqspy.report.tracks import Attempt, Follower, Track
+
+STEP = 5 * MINUTE
+HOURLY = HOUR // STEP
+WORKS = (State.QUEUED, State.RUNNING)
+
+Sums = dict[str, float]
+"""An amount by group, ``""`` for the whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """What is looked at; ``shift`` where it is one; ``ongoing``: it reaches up to now."""
+
+    begin: Instant
+    end: Instant
+    shift: str | None
+    ongoing: bool
+
+
+def period_of(
+    events: Sequence[ev.Recorded],
+    zone: Zone,
+    now: Instant,
+    begin: Instant | None = None,
+    end: Instant | None = None,
+    shift: str | None = None,
+) -> Period:
+    """From ``begin`` to ``end``, within what ``events`` cover; where ``begin`` is not given, the latest time
+    that ``shift`` (else the night) was in force, as `night_bounds` has it. Raises BadValue."""
+    last = min(end, now) if end is not None else now
+    if begin is None:
+        bounds = night_bounds(events, zone, last, shift=shift or NIGHT)
+        if shift is not None and bounds.shift is None:
+            raise BadValue(f"shift {shift} was not in force in what the journal has")
+        begin, shift = bounds.start, bounds.shift
+        last = min(last, bounds.end) if bounds.end is not None else last
+    else:
+        begin, shift = max(begin, events[0].at if events else last), None
+    if begin >= last:
+        raise BadValue(f"nothing lies between {zone.text(begin)} and {zone.text(last)}")
+    return Period(begin, last, shift, last == now)
+
+
+class Presence:
+    """Follows events and adds up, from the period's beginning to its end, what each group could use and how
+    long it had work. ``marks`` are instants STEP apart and the end; ``could`` and ``worked`` the sums so far
+    at each; ``left`` the requests that ran or were queued at the end."""
+
+    def __init__(self, site: Site, period: Period) -> None:
+        self.follower = Follower(site.requests)
+        self.marks = [*range(period.begin, period.end, STEP), period.end]
+        self.could: list[Sums] = [{}]
+        self.worked: list[Sums] = [{}]
+        self.left: tuple[Seq, ...] = ()
+        self._division = Division(site.settings.groups, site.pes())
+        self._at, self._end = int(period.begin), period.end
+        self._now: tuple[Sums, Sums] = ({}, {})
+        self._works: dict[Seq, tuple[str, int]] = {}
+        self._wanted: dict[str, int] = {}
+
+    def take(self, recorded: ev.Recorded) -> None:
+        """Takes one event; those before the period's beginning too, and those after its end."""
+        self.advance(recorded.at)
+        self.follower.take(recorded)
+        event: Any = recorded.event
+        for seq in event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),):
+            track = self.follower.tracks.get(seq)
+            if track is not None:
+                self._note(track)
+
+    def _note(self, track: Track) -> None:
+        group, pes = self._works.pop(track.seq, ("", 0))
+        if pes:
+            self._wanted[group] -= pes
+        if track.state in WORKS:
+            pes = track.spec.ask.pes
+            self._works[track.seq] = (track.group, pes)
+            self._wanted[track.group] = self._wanted.get(track.group, 0) + pes
+
+    def advance(self, to: int) -> None:
+        """Lets time pass."""
+        while self._at < min(to, self._end):
+            mark = self.marks[len(self.could)]
+            stop = min(to, mark)
+            self._add(stop - self._at)
+            self._at = stop
+            if stop == mark:
+                could, worked = self._now
+                self.could.append(dict(could))
+                self.worked.append(dict(worked))
+            if stop == self._end:
+                self.left = tuple(self._works)
+
+    def _add(self, span: int) -> None:
+        could, worked = self._now
+        for name, pes in self._division.of(self._wanted).items():
+            could[name] = could.get(name, 0.0) + pes * span
+            worked[name] = worked.get(name, 0.0) + span
+
+
+def got(tracks: Iterable[Track], marks: list[int], charge: str, site: Site) -> list[Sums]:
+    """What each group's requests had used at each mark since the first one, groups below it included."""
+    steps: list[Sums] = [{} for _ in marks]
+    for track in tracks:
+        for attempt in track.attempts:
+            for place, more in _steps(attempt, marks, charge):
+                steps[place][track.group] = steps[place].get(track.group, 0.0) + more
+    above = {name: ["", *lineage(site.settings.groups, name)] for step in steps for name in step}
+    found: list[Sums] = [{}]
+    for step in steps[1:]:
+        sums = dict(found[-1])
+        for group, more in step.items():
+            for name in above[group]:
+                sums[name] = sums.get(name, 0.0) + more
+        found.append(sums)
+    return found
+
+
+def _steps(attempt: Attempt, marks: list[int], charge: str) -> Iterable[tuple[int, float]]:
+    """(mark, what the attempt used between the mark before and this one) where it used anything."""
+    last = attempt.points[-1][0] if attempt.points else attempt.begin
+    place = max(1, bisect_right(marks, attempt.begin))
+    before = attempt.used_at(marks[place - 1], charge)
+    while place < len(marks) and marks[place - 1] < last:
+        used = attempt.used_at(marks[place], charge)
+        yield place, used - before
+        before, place = used, place + 1
+
+
+# ---------------------------------------------------------------- the bound
+
+
+def _held(track: Track, at: int) -> float:
+    """PE time (ms) that its attempts held up to an instant."""
+    spans = ((a.pes, min(at, a.end if a.end is not None else at) - a.begin) for a in track.attempts)
+    return sum(pes * max(0, span) for pes, span in spans)
+
+
+def _bounds(presence: Presence, period: Period, site: Site) -> Sums:
+    """The PE time that each group's requests held in the period and had still to hold when it ended."""
+    tracks, found = presence.follower.tracks, dict[str, float]()
+    means = _means(tracks.values())
+    for track in tracks.values():
+        _add_up(site, found, track.group, _held(track, period.end) - _held(track, period.begin))
+    for seq in presence.left:
+        _add_up(site, found, tracks[seq].group, _still(tracks[seq], period.end, means))
+    return found
+
+
+def _add_up(site: Site, found: Sums, group: str, more: float) -> None:
+    for name in lineage(site.settings.groups, group) if more else ():
+        found[name] = found.get(name, 0.0) + more
+
+
+def _still(track: Track, end: int, means: Mapping[str, float]) -> float:
+    before = _held(track, end)
+    if track.ended is not None:
+        return _held(track, track.ended) - before
+    ask = track.spec.ask
+    wall, cpu = finite(ask.wall), finite(ask.cpu_wanted())
+    whole = wall * ask.pes if wall is not None else cpu
+    return max(0.0, (means.get(track.group, float("inf")) if whole is None else whole) - before)
+
+
+def _means(tracks: Iterable[Track]) -> Sums:
+    held: dict[str, list[float]] = {}
+    for track in tracks:
+        if track.ended is not None and track.attempts:
+            held.setdefault(track.group, []).append(_held(track, track.ended))
+    return {group: sum(each) / len(each) for group, each in held.items()}
+
+
+# ---------------------------------------------------------------- the report
+
+
+def quota_report(
+    events: Iterable[ev.Recorded],
+    site: Site,
+    period: Period,
+    now: Instant,
+    *,
+    samples: Mapping[Seq, Used] | None = None,
+    clock: str = "",
+) -> dict[str, Any]:
+    """The report as JSON-able data; shares, caps and PEs are those of ``site`` as it is now.
+
+    ``events``: from the submission of the oldest request that had not ended when the period began, also those
+    after its end; ``samples``: what running requests have used by now. Parts are fractions, deviations
+    percentage points; null where nothing was used, or where no hour was full of work.
+    """
+    presence, charge = Presence(site, period), site.settings.usage.charge
+    for recorded in events:
+        presence.take(recorded)
+    presence.advance(period.end)
+    presence.follower.sample(samples or {}, now)
+    used = got(presence.follower.tracks.values(), presence.marks, charge, site)
+    could, zone = _bounded(presence, period, site), zone_of(site.timezone)
+    rows = [_row(name, presence, used, could, site, zone) for name in _names(presence, used, site)]
+    data = {
+        "from": zone.text(period.begin),
+        "until": zone.text(period.end),
+        "shift": period.shift,
+        "ongoing": period.ongoing,
+        "clock": clock or None,
+        "charge": charge,
+        "pes": site.pes(),
+        "deviation": _largest(row["deviation"] for row in rows),
+        "hour_deviation": _largest(row["hour"]["deviation"] for row in rows if row["hour"]),
+        "groups": rows,
+    }
+    return {"line": quota_line(data), **data}
+
+
+def _names(presence: Presence, used: list[Sums], site: Site) -> list[str]:
+    """The departments, then other groups that had requests of their own."""
+    groups, own = site.settings.groups, {t.group for t in presence.follower.tracks.values()}
+    others = sorted(name for name in own if name in used[-1] or name in presence.worked[-1])
+    return list(dict.fromkeys((*departments(groups), *others)))
+
+
+def _bounded(presence: Presence, period: Period, site: Site) -> Sums:
+    whole, most = presence.could[-1], _bounds(presence, period, site)
+    found = {name: min(value, most.get(name, 0.0)) for name, value in whole.items() if name}
+    own = {track.group for track in presence.follower.tracks.values()}
+    above = {name for group in own for name in lineage(site.settings.groups, group)[1:]}
+    lost = sum(whole[name] - found[name] for name in found if name in own - above)
+    return found | {"": whole.get("", 0.0) - lost}
+
+
+def _row(
+    name: str, presence: Presence, used: list[Sums], could: Sums, site: Site, zone: Zone
+) -> dict[str, Any]:
+    span = presence.marks[-1] - presence.marks[0]
+    return {
+        "name": name,
+        "entitlement": entitlements(with_default(site.settings.groups)).get(name, 0.0),
+        "got_s": round(used[-1].get(name, 0.0) / 1000, 3),
+        "got_part": _part(used[-1], name),
+        "could_s": round(could.get(name, 0.0) / 1000, 3),
+        "could_part": _part(could, name),
+        "deviation": _points(name, used[-1], could),
+        "work_part": presence.worked[-1].get(name, 0.0) / span,
+        "hour": _hour(name, presence, used, zone),
+    }
+
+
+def _part(sums: Sums, name: str) -> float:
+    return sums.get(name, 0.0) / sums[""] if sums.get("") else 0.0
+
+
+def _points(name: str, used: Sums, could: Sums) -> float | None:
+    if not used.get("") or not could.get(""):
+        return None
+    return (_part(used, name) - _part(could, name)) * 100
+
+
+def _hour(name: str, presence: Presence, used: list[Sums], zone: Zone) -> dict[str, Any] | None:
+    """The hour full of work in which the group deviated most; the first of equal ones."""
+    marks, worst = presence.marks, None
+    for first in range(len(marks) - HOURLY):
+        last = first + HOURLY
+        worked = _between(presence.worked, first, last, (name,))[name]
+        if marks[last] - marks[first] < HOUR or worked < HOUR:
+            continue
+        points = _points(
+            name, _between(used, first, last, ("", name)), _between(presence.could, first, last, ("", name))
+        )
+        if points is not None and (worst is None or abs(points) > abs(worst[0])):
+            worst = (points, first)
+    if worst is None:
+        return None
+    points, first = worst
+    return {
+        "deviation": points,
+        "from": zone.text(marks[first]),
+        "until": zone.text(marks[first + HOURLY]),
+    }
+
+
+def _between(sums: list[Sums], first: int, last: int, names: Iterable[str]) -> Sums:
+    return {name: sums[last].get(name, 0.0) - sums[first].get(name, 0.0) for name in names}
+
+
+def _largest(points: Iterable[float | None]) -> float | None:
+    return max((abs(each) for each in points if each is not None), default=None)
+
+
+def quota_line(data: Mapping[str, Any]) -> str:
+    """The one line: the largest deviation over the period, and over any hour."""
+    if data["deviation"] is None:
+        return "quotas: nothing was used"
+    hour = data["hour_deviation"]
+    told = f"{hour:.1f} points over an hour" if hour is not None else "no hour was full of work"
+    return f"quotas: largest deviation {data['deviation']:.1f} points, {told}"
+
+
+def quota_text(data: Mapping[str, Any]) -> str:
+    """The same as a table."""
+    what = "CPU time" if data["charge"] == "cpu" else "PE x wall time"
+    span = f"from {_short(data['from'])} to {_short(data['until'])}"
+    shift = [f"shift {data['shift']}"] if data["shift"] else []
+    notes = [*shift, *(["still going on"] if data["ongoing"] else []), f"{data['pes']} PEs", f"got: {what}"]
+    heads = (
+        "GROUP",
+        "ENTITLED %",
+        "GOT s",
+        "GOT %",
+        "COULD PE s",
+        "COULD %",
+        "POINTS",
+        "WORK %",
+        "HOUR",
+        "FROM",
+    )
+    return (
+        f"{data['line']}\n{span} ({', '.join(notes)})\n\n"
+        f"{grid(heads, [_told(row) for row in data['groups']])}"
+    )
+
+
+def _told(row: Mapping[str, Any]) -> tuple[str, ...]:
+    hour = row["hour"]
+    return (
+        row["name"],
+        f"{row['entitlement'] * 100:.1f}",
+        f"{row['got_s']:.0f}",
+        f"{row['got_part'] * 100:.1f}",
+        f"{row['could_s']:.0f}",
+        f"{row['could_part'] * 100:.1f}",
+        "-" if row["deviation"] is None else f"{row['deviation']:+.1f}",
+        f"{row['work_part'] * 100:.0f}",
+        "-" if hour is None else f"{hour['deviation']:+.1f}",
+        "-" if hour is None else _short(hour["from"])[5:16],
+    )
+
+
+def _short(text: str) -> str:
+    """``2026-03-02 21:00:00``."""
+    return f"{text[:10]} {text[11:19]}"

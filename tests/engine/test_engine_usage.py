@@ -1,0 +1,194 @@
+"""Use corrected by hand, caps that open by time alone, and use charged by PE time, in the engine."""
+
+import pytest
+from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre
+
+from nqspy.core.ledger import Ledger
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.ids import HOUR
+from nqspy.sim.machine import Run
+
+GROUPS = (
+    PLAIN
+    + """
+create group ymp share=80
+create group d1 parent=ymp share=3 members=(anne, eva)
+create group d2 parent=ymp share=1 members=(ben)
+create group d3 share=20 members=(dora)
+"""
+)
+
+
+def used_centre():
+    """d1 has used 30 min by anne and 10 by eva, d2 20 by ben: all decayed by half since."""
+    minutes = {"anne": 30, "eva": 10, "ben": 20}
+    centre = Centre(GROUPS, pes=4, lengths=lambda r: Run(wall=60_000, cpu=minutes.get(r.owner, 1) * 60_000))
+    centre.submit("anne", "eva", "ben")
+    centre.later(minutes=1)
+    return centre
+
+
+def use(centre, key):
+    site = centre.site
+    account = site.accounts.get(key)
+    return account.at_time(centre.sim.now, site.settings.usage.half_life) if account else 0.0
+
+
+def test_use_is_set_as_of_now_and_its_users_are_scaled_with_it():
+    centre = used_centre()
+    centre.later(hours=24)
+    answer = centre.ask(centre.command("set usage of group d1 40min"), MAX)
+    assert answer["text"] == "use of group d1: 40:00, was 20:00"
+    assert use(centre, "g:d1") == pytest.approx(40 * 60_000)
+    assert use(centre, "u:d1:anne") == pytest.approx(30 * 60_000)
+    assert use(centre, "u:d1:eva") == pytest.approx(10 * 60_000)
+    assert use(centre, "g:d2") == pytest.approx(10 * 60_000), "nobody else's changes"
+    [event] = centre.events(ev.UsageCorrected)
+    assert (event.group, event.former, event.value, event.who) == ("d1", 20 * 60_000, 40 * 60_000, "max")
+    centre.later(hours=24)
+    assert use(centre, "g:d1") == pytest.approx(20 * 60_000), "it is forgotten like any other use"
+    centre.is_sound()
+
+
+def test_use_is_changed_by_an_amount_and_never_falls_below_0():
+    centre = used_centre()
+    centre.qmgr("set usage of group d2 +5min", by=MAX)
+    assert use(centre, "g:d2") == pytest.approx(25 * 60_000)
+    centre.qmgr("set usage of group d2 = -10min", by=ROOT)
+    assert use(centre, "u:d2:ben") == pytest.approx(15 * 60_000)
+    centre.qmgr("set usage of group d2 -3h", by=ROOT)
+    assert use(centre, "g:d2") == use(centre, "u:d2:ben") == 0
+    centre.is_sound()
+
+
+def test_a_group_with_others_below_it_is_corrected_as_a_whole():
+    centre = used_centre()
+    centre.qmgr("set usage of group ymp 30min", by=MAX)
+    shares = {key: use(centre, key) / 60_000 for key in ("g:d1", "g:d2", "u:d1:anne")}
+    assert shares == pytest.approx({"g:d1": 20, "g:d2": 10, "u:d1:anne": 15})
+    ledger = Ledger(centre.site, centre.sim.now, {})
+    assert ledger.use("ymp") == pytest.approx(30 * 60_000)
+    centre.is_sound()
+
+
+def test_use_of_a_group_that_has_none_is_nobodys_in_particular():
+    centre = used_centre()
+    centre.qmgr("set usage of group d3 2h").qmgr("set usage of group default 1h")
+    assert use(centre, "g:d3") == 2 * HOUR
+    assert use(centre, "g:default") == HOUR
+    assert [key for key in centre.site.accounts if key.startswith("u:d3")] == []
+    centre.is_sound()
+
+
+def test_a_correction_outlives_a_restart_and_the_journal_gives_it_again():
+    centre = used_centre()
+    centre.qmgr("set usage of group d1 40min", by=MAX)
+    centre.sim.restart()
+    assert use(centre, "g:d1") == pytest.approx(40 * 60_000)
+    assert use(centre, "u:d1:anne") == pytest.approx(30 * 60_000)
+    centre.is_sound()
+
+
+def test_the_next_start_is_decided_by_the_corrected_use():
+    centre = used_centre().qmgr("set machine pes=1\nset sched_factor share 20 time 1\n")
+    running, modest, greedy = centre.submit("dora", "ben", "anne")
+    centre.qmgr("set usage of group d1 1min\nset usage of group d2 90h", by=MAX)
+    centre.later(minutes=1)
+    assert centre.starts()[-2:] == [running, greedy]
+    assert centre.state(modest) == "queued"
+
+
+@pytest.mark.parametrize("by", [OLGA, ANNE, BEN])
+def test_only_managers_correct_use(by):
+    centre = Centre(GROUPS)
+    refusal = centre.refused(cm.CorrectUsage("d1", HOUR), by)
+    assert refusal.code == "not_permitted"
+    assert "needs a manager" in str(refusal)
+    assert not centre.events(ev.UsageCorrected)
+
+
+def test_a_group_that_does_not_exist_and_nonsense_are_refused():
+    centre = Centre(GROUPS)
+    assert str(centre.refused(cm.CorrectUsage("d9", HOUR))) == (
+        "there is no group d9; groups: ymp, d1, d2, d3, default"
+    )
+    assert "at least 0" in str(centre.refused(cm.CorrectUsage("d1", -5)))
+    assert "at most" in str(centre.refused(cm.CorrectUsage("d1", 2**70, relative=True)))
+
+
+# ---------------------------------------------------------------- caps
+
+
+def test_a_capped_group_is_started_again_when_enough_is_forgotten_though_nothing_else_happens():
+    centre = Centre(GROUPS + "set group d1 limit=50%\nset usage half_life=1h\n", pes=2, length=60)
+    # 50 % of 2 PEs and 1 h: 1 h / ln 2 = 86.6 min. Twice that is forgotten to the half in an hour.
+    centre.qmgr("set usage of group d1 10387s")
+    [seq] = centre.submit("anne")
+    assert centre.state(seq) == "queued"
+    reason = centre.engine.plan.reasons.own[seq]
+    assert (reason.code, reason.who) == ("LIMIT", "group d1")
+    centre.later(minutes=59)
+    assert centre.state(seq) == "queued"
+    centre.later(minutes=2)
+    assert centre.state(seq) in ("running", "ended")
+    assert centre.starts() == [seq]
+    centre.is_sound()
+
+
+def test_a_cap_that_is_taken_away_lets_the_group_go_at_once():
+    centre = Centre(GROUPS + "set group d1 limit=1%\n", pes=4)
+    one, two = centre.submit("anne", "anne")
+    assert [centre.state(seq) for seq in (one, two)] == ["running", "queued"]
+    centre.qmgr("set group d1 limit=unlimited", by=MAX)
+    assert centre.state(two) == "running"
+
+
+def test_schedule_now_goes_past_a_cap():
+    centre = Centre(GROUPS + "set group d1 limit=0\n", pes=4)
+    [seq] = centre.submit("anne")
+    assert centre.state(seq) == "queued"
+    centre.qmgr(f"schedule request {centre.id(seq)} now")
+    assert centre.state(seq) == "running"
+
+
+# ---------------------------------------------------------------- what is charged
+
+
+def test_pe_time_is_charged_where_the_site_says_so():
+    centre = Centre(
+        GROUPS + "set usage charge=pe_wall\n", pes=4, lengths=lambda r: Run(wall=600_000, cpu=1_000)
+    )
+    centre.submit("anne pes=3", "ben pes=1")
+    centre.later(minutes=10)
+    assert (use(centre, "g:d1"), use(centre, "g:d2")) == pytest.approx((30 * 60_000, 10 * 60_000))
+    assert centre.site.accounts["g:d1"].recent == [30 * 60_000]
+    centre.is_sound()
+
+
+def test_quotas_are_kept_by_pe_time_over_a_night():
+    """Equal shares; d1's requests hold 3 PEs and compute little, d2's hold 1 and compute much."""
+    settings = GROUPS + (
+        "set group d1 share=1\nset group d2 share=1\nset usage charge=pe_wall\n"
+        "set sched_factor share 20 time 1\n"
+    )
+    lengths = {"anne": Run(wall=600_000, cpu=60_000), "ben": Run(wall=600_000, cpu=600_000)}
+    centre = Centre(settings, pes=4, lengths=lambda r: lengths[r.owner])
+    centre.submit(*["anne pes=3"] * 40, *["ben"] * 120)
+    centre.later(hours=6)
+    held = {"d1": 0, "d2": 0}
+    for event in centre.events(ev.Starting):
+        pes = len(event.pes)
+        held["d1" if pes == 3 else "d2"] += pes
+    assert held["d1"] / sum(held.values()) == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_request_that_waits_for_its_date_leaves_its_departments_part_to_others():
+    centre = Centre(GROUPS, pes=1)
+    centre.submit("dora")
+    centre.submit("anne at=+3600", "ben")
+    ledger = Ledger(centre.site, centre.sim.now, {})
+    assert ledger.share(group="d2") == pytest.approx(0.8)
+    centre.later(minutes=70)
+    ledger = Ledger(centre.site, centre.sim.now, {})
+    assert ledger.share(group="d1") == 1.0

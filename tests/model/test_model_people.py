@@ -1,0 +1,91 @@
+"""The share tree: what idle groups leave goes to their siblings, and what a cap comes to."""
+
+from math import log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqspy.model.people import Group, capped_pes, capped_use, entitled_now, entitlements, lineage
+
+TREE = {
+    "ymp": Group("ymp", share=60),
+    "t3d": Group("t3d", share=20),
+    "admin": Group("admin", share=20),
+    "d1": Group("d1", "ymp", share=3),
+    "d2": Group("d2", "ymp", share=1),
+    "d3": Group("d3", "t3d", share=1),
+}
+
+
+def test_while_all_have_work_each_has_its_part():
+    assert entitled_now(TREE, TREE) == pytest.approx(entitlements(TREE))
+
+
+def test_what_a_department_leaves_goes_to_its_siblings_first():
+    found = entitled_now(TREE, {"d2", "d3", "admin"})
+    assert (found["d2"], found["d3"], found["admin"]) == pytest.approx((0.6, 0.2, 0.2))
+
+
+def test_what_an_idle_subtree_leaves_goes_to_its_parents_siblings():
+    found = entitled_now(TREE, {"d3", "admin"})
+    assert (found["d3"], found["admin"]) == pytest.approx((0.5, 0.5))
+    assert entitled_now(TREE, {"d3"})["d3"] == 1.0
+
+
+def test_an_idle_group_is_entitled_to_what_it_would_get_if_it_alone_woke_up():
+    found = entitled_now(TREE, {"d2", "d3"})
+    assert found["d1"] == pytest.approx(0.75 * 3 / 4)
+    assert found["admin"] == pytest.approx(20 / 100)
+    assert entitled_now(TREE, set())["d1"] == 1.0
+
+
+def test_a_subtree_whose_only_work_has_no_share_leaves_its_part_to_others():
+    tree = TREE | {"d3": Group("d3", "t3d", share=0)}
+    found = entitled_now(tree, {"d3", "d1", "admin"})
+    assert (found["d3"], found["d1"], found["admin"]) == pytest.approx((0.0, 0.75, 0.25))
+
+
+@st.composite
+def trees(draw):
+    """Up to nine groups with shares, each below an earlier one or at the root; and which leaves have work."""
+    groups = {}
+    for number in range(draw(st.integers(1, 9))):
+        parent = draw(st.none() | st.sampled_from(sorted(groups))) if groups else None
+        groups[f"g{number}"] = Group(f"g{number}", parent, draw(st.integers(1, 50)))
+    parents = {group.parent for group in groups.values()}
+    leaves = [name for name in groups if name not in parents]
+    return groups, draw(st.sets(st.sampled_from(leaves), min_size=1))
+
+
+@given(trees())
+def test_those_that_have_work_share_the_whole_and_none_loses_by_it(world):
+    groups, active = world
+    found, nominal = entitled_now(groups, active), entitlements(groups)
+    assert sum(found[name] for name in active) == pytest.approx(1.0)
+    assert all(found[name] >= nominal[name] - 1e-12 for name in groups)
+    siblings = [(a, b) for a in active for b in active if groups[a].parent == groups[b].parent]
+    for one, other in siblings:
+        assert found[one] * groups[other].share == pytest.approx(found[other] * groups[one].share)
+
+
+def test_the_lineage_of_a_group_is_itself_and_all_above_it():
+    tree = TREE | {"lab": Group("lab", "d1"), "lost": Group("lost", "nowhere")}
+    assert lineage(tree, "lab") == ["lab", "d1", "ymp"]
+    assert lineage(tree, "lost") == ["lost"]
+    assert lineage(tree, "nobody") == ["nobody"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "pes", "held"), [(20, 8, 2), (25, 8, 2), (7, 100, 7), (0, 8, 0), (100, 8, 8), (0.1, 8, 1)]
+)
+def test_a_cap_is_whole_pes_rounded_up(limit, pes, held):
+    assert capped_pes(limit, pes) == held
+
+
+def test_a_cap_on_use_is_what_that_part_of_the_machine_comes_to_for_ever():
+    """A PE busy since ever: 1 ms of use each ms, decayed, added up."""
+    half_life = 1_000
+    added = sum(2 ** (-age / half_life) for age in range(40_000))
+    assert capped_use(50, 4, half_life) == pytest.approx(2 * added, rel=1e-3)
+    assert capped_use(100, 1, half_life) == half_life / log(2)

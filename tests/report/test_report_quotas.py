@@ -1,0 +1,233 @@
+"""How accurately quotas were kept, on journals whose numbers can be computed on paper."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqspy.model import events as ev
+from nqspy.model.errors import BadValue
+from nqspy.model.people import Group
+from nqspy.model.requests import Used
+from nqspy.report.division import Division, fill
+from nqspy.report.moments import zone_of
+from nqspy.report.quotas import Period, period_of, quota_report, quota_text
+
+PARIS = zone_of("Europe/Paris")
+HOUR = 3600.0
+
+
+def report(book, begin, end, now=None, **more):
+    now = book.at(end if now is None else now)
+    return quota_report(
+        book.events, book.site, Period(book.at(begin), book.at(end), None, False), now, **more
+    )
+
+
+def rows(data):
+    return {row["name"]: row for row in data["groups"]}
+
+
+# ---------------------------------------------------------------- dividing the machine
+
+
+def test_what_one_cannot_use_goes_to_its_siblings_then_to_those_of_its_parent():
+    groups = {
+        "ymp": Group("ymp", share=60),
+        "t3d": Group("t3d", share=40),
+        "d1": Group("d1", "ymp", share=2),
+        "d2": Group("d2", "ymp", share=1),
+        "default": Group("default", share=0),
+    }
+    divided = Division(groups, 10).of
+    assert divided({"d1": 9, "d2": 9, "t3d": 9}) == pytest.approx(
+        {"ymp": 6, "d1": 4, "d2": 2, "t3d": 4, "": 10}
+    )
+    assert divided({"d1": 1, "d2": 9, "t3d": 9})["d2"] == pytest.approx(5)
+    assert divided({"d1": 1, "d2": 1, "t3d": 99})["t3d"] == pytest.approx(8)
+    assert divided({"t3d": 3, "default": 99}) == pytest.approx({"t3d": 3, "default": 7, "": 10})
+    assert divided({"ghost": 2, "t3d": 3}) == pytest.approx({"t3d": 3, "ghost": 2, "": 5})
+    assert divided({}) == {"": 0}
+
+
+def test_a_cap_bounds_what_a_group_could_have():
+    groups = {"d1": Group("d1", share=1, limit=25), "d2": Group("d2", share=1)}
+    assert Division(groups, 8).of({"d1": 9, "d2": 9}) == pytest.approx({"d1": 2, "d2": 6, "": 8})
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=1, max_size=6),
+    st.floats(0, 30),
+)
+def test_an_amount_is_divided_by_weight_and_nothing_is_left_while_somebody_needs_it(people, amount):
+    weights = {str(n): weight for n, (weight, _) in enumerate(people)}
+    needs = {str(n): need for n, (_, need) in enumerate(people)}
+    found = fill(weights, needs, amount)
+    assert sum(found.values()) == pytest.approx(min(amount, sum(needs.values())))
+    level = max((found[name] / weights[name] for name in found), default=0)
+    for name, part in found.items():
+        assert part <= needs[name] + 1e-9
+        if part < needs[name] - 1e-9:
+            assert part / weights[name] == pytest.approx(level)
+
+
+# ---------------------------------------------------------------- a period
+
+
+def two_departments(diary):
+    """d1 has three quarters of two PEs, d2 one; both have work for two hours, and each holds one PE."""
+    book = diary(pes=2, d1=3, d2=1, default=0)
+    ones = [book.submit(0, "d1", wall=3_600_000) for _ in range(3)]
+    twos = [book.submit(0, "d2", "ben", wall=3_600_000) for _ in range(3)]
+    book.decide(0, ones[0], twos[0], short=True)
+    for hour in (1, 2):
+        at = hour * HOUR
+        book.end(at, ones[hour - 1], cpu=HOUR)
+        book.end(at, twos[hour - 1], cpu=HOUR)
+        book.decide(at, ones[hour], twos[hour], short=hour == 1)
+    return book
+
+
+def test_got_is_compared_with_what_one_could_have_used(diary):
+    data = report(two_departments(diary), 0, 2 * HOUR)
+    d1, d2 = rows(data)["d1"], rows(data)["d2"]
+    assert (d1["entitlement"], d1["got_s"], d1["got_part"]) == (0.75, 7200.0, 0.5)
+    # 2 h x 2 PEs x 3/4 = 3 h; it held 2 h and still had one to run: the bound does not bite.
+    assert (d1["could_s"], d1["could_part"]) == (10_800.0, 0.75)
+    assert (d2["could_s"], d2["could_part"]) == (3600.0, 0.25)
+    assert (d1["deviation"], d2["deviation"]) == pytest.approx((-25.0, 25.0))
+    assert d1["hour"]["deviation"] == pytest.approx(-25.0)
+    assert d1["hour"]["from"] == "2026-03-02T21:00:00.000+01:00"
+    assert data["line"] == "quotas: largest deviation 25.0 points, 25.0 points over an hour"
+
+
+def test_one_without_work_leaves_its_part_to_the_others(diary):
+    book = diary(pes=2, d1=3, d2=1, default=0)
+    one, two = book.submit(0, "d1", pes=2), book.submit(0, "d2", pes=2)
+    book.decide(0, one, short=True)
+    book.end(HOUR, one, cpu=2 * HOUR)
+    book.decide(HOUR, two)
+    book.end(2 * HOUR, two, cpu=2 * HOUR)
+    found = rows(report(book, 0, 2 * HOUR))
+    # d1 had work for one hour: 1.5 PE h. d2 half a PE beside it, then both PEs: 2.5 h, of which it held 2.
+    assert found["d1"]["could_s"] == 1.5 * HOUR
+    assert found["d2"]["could_s"] == 2.0 * HOUR
+    assert (found["d1"]["work_part"], found["d2"]["work_part"]) == (0.5, 1.0)
+    assert found["d1"]["deviation"] == pytest.approx(50 - 150 / 3.5)
+    assert found["d1"]["hour"]["deviation"] == pytest.approx(25.0)
+
+
+def test_one_that_asks_for_little_could_have_used_no_more(diary):
+    book = diary(pes=8, d1=1, d2=1, default=0)
+    small, *large = book.submit(0, "d1"), *(book.submit(0, "d2") for _ in range(9))
+    book.decide(0, small, *large[:7], short=True)
+    book.end(HOUR, small, cpu=HOUR)
+    for seq in large[:7]:
+        book.end(HOUR, seq, cpu=HOUR)
+    found = rows(report(book, 0, HOUR))
+    assert (found["d1"]["could_s"], found["d2"]["could_s"]) == (HOUR, 7 * HOUR)
+    assert found["d1"]["deviation"] == pytest.approx(0.0)
+
+
+def test_a_burst_of_short_requests_is_bounded_by_what_they_came_to(diary):
+    book = diary(pes=2, d1=1, d2=1, default=0)
+    long, short = [book.submit(0, "d1") for _ in range(2)], [book.submit(0, "d2") for _ in range(2)]
+    book.decide(0, *long, short=True)
+    for seq in long:
+        book.end(HOUR, seq, cpu=HOUR)
+    book.decide(HOUR, *short)
+    for seq in short:
+        book.end(HOUR + 60, seq, cpu=60)
+    found = rows(report(book, 0, HOUR + 60))
+    assert found["d2"]["could_s"] == 120.0
+    assert found["d2"]["hour"]["deviation"] == pytest.approx(-50.0), (
+        "but an hour long it could have had one PE"
+    )
+
+
+def test_held_requests_are_no_work(diary):
+    book = diary(pes=1, d1=1, d2=1, default=0)
+    one, two = book.submit(0, "d1"), book.submit(0, "d2")
+    book.add(0, ev.Held((two,), "u", "ben"))
+    book.decide(0, one)
+    book.end(HOUR, one, cpu=HOUR)
+    found = rows(report(book, 0, HOUR))
+    assert (found["d2"]["work_part"], found["d2"]["could_s"], found["d2"]["hour"]) == (0.0, 0.0, None)
+    assert found["d1"]["deviation"] == 0.0
+
+
+def test_only_use_within_the_period_counts_and_samples_are_linear(diary):
+    book = two_departments(diary)
+    found = rows(report(book, 0.5 * HOUR, 1.5 * HOUR))
+    assert (found["d1"]["got_s"], found["d2"]["got_s"]) == (HOUR, HOUR)
+    running = max(book.site.started)
+    samples = {running: Used(1_800_000, 1_800_000)}
+    found = rows(report(book, 2 * HOUR, 2.5 * HOUR, samples=samples))
+    assert (found["d1"]["got_s"], found["d2"]["got_s"]) == (0.0, 1800.0)
+
+
+def test_pe_time_counts_where_it_is_charged(diary):
+    book = diary(pes=4, d1=1, d2=1, default=0)
+    book.site.settings.usage.charge = "pe_wall"
+    one, two = book.submit(0, "d1", pes=3), book.submit(0, "d2", pes=1)
+    book.decide(0, one, two)
+    for seq in (one, two):
+        attempt = book.site.requests[seq].attempt
+        used = Used(60_000, round(HOUR * 1000))
+        book.add(HOUR, ev.Ended(seq, attempt, "exit", 0, None, used))
+    data = report(book, 0, HOUR)
+    assert (rows(data)["d1"]["got_s"], rows(data)["d2"]["got_s"]) == (3 * HOUR, HOUR)
+    assert "got: PE x wall time" in quota_text(data)
+
+
+def test_a_group_with_requests_of_its_own_counts_all_below_it(diary):
+    book = diary(pes=2, default=0)
+    book.site.settings.groups |= {"ymp": Group("ymp", share=1), "d1": Group("d1", "ymp", share=1)}
+    own, below = book.submit(0, "ymp"), book.submit(0, "d1")
+    book.decide(0, own, below)
+    book.end(HOUR, own, cpu=HOUR)
+    book.end(HOUR, below, cpu=HOUR)
+    data = report(book, 0, HOUR)
+    assert [(n, r["got_s"], r["deviation"]) for n, r in rows(data).items() if n != "default"] == [
+        ("d1", 3600.0, pytest.approx(0.0)),
+        ("ymp", 7200.0, pytest.approx(0.0)),
+    ]
+
+
+def test_nothing_at_all_is_told_as_that(diary):
+    data = report(diary(pes=2, d1=1), 0, 60)
+    assert data["line"] == "quotas: nothing was used"
+    assert rows(data)["d1"]["deviation"] is None
+    assert "d1" in quota_text(data)
+
+
+def test_the_text_is_a_table_with_the_hour(diary):
+    lines = quota_text(report(two_departments(diary), 0, 2 * HOUR)).splitlines()
+    assert lines[1] == "from 2026-03-02 21:00:00 to 2026-03-02 23:00:00 (2 PEs, got: CPU time)"
+    [row] = [line.split() for line in lines if line.startswith("d1")]
+    assert row == ["d1", "75.0", "7200", "50.0", "10800", "75.0", "-25.0", "100", "-25.0", "03-02", "21:00"]
+
+
+# ---------------------------------------------------------------- which period
+
+
+def test_without_words_it_is_the_latest_night_up_to_now(diary):
+    book = diary(pes=2, d1=1)
+    book.night()
+    found = period_of(book.events, PARIS, book.at(HOUR))
+    assert found == Period(book.at(0), book.at(HOUR), "night", True)
+    book.morning()
+    found = period_of(book.events, PARIS, book.at(12 * HOUR))
+    assert found == Period(book.at(0), book.at(9 * HOUR), "night", False)
+    found = period_of(book.events, PARIS, book.at(12 * HOUR), shift="report")
+    assert (found.begin, found.shift) == (book.at(9 * HOUR), "report")
+
+
+def test_a_period_given_lies_within_what_the_journal_has(diary):
+    book = diary(pes=2, d1=1)
+    book.night()
+    found = period_of(book.events, PARIS, book.at(HOUR), book.at(-99 * HOUR), book.at(99 * HOUR))
+    assert found == Period(book.at(0), book.at(HOUR), None, True)
+    with pytest.raises(BadValue, match="nothing lies between"):
+        period_of(book.events, PARIS, book.at(HOUR), book.at(60), book.at(30))
+    with pytest.raises(BadValue, match="shift noon was not in force"):
+        period_of(book.events, PARIS, book.at(HOUR), shift="noon")
