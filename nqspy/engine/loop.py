@@ -127,6 +127,9 @@ class Engine:
         self._retry: list[Sighting] = []
         self._taking: Sighting | None = None
         self._again_at: Instant | None = None
+        # Since when nothing can be committed, with the error; the same while an alarm about it is not committed.
+        self._unwritten: tuple[Instant, str] | None = None
+        self._telling: tuple[Instant, str] | None = None
         # When the calendar was last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
         self._shift_at: Instant | None = None
@@ -143,6 +146,7 @@ class Engine:
             if hurry:
                 self._commit(group)
         except CommitFailed as error:
+            self._not_written(error, now)
             return self._refuse(inputs, f"nothing was changed: {error}", now)
         except Exception:
             self.log(f"internal error, the group is refused:\n{format_exc()}")
@@ -153,6 +157,7 @@ class Engine:
         events = desk.group.batch.events
         before, waits = len(events), self._waits(desk.now)
         if not waits:
+            self._tell_unwritten(desk)
             self._time(desk)
             for sighting in self._retry:
                 self.adopt(desk, sighting)
@@ -188,6 +193,7 @@ class Engine:
         try:
             self._commit(group)
         except CommitFailed as error:
+            self._not_written(error, now)
             return self._refuse((), str(error), now)
         return self._outcome(group, now, True)
 
@@ -210,7 +216,7 @@ class Engine:
     def _outcome(self, group: Group, now: Instant, committed: bool) -> Outcome:
         notices: list[Notify] = []
         if committed:
-            self._group, self._again_at = Group(), None
+            self._group, self._again_at, self._telling = Group(), None, None
             notices = [action for action in group.actions if isinstance(action, Notify)]
             self._hand_out(group.actions, now)
         pending = not committed and bool(group.batch.events)
@@ -356,6 +362,22 @@ class Engine:
             self.commits += 1
         for text in group.alarms:
             self.log(text)
+
+    def _not_written(self, error: CommitFailed, now: Instant) -> None:
+        self._unwritten = self._unwritten or self._telling or (now, str(error))
+        self._telling = None
+
+    def _tell_unwritten(self, desk: Desk) -> None:
+        """Tells of the time in which nothing could be committed, with the first group that may be again."""
+        if self._unwritten is None:
+            return
+        self._telling, self._unwritten = self._unwritten, None
+        since, error = self._telling
+        spent = (desk.now - since) // 1000
+        text = f"nothing was changed for {spent} s, what was asked was refused: {error}"
+        desk.emit(ev.Alarm("store", text, since))
+        desk.group.alarms.append(text)
+        desk.act(Notify("", "nqspy: the database could not be written", text))
 
     def _refuse(self, inputs: Sequence[Input], text: str, now: Instant) -> Outcome:
         """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told,

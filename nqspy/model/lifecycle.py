@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 from nqspy.model import events as ev
-from nqspy.model.configure import OBJECTS, apply_changes
+from nqspy.model.configure import OBJECTS, apply_changes, renamed
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
+from nqspy.model.reported import reported
 from nqspy.model.requests import STARTED, Dependency, Request, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import RECENT, Account, Site
@@ -329,7 +330,7 @@ def _settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> Non
 
 
 def _touch_settings(site: Site, path: str) -> None:
-    head, _, rest = path.partition("/")
+    head, _, rest = renamed(path).partition("/")
     if head not in OBJECTS:
         site.touched.settings.add(head)
         return
@@ -412,4 +413,6 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.ExitOff: _exit_off,
     ev.FilesApplied: _files_applied,
     ev.Alarm: cast(_Handler, _nothing),
+    ev.DaemonStarted: cast(_Handler, _nothing),
+    ev.Reported: reported,
 }

@@ -11,7 +11,7 @@ from typing import Any
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq, full_id
-from nqspy.model.machine import ExitSettings, Found, Machine, Server
+from nqspy.model.machine import ExitSettings, Found, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
 from nqspy.model.requests import STARTED, Request, State
@@ -25,6 +25,7 @@ class Settings:
     """Everything that operators and managers set, by object."""
 
     server: Server = field(default_factory=Server)
+    mail: Mail = field(default_factory=Mail)
     machine: Machine = field(default_factory=Machine)
     global_: Global = field(default_factory=Global)
     default: Defaults = field(default_factory=Defaults)
@@ -99,7 +100,7 @@ class Site:
     ``waiting``: columns of the queued requests, by queue; ``started``: requests that hold PEs; ``dates``:
     heap of (eligible, seq) of requests that wait for their date (entries may be stale); ``dependants``:
     requests that wait for another one, by its number (`Request.unmet`); ``accounts``: ``g:GROUP`` and
-    ``u:GROUP:USER``.
+    ``u:GROUP:USER``; ``reported``: day of the last night whose report was made.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -114,6 +115,7 @@ class Site:
     accounts: dict[str, Account] = field(default_factory=dict)
     shift: ShiftState = field(default_factory=ShiftState)
     files: dict[str, str] = field(default_factory=dict)
+    reported: str = ""
     numbers: Dictionary = field(default_factory=Dictionary)
     next_seq: Seq = 1
     n: int = 0

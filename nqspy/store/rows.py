@@ -76,6 +76,7 @@ class Rest(msgspec.Struct):
     host: str
     zone: str
     files: dict[str, str]
+    reported: str = ""
 
 
 _live_decoder = msgspec.json.Decoder(Live)
@@ -219,7 +220,7 @@ def account_row(key: str, account: Account) -> Row:
 
 def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
-    rest = Rest(site.shift, site.found, site.host, site.zone, site.files)
+    rest = Rest(site.shift, site.found, site.host, site.zone, site.files, site.reported)
     return site.n, site.at, site.next_seq, text(rest)
 
 

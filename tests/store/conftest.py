@@ -49,7 +49,7 @@ def observable(site: Site) -> dict[str, Any]:
         "dependants": dict(sorted(site.dependants.items())),
         "due": site.due(Instant(2**60)),
         "accounts": list(site.accounts.items()),
-        "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
+        "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files, site.reported),
         "next_date": site.next_date(),
     }  # fmt: skip
 
