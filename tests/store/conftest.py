@@ -264,7 +264,11 @@ class Story:
 
     def _other(self) -> None:
         self.tell(ev.FilesApplied((("00_site.qmgr", f"{self._random.randrange(99):064}"),)))
-        self.tell(ev.Alarm("large", "too slow"))
+        self.tell(ev.Alarm("large", "too slow", Instant(self._at - 5)))
+        self.tell(ev.DaemonStarted(Instant(self._at), False))
+        day = f"2026-03-{self._random.randrange(1, 32):02d}"
+        used = ((3, Used(5, 6, 7)),)
+        self.tell(ev.Reported(day, self.site.n, Instant(self._at), ("night.json",), 2, used, ((3, "LIMIT", "q", "full"),)))
 
 
 @pytest.fixture
