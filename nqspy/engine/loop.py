@@ -127,7 +127,7 @@ class Engine:
         self._retry: list[Sighting] = []
         self._taking: Sighting | None = None
         self._again_at: Instant | None = None
-        # Since when nothing can be committed, with the error; the same while an alarm about it is not committed.
+        # Since when nothing can be committed, with the error; then what an alarm tells that is not committed.
         self._unwritten: tuple[Instant, str] | None = None
         self._telling: tuple[Instant, str] | None = None
         # When the calendar was last looked at (None: look now), and when it must be again.

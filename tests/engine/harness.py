@@ -279,5 +279,6 @@ def observable(site: Site) -> dict[str, Any]:
         "dependants": dict(sorted(site.dependants.items())),
         "due": site.due(Instant(2**60)),
         "accounts": {key: (a.value, a.at, list(a.recent)) for key, a in site.accounts.items()},
-        "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files, site.reported),
+        "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
+        "reported": site.reported,
     }

@@ -277,5 +277,11 @@ def test_mail_leaves_by_the_way_set_last(text, way, value):
 
 
 def test_a_mail_server_is_set_together_with_the_address_it_sends_from():
-    found = {path: value for _, path, value in changes("set mail smtp=[::1]:2525 from=nqs@example.org limit=7")}
-    assert (found["mail/smtp"], found["mail/sender"], found["mail/limit"]) == ("[::1]:2525", "nqs@example.org", 7)
+    found = {
+        path: value for _, path, value in changes("set mail smtp=[::1]:2525 from=nqs@example.org limit=7")
+    }
+    assert (found["mail/smtp"], found["mail/sender"], found["mail/limit"]) == (
+        "[::1]:2525",
+        "nqs@example.org",
+        7,
+    )

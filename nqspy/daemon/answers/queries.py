@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from nqspy.daemon.answers import shows
+from nqspy.daemon.answers import nights, shows
 from nqspy.daemon.answers.later import Later, still
-from nqspy.engine.explain import reasons_of
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, parse_id
-from nqspy.report import counters, night, pages, usage
-from nqspy.report.moments import Zone, parse_day
+from nqspy.report import counters, usage
+from nqspy.report.moments import Zone
 from nqspy.rpc import server as rpc
 
 if TYPE_CHECKING:
@@ -51,23 +50,6 @@ def _counters(daemon: "Daemon", asked: rpc.Asked) -> Later:
     return Later(work)
 
 
-def _report_night(daemon: "Daemon", asked: rpc.Asked) -> Later:
-    day = parse_day(str(asked.message["date"])) if asked.message.get("date") else None
-    site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
-    reader, clock = daemon.front.waiting.reader, daemon.clock.text
-    reasons = reasons_of(daemon.engine, site.requests)
-    oldest = min((request.submitted for request in site.requests.values()), default=now)
-    since = Instant(min(oldest, now - 8 * DAY)) if day is None else Instant(0)
-
-    def work() -> dict[str, Any]:
-        events = list(reader.events(since=since))
-        bounds = night.night_bounds(events, Zone(site.timezone), now, day)
-        data = night.night_report(events, site, bounds, now, why=reasons.get, samples=samples, clock=clock)
-        return {"text": pages.night_text(data), **data}
-
-    return Later(work)
-
-
 def _report_usage(daemon: "Daemon", asked: rpc.Asked) -> Any:
     data = usage.usage(daemon.engine.site, daemon.clock.now())
     return {"text": usage.usage_text(data), **data}
@@ -91,7 +73,7 @@ QUESTIONS: dict[str, Callable[["Daemon", rpc.Asked], Any]] = {
     "ping": lambda daemon, asked: {"ok": True},
     "now": _now,
     "counters": _counters,
-    "report_night": _report_night,
+    "report_night": nights.answer,
     "report_usage": _report_usage,
     "exits_list": _exits_list,
     "exits_trace": _exits_trace,
