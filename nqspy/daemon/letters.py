@@ -34,8 +34,9 @@ def letters(to: str, subject: str, text: str) -> tuple[list[Letter], list[str]]:
 
 
 def one_line(text: str) -> str:
-    """A text as a header may hold it: no line ends, no control characters, not endless."""
-    return " ".join(_CONTROLS.sub(" ", text).split())[:_LONGEST_SUBJECT]
+    """A text as a header may hold it: no line ends, no control characters, not endless. Nor anything like an
+    encoded word (RFC 2047): the email package would decode it, line ends in it included."""
+    return " ".join(_CONTROLS.sub(" ", text).replace("=?", "= ?").split())[:_LONGEST_SUBJECT]
 
 
 def compose(letter: Letter, sender: str | None, host: str, smtp: bool = False) -> bytes:

@@ -104,6 +104,8 @@ class Night:
         """Takes events until the night is over."""
         for recorded in events:
             if self._over(recorded.at):
+                if isinstance(recorded.event, ev.ShiftChanged) and recorded.at == self.bounds.end:
+                    self.shifts.append((recorded.at, recorded.event.shift))
                 break
             self.take(recorded)
 
