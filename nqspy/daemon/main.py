@@ -229,7 +229,7 @@ def _calm_collector() -> None:
     """What was loaded is there to stay: looking for circles in 100,000 requests would stall the engine."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 100)
+    gc.set_threshold(20_000, 5, 400)
 
 
 def _live(home: Home, options: Options, ready: Callable[[str], None], clean: bool) -> None:

@@ -7,9 +7,10 @@ it has the next one send what still lies there.
 
 import json
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,14 +126,18 @@ class Morning:
         folder.mkdir(mode=0o700, exist_ok=True)
         names = [each["name"] for each in data["groups"]]
         cut = {name: departments.page_of(data, name) for name in names}
-        files = {"night.json": json.dumps(data, indent=2, ensure_ascii=False) + "\n"}
-        files["operators.html"] = night_html(data)
+        files = {"operators.html": night_html(data)}
         files |= {file_of(name): night_html(page) for name, page in cut.items()}
         letters = digests(data, cut, *people)
+        write_private(folder / "night.json", json_of(data))
         for name, text in files.items():
-            write_private(folder / name, text)
-        write_private(folder / MAILS, json.dumps([asdict(each) for each in letters]))
-        return _Made(day, data, nights.event_of(picture, day, files, len(letters)), folder)
+            write_private(folder / name, [text])
+        write_private(folder / MAILS, [json.dumps([asdict(each) for each in letters])])
+        event = nights.event_of(picture, day, ("night.json", *files), len(letters))
+        if not self._daemon.exits.has("night_report"):
+            cut.clear()
+            let_go(data)
+        return _Made(day, data, event, folder)
 
     # ------------------------------------------------------------ back in the engine's
 
@@ -166,6 +171,21 @@ class Morning:
 
     def _again(self) -> None:
         self._due = True
+
+
+def json_of(data: dict[str, Any]) -> Iterator[str]:
+    """What ``nqspy report night --json`` prints, in pieces: no other thread waits long for any of them."""
+    chunks = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(data)
+    while piece := "".join(islice(chunks, 10_000)):
+        yield piece
+    yield "\n"
+
+
+def let_go(data: dict[str, Any]) -> None:
+    """Empties the long lists little by little: freeing 100,000 rows at once would stall the other threads."""
+    for value in data.values():
+        while isinstance(value, list) and value:
+            del value[-1_000:]
 
 
 def file_of(group: str) -> str:

@@ -186,7 +186,7 @@ class Post:
         path = self._folder / f"{next(self._numbers):020d}.json"
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
-            write_private(path, json.dumps(asdict(letter)))
+            write_private(path, [json.dumps(asdict(letter))])
         except OSError as error:
             LOG.warning("a mail could not be kept in %s: %s", self._folder, error)
         return _Kept(letter, path)
@@ -223,7 +223,7 @@ class Post:
             self._sent.add(id)
             if int(at) > now - HOUR:
                 self._ration.note(address, Instant(int(at)))
-        write_private(path, "".join(f"{' '.join(row)}\n" for row in recent))
+        write_private(path, (f"{' '.join(row)}\n" for row in recent))
 
 
 def _read(path: Path) -> dict[str, str] | None:
@@ -240,12 +240,12 @@ def _remove(paths: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def write_private(path: Path, text: str) -> None:
+def write_private(path: Path, pieces: Iterable[str]) -> None:
     """Writes a file that only its owner reads, whole or not at all, and durable. Raises OSError."""
     new = path.with_name(path.name + ".new")
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(fd, "w", encoding="utf-8", errors="replace") as out:
-        out.write(text)
+        out.writelines(pieces)
         out.flush()
         os.fsync(out.fileno())
     os.replace(new, path)
