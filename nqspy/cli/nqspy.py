@@ -16,7 +16,7 @@ from nqspy.cli.umbrella.asking import answering, ask, fail, show, write
 from nqspy.cli.umbrella.book import print_manual
 from nqspy.cli.umbrella.journal import instant_of, print_events
 from nqspy.report.moments import zone_of
-from nqspy.report.pages import night_html
+from nqspy.report.night_pages import night_html
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 report = typer.Typer(no_args_is_help=True, help="The night report; shares and their use.")
@@ -54,12 +54,19 @@ def night(
     date: Annotated[
         str | None, typer.Option("--date", help="the night of this day's evening; else the latest")
     ] = None,
+    group: Annotated[
+        str | None, typer.Option("--group", help="the page of this department: its own requests only")
+    ] = None,
+    final: Annotated[
+        bool, typer.Option("--final", help="to the end of its last request, not as it was reported")
+    ] = False,
     as_json: JsonOption = False,
     html: Annotated[Path | None, typer.Option("--html", help="write a page into this file")] = None,
     home: HomeOption = None,
 ) -> None:
     """What the night's requests did, how busy the processors were, how quotas and order were kept."""
-    fields: dict[str, Any] = {"date": date} if date is not None else {}
+    asked = {"date": date, "group": group, "final": final or None}
+    fields: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     data = ask(_home(home), "report_night", **fields)
     if html is not None:
         _write_page(html, night_html(data))

@@ -66,6 +66,16 @@ class Home:
         return self.path / "spool"
 
     @property
+    def reports(self) -> Path:
+        """The nights' reports, a folder each."""
+        return self.path / "reports"
+
+    @property
+    def mail(self) -> Path:
+        """Mails that have not left the house yet."""
+        return self.path / "mail"
+
+    @property
     def log(self) -> Path:
         """The daemon's log file."""
         return self.path / "log" / "nqsd.log"
@@ -160,6 +170,15 @@ def file_system(path: Path) -> str:
         if (real == where or real.startswith(where.rstrip("/") + "/")) and len(where) >= len(best):
             best, kind = where, what
     return kind
+
+
+def left_behind(home: Home) -> bool:
+    """Whether the file of the lock still names a process: unless that one lives, it ended without being
+    stopped."""
+    try:
+        return bool(home.pid_file.read_bytes().strip())
+    except OSError:
+        return False
 
 
 def lock(home: Home) -> int:

@@ -1,9 +1,11 @@
-"""The exits' notices: jobinit, jobend and shift_changed, told after the commit, in order, by the notices'
-thread."""
+"""The exits' notices: jobinit, jobend, shift_changed and night_report, told after the commit, in order, by
+the notices' thread."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
+from typing import Any
 
 from nqspy.core.draft import Draft, Seen
 from nqspy.daemon.notices import Notices
@@ -41,6 +43,11 @@ class Hooks:
                 call = partial(self._exits.notify, "shift_changed", old=event.former, new=event.shift)
                 self._notices.later(call)
 
+    def report(self, data: Any) -> None:
+        """Has the exits told of the night's report, which they can read only."""
+        if self._exits.has("night_report"):
+            self._notices.later(partial(self._exits.notify, "night_report", report=read_only(data)))
+
     def _starting(self, event: Starting, site: Site) -> None:
         """Remembers the request: a short one is gone from the site when its start is told."""
         request = site.requests.get(event.seq)
@@ -56,3 +63,10 @@ class Hooks:
         if self._exits.has(hook):
             seen = Seen(request, Draft(site, recorded.at, self._exits, {}))
             self._notices.later(partial(self._exits.notify, hook, request=seen))
+
+
+def read_only(value: Any) -> Any:
+    """The same data, unchangeable: mappings and tuples all the way down."""
+    if isinstance(value, dict):
+        return MappingProxyType({key: read_only(each) for key, each in value.items()})
+    return tuple(map(read_only, value)) if isinstance(value, list | tuple) else value

@@ -2,6 +2,7 @@
 stop."""
 
 import queue
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,13 @@ class Stop:
     """Somebody wants the daemon to stop (a signal)."""
 
     mode: str = "leave"
+
+
+@dataclass(frozen=True, slots=True)
+class Back:
+    """Something another thread has to have done in the engine's."""
+
+    work: Callable[[], None]
 
 
 class Inbox:

@@ -16,19 +16,23 @@ from nqspy.daemon import files, log
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.home import Home, HomeError, lock, make, unlock
+from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, unlock
 from nqspy.daemon.hooks import Hooks
-from nqspy.daemon.inbox import Inbox, Ring, Stop
+from nqspy.daemon.inbox import Back, Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
+from nqspy.daemon.morning import Morning
 from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import Options
+from nqspy.daemon.post import Post
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.desk.context import Reply
-from nqspy.engine.loop import Asked, Engine, Input, Outcome
+from nqspy.engine.inputs import Asked, Input, Outcome
+from nqspy.engine.loop import Engine
 from nqspy.executors.local import LocalHands
 from nqspy.model.commands import Command
 from nqspy.model.errors import NqspyError
+from nqspy.model.events import Alarm, DaemonStarted
 from nqspy.model.people import Caller
 from nqspy.model.sightings import Sighting
 from nqspy.rpc import server as rpc
@@ -54,7 +58,7 @@ class Daemon:
         self.engine = Engine(
             self.journal.load(), self.journal, self.hands, self.exits, AtOnce(self.exits), LOG.error
         )
-        self.notices = Notices()
+        self.notices = Notices(Post(home.mail, self.clock, self.tell_trouble))
         self.hooks = Hooks(self.exits, self.notices)
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
@@ -65,6 +69,7 @@ class Daemon:
             mode=0o666 if os.geteuid() == 0 else 0o600,
         )
         self.front: Front = Front(self)
+        self.morning = Morning(self)
         self.alarms: list[str] = []
         self.stopping: str | None = None
         self._pending: float | None = None
@@ -74,15 +79,18 @@ class Daemon:
 
     # ------------------------------------------------------------ coming up
 
-    def start(self) -> None:
-        """Adopts what runs, applies changed files of ``queues.d``, then opens the counter. Raises
-        NqspyError."""
+    def start(self, clean: bool = True) -> None:
+        """Adopts what runs, applies changed files of ``queues.d``, then opens the counter. ``clean``: the
+        daemon before, if there was one, had been stopped. Raises NqspyError."""
         for problem in self.exits.problems:
             LOG.error("user exit left out: %s", problem)
         self.engine.resting = True  # nothing starts before the settings are those of the files
         self.hands.start()
-        self.notices.start()
+        self.notices.start(self.engine.site)
         self.bell.start()
+        if self.engine.site.n:
+            event = DaemonStarted(self.engine.site.at, clean)
+            self.pump(self.engine.note(event, self.clock.now()))
         host, zone = socket.gethostname().split(".")[0], _zone()
         self.pump(restart.begin(self.engine, self.hands.found(), host, zone, self.clock.now()))
         files.apply_changed(self)
@@ -90,6 +98,7 @@ class Daemon:
         self.front.open_history()
         self.server.start()
         self.pump(self.engine.feed((), self.clock.now()))
+        self.morning.begin()
 
     # ------------------------------------------------------------ the loop
 
@@ -115,21 +124,24 @@ class Daemon:
                     inputs.append(command)
             elif isinstance(item, Stop):
                 self.stop(item.mode)
+            elif isinstance(item, Back):
+                item.work()
         now = self.clock.now()
         self.pump(self.engine.feed(inputs, now))
         if self._pending is not None and time.monotonic() >= self._pending + PENDING:
             self.pump(self.engine.flush(now))
         self.front.answer_questions()
         self.front.after_turn()
+        self.morning.look()
 
     def pump(self, outcome: Outcome) -> None:
         """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""
         while True:
             self.front.reply(outcome.replies)
             self.hooks.tell(outcome.happened, self.engine.site)
+            self.morning.watch(outcome.happened)
             for notice in outcome.notices:
-                server = self.engine.site.settings.server
-                self.notices.mail(notice, server.mail, self._managers())
+                self.notices.mail(notice, self.engine.site)
             if not outcome.pending:
                 self._pending = None
             elif self._pending is None:
@@ -148,9 +160,15 @@ class Daemon:
         self.pump(outcome)
         return mine[0]
 
-    def _managers(self) -> str:
-        named = [user for user, role in self.engine.site.settings.managers.items() if role == "m"]
-        return ",".join(named) or "root"
+    def commit(self) -> None:
+        """Commits what nobody has waited for yet."""
+        if self._pending is not None:
+            self.pump(self.engine.flush(self.clock.now()))
+
+    def tell_trouble(self, text: str) -> None:
+        """Has an alarm journaled that cannot be mailed; from any thread."""
+        event = Alarm("mail", text)
+        self.inbox.put(Back(lambda: self.pump(self.engine.note(event, self.clock.now()))))
 
     # ------------------------------------------------------------ going down
 
@@ -189,11 +207,12 @@ def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
     """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers, with what
     whoever started it should know. Raises NqspyError."""
     make(home)
+    clean = not left_behind(home)
     held = lock(home)
     log.set_up(home.log if options.background else None)
     sys.setswitchinterval(0.0005)
     try:
-        _live(home, options, ready)
+        _live(home, options, ready, clean)
     except OSError as error:
         LOG.exception("nqsd cannot go on")
         raise HomeError(f"home {home.path} cannot be used: {error}") from None
@@ -211,16 +230,16 @@ def _calm_collector() -> None:
     """What was loaded is there to stay: looking for circles in 100,000 requests would stall the engine."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 100)
+    gc.set_threshold(20_000, 5, 400)
 
 
-def _live(home: Home, options: Options, ready: Callable[[str], None]) -> None:
+def _live(home: Home, options: Options, ready: Callable[[str], None], clean: bool) -> None:
     daemon = Daemon(home, options)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.inbox.put(Stop()))
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        daemon.start()
+        daemon.start(clean)
         _calm_collector()
         LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
         ready("\n".join((*daemon.alarms, *daemon.exits.problems)))

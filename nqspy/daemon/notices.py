@@ -1,36 +1,41 @@
-"""Slow things, after the commit: mail and the exits' notices, on a thread of their own. No decision waits
-for them."""
+"""Slow things, after the commit: the exits' notices on a thread of their own; mails go to the post, which has
+another. No decision waits for them."""
 
 import queue
-import subprocess
 import threading
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
+from nqspy.daemon.letters import letters
 from nqspy.daemon.log import LOG
+from nqspy.daemon.post import Post
 from nqspy.model.actions import Notify
-
-TIMEOUT = 30
-"""Longest time a mail command may take, real seconds."""
+from nqspy.model.site import Site
 
 
 class Notices:
-    """Takes notices in order; a mail command that fails is logged and costs nothing else."""
+    """Takes notices in order; one that fails is logged and costs nothing else."""
 
-    def __init__(self) -> None:
+    def __init__(self, post: Post) -> None:
+        self.post = post
         self._queue: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="notices", daemon=True)
 
-    def start(self) -> None:
+    def start(self, site: Site) -> None:
         """Begins to work."""
         self._thread.start()
+        self.post.start(copy(site.settings.mail), site.name)
 
-    def mail(self, notice: Notify, command: str | None, managers: str) -> None:
-        """Feeds a mail to the site's command; without one the notice is only logged."""
-        text = notice.text.strip().replace("\n", " | ")
-        LOG.info("notice to %s: %s: %s", notice.to or managers, notice.subject, text)
-        if command:
-            self._queue.put(lambda: _send(command, notice, managers))
+    def mail(self, notice: Notify, site: Site) -> None:
+        """Has a mail sent by the site's way; without one the notice is only logged."""
+        to = notice.to or managers(site)
+        LOG.info("notice to %s: %s: %s", to, notice.subject, notice.text.strip().replace("\n", " | "))
+        if site.settings.mail.on:
+            found, bad = letters(to, notice.subject, notice.text)
+            if bad:
+                LOG.warning("no mail to %s: that is no address", ", ".join(map(repr, bad)))
+            self.post.send(found, copy(site.settings.mail), site.name)
 
     def later(self, work: Callable[[], Any]) -> None:
         """Has something slow done."""
@@ -48,15 +53,10 @@ class Notices:
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join(timeout=2)
+        self.post.close()
 
 
-def _send(command: str, notice: Notify, managers: str) -> None:
-    to = notice.to or managers
-    text = f"To: {to}\nSubject: {notice.subject}\n\n{notice.text}\n"
-    done = subprocess.run(
-        command, shell=True, input=text.encode(), timeout=TIMEOUT, capture_output=True, check=False
-    )
-    if done.returncode != 0:
-        LOG.warning(
-            "mail command ended %d: %s", done.returncode, done.stderr.decode(errors="replace").strip()[:200]
-        )
+def managers(site: Site, operators: bool = False) -> str:
+    """Who is told what managers (and operators) must know, commas between them."""
+    named = [user for user, role in site.settings.managers.items() if role == "m" or operators]
+    return ",".join(named) or "root"

@@ -6,7 +6,6 @@ simulator (a heap, a virtual clock).
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
 
@@ -15,6 +14,7 @@ from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
 from nqspy.engine.desk import health as health_desk
 from nqspy.engine.desk.context import Desk, Group, Handler, Reply
+from nqspy.engine.inputs import Asked, Decision, Input, Outcome
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
 from nqspy.engine.record import event_of
@@ -35,7 +35,6 @@ from nqspy.model.actions import (
 )
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.people import Caller
 from nqspy.model.requests import Used
 from nqspy.model.sightings import News, SeenNotStarted, SeenRunning, SeenUse, Sighting
 from nqspy.model.site import Site
@@ -67,43 +66,6 @@ _SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.
 
 RETRY_COMMIT = 2_000
 """Time after which what could not be committed is tried again, ms."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A command with the caller's identity; the reply comes back with ``handle`` (None: nobody waits)."""
-
-    command: cm.Command
-    caller: Caller
-    handle: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A plan that a decider in another process sent."""
-
-    plan: Plan
-
-
-Input = Asked | Decision | Sighting | News
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a call of `Engine.feed` leaves for its driver: replies to send, notices to give, and when to
-    call again.
-
-    ``again``: at once (a pass is due); ``wake_at``: at that instant at the latest; ``pending``: events that
-    nobody waits for are applied and not yet committed, call `Engine.flush` soon unless more comes in;
-    ``happened``: what was committed.
-    """
-
-    replies: list[tuple[Any, Reply]] = field(default_factory=list)
-    notices: list[Notify] = field(default_factory=list)
-    again: bool = False
-    wake_at: Instant | None = None
-    pending: bool = False
-    happened: Sequence[ev.Recorded] = ()
 
 
 class Engine:
@@ -143,6 +105,9 @@ class Engine:
         self._again_at: Instant | None = None
         # The last instant at which a plan asked for another look, and that was seen to.
         self._woken: Instant | None = None
+        # Since when nothing can be committed, with the error; then what an alarm tells that is not committed.
+        self._unwritten: tuple[Instant, str] | None = None
+        self._telling: tuple[Instant, str] | None = None
         # When the calendar was last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
         self._shift_at: Instant | None = None
@@ -159,6 +124,7 @@ class Engine:
             if hurry:
                 self._commit(group)
         except CommitFailed as error:
+            self._not_written(error, now)
             return self._refuse(inputs, f"nothing was changed: {error}", now)
         except Exception:
             self.log(f"internal error, the group is refused:\n{format_exc()}")
@@ -169,6 +135,7 @@ class Engine:
         events = desk.group.batch.events
         before, waits = len(events), self._waits(desk.now)
         if not waits:
+            self._tell_unwritten(desk)
             self._time(desk)
             again, self._retry = self._retry, []
             for seen in again:
@@ -207,6 +174,7 @@ class Engine:
         try:
             self._commit(group)
         except CommitFailed as error:
+            self._not_written(error, now)
             return self._refuse((), str(error), now)
         return self._outcome(group, now, True)
 
@@ -229,7 +197,7 @@ class Engine:
     def _outcome(self, group: Group, now: Instant, committed: bool) -> Outcome:
         notices: list[Notify] = []
         if committed:
-            self._group, self._again_at = Group(), None
+            self._group, self._again_at, self._telling = Group(), None, None
             notices = [action for action in group.actions if isinstance(action, Notify)]
             self._hand_out(group.actions, now)
         pending = not committed and bool(group.batch.events)
@@ -395,6 +363,22 @@ class Engine:
             self.commits += 1
         for text in group.alarms:
             self.log(text)
+
+    def _not_written(self, error: CommitFailed, now: Instant) -> None:
+        self._unwritten = self._unwritten or self._telling or (now, str(error))
+        self._telling = None
+
+    def _tell_unwritten(self, desk: Desk) -> None:
+        """Tells of the time in which nothing could be committed, with the first group that may be again."""
+        if self._unwritten is None:
+            return
+        self._telling, self._unwritten = self._unwritten, None
+        since, error = self._telling
+        spent = (desk.now - since) // 1000
+        text = f"nothing was changed for {spent} s, what was asked was refused: {error}"
+        desk.emit(ev.Alarm("store", text, since))
+        desk.group.alarms.append(text)
+        desk.act(Notify("", "nqspy: the database could not be written", text))
 
     def _refuse(self, inputs: Sequence[Input], text: str, now: Instant) -> Outcome:
         """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told,

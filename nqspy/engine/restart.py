@@ -1,7 +1,8 @@
 """After a restart: what the rows say runs is compared with what the hands find (architecture.md 5.8)."""
 
 from nqspy.engine.desk.context import Desk
-from nqspy.engine.loop import Engine, Outcome
+from nqspy.engine.inputs import Outcome
+from nqspy.engine.loop import Engine
 from nqspy.model.events import MachineFound
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found

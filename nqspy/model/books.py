@@ -7,7 +7,7 @@ Called by `lifecycle.apply` only.
 from dataclasses import replace
 
 from nqspy.model import events as ev
-from nqspy.model.configure import OBJECTS, apply_changes
+from nqspy.model.configure import OBJECTS, apply_changes, renamed
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
@@ -72,7 +72,7 @@ def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None
 
 
 def _touch_settings(site: Site, path: str) -> None:
-    head, _, rest = path.partition("/")
+    head, _, rest = renamed(path).partition("/")
     if head not in OBJECTS:
         site.touched.settings.add(head)
         return

@@ -12,7 +12,7 @@ from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
 from nqspy.model.health import Probe
 from nqspy.model.machine import ExitSettings
-from nqspy.model.people import Group
+from nqspy.model.people import Group, is_address
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
@@ -29,6 +29,7 @@ OBJECTS: dict[str, tuple[str, type]] = {
 
 SINGLES = {
     "server": "server",
+    "mail": "mail",
     "machine": "machine",
     "global": "global_",
     "default": "default",
@@ -38,6 +39,15 @@ SINGLES = {
     "swap_control": "swap_control",
 }
 """Objects there is one of: path head -> attribute of Settings."""
+
+
+RENAMED = {"server/mail": "mail/command"}
+"""Settings that had another path once: journals and rows may still name it."""
+
+
+def renamed(path: str) -> str:
+    """The path that a setting has now."""
+    return RENAMED.get(path, path)
 
 
 def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = False) -> None:
@@ -52,7 +62,7 @@ def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = 
 
 def apply_change(settings: Settings, change: Change, upsert: bool = False) -> None:
     """Carries out one change. Raises BadValue."""
-    head, _, rest = change.path.partition("/")
+    head, _, rest = renamed(change.path).partition("/")
     if head == "managers":
         _change_managers(settings, change)
     elif head in SINGLES:
@@ -199,6 +209,7 @@ def problems(settings: Settings) -> list[str]:
         *_problems_of_queues(settings),
         *_problems_of_groups(settings),
         *_problems_of_shifts(settings),
+        *_problems_of_mail(settings),
     ]
 
 
@@ -257,6 +268,25 @@ def _problems_of_shifts(settings: Settings) -> Iterable[str]:
             seen[cron] = shift.name
 
 
+def _problems_of_mail(settings: Settings) -> Iterable[str]:
+    for group in settings.groups.values():
+        for address in group.mail:
+            if not is_address(address):
+                yield f"group {group.name}: {address!r} is no mail address; write anne or chief@example.org"
+    mail = settings.mail
+    if mail.sender is not None and not is_address(mail.sender):
+        yield f"mail: {mail.sender!r} is no mail address; write nqs@example.org"
+    if mail.smtp is not None and not _is_server(mail.smtp):
+        yield f"mail: {mail.smtp!r} is no mail server; write HOST or HOST:PORT"
+
+
+def _is_server(text: str) -> bool:
+    host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+    number = port.isdigit() and port.isascii() and 0 < int(port) < 65536 if colon else True
+    host = (host if colon else text).removeprefix("[").removesuffix("]")
+    return number and bool(host) and all(c.isascii() and (c.isalnum() or c in ".-_:") for c in host)
+
+
 def copy_of(settings: Settings) -> Settings:
     """A copy on which changes can be tried."""
     made = Settings(managers=dict(settings.managers))
@@ -305,6 +335,8 @@ def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
 def load(rows: dict[str, dict[str, Any]]) -> Settings:
     """Settings from the rows of `dump`; objects in the order of the rows."""
     settings = Settings()
+    if command := rows.get("server", {}).get("mail"):
+        rows = {**rows, "mail": {"command": command, **rows.get("mail", {})}}
     for path, values in rows.items():
         head, _, name = path.partition("/")
         if head == "managers":

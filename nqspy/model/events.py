@@ -371,11 +371,40 @@ class PressureChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Alarm(Event):
-    """Something the managers must know."""
+    """Something the managers must know. ``since``: when it began, where that was earlier."""
 
     kind: ClassVar[str] = "alarm"
     who: str
     text: str
+    since: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonStarted(Event):
+    """A daemon took the installation over. ``last``: instant of the last event before; ``clean``: the former
+    one had been stopped."""
+
+    kind: ClassVar[str] = "daemon_started"
+    last: Instant
+    clean: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reported(Event):
+    """The report of the night that began on ``day`` (YYYY-MM-DD) was made: from the events up to number
+    ``as_of``, at instant ``taken``; ``mails`` go out from here on. What was known then beside the journal is
+    kept with it: ``samples`` (use of running requests), ``own`` and ``closing`` (why requests and queues
+    waited: sequence number or queue, code, who, text)."""
+
+    kind: ClassVar[str] = "reported"
+    day: str
+    as_of: int
+    taken: Instant
+    files: tuple[str, ...] = ()
+    mails: int = 0
+    samples: tuple[tuple[Seq, Used], ...] = ()
+    own: tuple[tuple[Seq, str, str, str], ...] = ()
+    closing: tuple[tuple[str, str, str, str], ...] = ()
 
 
 KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in Event.__subclasses__()}

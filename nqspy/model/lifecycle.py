@@ -12,6 +12,7 @@ from typing import Any, cast
 from nqspy.model import books
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.reported import reported
 from nqspy.model.requests import STARTED, Dependency, Request, State, Used
 from nqspy.model.site import Site
 
@@ -319,4 +320,6 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.ProbeChanged: books.probe_changed,
     ev.PressureChanged: books.pressure_changed,
     ev.Alarm: cast(_Handler, _nothing),
+    ev.DaemonStarted: cast(_Handler, _nothing),
+    ev.Reported: reported,
 }

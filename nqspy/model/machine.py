@@ -33,13 +33,32 @@ class Server:
     shell_strategy: str = setting(
         "text", "login", "shell of a request that names none: login, free or fixed=PATH"
     )
-    mail: str | None = setting("text", None, "command that mails are fed to; none: no mail")
     lost_request: str = setting(
         "name", "rerun", "what becomes of a request whose end nobody saw", words=("rerun", "fail")
     )
     dependency_failed: str = setting(
         "name", "hold", "what becomes of a request whose prerequisite failed", words=("hold", "delete", "run")
     )
+
+
+@dataclass(slots=True)
+class Mail:
+    """How mails leave the house: by the first of command, sendmail and smtp that is set; none: no mail."""
+
+    command: str | None = setting("text", None, "shell command that mails are fed to")
+    sendmail: str | None = setting(
+        "text", None, "program that takes a mail as sendmail does, the address as its argument"
+    )
+    smtp: str | None = setting("text", None, "mail server, HOST or HOST:PORT")
+    sender: str | None = setting("text", None, "address that mails come from; auto: nqspy at this host")
+    limit: int | None = setting(
+        "count", 20, "most mails a person gets within an hour; what is more comes in one", low=1, high=10_000
+    )
+
+    @property
+    def on(self) -> bool:
+        """Whether there is any way."""
+        return bool(self.command or self.sendmail or self.smtp)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,9 @@ class Group:
     limit: float | None = setting(
         "percent", None, "part of the machine it holds and uses at most, groups below it included", high=100
     )
+    mail: tuple[str, ...] = setting(
+        "names", (), "who gets its page of the night report; none: its members who had requests in that night"
+    )
 
 
 @dataclass(slots=True)
@@ -54,6 +57,17 @@ class Caller:
     gid: int = 0
     groups: tuple[str, ...] = ()
     trusted: bool = False
+
+
+_IN_ADDRESS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.!#$%&'*+/=?^_`{|}~-")
+
+
+def is_address(text: str) -> bool:
+    """Whether mail can be sent there: the name of a local user, or ``name@domain`` (RFC 5322's dot-atoms, so
+    nothing in it can be taken for an option, a second address or another header)."""
+    name, at, domain = text.partition("@")
+    sound = 0 < len(text) <= 254 and not text.startswith("-") and set(name) | set(domain) <= _IN_ADDRESS
+    return sound and bool(name) and (bool(domain) or not at)
 
 
 def with_default(groups: Mapping[str, Group]) -> dict[str, Group]:

@@ -12,7 +12,7 @@ from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
 from nqspy.model.ids import Instant, Seq, full_id
-from nqspy.model.machine import ExitSettings, Found, Machine, Server
+from nqspy.model.machine import ExitSettings, Found, Machine, Mail, Server
 from nqspy.model.people import Group, Usage, lineage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
 from nqspy.model.requests import STARTED, Request, State
@@ -26,6 +26,7 @@ class Settings:
     """Everything that operators and managers set, by object."""
 
     server: Server = field(default_factory=Server)
+    mail: Mail = field(default_factory=Mail)
     machine: Machine = field(default_factory=Machine)
     global_: Global = field(default_factory=Global)
     default: Defaults = field(default_factory=Defaults)
@@ -104,7 +105,8 @@ class Site:
     heap of (eligible, seq) of requests that wait for their date (entries may be stale); ``dependants``:
     requests that wait for another one, by its number (`Request.unmet`); ``accounts``: ``g:GROUP`` and
     ``u:GROUP:USER``; ``probes``: what each probe found, once it was tried; ``closings``: when a shift stops a
-    queue next, by queue: worked out by the engine from settings and time, and no part of what is kept.
+    queue next, by queue: worked out by the engine from settings and time, and no part of what is kept;
+    ``reported``: day of the last night whose report was made.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -122,6 +124,7 @@ class Site:
     pressure: Pressure = field(default_factory=Pressure)
     closings: dict[str, Closing] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    reported: str = ""
     numbers: Dictionary = field(default_factory=Dictionary)
     next_seq: Seq = 1
     n: int = 0

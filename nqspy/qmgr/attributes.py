@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from nqspy.model.machine import ExitSettings, Machine, Server
+from nqspy.model.machine import ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
 from nqspy.model.shifts import Shift
@@ -17,6 +17,7 @@ CLASSES: dict[str, type] = {
     "shift": Shift,
     "exit": ExitSettings,
     "server": Server,
+    "mail": Mail,
     "machine": Machine,
     "global": Global,
     "default": Defaults,
@@ -42,6 +43,7 @@ SYNONYMS = {
     "nice_value_limit": "nice",
     "destination": "destinations",
     "batch_limit": "run_limit",
+    "from": "sender",
 }
 """Other names of attributes, of UNICOS and Sterling."""
 

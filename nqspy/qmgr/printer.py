@@ -62,6 +62,9 @@ def _singles(settings: Settings) -> Iterator[str]:
         yield f"set timezone {value}" if name == "timezone" else f"set server {name}={value}"
     if strategy is not None:
         yield _strategy(settings.server.shell_strategy)
+    mail = _different(settings.mail)
+    if mail:
+        yield f"set mail {_joined(mail)}"
     for head, node in (
         ("machine", settings.machine),
         ("global", settings.global_),

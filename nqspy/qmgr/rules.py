@@ -244,6 +244,23 @@ def shell_strategy(cursor: Cursor, form: Form) -> Command:
     return configure(Change("set", "server/shell_strategy", strategy))
 
 
+_WAYS = ("command", "sendmail", "smtp")
+
+
+def set_mail(cursor: Cursor, form: Form) -> Command:
+    """``set mail COMMAND|none``, or attributes; the way that is set takes the place of the others."""
+    cursor.skip("=")
+    if cursor.left() > 1 and cursor.may_be(keywords_of("mail")):
+        pairs = dict(_all_pairs(cursor, "mail"))
+    else:
+        pairs = {"command": values.read(cursor, settings_of("mail")["command"])}
+        if pairs["command"] is None:
+            pairs = dict.fromkeys(_WAYS)
+    if any(pairs.get(way) for way in _WAYS):
+        pairs = {way: None for way in _WAYS if way not in pairs} | pairs
+    return _sets("mail", list(pairs.items()))
+
+
 def no_default_queue(cursor: Cursor, form: Form) -> Command:
     """``set no_default batch_request queue``."""
     return configure(Change("set", "default/queue", None))
@@ -354,7 +371,7 @@ RULES: dict[str, Rule] = {
     "set_attribute": set_attribute, "set_branch": set_branch, "set_factors": set_factors,
     "set_single": set_single, "set_one": set_one, "set_timezone": set_timezone,
     "shell_strategy": shell_strategy, "no_default_queue": no_default_queue, "access": access,
-    "set_shift": set_shift, "set_exit": set_exit, "add_list": change_list("add"),
+    "set_shift": set_shift, "set_exit": set_exit, "set_mail": set_mail, "add_list": change_list("add"),
     "remove_list": change_list("remove"), "set_list": change_list("set"), "add_managers": managers("add"),
     "remove_managers": managers("remove"), "set_managers": managers("set"), "gate_on": gate(True),
     "gate_off": gate(False),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nqspy.model import units
-from nqspy.model.machine import Found
+from nqspy.model.machine import Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared, get
@@ -97,7 +97,8 @@ def show_parameters(settings: Settings) -> str:
         ("Time zone", server.timezone or "auto"),
         ("Grace between TERM and KILL", _value(server, "grace")),
         ("Shell strategy", server.shell_strategy),
-        ("Mail command", server.mail or "none"),
+        ("Mail by", _mail(settings.mail)),
+        ("Mails to a person in an hour", _value(settings.mail, "limit")),
         ("Lost requests", server.lost_request),
         ("Failed prerequisites", server.dependency_failed),
         ("Half-life of use", _value(settings.usage, "half_life")),
@@ -106,6 +107,12 @@ def show_parameters(settings: Settings) -> str:
     ]
     body = "\n".join(f"  {name:<30}{value}" for name, value in rows)
     return "\n\n".join([_titled("Parameters", body), show_global(settings), show_sched_factor(settings)])
+
+
+def _mail(mail: Mail) -> str:
+    ways = ((name, getattr(mail, name)) for name in ("command", "sendmail", "smtp"))
+    way = next((f"{name} {value}" for name, value in ways if value), "none")
+    return f"{way} from {mail.sender}" if mail.sender else way
 
 
 def show_global(settings: Settings) -> str:

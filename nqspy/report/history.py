@@ -11,7 +11,7 @@ from nqspy.model.ids import Seq, full_id
 from nqspy.model.requests import Spec, Used, finite
 from nqspy.report.moments import Zone
 
-_INSTANTS = {"date", "fired", "until"}
+_INSTANTS = {"date", "fired", "until", "since", "last", "taken"}
 """Fields of events that are instants."""
 
 

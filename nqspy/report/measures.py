@@ -1,7 +1,7 @@
 """What a night is judged by: busy share, deviation from the quotas, order of the lists (semantics.md 1)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from nqspy.model.events import Decided, Starting
 from nqspy.model.ids import Instant, Seq
@@ -190,3 +190,19 @@ def state_of(track: Track) -> str:
 def waits_at_end(track: Track) -> bool:
     """Whether it waits, held ones included."""
     return track.waits and track.state is not State.ENDED
+
+
+def night_line(data: Mapping[str, Any]) -> str:
+    """The one line: requests, ended 0, busy, deviation, order."""
+    busy, deviation = data["busy"], data["deviation"]
+    return ", ".join(
+        (
+            f"night: {data['requests']} requests",
+            f"{data['ended_ok']} ended 0",
+            f"busy {busy * 100:.1f} %" if busy is not None else "never short of PEs",
+            f"largest quota deviation {deviation:.1f} points"
+            if deviation is not None
+            else "no quotas to keep",
+            "order kept" if data["order_kept"] else "order changed",
+        )
+    )

@@ -1,27 +1,26 @@
 """The night report: what a night's requests did, how busy it was, how well quotas and order were kept."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, Instant, Seq
-from nqspy.model.people import entitlements
-from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
-from nqspy.report import measures
-from nqspy.report.history import event_object, requested, used_object
+from nqspy.report import departments, measures
+from nqspy.report.history import event_object
+from nqspy.report.measures import night_line
 from nqspy.report.moments import Zone, zone_of
-from nqspy.report.shares import departments
+from nqspy.report.naming import Names, Why
+from nqspy.report.outlook import outlook
+from nqspy.report.picture import quarters
+from nqspy.report.story import Story
 from nqspy.report.tracks import Follower, Track
 
 NIGHT = "night"
 """Name of the shift whose time is the night."""
-
-Why = Callable[[Seq], Reason | None]
-"""Why a request waits now, as the last pass said it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +90,8 @@ class Night:
     def __init__(self, site: Site, bounds: Bounds) -> None:
         self.bounds = bounds
         self.follower = Follower(site.requests, bounds.end)
+        self.story = Story(self.follower)
+        self.shifts: list[tuple[Instant, str | None]] = []
         self.short = measures.ShortMoments()
         self.first: Instant | None = None
         self.overtaken: list[tuple[Instant, Seq, Seq]] = []
@@ -103,6 +104,8 @@ class Night:
         """Takes events until the night is over."""
         for recorded in events:
             if self._over(recorded.at):
+                if isinstance(recorded.event, ev.ShiftChanged) and recorded.at == self.bounds.end:
+                    self.shifts.append((recorded.at, recorded.event.shift))
                 break
             self.take(recorded)
 
@@ -131,12 +134,15 @@ class Night:
             self._decided = event
             self.short.decided(event.short_of_pes, at)
             self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
-        elif isinstance(event, _INCIDENTS) and inside:
+        elif event.kind in _INCIDENTS and inside:
             self.incidents.append(recorded)
+        elif isinstance(event, ev.ShiftChanged) and inside:
+            self.shifts.append((at, event.shift))
+        self.story.take(recorded)
         self.follower.take(recorded)
         if inside and self.first is None and isinstance(event, ev.Starting | ev.Started):
             self.first = at
-        if isinstance(event, ev.MachineFound) or not self.follower.queued:
+        if isinstance(event, _RESTARTS) or not self.follower.queued:
             self.short.over(at)
         if isinstance(event, ev.Ended) and at > self._last:
             track = self.follower.tracks.get(event.seq)
@@ -160,82 +166,91 @@ class Night:
         ]
 
 
-_INCIDENTS = (ev.Alarm, ev.ShiftFailed, ev.ExitOff, ev.MachineFound, ev.Requeued)
+_RESTARTS = (ev.MachineFound, ev.DaemonStarted)
+_INCIDENTS = {
+    "alarm", "shift_failed", "exit_off", "machine_found", "daemon_started", "requeued", "probe", "pressure",
+}  # fmt: skip
+"""Kinds of events that are journaled incidents; the story pairs and groups them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known of a night beside its events. ``why``: the live reasons of what still waits; ``samples``:
+    what running requests have used by now; ``clock``: a note on an accelerated clock; ``coming``: the next
+    switches of shifts (``at``, ``shift``) and ``holidays``; ``made``: when this is written, if not now."""
+
+    why: Why = lambda seq, queue: None
+    samples: Mapping[Seq, Used] | None = None
+    clock: str = ""
+    coming: Sequence[Mapping[str, Any]] = ()
+    holidays: Sequence[str] = ()
+    made: Instant | None = None
+
+
+_ALONE = Around()
 
 
 def night_report(
-    events: Iterable[ev.Recorded],
-    site: Site,
-    bounds: Bounds,
-    now: Instant,
-    *,
-    why: Why = lambda seq: None,
-    samples: Mapping[Seq, Used] | None = None,
-    clock: str = "",
+    events: Iterable[ev.Recorded], site: Site, bounds: Bounds, now: Instant, around: Around = _ALONE
 ) -> dict[str, Any]:
-    """The report as JSON-able data; shares and the number of PEs are those of ``site`` as it is now.
+    """The report as JSON-able data; shares and the number of PEs are those of ``site``.
 
-    ``events``: see `Night`; ``why``: the live reasons of what still waits; ``samples``: what running requests
-    have used by now; ``clock``: a note on an accelerated clock. Shares, parts and busy shares are fractions,
-    deviations percentage points.
+    ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
     night.take_all(events)
-    if samples and night.end(now) == now:
-        night.follower.sample(samples, now)
+    if around.samples and night.end(now) == now:
+        night.follower.sample(around.samples, now)
     end, tracks = night.end(now), night.tracks()
-    fractions = _fractions(site)
+    fractions = departments.fractions_of(site)
+    every = night.follower.tracks.values()
     compared = measures.quotas(night.follower, fractions, bounds.start, end)
-    until = night.short.until(end)
-    busy = measures.busy_share(
-        night.follower.tracks.values(), night.begun(), until, site.pes(), len(site.found.cpus)
-    )
-    names = _Names(site, zone)
+    pes, cpus = site.pes(), len(site.found.cpus)
+    busy = measures.busy_share(every, night.begun(), night.short.until(end), pes, cpus)
+    used = measures.used_by_group(every, bounds.start, end)
+    capacity = min(pes, cpus) if cpus else pes
+    step, bars = quarters(every, bounds.start, end, capacity, zone)
+    names = Names(site, zone)
     data = {
         "date": bounds.day.isoformat(),
         "from": zone.text(bounds.start),
         "until": zone.text(end),
+        "as_of": zone.text(now),
+        "made": zone.text(now if around.made is None else around.made),
         "ongoing": bounds.end is None or now < bounds.end or bool(night.follower.running),
         "shift": bounds.shift,
-        "clock": clock or None,
+        "clock": around.clock or None,
         "requests": len(tracks),
         "ended_ok": measures.ended_ok(tracks),
         **_busy(busy, zone),
         "deviation": compared.deviation if compared is not None else None,
         "compared_at": zone.text(compared.at) if compared is not None else None,
         "order_kept": not night.overtaken,
-        "overtaken": [names.overtaken(*each) for each in night.overtaken],
-        "groups": _groups(night, tracks, compared, fractions, end),
+        "overtaken": [_overtaken(names, night, *each) for each in night.overtaken],
+        "groups": departments.rows(tracks, used, compared, fractions, (bounds.start, end)),
         "failed": [names.ended(t) for t in tracks if t.ending is not None and not measures.is_ok(t)],
-        "waiting": [names.waiting(t, night, why) for t in tracks if measures.waits_at_end(t)],
-        "running": [names.head(t) for t in tracks if t.state is State.RUNNING],
+        "waiting": [names.waiting(t, night.reasons, around.why) for t in tracks if measures.waits_at_end(t)],
+        "running": [names.running(t) for t in tracks if t.state in (State.RUNNING, State.SUSPENDED)],
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
+        "step_s": step // 1000,
+        "quarters": bars,
+        "shifts": [{"at": zone.text(at), "shift": shift} for at, shift in night.shifts],
+        "story": night.story.objects(bounds.start, site.name, zone),
+        "exits": night.story.exit_objects(bounds.start, site.name, zone),
+        "outlook": outlook(
+            tracks, fractions, _rate(busy, capacity), now, zone, around.coming, around.holidays
+        ),
     }
     return {"line": night_line(data), **data}
 
 
-def night_line(data: Mapping[str, Any]) -> str:
-    """The one line: requests, ended 0, busy, deviation, order."""
-    busy, deviation = data["busy"], data["deviation"]
-    return ", ".join(
-        (
-            f"night: {data['requests']} requests",
-            f"{data['ended_ok']} ended 0",
-            f"busy {busy * 100:.1f} %" if busy is not None else "never short of PEs",
-            f"largest quota deviation {deviation:.1f} points"
-            if deviation is not None
-            else "no quotas to keep",
-            "order kept" if data["order_kept"] else "order changed",
-        )
-    )
+def _overtaken(names: Names, night: Night, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:
+    return names.overtaken(at, started, before, night.follower.tracks[started].group)
 
 
-def _fractions(site: Site) -> dict[str, float]:
-    """Entitlements of the departments: the leaves of the share tree."""
-    groups = site.settings.groups
-    whole = entitlements(groups)
-    leaves = departments(groups)
-    return {name: whole[name] for name in leaves}
+def _rate(busy: measures.Busy | None, capacity: int) -> float:
+    """CPU time given in a unit of time: as in the night, all there is where it was never short of PEs."""
+    return capacity * (busy.used if busy is not None else 1.0)
 
 
 def _busy(busy: measures.Busy | None, zone: Zone) -> dict[str, Any]:
@@ -247,113 +262,3 @@ def _busy(busy: measures.Busy | None, zone: Zone) -> dict[str, Any]:
         "busy_from": zone.text(busy.begin),
         "busy_until": zone.text(busy.end),
     }
-
-
-def _groups(
-    night: Night,
-    tracks: list[Track],
-    compared: measures.Quotas | None,
-    fractions: Mapping[str, float],
-    end: Instant,
-) -> list[dict[str, Any]]:
-    used = measures.used_by_group(night.follower.tracks.values(), night.bounds.start, end)
-    by_group: dict[str, list[Track]] = {}
-    for track in tracks:
-        by_group.setdefault(track.group, []).append(track)
-    names = dict.fromkeys((*(name for name in fractions if name in by_group), *by_group))
-    total = sum(used.values())
-    return [
-        {
-            "name": name,
-            **_quota(name, compared),
-            "cpu_s": round(used.get(name, 0.0) / 1000, 3),
-            "cpu_part": used.get(name, 0.0) / total if total else 0.0,
-            **_counts(by_group[name]),
-        }
-        for name in names
-    ]
-
-
-def _quota(name: str, compared: measures.Quotas | None) -> dict[str, float | None]:
-    if compared is None or name not in compared.shares:
-        return {"share": None, "part": None, "deviation": None}
-    share, part = compared.shares[name], compared.parts[name]
-    return {"share": share, "part": part, "deviation": (part - share) * 100}
-
-
-def _counts(tracks: list[Track]) -> dict[str, int]:
-    ok = measures.ended_ok(tracks)
-    return {
-        "requests": len(tracks),
-        "ended_ok": ok,
-        "failed": sum(1 for t in tracks if t.ending is not None) - ok,
-        "waiting": sum(1 for t in tracks if measures.waits_at_end(t)),
-        "running": sum(1 for t in tracks if t.state is State.RUNNING),
-    }
-
-
-class _Names:
-    """Requests as objects of the report: identifier and name first."""
-
-    def __init__(self, site: Site, zone: Zone) -> None:
-        self._site = site
-        self._zone = zone
-
-    def head(self, track: Track) -> dict[str, Any]:
-        spec = track.spec
-        return {
-            "id": self._site.id_of(track.seq),
-            "name": spec.name,
-            "owner": spec.owner,
-            "group": spec.group,
-            "queue": track.queue,
-            "state": track.state.value,
-            "submitted": self._zone.text(track.submitted),
-            "requested": requested(spec),
-        }
-
-    def ended(self, track: Track) -> dict[str, Any]:
-        ending = track.ending
-        found = self.head(track) | {
-            "ended": self._zone.stamp(track.ended),
-            "end_reason": measures.state_of(track),
-        }
-        if isinstance(ending, ev.Ended):
-            return found | {
-                "exit_status": ending.exit_status,
-                "exit_signal": ending.exit_signal,
-                "used": used_object(ending.used),
-                "text": ending.text,
-                "output": ending.stdout,
-                "error": ending.stderr,
-            }
-        text = "" if ending is None else ending.text or f"deleted by {ending.who}"
-        nothing = dict.fromkeys(("exit_status", "exit_signal", "used"))
-        return found | nothing | {"text": text, "output": None, "error": None}
-
-    def waiting(self, track: Track, night: Night, why: Why) -> dict[str, Any]:
-        live = why(track.seq)
-        code, who, text = night.reasons.get(track.seq, ("LATER", "pass", "not reached yet"))
-        if track.state is State.HELD:
-            code, who, text = ReasonCode.HELD.value, "", track.hold_text or "it is held"
-            if track.unmet and not track.holds:
-                code, who, text = _dependent(live)
-        elif live is not None:
-            code, who, text = live.code.value, live.who, live.text
-        elif track.state is State.WAITING:
-            code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
-        return self.head(track) | {"reason": {"code": code, "who": who, "text": text}}
-
-    def overtaken(self, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:
-        return {
-            "at": self._zone.text(at),
-            "started": self._site.id_of(started),
-            "before": self._site.id_of(before),
-        }
-
-
-def _dependent(live: Reason | None) -> tuple[str, str, str]:
-    """The reason of a request that waited for others: by now another one may hold, or none."""
-    if live is not None and live.code is ReasonCode.DEPENDENCY:
-        return live.code.value, live.who, live.text
-    return ReasonCode.DEPENDENCY.value, "dependency", "it waited for other requests"

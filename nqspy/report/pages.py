@@ -1,82 +1,64 @@
-"""The night report as text and as a page of its own."""
+"""The night report as text: for the terminal, and for mails."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from dataclasses import dataclass
 from typing import Any
 
 from nqspy.report.grid import grid
+from nqspy.report.story import sentence
 
 Data = Mapping[str, Any]
 
 
-def night_text(data: Data) -> str:
-    """The report for people: the line first, then departments, what failed, what waits, what went wrong."""
-    parts = [data["line"], _period(data)]
+def night_text(data: Data, most: int | None = None) -> str:
+    """The report for people: the line first, then departments, what failed, what waits, what went wrong, what
+    is to come; of a department's page (`departments.page_of`) the same. ``most``: rows of a table at most."""
+    parts = [data["line"], period(data)]
     if data["clock"]:
         parts.append(f"clock: {data['clock']}")
-    parts += ["", *_figures(data)]
-    for title, heads, rows in _sections(data):
-        if rows:
-            parts += [
-                "",
-                f"{title}:",
-                grid(heads, rows, left=1 if heads is _GROUPS else len(heads)).rstrip("\n"),
-            ]
+    parts += ["", *figures(data)]
+    for section in sections(data):
+        if section.rows:
+            parts += ["", *_table(section, most)]
+    for title, lines in paragraphs(data):
+        if lines:
+            parts += ["", f"{title}:", *(f"  {line}" for line in _some(lines, most))]
     return "\n".join(parts) + "\n"
 
 
-def night_html(data: Data) -> str:
-    """The same as one self-contained page."""
-    tables = "".join(_table(*section) for section in _sections(data) if section[2])
-    notes = "".join(
-        f"<p>{escape(text)}</p>" for text in (_period(data), *_figures(data), _clock(data)) if text
-    )
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Night of {escape(data["date"])}</title>'
-        f"<style>{_STYLE}</style><h1>Night of {escape(data['date'])}</h1><p><strong>{escape(data['line'])}"
-        f"</strong></p>{notes}{tables}</html>\n"
-    )
+def _table(section: "Section", most: int | None) -> list[str]:
+    rows = section.rows if most is None else section.rows[:most]
+    cut = len(section.rows) - len(rows)
+    left = 1 if section.heads is _GROUPS else len(section.heads)
+    more = [f"and {cut} more: nqspy report night --date DATE"] if cut else []
+    return [f"{section.title}:", grid(section.heads, rows, left=left).rstrip("\n"), *more]
 
 
-_STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
-    "table{border-collapse:collapse}td,th{padding:.15rem .6rem;border-bottom:1px solid #ccc;text-align:left}"
-    "td.n{text-align:right;font-variant-numeric:tabular-nums}"
-)
+def _some(lines: list[str], most: int | None) -> list[str]:
+    if most is None or len(lines) <= most:
+        return lines
+    return [*lines[:most], f"and {len(lines) - most} more"]
 
 
-def _clock(data: Data) -> str:
-    return f"clock: {data['clock']}" if data["clock"] else ""
-
-
-def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
-    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
-    return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{body}</table>"
-
-
-def _cell(text: str) -> str:
-    number = text.replace(".", "").replace("-", "").replace("+", "").isdigit()
-    return f"<td{' class=n' if number else ''}>{escape(text)}</td>"
-
-
-def _period(data: Data) -> str:
+def period(data: Data) -> str:
+    """From when to when."""
     what = f"shift {data['shift']}" if data["shift"] else "noon to noon"
     going = ", still going on" if data["ongoing"] else ""
-    return f"from {_short(data['from'])} to {_short(data['until'])} ({what}{going})"
+    return f"from {short(data['from'])} to {short(data['until'])} ({what}{going})"
 
 
-def _figures(data: Data) -> Iterable[str]:
+def figures(data: Data) -> Iterable[str]:
+    """Sentences on how busy it was, how quotas and order were kept."""
     if data["busy"] is not None:
-        span = f"{_short(data['busy_from'])} to {_short(data['busy_until'])}"
+        span = f"{short(data['busy_from'])} to {short(data['busy_until'])}"
         yield (
             f"processors busy {data['busy'] * 100:.1f} % (PE time allocated from {span}), "
             f"CPU time used {data['cpu_busy'] * 100:.1f} %"
         )
     if data["compared_at"] is not None:
-        yield f"quotas compared at {_short(data['compared_at'])}, when the first list had nothing waiting"
+        yield f"quotas compared at {short(data['compared_at'])}, when the first list had nothing waiting"
     for each in data["overtaken"][:_MOST]:
-        yield f"order changed at {_short(each['at'])}: {each['started']} was started before {each['before']}"
+        yield f"order changed at {short(each['at'])}: {each['started']} was started before {each['before']}"
 
 
 _MOST = 20
@@ -89,6 +71,7 @@ _GROUPS = (
     "POINTS",
     "CPU s",
     "CPU %",
+    "WALL s",
     "REQ",
     "OK",
     "FAILED",
@@ -97,27 +80,56 @@ _GROUPS = (
 )
 _FAILED = ("REQUEST", "NAME", "OWNER", "GROUP", "END", "STATUS", "WHY", "ERRORS")
 _WAITING = ("REQUEST", "NAME", "OWNER", "GROUP", "QUEUE", "STATE", "REASON")
-_RUNNING = ("REQUEST", "NAME", "OWNER", "GROUP", "QUEUE")
-_INCIDENTS = ("WHEN", "WHAT", "WHO", "TEXT")
+_RUNNING = ("REQUEST", "NAME", "OWNER", "GROUP", "QUEUE", "SINCE")
+_EXITS = ("EXIT", "FAILURES", "FIRST", "LAST", "OFF", "REQUESTS", "TEXT")
+_OUTLOOK = ("GROUP", "QUEUED", "HELD", "CPU s ASKED", "CPU s EXPECTED", "DRAINED ABOUT")
 
 
-def _sections(data: Data) -> Iterable[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
-    yield "departments", _GROUPS, [_group(each) for each in data["groups"]]
-    yield "failed", _FAILED, [_failed(each) for each in data["failed"]]
-    yield (
-        "waiting",
-        _WAITING,
-        [(*_who(each), each["state"], each["reason"]["text"]) for each in data["waiting"]],
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A table of the report."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[tuple[str, ...]]
+
+
+def sections(data: Data) -> Iterable[Section]:
+    """The tables: departments, what failed and why, what waits and why, what still runs, exits, outlook."""
+    yield Section("departments", _GROUPS, [_group(each) for each in data["groups"]])
+    yield Section("failed", _FAILED, [_failed(each) for each in data["failed"]])
+    waiting = [(*_who(each), each["state"], each["reason"]["text"]) for each in data["waiting"]]
+    yield Section("waiting", _WAITING, waiting)
+    yield Section(
+        "running", _RUNNING, [(*_who(each), short(each["started"] or "")) for each in data["running"]]
     )
-    yield "running", _RUNNING, [_who(each) for each in data["running"]]
-    yield "incidents", _INCIDENTS, [_incident(each) for each in data["incidents"]]
+    yield Section("exits that failed", _EXITS, [_exit(each) for each in data["exits"]])
+    yield Section("outlook", _OUTLOOK, [_left(each) for each in data["outlook"]["departments"]])
+
+
+def paragraphs(data: Data) -> Iterable[tuple[str, list[str]]]:
+    """What is told in sentences: incidents with their times, the shifts to come."""
+    yield "incidents", [f"{_times(each)}  {sentence(each)}" for each in data["story"]]
+    coming = [
+        f"{each['at'][:10]} {each['at'][11:16]}  shift {each['shift']}" for each in data["outlook"]["coming"]
+    ]
+    yield "next", coming
+    yield "holidays", list(data["outlook"]["holidays"])
+
+
+def _times(each: Data) -> str:
+    begin, end = each["begin"], each["end"]
+    if end is None:
+        return f"{begin[:10]} {begin[11:16]}-     "
+    return f"{begin[:10]} {begin[11:16]}" + (f"-{end[11:16]}" if end[:16] != begin[:16] else "      ")
 
 
 def _group(each: Data) -> tuple[str, ...]:
     counts = (str(each[key]) for key in ("requests", "ended_ok", "failed", "waiting", "running"))
     deviation = "-" if each["deviation"] is None else f"{each['deviation']:+.1f}"
-    figures = (_percent(each["share"]), _percent(each["part"]), deviation)
-    return (each["name"], *figures, f"{each['cpu_s']:.0f}", _percent(each["cpu_part"]), *counts)
+    quota = (_percent(each["share"]), _percent(each["part"]), deviation)
+    used = (f"{each['cpu_s']:.0f}", _percent(each["cpu_part"]), f"{each['wall_s']:.0f}")
+    return (each["name"], *quota, *used, *counts)
 
 
 def _percent(part: float | None) -> str:
@@ -131,15 +143,28 @@ def _who(each: Data) -> tuple[str, str, str, str, str]:
 def _failed(each: Data) -> tuple[str, ...]:
     status = each["exit_status"] if each["exit_signal"] is None else f"signal {each['exit_signal']}"
     shown = "-" if status is None else str(status)
-    return (*_who(each)[:4], each["end_reason"], shown, each["text"] or "-", each["error"] or "-")
+    return (*_who(each)[:4], each["end_reason"], shown, each["why"], each["error"] or "-")
 
 
-def _incident(each: Data) -> tuple[str, ...]:
-    kind = "restart" if each["kind"] == "machine_found" else each["kind"]
-    who = each.get("who") or each.get("exit") or each.get("shift") or each.get("request") or "nqsd"
-    return _short(each["at"]), str(kind), str(who), str(each.get("text") or "the daemon was started")
+def _exit(each: Data) -> tuple[str, ...]:
+    ids = [id for some in each["requests"].values() for id in some]
+    named = " ".join(ids[:_FEW]) + (f" +{len(ids) - _FEW}" if len(ids) > _FEW else "")
+    first, last = each["first"][11:16], each["last"][11:16]
+    off = each["off"][11:16] if each["off"] else "-"
+    return (each["exit"], str(each["count"]), first, last, off, named or "-", each["text"] or "-")
 
 
-def _short(text: str) -> str:
+_FEW = 3
+"""Requests named of those that an exit failed on."""
+
+
+def _left(each: Data) -> tuple[str, ...]:
+    asked = f"{each['cpu_s']:.0f}" + ("+" if each["without_cpu_limit"] else "")
+    drained = short(each["drained_at"])[:16] if each["drained_at"] else "-"
+    counts = (str(each["queued"]), str(each["held"]))
+    return (each["name"], *counts, asked, f"{each['expected_cpu_s']:.0f}", drained)
+
+
+def short(text: str) -> str:
     """``2026-03-02 21:00:00``."""
     return f"{text[:10]} {text[11:19]}"

@@ -102,6 +102,7 @@ class Track:
     hold_text: str = ""
     holds: str = ""
     unmet: tuple[Dependency, ...] = ()
+    never: str = ""
     attempts: list[Attempt] = field(default_factory=list)
     ended: Instant | None = None
     ending: ev.Ended | ev.Deleted | None = None
@@ -280,6 +281,11 @@ def _dependency_met(follower: Follower, event: ev.DependencyMet, recorded: ev.Re
             follower.to(track, _waiting_state(track, recorded.at), recorded.n)
 
 
+def _dependency_failed(follower: Follower, event: ev.DependencyFailed, recorded: ev.Recorded) -> None:
+    for track in follower.each(event.seqs, recorded):
+        track.never = event.text
+
+
 def _modified(follower: Follower, event: ev.Modified, recorded: ev.Recorded) -> None:
     for track in follower.each((event.seq,), recorded):
         former = track.state
@@ -375,6 +381,7 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Held: _held,
     ev.Released: _released,
     ev.DependencyMet: _dependency_met,
+    ev.DependencyFailed: _dependency_failed,
     ev.Modified: _modified,
     ev.Ranked: _ranked,
     ev.Starting: _starting,

@@ -6,7 +6,8 @@ from typing import Any
 from nqspy.core.plain import NoExits
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
-from nqspy.engine.loop import Asked, Engine, Outcome
+from nqspy.engine.inputs import Asked, Outcome
+from nqspy.engine.loop import Engine
 from nqspy.model.commands import Command
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found

@@ -97,6 +97,30 @@ def read_events(
         left = None if left is None else left - size
 
 
+def read_kinds(
+    fetch: Fetch, kinds: Sequence[str], after: int = 0, upto: int | None = None
+) -> Iterator[Recorded]:
+    """Events of these kinds in order of their numbers, from ``after`` (not included) up to ``upto``
+    (included)."""
+    row = EventRow
+    query = row.select(row.n, row.at, row.kind, row.body).where(row.kind.in_(kinds))
+    query = query.order_by(row.n).limit(SLICE)
+    query = query if upto is None else query.where(row.n <= upto)
+    size = SLICE
+    while size == SLICE:
+        found = fetch(query.where(row.n > after))
+        yield from map(rows.event_of, found)
+        size, after = len(found), found[-1][0] if found else after
+
+
+def read_oldest(fetch: Fetch, since: Instant) -> Instant | None:
+    """When the oldest of the requests was submitted that had not ended before ``since``; None: there are
+    none."""
+    there = _R.ended.is_null() | (_R.ended >= since)
+    found: Instant | None = fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]
+    return found
+
+
 def _events(after: int, since: Instant | None, size: int) -> Any:
     query = EventRow.select(EventRow.n, EventRow.at, EventRow.kind, EventRow.body).where(EventRow.n > after)
     if since is not None:
@@ -157,6 +181,14 @@ class Reader:
     ) -> Iterator[Recorded]:
         """Events numbered above ``after``, of instant ``since`` or later, at most ``limit``, in order."""
         return read_events(self._fetch, after, since, limit)
+
+    def kinds(self, kinds: Sequence[str], after: int = 0, upto: int | None = None) -> Iterator[Recorded]:
+        """Events of these kinds, numbered above ``after`` and up to ``upto``, in order."""
+        return read_kinds(self._fetch, kinds, after, upto)
+
+    def oldest(self, since: Instant) -> Instant | None:
+        """When the oldest of the requests was submitted that had not ended before ``since``."""
+        return read_oldest(self._fetch, since)
 
     def blob(self, digest: str) -> bytes:
         """A script or environment. Raises KeyError."""

@@ -81,6 +81,7 @@ class Rest(msgspec.Struct):
     files: dict[str, str]
     probes: dict[str, ProbeState] = {}
     pressure: Pressure = Pressure()
+    reported: str = ""
 
 
 _live_decoder = msgspec.json.Decoder(Live)
@@ -226,7 +227,9 @@ def account_row(key: str, account: Account) -> Row:
 
 def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
-    rest = Rest(site.shift, site.found, site.host, site.zone, site.files, site.probes, site.pressure)
+    rest = Rest(
+        site.shift, site.found, site.host, site.zone, site.files, site.probes, site.pressure, site.reported
+    )
     return site.n, site.at, site.next_seq, text(rest)
 
 

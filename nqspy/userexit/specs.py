@@ -105,7 +105,8 @@ def shift_changed(old: str | None, new: str | None) -> None:
 
 @_hookspec
 def night_report(report: Any) -> None:
-    """A notice: the report of the night is there, as ``nqspy report night --json`` prints it."""
+    """A notice: the report of the night is made and its files are written. ``report``: the operators' data as
+    ``nqspy report night --json`` prints it, mappings and tuples that can only be read."""
 
 
 def manager() -> pluggy.PluginManager:

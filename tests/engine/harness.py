@@ -12,7 +12,7 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from nqspy.engine.loop import Asked
+from nqspy.engine.inputs import Asked
 from nqspy.model import commands as cm
 from nqspy.model import configure
 from nqspy.model import events as ev
@@ -280,4 +280,5 @@ def observable(site: Site) -> dict[str, Any]:
         "due": site.due(Instant(2**60)),
         "accounts": {key: (a.value, a.at, list(a.recent)) for key, a in site.accounts.items()},
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
+        "reported": site.reported,
     }

@@ -5,7 +5,7 @@ from engine.harness import ANNE, PLAIN, Centre, asked, item
 
 from nqspy.core.passes import run_pass
 from nqspy.core.plain import NoExits
-from nqspy.engine.loop import Decision
+from nqspy.engine.inputs import Decision
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si

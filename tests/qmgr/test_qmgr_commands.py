@@ -99,8 +99,8 @@ ONE_CHANGE = [
     ("set shell_strategy login", "set", "server/shell_strategy", "login"),
     ("set lost_request fail", "set", "server/lost_request", "fail"),
     ("set dependency_failed run", "set", "server/dependency_failed", "run"),
-    ('set mail "/usr/sbin/sendmail -t"', "set", "server/mail", "/usr/sbin/sendmail -t"),
-    ("set mail none", "set", "server/mail", None),
+    ("set mail limit=5", "set", "mail/limit", 5),
+    ("set mail from=nqs@example.org", "set", "mail/sender", "nqs@example.org"),
     ("add members=(anne, bob) d1", "add", "group/d1/members", ["anne", "bob"]),
     ("remove members = anne d1", "remove", "group/d1/members", ["anne"]),
     ("delete members = (anne) d1", "remove", "group/d1/members", ["anne"]),
@@ -253,6 +253,35 @@ def test_blank_lines_and_comments_are_no_commands():
 
 
 def test_quoted_words_are_taken_as_they_are():
-    assert changes('set mail "a \\"b\\" \\\\ c # d"') == [("set", "server/mail", 'a "b" \\ c # d')]
+    assert changes('set mail "a \\"b\\" \\\\ c # d"')[-1] == ("set", "mail/command", 'a "b" \\ c # d')
     assert changes("set run_limit=4 'all'") == [("set", "queue/all/run_limit", 4)]
     assert changes('start queue "all"') == [("set", "queue/all/started", True)]
+
+
+@pytest.mark.parametrize(
+    ("text", "way", "value"),
+    [
+        ('set mail "/usr/sbin/sendmail -t"', "command", "/usr/sbin/sendmail -t"),
+        ("SET MAI = /bin/post", "command", "/bin/post"),
+        ('set mail command="/bin/post -v"', "command", "/bin/post -v"),
+        ("set mail sendmail=/usr/sbin/sendmail", "sendmail", "/usr/sbin/sendmail"),
+        ("set mail smtp=post.example.org:25", "smtp", "post.example.org:25"),
+        ("set mail none", None, None),
+    ],
+)
+def test_mail_leaves_by_the_way_set_last(text, way, value):
+    wanted = {f"mail/{each}": None for each in ("command", "sendmail", "smtp")}
+    if way is not None:
+        wanted[f"mail/{way}"] = value
+    assert {path: given for _, path, given in changes(text)} == wanted
+
+
+def test_a_mail_server_is_set_together_with_the_address_it_sends_from():
+    found = {
+        path: value for _, path, value in changes("set mail smtp=[::1]:2525 from=nqs@example.org limit=7")
+    }
+    assert (found["mail/smtp"], found["mail/sender"], found["mail/limit"]) == (
+        "[::1]:2525",
+        "nqs@example.org",
+        7,
+    )

@@ -8,8 +8,9 @@ from nqspy.model import events as ev
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Used
 from nqspy.report.moments import zone_of
-from nqspy.report.night import night_bounds, night_report
-from nqspy.report.pages import night_html, night_text
+from nqspy.report.night import Around, night_bounds, night_report
+from nqspy.report.night_pages import night_html
+from nqspy.report.pages import night_text
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0
@@ -17,7 +18,7 @@ HOUR = 3600.0
 
 def report(book, now, day=None, **more):
     bounds = night_bounds(book.events, PARIS, book.at(now), day)
-    return night_report(book.events, book.site, bounds, book.at(now), **more)
+    return night_report(book.events, book.site, bounds, book.at(now), Around(**more))
 
 
 def two_lists(diary):
@@ -229,7 +230,7 @@ def test_failed_waiting_and_held_requests_are_named(diary):
     book.end(10, bad, cpu=1, status=3)
     book.end(20, killed, cpu=1, status=None, reason="cpu_limit")
     why = {late: Reason(ReasonCode.LIMIT, "queue night", "run limit 2 reached")}
-    data = report(book, 30, why=why.get)
+    data = report(book, 30, why=lambda seq, queue: why.get(seq))
     assert data["ongoing"]
     assert [(e["id"], e["name"], e["end_reason"], e["exit_status"]) for e in data["failed"]] == [
         ("1.ymp", "j0", "exit", 3),

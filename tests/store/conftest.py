@@ -50,6 +50,7 @@ def observable(site: Site) -> dict[str, Any]:
         "due": site.due(Instant(2**60)),
         "accounts": list(site.accounts.items()),
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
+        "reported": site.reported,
         "next_date": site.next_date(),
     }  # fmt: skip
 
@@ -268,7 +269,15 @@ class Story:
 
     def _other(self) -> None:
         self.tell(ev.FilesApplied((("00_site.qmgr", f"{self._random.randrange(99):064}"),)))
-        self.tell(ev.Alarm("large", "too slow"))
+        self.tell(ev.Alarm("large", "too slow", Instant(self._at - 5)))
+        self.tell(ev.DaemonStarted(Instant(self._at), False))
+        day = f"2026-03-{self._random.randrange(1, 32):02d}"
+        used = ((3, Used(5, 6, 7)),)
+        self.tell(
+            ev.Reported(
+                day, self.site.n, Instant(self._at), ("night.json",), 2, used, ((3, "LIMIT", "q", "full"),)
+            )
+        )
 
 
 @pytest.fixture

@@ -17,12 +17,13 @@ from nqspy.daemon.answers.waiting import Waiting
 from nqspy.daemon.log import LOG
 from nqspy.engine.desk.context import Reply
 from nqspy.engine.desk.people import need
-from nqspy.engine.loop import Asked
+from nqspy.engine.inputs import Asked
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.people import Caller
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
+from nqspy.store.reader import Reader
 
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon
@@ -62,15 +63,26 @@ class Front:
         self._slow: list[Slow] = []
         self._worker = ThreadPoolExecutor(1, "reports")
         self._questions: list[rpc.Asked] = []
+        self.history: Reader
+        self._opened = False
 
     def open_history(self) -> None:
-        """Opens the reader of the store, once the database is there."""
+        """Opens the readers of the store, once the database is there: reports have one of their own, for they
+        read long."""
         self.waiting.open()
+        self.history = Reader(self._daemon.home.database)
+        self._opened = True
 
     def close(self) -> None:
         """Ends the slow answers, then closes the reader they read from."""
         self._worker.shutdown(wait=True, cancel_futures=True)
         self.waiting.close()
+        if self._opened:
+            self.history.close()
+
+    def work(self, work: Callable[[], Any]) -> None:
+        """Has something done by the thread that makes the reports."""
+        self._worker.submit(work)
 
     # ------------------------------------------------------------ coming in
 

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from nqspy.daemon.answers import shows
+from nqspy.daemon.answers import nights, shows
 from nqspy.daemon.answers.later import Later, still
-from nqspy.engine.explain import reasons_of
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, parse_id
-from nqspy.report import counters, night, pages, quotas, usage
-from nqspy.report.moments import Zone, parse_day
+from nqspy.report import counters, quotas, usage
+from nqspy.report.moments import Zone
 from nqspy.rpc import server as rpc
 
 if TYPE_CHECKING:
@@ -47,23 +46,6 @@ def _counters(daemon: "Daemon", asked: rpc.Asked) -> Later:
     def work() -> dict[str, Any]:
         found = shows.count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples)
         return {"text": counters.counters_text(found), **found}
-
-    return Later(work)
-
-
-def _report_night(daemon: "Daemon", asked: rpc.Asked) -> Later:
-    day = parse_day(str(asked.message["date"])) if asked.message.get("date") else None
-    site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
-    reader, clock = daemon.front.waiting.reader, daemon.clock.text
-    reasons = reasons_of(daemon.engine, site.requests)
-    oldest = min((request.submitted for request in site.requests.values()), default=now)
-    since = Instant(min(oldest, now - 8 * DAY)) if day is None else Instant(0)
-
-    def work() -> dict[str, Any]:
-        events = list(reader.events(since=since))
-        bounds = night.night_bounds(events, Zone(site.timezone), now, day)
-        data = night.night_report(events, site, bounds, now, why=reasons.get, samples=samples, clock=clock)
-        return {"text": pages.night_text(data), **data}
 
     return Later(work)
 
@@ -110,7 +92,7 @@ QUESTIONS: dict[str, Callable[["Daemon", rpc.Asked], Any]] = {
     "ping": lambda daemon, asked: {"ok": True},
     "now": _now,
     "counters": _counters,
-    "report_night": _report_night,
+    "report_night": nights.answer,
     "report_quota": _report_quota,
     "report_usage": _report_usage,
     "exits_list": _exits_list,

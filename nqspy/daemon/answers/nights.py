@@ -1,0 +1,204 @@
+"""The night's report in the daemon: a cheap picture in the engine's thread, all else in another one from the
+journal, so that it can be made again at any time with the same figures."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+from nqspy.daemon.answers.later import Later
+from nqspy.engine import calendar
+from nqspy.model import events as ev
+from nqspy.model.configure import apply_changes
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.machine import Found
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Used
+from nqspy.model.site import Site
+from nqspy.report import departments, night, pages
+from nqspy.report.moments import Zone, parse_day
+from nqspy.rpc import server as rpc
+from nqspy.store.reader import Reader
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+MOST_REASONS = 1_000
+"""Requests whose own reasons are kept with a report; the others have their queue's."""
+
+COMING = 3 * DAY
+"""How far the outlook looks for switches of shifts."""
+
+Named = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What a report needs beside the journal up to event ``n``: taken in the engine's thread at instant
+    ``at``, in a time that does not depend on how many requests wait. ``own`` and ``closing``: why requests
+    and queues wait (code, who, text); ``settings`` of the site are made again from the journal."""
+
+    n: int
+    at: Instant
+    samples: dict[Seq, Used] = field(default_factory=dict)
+    own: dict[Seq, Named] = field(default_factory=dict)
+    closing: dict[str, Named] = field(default_factory=dict)
+
+    def why(self, seq: Seq, queue: str) -> Reason | None:
+        """The reason of one waiting request."""
+        found = self.own.get(seq) or self.closing.get(queue)
+        return None if found is None else Reason(ReasonCode(found[0]), found[1], found[2])
+
+
+def take(daemon: "Daemon") -> Picture:
+    """The picture as of now; what is decided is committed first."""
+    daemon.commit()
+    engine = daemon.engine
+    reasons, queues = engine.plan.reasons, engine.site.settings.queues
+    closing = {queue: _named(reason) for queue, reason in reasons.closing.items()}
+    for queue in queues.values():
+        if not queue.started:
+            text = f"queue {queue.name} is stopped"
+            closing[queue.name] = (ReasonCode.STOPPED.value, f"queue {queue.name}", text)
+    own = {}
+    for seq, reason in reasons.own.items():
+        request = engine.site.requests.get(seq)
+        if request is not None and (request.queue not in queues or queues[request.queue].started):
+            own[seq] = _named(reason)
+            if len(own) >= MOST_REASONS:
+                break
+    return Picture(engine.site.n, daemon.clock.now(), dict(engine.samples), own, closing)
+
+
+def _named(reason: Reason) -> Named:
+    return reason.code.value, reason.who, reason.text
+
+
+def picture_of(reported: ev.Reported) -> Picture:
+    """The picture that a report was made from."""
+    own = {seq: (code, who, text) for seq, code, who, text in reported.own}
+    closing = {queue: (code, who, text) for queue, code, who, text in reported.closing}
+    return Picture(reported.as_of, reported.taken, dict(reported.samples), own, closing)
+
+
+def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev.Reported:
+    """The event that keeps a picture with the report made from it."""
+    return ev.Reported(
+        day,
+        picture.n,
+        picture.at,
+        tuple(files),
+        mails,
+        tuple(picture.samples.items()),
+        tuple((seq, *named) for seq, named in picture.own.items()),
+        tuple((queue, *named) for queue, named in picture.closing.items()),
+    )
+
+
+# ---------------------------------------------------------------- in another thread
+
+_KINDS = ("settings_changed", "machine_found", "shift_changed", "reported")
+
+
+class Past:
+    """What the journal says beside the requests' ways: settings, machine, shifts, reports. One read."""
+
+    def __init__(self, reader: Reader, upto: int | None = None) -> None:
+        self.reader = reader
+        self._events = list(reader.kinds(_KINDS, upto=upto))
+
+    def site(self, n: int) -> Site:
+        """The site without its requests as it was after event ``n``."""
+        site = Site(n=n)
+        for recorded in self._events:
+            event = recorded.event
+            if recorded.n > n:
+                break
+            if isinstance(event, ev.SettingsChanged):
+                apply_changes(site.settings, event.changes, upsert=True)
+            elif isinstance(event, ev.MachineFound):
+                site.found, site.host, site.zone = Found(event.cpus, event.memory), event.host, event.zone
+        return site
+
+    def bounds(self, zone: Zone, picture: Picture, day: date | None) -> night.Bounds:
+        """The night of that day, the latest for None, as the journal up to the picture has it."""
+        changes = [each for each in self._events if each.n <= picture.n]
+        return night.night_bounds(changes, zone, picture.at, day)
+
+    def reported(self, day: str) -> ev.Reported | None:
+        """The report that was made of the night of that day."""
+        found = [each.event for each in self._events if isinstance(each.event, ev.Reported)]
+        return next((event for event in reversed(found) if event.day == day), None)
+
+    def night_over(self, zone: Zone, now: Instant) -> night.Bounds | None:
+        """The latest night of the shift `night.NIGHT` that is over."""
+        bounds = night.night_bounds(self._events, zone, now)
+        return bounds if bounds.shift is not None and bounds.end is not None else None
+
+
+def report(
+    past: Past, picture: Picture, day: date | None, clock: str, made: Instant, final: bool = True
+) -> dict[str, Any]:
+    """The report of the latest night, or that of ``day``. One that was made automatically comes out as it was
+    then, unless ``final``: then it goes to the end of its last request. Raises Refusal for a day that has not
+    come, or lies before the journal."""
+    site = past.site(picture.n)
+    zone = Zone(site.timezone)
+    bounds = past.bounds(zone, picture, day)
+    _need_known(past.reader, zone, picture, bounds)
+    former = None if final else past.reported(bounds.day.isoformat())
+    if former is not None:
+        picture = picture_of(former)
+        site = past.site(picture.n)
+        bounds = past.bounds(zone, picture, bounds.day)
+    first = past.reader.oldest(bounds.start)
+    events = past.reader.events(since=bounds.start if first is None else min(first, bounds.start))
+    shown = takewhile(lambda each: each.n <= picture.n, events)
+    coming = _coming(site, zone, picture.at)
+    around = night.Around(picture.why, picture.samples, clock, coming, made=made)
+    return night.night_report(shown, site, bounds, picture.at, around)
+
+
+def _coming(site: Site, zone: Zone, now: Instant) -> list[dict[str, str]]:
+    shifts = site.settings.shifts.values()
+    firings = calendar.coming(shifts, site.timezone, now, Instant(now + COMING))
+    return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
+
+
+def _need_known(reader: Reader, zone: Zone, picture: Picture, bounds: night.Bounds) -> None:
+    day = bounds.day.isoformat()
+    if bounds.start > picture.at:
+        today = zone.text(picture.at)[:10]
+        raise Refusal(f"the night of {day} has not come yet; today is {today}", "bad_value", 2)
+    first = next(reader.events(limit=1), None)
+    if first is not None and bounds.end is not None and bounds.end <= first.at:
+        begin = zone.text(first.at)[:10]
+        raise Refusal(f"there is no night of {day}: the journal begins on {begin}", "bad_value", 2)
+
+
+def for_group(data: dict[str, Any], group: str) -> dict[str, Any]:
+    """The page of one department. Raises Refusal when it had no requests in that night."""
+    names = [each["name"] for each in data["groups"]]
+    if group not in names:
+        there = f"those that had are {', '.join(names)}" if names else "no group had any"
+        text = f"group {group} had no requests in the night of {data['date']}; {there}"
+        raise Refusal(text, "unknown_object", 2)
+    return departments.page_of(data, group)
+
+
+def answer(daemon: "Daemon", asked: rpc.Asked) -> Later:
+    """``report_night``: ``date``, ``group``, ``final``."""
+    message = asked.message
+    day = parse_day(str(message["date"])) if message.get("date") else None
+    group = str(message["group"]) if message.get("group") else None
+    final = bool(message.get("final")) or day is None
+    picture, reader, clock = take(daemon), daemon.front.history, daemon.clock
+
+    def work() -> dict[str, Any]:
+        data = report(Past(reader), picture, day, clock.text, clock.now(), final)
+        data = data if group is None else for_group(data, group)
+        return {"text": pages.night_text(data), **data}
+
+    return Later(work)

@@ -1,0 +1,218 @@
+"""The report of the night just over, made by itself: once for each night, whatever happens in between.
+
+Made in the reports' thread: files first, the mails as a file beside them; then the event `Reported` is
+committed; only then the mails leave. A daemon that dies before the commit makes it anew, one that dies after
+it has the next one send what still lies there.
+"""
+
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nqspy.daemon.answers import nights
+from nqspy.daemon.inbox import Back
+from nqspy.daemon.letters import Letter
+from nqspy.daemon.log import LOG
+from nqspy.daemon.notices import managers
+from nqspy.daemon.post import write_private
+from nqspy.model.events import Alarm, Recorded, Reported, ShiftChanged
+from nqspy.model.people import is_address
+from nqspy.report import departments, pages
+from nqspy.report.moments import Zone
+from nqspy.report.night import NIGHT
+from nqspy.report.night_pages import night_html
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+REPORT = "report"
+"""Name of the shift at whose start the night is reported; where there is none, at leaving the night."""
+
+RETRY = 60.0
+"""Real seconds after which a report that could not be made is tried again."""
+
+ROWS = 40
+"""Rows of a table in a mail; the page and the data have all."""
+
+MAILS = "mails.json"
+
+Addresses = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A report whose files are written."""
+
+    day: str
+    data: dict[str, Any]
+    event: Reported
+    folder: Path
+
+
+class Morning:
+    """Lives in the engine's thread; what takes long is handed to the reports' thread."""
+
+    def __init__(self, daemon: "Daemon") -> None:
+        self._daemon = daemon
+        self._due = False
+        self._busy = False
+        self._told = False
+
+    def begin(self) -> None:
+        """At the start: a night whose report is missing, mails that have not left."""
+        self._due = True
+        self.look()
+
+    def watch(self, happened: Iterable[Recorded]) -> None:
+        """Notes that another shift is in force."""
+        self._due = self._due or any(isinstance(each.event, ShiftChanged) for each in happened)
+
+    def look(self) -> None:
+        """Has the report made when its time has come. A night left by hand is not over by that: it may be
+        entered again."""
+        if not self._due or self._busy or self._daemon.stopping is not None:
+            return
+        self._due = False
+        site = self._daemon.engine.site
+        shift = site.shift
+        if shift.current in (None, NIGHT) or (shift.manual and shift.current != REPORT):
+            return
+        self._busy = True
+        picture = nights.take(self._daemon)
+        site = self._daemon.engine.site
+        zone, done = Zone(site.timezone), site.reported
+        mails = {name: group.mail for name, group in site.settings.groups.items()}
+        members = {name: group.members for name, group in site.settings.groups.items()}
+        operators = tuple(managers(site, operators=True).split(","))
+        self._daemon.front.work(lambda: self._work(picture, zone, done, (mails, members, operators)))
+
+    # ------------------------------------------------------------ in the reports' thread
+
+    def _work(
+        self,
+        picture: nights.Picture,
+        zone: Zone,
+        done: str,
+        people: tuple[Addresses, Addresses, tuple[str, ...]],
+    ) -> None:
+        made, error = None, ""
+        try:
+            made = self._make(picture, zone, done, people)
+        except Exception as problem:
+            LOG.error("the night could not be reported", exc_info=True)
+            error = f"the night could not be reported: {problem}; it is tried again every minute"
+        self._daemon.inbox.put(Back(lambda: self._finish(made, done, error)))
+
+    def _make(
+        self,
+        picture: nights.Picture,
+        zone: Zone,
+        done: str,
+        people: tuple[Addresses, Addresses, tuple[str, ...]],
+    ) -> _Made | None:
+        past = nights.Past(self._daemon.front.history, picture.n)
+        bounds = past.night_over(zone, picture.at)
+        if bounds is None or bounds.day.isoformat() <= done:
+            return None
+        day, clock = bounds.day.isoformat(), self._daemon.clock
+        data = nights.report(past, picture, bounds.day, clock.text, clock.now())
+        folder = self._daemon.home.reports / day
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+        names = [each["name"] for each in data["groups"]]
+        cut = {name: departments.page_of(data, name) for name in names}
+        files = {"operators.html": night_html(data)}
+        files |= {file_of(name): night_html(page) for name, page in cut.items()}
+        letters = digests(data, cut, *people)
+        write_private(folder / "night.json", json_of(data))
+        for name, text in files.items():
+            write_private(folder / name, [text])
+        write_private(folder / MAILS, [json.dumps([asdict(each) for each in letters])])
+        event = nights.event_of(picture, day, ("night.json", *files), len(letters))
+        if not self._daemon.exits.has("night_report"):
+            cut.clear()
+            let_go(data)
+        return _Made(day, data, event, folder)
+
+    # ------------------------------------------------------------ back in the engine's
+
+    def _finish(self, made: _Made | None, done: str, error: str) -> None:
+        daemon, self._busy = self._daemon, False
+        if made is not None:
+            daemon.pump(daemon.engine.note(made.event, daemon.clock.now()))
+            daemon.commit()
+            if daemon.engine.site.reported != made.day:
+                error = "the night's report could not be journaled; it is tried again every minute"
+        if error:
+            self._try_again(error)
+            return
+        self._told = False
+        site = daemon.engine.site
+        if site.reported:
+            mails = daemon.home.reports / site.reported / MAILS
+            daemon.notices.post.send_file(mails, copy(site.settings.mail), site.name)
+        if made is not None:
+            LOG.info("the night of %s is reported in %s", made.day, made.folder)
+            daemon.hooks.report(made.data)
+
+    def _try_again(self, error: str) -> None:
+        daemon = self._daemon
+        if not self._told:
+            self._told = True
+            daemon.pump(daemon.engine.note(Alarm("report", error), daemon.clock.now()))
+        timer = threading.Timer(RETRY, lambda: daemon.inbox.put(Back(self._again)))
+        timer.daemon = True
+        timer.start()
+
+    def _again(self) -> None:
+        self._due = True
+
+
+def json_of(data: dict[str, Any]) -> Iterator[str]:
+    """What ``nqspy report night --json`` prints, in pieces: no other thread waits long for any of them."""
+    chunks = json.JSONEncoder(indent=2, ensure_ascii=False).iterencode(data)
+    while piece := "".join(islice(chunks, 10_000)):
+        yield piece
+    yield "\n"
+
+
+def let_go(data: dict[str, Any]) -> None:
+    """Empties the long lists little by little: freeing 100,000 rows at once would stall the other threads."""
+    for value in data.values():
+        while isinstance(value, list) and value:
+            del value[-1_000:]
+
+
+def file_of(group: str) -> str:
+    """Name of a department's page; none takes the operators' place."""
+    return f"{group}.html" if group != "operators" else "group-operators.html"
+
+
+def digests(
+    data: dict[str, Any],
+    cut: dict[str, dict[str, Any]],
+    mails: Addresses,
+    members: Addresses,
+    operators: Iterable[str],
+) -> list[Letter]:
+    """A letter to each of a department's addresses (without any: to its members who had requests in that
+    night), and the operators' to each of them."""
+    found = [_letter(data, "operators", address) for address in operators if is_address(address)]
+    for each in data["groups"]:
+        name, owners = each["name"], each["owners"]
+        mine = [owner for owner in owners if owner in members.get(name, ())]
+        addresses = mails.get(name) or mine or owners
+        found += [_letter(cut[name], name, address) for address in addresses if is_address(address)]
+    return found
+
+
+def _letter(data: dict[str, Any], whom: str, address: str) -> Letter:
+    subject = (
+        f"nqspy: night of {data['date']}, {whom}: {data['requests']} requests, {data['ended_ok']} ended 0"
+    )
+    return Letter(address, subject, pages.night_text(data, ROWS), f"night.{data['date']}.{whom}.{address}")

@@ -1,0 +1,251 @@
+"""The post: mails leave on a thread of their own, a few for each person, none lost.
+
+Every letter lies in the home's ``mail/`` from when it is taken until it was handed over: a daemon that dies
+leaves them to the next one.
+"""
+
+import contextlib
+import heapq
+import itertools
+import json
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from nqspy.daemon.carrier import NotSent, carry
+from nqspy.daemon.clock import Clock
+from nqspy.daemon.letters import Letter, gathered
+from nqspy.daemon.log import LOG
+from nqspy.daemon.ration import Ration
+from nqspy.model.ids import DAY, HOUR, Instant
+from nqspy.model.machine import Mail
+
+PAUSES = (1.0, 5.0, 30.0, 120.0)
+"""Real seconds between the tries of one letter."""
+
+PROBE = 300.0
+"""Real seconds after which one letter is tried again while none can be sent."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A letter on its way, with the file it lies in."""
+
+    letter: Letter
+    path: Path
+    tries: int = 0
+    covers: list[Path] = field(default_factory=list)
+
+
+class Post:
+    """Takes letters from any thread. ``trouble`` is told, once, when mails cannot be handed over."""
+
+    def __init__(self, folder: Path, clock: Clock, trouble: Callable[[str], None]) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._trouble = trouble
+        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="mail", daemon=True)
+        self._ration: Ration[_Kept] = Ration()
+        self._numbers = itertools.count(time.time_ns())
+        self._again: list[tuple[float, int, _Kept]] = []
+        self._failed: list[_Kept] = []
+        self._probe: _Kept | None = None  # tried now and then while nothing can be sent
+        self._sent: set[str] = set()
+        self._mail, self._host = Mail(), "localhost"
+
+    # ------------------------------------------------------------ from any thread
+
+    def start(self, mail: Mail, host: str) -> None:
+        """Begins to work, with what a former daemon left."""
+        self._queue.put(lambda: self._resume(mail, host))
+        self._thread.start()
+
+    def send(self, letters: Iterable[Letter], mail: Mail, host: str) -> None:
+        """Has letters sent by the way that is set; without one they are dropped."""
+        self._queue.put(lambda: self._take(letters, mail, host))
+
+    def send_file(self, path: Path, mail: Mail, host: str) -> None:
+        """Has the letters sent that a file holds, and the file removed: each letter once, whatever happens in
+        between."""
+        self._queue.put(lambda: self._take_file(path, mail, host))
+
+    def close(self, patience: float = 2.0) -> None:
+        """Stops; what is left lies in the folder."""
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join(patience)
+
+    # ------------------------------------------------------------ the thread
+
+    def _work(self) -> None:
+        while True:
+            try:
+                work = self._queue.get(timeout=self._patience())
+            except queue.Empty:
+                work = self._look
+            if work is None:
+                return
+            try:
+                work()
+                self._look()
+            except Exception as error:
+                LOG.warning("the post failed: %s", error)
+
+    def _patience(self) -> float | None:
+        times = [self._again[0][0] - time.monotonic()] if self._again else []
+        if (at := self._ration.next()) is not None:
+            times.append(self._clock.real_of(at) - time.time())
+        return max(0.01, min(times)) if times else None
+
+    def _look(self) -> None:
+        """What is due: letters to be tried again, people whose hour is over."""
+        while self._again and self._again[0][0] <= time.monotonic():
+            self._try(heapq.heappop(self._again)[2])
+        for address, waiting in self._ration.due(self._clock.now(), self._mail.limit):
+            self._try(self._together(address, waiting) if len(waiting) > 1 else waiting[0])
+
+    def _together(self, address: str, waiting: list[_Kept]) -> _Kept:
+        """One letter in place of those that wait; their files go as soon as its own is there."""
+        kept = self._keep(gathered(address, [each.letter for each in waiting]))
+        others = [each.path for each in waiting]
+        if kept.path.exists():
+            _remove(others)
+        else:
+            kept.covers = others
+        return kept
+
+    def _take(self, letters: Iterable[Letter], mail: Mail, host: str) -> None:
+        self._mail, self._host = mail, host
+        if not mail.on:
+            return
+        for letter in letters:
+            self._admit(self._keep(letter))
+
+    def _take_file(self, path: Path, mail: Mail, host: str) -> None:
+        try:
+            rows = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return
+        there = {kept["id"] for kept in map(_read, self._files()) if kept is not None}
+        done = self._sent | there
+        self._take([Letter(**row) for row in rows if row["id"] not in done], mail, host)
+        path.unlink(missing_ok=True)
+
+    def _admit(self, kept: _Kept) -> None:
+        if self._ration.admit(kept.letter.to, kept, self._clock.now(), self._mail.limit):
+            self._try(kept)
+
+    def _try(self, kept: _Kept) -> None:
+        try:
+            carry(kept.letter, self._mail, self._host)
+        except NotSent as error:
+            self._not_sent(kept, error)
+        else:
+            self._note(kept)
+            self._over()
+
+    def _not_sent(self, kept: _Kept, error: NotSent) -> None:
+        if error.for_good:
+            LOG.warning("mail %r: %s", kept.letter.subject, error)
+            _remove((kept.path, *kept.covers))
+            return
+        kept.tries += 1
+        if kept is self._probe:
+            self._later(kept, PROBE)
+        elif self._probe is not None:
+            self._failed.append(kept)
+        elif kept.tries <= len(PAUSES):
+            self._later(kept, PAUSES[kept.tries - 1])
+        else:
+            self._probe = kept
+            self._later(kept, PROBE)
+            LOG.warning("mail cannot be sent: %s; it is kept in %s", error, self._folder)
+            self._trouble(f"mail cannot be sent: {error}; it is kept and goes out once one can be sent again")
+
+    def _later(self, kept: _Kept, pause: float) -> None:
+        heapq.heappush(self._again, (time.monotonic() + pause, next(self._numbers), kept))
+
+    def _over(self) -> None:
+        """One was sent: what could not be sent before is tried again, within everybody's ration."""
+        if self._probe is not None:
+            LOG.info("mail can be sent again")
+        self._probe = None
+        waiting, self._failed = self._failed, []
+        for kept in waiting:
+            kept.tries = 0
+            self._admit(kept)
+
+    # ------------------------------------------------------------ the folder
+
+    def _keep(self, letter: Letter) -> _Kept:
+        path = self._folder / f"{next(self._numbers):020d}.json"
+        try:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            write_private(path, [json.dumps(asdict(letter))])
+        except OSError as error:
+            LOG.warning("a mail could not be kept in %s: %s", self._folder, error)
+        return _Kept(letter, path)
+
+    def _files(self) -> list[Path]:
+        return sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+
+    def _note(self, kept: _Kept) -> None:
+        """It was handed over: remembered, so that a restart keeps to the ration and sends nothing twice."""
+        self._sent.add(kept.letter.id)
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            with open(self._folder / "sent", "a", encoding="utf-8") as out:
+                out.write(f"{self._clock.now()} {kept.letter.to} {kept.letter.id}\n")
+        _remove((kept.path, *kept.covers))
+
+    def _resume(self, mail: Mail, host: str) -> None:
+        self._mail, self._host = mail, host
+        self._read_sent()
+        for path in self._files():
+            row = _read(path)
+            if row is None or row["id"] in self._sent:
+                _remove((path,))
+            elif mail.on:
+                self._admit(_Kept(Letter(**row), path))
+
+    def _read_sent(self) -> None:
+        path, now = self._folder / "sent", self._clock.now()
+        if not path.exists():
+            return
+        rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+        recent = [row for row in rows if len(row) == 3 and row[0].isdigit() and int(row[0]) > now - 7 * DAY]
+        for at, address, id in recent:
+            self._sent.add(id)
+            if int(at) > now - HOUR:
+                self._ration.note(address, Instant(int(at)))
+        write_private(path, (f"{' '.join(row)}\n" for row in recent))
+
+
+def _read(path: Path) -> dict[str, str] | None:
+    try:
+        row = json.loads(path.read_text(encoding="utf-8"))
+        return row if isinstance(row, dict) and set(row) == {"to", "subject", "text", "id"} else None
+    except (OSError, ValueError):
+        return None
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def write_private(path: Path, pieces: Iterable[str]) -> None:
+    """Writes a file that only its owner reads, whole or not at all, and durable. Raises OSError."""
+    new = path.with_name(path.name + ".new")
+    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(fd, "w", encoding="utf-8", errors="replace") as out:
+        out.writelines(pieces)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(new, path)

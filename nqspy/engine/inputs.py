@@ -1,0 +1,50 @@
+"""What the engine is fed, and what a call leaves for its driver."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nqspy.engine.desk.context import Reply
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.actions import Notify, Plan
+from nqspy.model.ids import Instant
+from nqspy.model.people import Caller
+from nqspy.model.sightings import News, Sighting
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command with the caller's identity; the reply comes back with ``handle`` (None: nobody waits)."""
+
+    command: cm.Command
+    caller: Caller
+    handle: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A plan that a decider in another process sent."""
+
+    plan: Plan
+
+
+Input = Asked | Decision | Sighting | News
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a call of `Engine.feed` leaves for its driver: replies to send, notices to give, and when to
+    call again.
+
+    ``again``: at once (a pass is due); ``wake_at``: at that instant at the latest; ``pending``: events that
+    nobody waits for are applied and not yet committed, call `Engine.flush` soon unless more comes in;
+    ``happened``: what was committed.
+    """
+
+    replies: list[tuple[Any, Reply]] = field(default_factory=list)
+    notices: list[Notify] = field(default_factory=list)
+    again: bool = False
+    wake_at: Instant | None = None
+    pending: bool = False
+    happened: Sequence[ev.Recorded] = ()

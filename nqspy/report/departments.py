@@ -1,0 +1,119 @@
+"""Departments in the night report: a row of each; the page of one, with its own requests only."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from nqspy.model.people import entitlements
+from nqspy.model.requests import State
+from nqspy.model.site import Site
+from nqspy.report import measures
+from nqspy.report.shares import departments
+from nqspy.report.story import for_department
+from nqspy.report.tracks import Track
+
+Data = Mapping[str, Any]
+
+
+def fractions_of(site: Site) -> dict[str, float]:
+    """Entitlements of the departments: the leaves of the share tree."""
+    groups = site.settings.groups
+    whole = entitlements(groups)
+    return {name: whole[name] for name in departments(groups)}
+
+
+def rows(
+    tracks: list[Track],
+    used: Mapping[str, float],
+    compared: measures.Quotas | None,
+    fractions: Mapping[str, float],
+    span: tuple[int, int],
+) -> list[dict[str, Any]]:
+    """A row of each department that had requests: quota against use, what became of its requests. ``used``:
+    CPU time (ms) by group; ``span``: begin and end of the night."""
+    by_group: dict[str, list[Track]] = {}
+    for track in tracks:
+        by_group.setdefault(track.group, []).append(track)
+    names = dict.fromkeys((*(name for name in fractions if name in by_group), *by_group))
+    total = sum(used.values())
+    return [
+        {
+            "name": name,
+            "owners": sorted({track.spec.owner for track in by_group[name]}),
+            **_quota(name, compared),
+            "cpu_s": round(used.get(name, 0.0) / 1000, 3),
+            "cpu_part": used.get(name, 0.0) / total if total else 0.0,
+            "wall_s": _wall(by_group[name], span) / 1000,
+            **_counts(by_group[name]),
+        }
+        for name in names
+    ]
+
+
+def _quota(name: str, compared: measures.Quotas | None) -> dict[str, float | None]:
+    if compared is None or name not in compared.shares:
+        return {"share": None, "part": None, "deviation": None}
+    share, part = compared.shares[name], compared.parts[name]
+    return {"share": share, "part": part, "deviation": (part - share) * 100}
+
+
+def _counts(tracks: list[Track]) -> dict[str, Any]:
+    ok = measures.ended_ok(tracks)
+    ends: dict[str, int] = {}
+    for track in tracks:
+        if track.ending is not None and not measures.is_ok(track):
+            reason = measures.state_of(track)
+            ends[reason] = ends.get(reason, 0) + 1
+    return {
+        "requests": len(tracks),
+        "ended_ok": ok,
+        "failed": sum(1 for t in tracks if t.ending is not None) - ok,
+        "waiting": sum(1 for t in tracks if measures.waits_at_end(t)),
+        "running": sum(1 for t in tracks if t.state in (State.RUNNING, State.SUSPENDED)),
+        "ends": ends,
+    }
+
+
+def _wall(tracks: list[Track], span: tuple[int, int]) -> int:
+    begin, end = span
+    attempts = (attempt for track in tracks for attempt in track.attempts)
+    return sum(max(0, min(end, a.end if a.end is not None else end) - max(begin, a.begin)) for a in attempts)
+
+
+# ---------------------------------------------------------------- the page of one
+
+
+def page_of(data: Data, group: str) -> dict[str, Any]:
+    """The report of one department: its own requests, its own figures, and what concerned everybody. The
+    line's counts are its own; busy is the machine's. Raises KeyError when it had no requests that night."""
+    own = {each["name"]: each for each in data["groups"]}[group]
+    deviation = None if own["deviation"] is None else abs(own["deviation"])
+    overtaken = [each for each in data["overtaken"] if each["group"] == group]
+    cut = {key: value for key, value in data.items() if key != "line"} | {
+        "group": group,
+        "requests": own["requests"],
+        "ended_ok": own["ended_ok"],
+        "deviation": deviation,
+        "order_kept": not overtaken,
+        "overtaken": overtaken,
+        "groups": [own],
+        **{key: _own(data[key], group) for key in ("failed", "waiting", "running")},
+        "incidents": [],
+        "story": for_department(data["story"], group),
+        "exits": [_failures(each, group) for each in data["exits"] if group in each["requests"]],
+        "outlook": _outlook(data["outlook"], group),
+    }
+    return {"line": measures.night_line(cut), **cut}
+
+
+def _own(rows: list[dict[str, Any]], group: str) -> list[dict[str, Any]]:
+    return [each for each in rows if each["group"] == group]
+
+
+def _failures(each: Data, group: str) -> dict[str, Any]:
+    """What an exit did to one department's requests; its words may name others."""
+    mine = each["requests"][group]
+    return {**each, "count": len(mine), "text": "", "requests": {group: mine}}
+
+
+def _outlook(outlook: Data, group: str) -> dict[str, Any]:
+    return {**outlook, "departments": [each for each in outlook["departments"] if each["name"] == group]}

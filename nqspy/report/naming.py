@@ -1,0 +1,130 @@
+"""Requests as objects of the night report: identifier and name first, why one failed, why one waits."""
+
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import State
+from nqspy.model.site import Site
+from nqspy.report import measures
+from nqspy.report.history import requested, used_object
+from nqspy.report.moments import Zone
+from nqspy.report.tracks import Track
+
+Why = Callable[[Seq, str], Reason | None]
+"""Why a request (in that queue) waits, as the last pass said it."""
+
+Journaled = Mapping[Seq, tuple[str, str, str]]
+"""The reasons that came with the decisions of the night: code, who, text."""
+
+_WORDS = {
+    "cpu_limit": "it used more CPU time than it asked for",
+    "wall_limit": "it ran longer than it asked for",
+    "memory_limit": "it took more memory than it asked for",
+    "file_limit": "a file grew beyond its limit",
+    "deleted": "it was deleted",
+    "lost": "nobody saw its end",
+    "not_started": "it could not be started",
+    "requeued": "it was to be queued again",
+}
+
+
+class Names:
+    """Requests of one site in its zone."""
+
+    def __init__(self, site: Site, zone: Zone) -> None:
+        self._site = site
+        self._zone = zone
+
+    def head(self, track: Track) -> dict[str, Any]:
+        """What every list of requests says of one."""
+        spec = track.spec
+        return {
+            "id": self._site.id_of(track.seq),
+            "name": spec.name,
+            "owner": spec.owner,
+            "group": spec.group,
+            "queue": track.queue,
+            "state": track.state.value,
+            "submitted": self._zone.text(track.submitted),
+            "requested": requested(spec),
+        }
+
+    def running(self, track: Track) -> dict[str, Any]:
+        """One that still runs: since when, on how many PEs."""
+        last = track.attempts[-1] if track.attempts else None
+        since = self._zone.stamp(last.begin if last is not None else None)
+        return self.head(track) | {"started": since, "pes": last.pes if last is not None else 0}
+
+    def ended(self, track: Track) -> dict[str, Any]:
+        """One that ended otherwise than well: how, why, and where its output lies."""
+        ending = track.ending
+        found = self.head(track) | {
+            "ended": self._zone.stamp(track.ended),
+            "end_reason": measures.state_of(track),
+        }
+        if isinstance(ending, ev.Ended):
+            return found | {
+                "exit_status": ending.exit_status,
+                "exit_signal": ending.exit_signal,
+                "used": used_object(ending.used),
+                "text": ending.text,
+                "output": ending.stdout,
+                "error": ending.stderr,
+                "why": _why(ending),
+            }
+        text = "" if ending is None else ending.text or f"deleted by {ending.who}"
+        nothing = dict.fromkeys(("exit_status", "exit_signal", "used"))
+        why = f"it was deleted before it ran: {text}" if text else "it was deleted before it ran"
+        return found | nothing | {"text": text, "output": None, "error": None, "why": why}
+
+    def waiting(self, track: Track, journaled: Journaled, why: Why) -> dict[str, Any]:
+        """One that waits, and the reason."""
+        live = why(track.seq, track.queue)
+        code, who, text = journaled.get(track.seq, ("LATER", "pass", "not reached yet"))
+        if track.state is State.HELD:
+            code, who, text = ReasonCode.HELD.value, "", track.hold_text or "it is held"
+            if track.unmet and not track.holds:
+                code, who, text = self._dependent(track, live)
+        elif track.state is State.WAITING:
+            code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
+        elif live is not None:
+            code, who, text = live.code.value, live.who, live.text
+        return self.head(track) | {"reason": {"code": code, "who": who, "text": text}}
+
+    def _dependent(self, track: Track, live: Reason | None) -> tuple[str, str, str]:
+        """The reason of a request that waits for others: by now another one may hold, or none."""
+        if live is not None and live.code is ReasonCode.DEPENDENCY:
+            return live.code.value, live.who, live.text
+        others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in track.unmet)
+        text = f"it waits for {others}" + (f": {track.never}" if track.never else "")
+        return ReasonCode.DEPENDENCY.value, "dependency", text
+
+    def overtaken(self, at: Instant, started: Seq, before: Seq, group: str) -> dict[str, Any]:
+        """One that was started before an earlier one of its list."""
+        return {
+            "at": self._zone.text(at),
+            "started": self._site.id_of(started),
+            "before": self._site.id_of(before),
+            "group": group,
+        }
+
+
+def _why(ending: ev.Ended) -> str:
+    if ending.exit_signal is not None and ending.end_reason in ("signal", "exit"):
+        said = f"it ended by signal {ending.exit_signal}{_name_of(ending.exit_signal)}"
+    elif ending.end_reason == "exit":
+        said = f"it ended with status {ending.exit_status}"
+    else:
+        said = _WORDS.get(ending.end_reason, ending.end_reason)
+    return f"{said}: {ending.text}" if ending.text else said
+
+
+def _name_of(number: int) -> str:
+    try:
+        return f" ({signal.Signals(number).name})"
+    except ValueError:
+        return ""

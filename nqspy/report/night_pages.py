@@ -1,0 +1,61 @@
+"""The night report as pages: self-contained HTML, readable in light and dark, without links to elsewhere."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from nqspy.report.pages import Section, figures, paragraphs, period, sections
+from nqspy.report.picture import svg
+
+Data = Mapping[str, Any]
+
+MOST = 2_000
+"""Rows of a table on a page; the data have all."""
+
+_STYLE = (
+    ":root{color-scheme:light dark}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
+    "table{border-collapse:collapse}td,th{padding:.15rem .6rem;border-bottom:1px solid #8884;text-align:left}"
+    "td.n{text-align:right;font-variant-numeric:tabular-nums}td{overflow-wrap:anywhere}"
+    "svg{width:100%;height:auto}.wide{overflow-x:auto}"
+)
+
+
+def night_html(data: Data) -> str:
+    """The whole report, or that of a department (`departments.page_of`), as one page."""
+    title = f"Night of {data['date']}" + (f", {data['group']}" if data.get("group") else "")
+    notes = "".join(f"<p>{escape(text)}</p>" for text in (period(data), *figures(data), _clock(data)) if text)
+    tables = "".join(_table(section) for section in sections(data) if section.rows)
+    lists = "".join(_list(name, lines) for name, lines in paragraphs(data) if lines)
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{svg(data)}</figure>{lists}{tables}"
+        f"<p><small>made {escape(data['made'])}</small></p></body></html>\n"
+    )
+
+
+def _clock(data: Data) -> str:
+    return f"clock: {data['clock']}" if data["clock"] else ""
+
+
+def _list(name: str, lines: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(line.strip())}</li>" for line in lines)
+    return f"<h2>{escape(name)}</h2><ul>{items}</ul>"
+
+
+def _table(section: Section) -> str:
+    head = "".join(f'<th scope="col">{escape(each)}</th>' for each in section.heads)
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in section.rows[:MOST])
+    more = len(section.rows) - MOST
+    rest = f"<p>and {more} more: see night.json</p>" if more > 0 else ""
+    return (
+        f'<h2>{escape(section.title)}</h2><div class="wide"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>{rest}"
+    )
+
+
+def _cell(text: str) -> str:
+    number = text.replace(".", "").replace("-", "").replace("+", "").isdigit()
+    return f"<td{' class=n' if number else ''}>{escape(text)}</td>"

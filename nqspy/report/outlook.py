@@ -1,0 +1,117 @@
+"""Tomorrow's outlook: what still waits by department, and when it will have run at the night's rate."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nqspy.model.ids import Instant
+from nqspy.model.requests import State, finite
+from nqspy.report.moments import Zone
+from nqspy.report.tracks import Track
+
+_LEAST = 0.05
+"""A smaller part of the processors is no rate to reckon with."""
+
+
+@dataclass(slots=True)
+class _Left:
+    """What a department has left: requests, CPU time asked for and expected, ms."""
+
+    queued: int = 0
+    held: int = 0
+    asked: int = 0
+    unasked: int = 0
+    expected: float = 0.0
+
+
+def outlook(
+    tracks: Iterable[Track],
+    fractions: Mapping[str, float],
+    rate: float,
+    now: Instant,
+    zone: Zone,
+    coming: Sequence[Mapping[str, Any]] = (),
+    holidays: Sequence[str] = (),
+) -> dict[str, Any]:
+    """``rate``: CPU time the processors give in a unit of time, as in the night. A waiting request is
+    expected to use what its department's ended ones used on the mean, else what it asks for; departments
+    share the rate by their entitlements until they have none left. ``drained_at`` null: held ones only, or
+    nothing is known to reckon with."""
+    tracks = list(tracks)
+    left = _left(tracks, _means(tracks))
+    drained = _drained({name: each.expected for name, each in left.items() if each.expected > 0}, fractions)
+    return {
+        "departments": [
+            {
+                "name": name,
+                "queued": each.queued,
+                "held": each.held,
+                "cpu_s": each.asked / 1000,
+                "without_cpu_limit": each.unasked,
+                "expected_cpu_s": round(each.expected / 1000, 3),
+                "drained_at": zone.text(now + round(drained[name] / max(rate, _LEAST)))
+                if name in drained and each.queued
+                else None,
+            }
+            for name, each in left.items()
+            if each.queued or each.held
+        ],
+        "coming": [dict(each) for each in coming],
+        "holidays": list(holidays),
+    }
+
+
+def _means(tracks: Iterable[Track]) -> dict[str, float]:
+    """Mean CPU time (ms) of the requests that ended, by group and (name "") of all."""
+    sums: dict[str, tuple[int, int]] = {}
+    for track in tracks:
+        used = getattr(track.ending, "used", None)
+        if used is not None:
+            for name in (track.group, ""):
+                number, cpu = sums.get(name, (0, 0))
+                sums[name] = (number + 1, cpu + used.cpu)
+    return {name: cpu / number for name, (number, cpu) in sums.items()}
+
+
+def _left(tracks: Iterable[Track], means: Mapping[str, float]) -> dict[str, _Left]:
+    found: dict[str, _Left] = {}
+    for track in tracks:
+        if track.ending is not None:
+            continue
+        left = found.setdefault(track.group, _Left())
+        asked = finite(track.spec.ask.cpu_wanted())
+        if not track.waits:
+            used = track.attempts[-1].points[-1][1] if track.attempts else 0
+            left.expected += max(0.0, _expected(track, means, asked) - used)
+            continue
+        left.asked += asked or 0
+        left.unasked += asked is None
+        if track.state is State.QUEUED:
+            left.queued += 1
+            left.expected += _expected(track, means, asked)
+        else:
+            left.held += 1
+    return found
+
+
+def _expected(track: Track, means: Mapping[str, float], asked: int | None) -> float:
+    mean = means.get(track.group)
+    if mean is None:
+        mean = float(asked) if asked is not None else means.get("", 0.0)
+    return mean if asked is None else min(mean, asked)
+
+
+def _drained(left: dict[str, float], fractions: Mapping[str, float]) -> dict[str, float]:
+    """When each department has nothing left, in units of CPU time given to all: shares of those that still
+    have work."""
+    at, found = 0.0, dict[str, float]()
+    left = dict(left)
+    while left:
+        weights = {name: fractions.get(name) or 0.001 for name in left}
+        whole = sum(weights.values())
+        first = min(left, key=lambda name: left[name] / weights[name])
+        spent = left[first] * whole / weights[first]
+        at += spent
+        left = {name: rest - spent * weights[name] / whole for name, rest in left.items() if name != first}
+        found[first] = at
+    return found

@@ -1,0 +1,190 @@
+"""The busy share by quarter hour: computed from the requests' ways, and drawn as an SVG of its own."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from html import escape
+from typing import Any
+
+from nqspy.model.ids import HOUR, MINUTE, Instant
+from nqspy.report.moments import Zone
+from nqspy.report.tracks import Track
+
+QUARTER = 15 * MINUTE
+MOST_BARS = 400
+"""A longer time than that many quarter hours is drawn by the hour."""
+
+
+def quarters(
+    tracks: Iterable[Track], begin: Instant, end: Instant, capacity: int, zone: Zone
+) -> tuple[int, list[dict[str, Any]]]:
+    """Length of a step in ms, and for each step from ``begin`` to ``end``: ``at``, PE time ``allocated`` and
+    CPU time ``used`` as fractions of what ``capacity`` processors had to give."""
+    step = QUARTER if (end - begin) <= MOST_BARS * QUARTER else HOUR
+    count = max(0, -(-(end - begin) // step))
+    used = [0.0] * count
+    changes: list[tuple[int, int]] = []
+    for attempt in (attempt for track in tracks for attempt in track.attempts):
+        first, last = max(attempt.begin, begin), min(end, attempt.end if attempt.end is not None else end)
+        if last <= first:
+            continue
+        changes += ((first, attempt.pes), (last, -attempt.pes))
+        before = attempt.cpu_at(first)
+        for place in range((first - begin) // step, (last - 1 - begin) // step + 1):
+            now = attempt.cpu_at(min(last, begin + (place + 1) * step))
+            used[place] += now - before
+            before = now
+    held = _held(sorted(changes), begin, step, count, capacity)
+    rows = []
+    for place in range(count):
+        at = begin + place * step
+        whole = capacity * (min(end, at + step) - at) or 1
+        rows.append(
+            {"at": zone.text(at), "allocated": _part(held[place], whole), "used": _part(used[place], whole)}
+        )
+    return step, rows
+
+
+def _part(amount: float, whole: float) -> float:
+    return round(amount / whole, 4)
+
+
+def _held(changes: list[tuple[int, int]], begin: int, step: int, count: int, capacity: int) -> list[int]:
+    """PE time (ms) held in each step, at no moment more than ``capacity``."""
+    held, holding, before = [0] * count, 0, begin
+    for at, change in changes:
+        while before < at:
+            place = (before - begin) // step
+            until = min(at, begin + (place + 1) * step)
+            held[place] += min(holding, capacity) * (until - before)
+            before = until
+        holding += change
+    return held
+
+
+# ---------------------------------------------------------------- drawn
+
+WIDTH, HEIGHT = 960, 250
+LEFT, RIGHT, TOP, BOTTOM = 44, 12, 34, 40
+
+STYLE = (
+    "svg{--ink:#1b1f24;--rule:#c9ced6;--held:#9db8dd;--used:#2f5d9c;--bad:#b3261e}"
+    "@media(prefers-color-scheme:dark){svg{--ink:#e6e8eb;--rule:#4a515b;--held:#41608c;--used:#a9c7f2;"
+    "--bad:#ff8a80}}"
+    ".ink{fill:var(--ink)}.rule{stroke:var(--rule)}.held{fill:var(--held)}.used{fill:var(--used)}"
+    ".bad{fill:var(--bad);stroke:var(--bad)}text{font:12px system-ui,sans-serif}"
+)
+
+
+class _Axis:
+    """Moments to places from left to right."""
+
+    def __init__(self, begin: str, end: str) -> None:
+        self._begin, last = _seconds(begin), _seconds(end)
+        self.span = max(1.0, last - self._begin)
+
+    def x(self, at: str) -> float:
+        inside = min(1.0, max(0.0, (_seconds(at) - self._begin) / self.span))
+        return LEFT + inside * (WIDTH - LEFT - RIGHT)
+
+
+def _seconds(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
+
+
+def svg(data: Mapping[str, Any]) -> str:
+    """Bars of PEs allocated and of CPU time used, with the shifts above and the incidents below the line; a
+    title and a description say the same in words. ``data``: the night's report."""
+    axis = _Axis(data["from"], data["until"])
+    parts = [
+        _grid(),
+        *_bars(axis, data["quarters"], data["until"]),
+        *_hours(axis, data["quarters"]),
+        *(_shift(axis, each) for each in data["shifts"]),
+        *(_incident(axis, each, data["until"]) for each in data["story"]),
+        _legend(),
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-labelledby="busy-title busy-desc"><title id="busy-title">{escape(_title(data))}</title>'
+        f'<desc id="busy-desc">{escape(_description(data))}</desc><style>{STYLE}</style>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _title(data: Mapping[str, Any]) -> str:
+    return f"Busy share of the processors, night of {data['date']}"
+
+
+def _description(data: Mapping[str, Any]) -> str:
+    steps = data["quarters"]
+    if not steps:
+        return "Nothing was measured."
+    low = min(steps, key=lambda each: each["allocated"])
+    mean = sum(each["allocated"] for each in steps) / len(steps)
+    used = sum(each["used"] for each in steps) / len(steps)
+    what = "quarter hours" if data["step_s"] == QUARTER // 1000 else "hours"
+    return (
+        f"{len(steps)} {what} from {data['from'][11:16]} to {data['until'][11:16]}: PEs allocated "
+        f"{mean * 100:.0f} % on the mean, CPU time used {used * 100:.0f} %; least allocated "
+        f"{low['allocated'] * 100:.0f} % at {low['at'][11:16]}. Incidents: {len(data['story'])}."
+    )
+
+
+def _y(part: float) -> float:
+    return TOP + (1 - min(1.0, max(0.0, part))) * (HEIGHT - TOP - BOTTOM)
+
+
+def _grid() -> str:
+    lines = []
+    for part in (0.0, 0.5, 1.0):
+        y = _y(part)
+        lines.append(f'<line class="rule" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
+        lines.append(_text(LEFT - 6, y + 4, f"{part * 100:.0f} %", "end"))
+    return "".join(lines)
+
+
+def _text(x: float, y: float, said: str, anchor: str = "start", kind: str = "ink") -> str:
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(said)}</text>'
+
+
+def _bars(axis: _Axis, steps: Sequence[Mapping[str, Any]], until: str) -> Iterable[str]:
+    for place, each in enumerate(steps):
+        end = steps[place + 1]["at"] if place + 1 < len(steps) else until
+        x, width = axis.x(each["at"]), axis.x(end) - axis.x(each["at"])
+        for kind, inset in (("allocated", 0.08), ("used", 0.28)):
+            y = _y(each[kind])
+            yield (
+                f'<rect class="{"held" if kind == "allocated" else "used"}" x="{x + width * inset:.2f}" '
+                f'y="{y:.2f}" width="{max(0.0, width * (1 - 2 * inset)):.2f}" height="{_y(0) - y:.2f}"/>'
+            )
+
+
+def _hours(axis: _Axis, steps: Sequence[Mapping[str, Any]]) -> Iterable[str]:
+    full = [each["at"] for each in steps if each["at"][14:16] == "00"]
+    apart = max(1, -(-len(full) // 14))
+    for at in full[::apart]:
+        yield _text(axis.x(at), HEIGHT - BOTTOM + 16, at[11:16], "middle")
+
+
+def _shift(axis: _Axis, each: Mapping[str, Any]) -> str:
+    x = axis.x(each["at"])
+    line = f'<line class="rule" x1="{x:.1f}" y1="{TOP - 10}" x2="{x:.1f}" y2="{_y(0):.1f}"/>'
+    return line + _text(min(x + 3, WIDTH - 60), TOP - 4, str(each["shift"]))
+
+
+def _incident(axis: _Axis, each: Mapping[str, Any], until: str) -> str:
+    x, end, y = axis.x(each["begin"]), axis.x(each["end"] or until), _y(0) + 22
+    said = f"{each['begin'][11:16]}: {each['kind']} {each['who']}".rstrip()
+    return (
+        f'<rect class="bad" x="{x:.1f}" y="{y:.1f}" width="{max(3.0, end - x):.1f}" height="6">'
+        f"<title>{escape(said)}</title></rect>"
+    )
+
+
+def _legend() -> str:
+    found, x = [], LEFT + 330.0
+    for kind, said in (("held", "PEs allocated"), ("used", "CPU time used"), ("bad", "incidents")):
+        found.append(f'<rect class="{kind}" x="{x:.0f}" y="4" width="12" height="12"/>')
+        found.append(_text(x + 17, 14, said))
+        x += 130
+    return "".join(found)

@@ -1,0 +1,323 @@
+"""What went wrong in a night, as a story: each incident with its beginning and its end, and whom it met.
+
+Events are told apart by their ``kind`` and attributes, so that journals of sites with probes, swap control or
+neither read alike.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nqspy.model import events as ev
+from nqspy.model.ids import MINUTE, Instant, Seq, full_id
+from nqspy.report.moments import Zone
+from nqspy.report.tracks import Follower
+
+SAME = 15 * MINUTE
+"""What happens to request after request for the same cause is one incident if no more time than this lies
+between two of them."""
+
+SYSTEM = ("swap", "probe ", "shift ")
+"""Beginnings of who did something to requests without a person asking for it."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """One incident. ``end`` None: it was not over when the night was; ``seqs``: requests it met, by group."""
+
+    kind: str
+    who: str
+    text: str
+    begin: Instant
+    end: Instant | None
+    seqs: dict[str, dict[Seq, None]] = field(default_factory=dict)
+
+    def meets(self, follower: Follower, seq: Seq) -> None:
+        """One more request."""
+        track = follower.tracks.get(seq)
+        self.seqs.setdefault(track.group if track is not None else "", {})[seq] = None
+
+
+@dataclass(slots=True)
+class Failing:
+    """What an exit did wrong."""
+
+    count: int
+    first: Instant
+    last: Instant
+    text: str
+    off: Instant | None = None
+    seqs: dict[str, dict[Seq, None]] = field(default_factory=dict)
+
+
+class Story:
+    """Takes all events, in their order, and keeps the incidents."""
+
+    def __init__(self, follower: Follower) -> None:
+        self._follower = follower
+        self.entries: list[Entry] = []
+        self.exits: dict[str, Failing] = {}
+        self._open: dict[tuple[str, str], Entry] = {}
+        self._suspended: dict[Seq, Entry] = {}
+
+    def take(self, recorded: ev.Recorded) -> None:
+        """Takes one event; before the follower does."""
+        handler = _HANDLERS.get(recorded.event.kind)
+        if handler is not None:
+            handler(self, recorded.event, recorded.at)
+
+    def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
+        """The incidents that were not over at ``since``, by their beginning."""
+        told = [each for each in self.entries if each.end is None or each.end >= since]
+        told = [each for each in told if not self._told_elsewhere(each)]
+        return [
+            {
+                "kind": each.kind,
+                "who": each.who,
+                "begin": zone.text(each.begin),
+                "end": zone.stamp(each.end),
+                "text": each.text,
+                "requests": _ids(each.seqs, host),
+            }
+            for each in sorted(told, key=lambda each: each.begin)
+        ]
+
+    def exit_objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
+        """The exits that failed at ``since`` or later."""
+        return [
+            {
+                "exit": name,
+                "count": each.count,
+                "first": zone.text(each.first),
+                "last": zone.text(each.last),
+                "off": zone.stamp(each.off),
+                "text": each.text,
+                "requests": _ids(each.seqs, host),
+            }
+            for name, each in self.exits.items()
+            if each.last >= since
+        ]
+
+    def _told_elsewhere(self, entry: Entry) -> bool:
+        """An alarm about an exit or a shift whose failure is told by an event of its own."""
+        head, _, name = entry.who.partition(" ")
+        if entry.kind != "alarm":
+            return False
+        shifts = {each.who for each in self.entries if each.kind == "shift"}
+        return (head == "exit" and name in self.exits) or (head == "shift" and name in shifts)
+
+    # ------------------------------------------------------------ building
+
+    def point(self, kind: str, who: str, text: str, at: Instant, begin: Instant | None = None) -> Entry:
+        """An incident that is over."""
+        entry = Entry(kind, who, text, at if begin is None else begin, at)
+        self.entries.append(entry)
+        return entry
+
+    def open(self, kind: str, who: str, text: str, at: Instant) -> None:
+        """An incident begins, unless it is under way."""
+        if (kind, who) not in self._open:
+            entry = self._open[kind, who] = Entry(kind, who, text, at, None)
+            self.entries.append(entry)
+
+    def close(self, kind: str, who: str | None, at: Instant) -> None:
+        """It is over; ``who`` None: all of that kind."""
+        for key in [key for key in self._open if key[0] == kind and who in (None, key[1])]:
+            self._open.pop(key).end = at
+
+    def met(self, kind: str, who: str, text: str, seq: Seq, at: Instant) -> Entry:
+        """Something happened to a request; what happens to the next one for the same cause joins it."""
+        entry = self._open.get((kind, f"{who}\n{text}"))
+        if entry is None or (entry.end is not None and at - entry.end > SAME):
+            entry = self._open[kind, f"{who}\n{text}"] = self.point(kind, who, text, at)
+        entry.end = at
+        entry.meets(self._follower, seq)
+        return entry
+
+    def suspended(self, by: str, seq: Seq, at: Instant) -> None:
+        """A request was stopped by the system; the incident lasts until the last one goes on."""
+        entry = self.met("suspended", by, "", seq, at)
+        entry.end = None
+        self._suspended[seq] = entry
+
+    def goes_on(self, seq: Seq, at: Instant) -> None:
+        """It goes on, or has ended."""
+        entry = self._suspended.pop(seq, None)
+        if entry is not None and entry not in self._suspended.values():
+            entry.end = at
+
+
+def _ids(seqs: Mapping[str, Iterable[Seq]], host: str) -> dict[str, list[str]]:
+    return {group: [full_id(seq, host) for seq in each] for group, each in seqs.items()}
+
+
+# ---------------------------------------------------------------- events
+
+
+def _probe(story: Story, event: Any, at: Instant) -> None:
+    if event.state == "broken":
+        story.open("probe", event.name, getattr(event, "text", ""), at)
+    else:
+        story.close("probe", event.name, at)
+
+
+def _pressure(story: Story, event: Any, at: Instant) -> None:
+    if event.level == "high":
+        story.open("pressure", "memory", getattr(event, "text", ""), at)
+    else:
+        story.close("pressure", "memory", at)
+
+
+def _daemon_started(story: Story, event: ev.DaemonStarted, at: Instant) -> None:
+    how = "was stopped" if event.clean else "had ended without being stopped"
+    story.point("daemon", "nqsd", f"the daemon {how}; it was started again", at, event.last)
+
+
+def _machine_found(story: Story, event: ev.MachineFound, at: Instant) -> None:
+    text = f"the daemon found a changed machine after a restart: {len(event.cpus)} CPUs"
+    story.point("machine", event.host, text, at)
+
+
+def _shift_failed(story: Story, event: ev.ShiftFailed, at: Instant) -> None:
+    story.open("shift", event.shift, event.text, at)
+
+
+def _shift_changed(story: Story, event: ev.ShiftChanged, at: Instant) -> None:
+    story.close("shift", None, at)
+    if event.manual:
+        story.point("switched", str(event.shift), "", at)
+
+
+def _exit_off(story: Story, event: ev.ExitOff, at: Instant) -> None:
+    story.point("exit_off", event.exit, event.text, at)
+    if event.exit in story.exits:
+        story.exits[event.exit].off = at
+
+
+def _alarm(story: Story, event: ev.Alarm, at: Instant) -> None:
+    if event.who != "hands":  # lost ends are told with the requests
+        kind = "store" if event.who == "store" else "alarm"
+        story.point(kind, event.who, event.text, at, event.since)
+
+
+def _requeued(story: Story, event: ev.Requeued, at: Instant) -> None:
+    story.goes_on(event.seq, at)
+    story.met("requeued", "", event.text, event.seq, at)
+
+
+def _ended(story: Story, event: ev.Ended, at: Instant) -> None:
+    story.goes_on(event.seq, at)
+    if event.end_reason == "lost":
+        story.met("lost", "", event.text or "nobody saw its end", event.seq, at)
+
+
+def _suspended(story: Story, event: ev.Suspended, at: Instant) -> None:
+    if event.by.startswith(SYSTEM):
+        story.suspended(event.by, event.seq, at)
+
+
+def _resumed(story: Story, event: ev.Resumed, at: Instant) -> None:
+    story.goes_on(event.seq, at)
+
+
+def _deleting(story: Story, event: ev.Deleting, at: Instant) -> None:
+    if event.who.startswith(SYSTEM):
+        story.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
+
+
+def _held(story: Story, event: ev.Held, at: Instant) -> None:
+    if event.who.startswith(SYSTEM):
+        for seq in event.seqs:
+            story.met("held", event.who, event.text, seq, at)
+
+
+def _decided(story: Story, event: ev.Decided, at: Instant) -> None:
+    for failure in event.failures:
+        found = story.exits.setdefault(failure.exit, Failing(0, at, at, failure.text))
+        found.count += 1
+        found.last, found.text = at, failure.text
+        if failure.seq is not None:
+            track = story._follower.tracks.get(failure.seq)
+            found.seqs.setdefault(track.group if track is not None else "", {})[failure.seq] = None
+
+
+_Handler = Callable[[Story, Any, Instant], None]
+
+_HANDLERS: dict[str, _Handler] = {
+    "probe": _probe,
+    "pressure": _pressure,
+    "daemon_started": _daemon_started,
+    "machine_found": _machine_found,
+    "shift_failed": _shift_failed,
+    "shift_changed": _shift_changed,
+    "exit_off": _exit_off,
+    "alarm": _alarm,
+    "requeued": _requeued,
+    "ended": _ended,
+    "suspended": _suspended,
+    "resumed": _resumed,
+    "deleting": _deleting,
+    "held": _held,
+    "decided": _decided,
+}
+
+
+# ---------------------------------------------------------------- in words
+
+_EVERYBODY = ("daemon", "machine", "probe", "pressure", "store")
+"""Incidents that departments are told as they are; of others they see their own requests only."""
+
+
+def for_department(story: Iterable[Mapping[str, Any]], group: str) -> list[dict[str, Any]]:
+    """The incidents that one department is told: those of the whole house, and those that met its requests.
+    Texts that may name others are left out."""
+    found = []
+    for each in story:
+        mine = each["requests"].get(group)
+        requests = {group: mine} if mine else {}
+        if each["kind"] in _EVERYBODY or mine:
+            found.append({**each, "requests": requests})
+        elif each["kind"] in ("shift", "switched"):
+            found.append({**each, "text": "", "requests": {}})
+    return found
+
+
+_MOST = 10
+"""Identifiers named in a sentence."""
+
+
+def sentence(entry: Mapping[str, Any]) -> str:
+    """An incident in words, without its times."""
+    ids = [id for each in entry["requests"].values() for id in each]
+    said = _SENTENCES[entry["kind"]].format(who=entry["who"], many=_many(len(ids)), it=_it(ids))
+    text = f"{said}: {entry['text']}" if entry["text"] and said else said or entry["text"]
+    if not ids:
+        return text
+    more = f" and {len(ids) - _MOST} more" if len(ids) > _MOST else ""
+    return f"{text} ({', '.join(ids[:_MOST])}{more})"
+
+
+def _many(count: int) -> str:
+    return "1 request was" if count == 1 else f"{count} requests were"
+
+
+def _it(ids: list[str]) -> str:
+    return "the end of 1 request was" if len(ids) == 1 else f"the ends of {len(ids)} requests were"
+
+
+_SENTENCES = {
+    "probe": "probe {who} said that it is broken",
+    "pressure": "memory was short",
+    "daemon": "",
+    "machine": "",
+    "store": "",
+    "shift": "shift {who} could not be entered",
+    "switched": "shift {who} was put in force by hand",
+    "exit_off": "exit {who} was switched off",
+    "alarm": "{who}",
+    "requeued": "{many} queued again",
+    "lost": "{it} lost",
+    "suspended": "{many} suspended by {who}",
+    "ended": "{many} ended by {who}",
+    "held": "{many} held by {who}",
+}

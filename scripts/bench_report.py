@@ -1,0 +1,137 @@
+"""The night's report over many requests: beside reading and decoding the same events from the database, in
+the same run and process.
+
+    python scripts/bench_report.py [--json] [COUNT]
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bench_tools import Figure, figure
+
+from nqspy.daemon.answers import nights
+from nqspy.model import events as ev
+from nqspy.model import lifecycle
+from nqspy.model.ids import HOUR, Instant
+from nqspy.model.requests import Ask, Spec, Used
+from nqspy.model.site import Site
+from nqspy.ports import Batch
+from nqspy.report.night_pages import night_html
+from nqspy.store.journal import SqliteJournal
+from nqspy.store.reader import Reader
+
+NINE = Instant(1_772_481_600_000)
+"""2026-03-02 21:00 in Paris."""
+GROUPS, USERS, PES = 8, 40, 8
+
+
+class Night:
+    """A night's journal: ``count`` requests of eight departments, nine tenths of which run on eight PEs."""
+
+    def __init__(self, path: Path, count: int) -> None:
+        self.site, self.journal, self.batch = Site(), SqliteJournal.open(path), Batch()
+        self.count = count
+        self._opening()
+        self._submissions(NINE - HOUR)
+        self.tell(NINE, ev.ShiftChanged("night", "evening", NINE))
+        self._runs()
+        self.tell(Instant(NINE + 9 * HOUR), ev.ShiftChanged("report", "night", Instant(NINE + 9 * HOUR)))
+        self.commit()
+        self.journal.close()
+
+    def tell(self, at: int, event: ev.Event) -> None:
+        """Something happened."""
+        recorded = ev.Recorded(self.site.n + 1, Instant(at), event)
+        lifecycle.apply(self.site, recorded)
+        self.batch.events.append(recorded)
+        if len(self.batch.events) >= 5_000:
+            self.commit()
+
+    def commit(self) -> None:
+        """Writes what has happened."""
+        self.journal.commit(self.batch, self.site)
+        self.batch = Batch()
+
+    def _opening(self) -> None:
+        self.tell(NINE - 2 * HOUR, ev.MachineFound(tuple(range(PES)), 1 << 34, "bench", "Europe/Paris"))
+        groups = [ev.Change("create", f"group/d{n}", {"share": n + 1}) for n in range(GROUPS)]
+        queue = ev.Change("create", "queue/night", {"enabled": True, "started": True})
+        self.tell(NINE - 2 * HOUR, ev.SettingsChanged((queue, *groups)))
+
+    def _submissions(self, at: int) -> None:
+        for n in range(self.count):
+            ask = Ask(cpu=60_000, memory=1 << 25)
+            spec = Spec(
+                f"u{n % USERS}", 0, f"job{n}", "night", "s", "e", "/", group=f"d{n % GROUPS}", ask=ask
+            )
+            self.tell(at, ev.Submitted(n + 1, spec, "night", "queued"))
+
+    def _runs(self) -> None:
+        run = 9 * HOUR * PES // max(1, self.count * 9 // 10)
+        for n in range(self.count * 9 // 10):
+            at = NINE + (n // PES) * run + (n % PES)
+            last = n + 1 == self.count * 9 // 10
+            self.tell(at, ev.Decided(self.site.n, (), (), not last))
+            self.tell(at, ev.Starting(n + 1, 1, (n % PES,)))
+            self.tell(at, ev.Started(n + 1, 1, (n % PES,)))
+            used = Used(int(run * 0.9), run, 1 << 25)
+            status = 1 if n % 50 == 0 else 0
+            self.tell(at + run - 10, ev.Ended(n + 1, 1, "exit", status, None, used, "", "/out", "/err"))
+
+
+def _seconds(work: Callable[[], Any], runs: int = 3) -> float:
+    """Median of a few runs."""
+    took = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        work()
+        took.append(time.perf_counter() - began)
+    return statistics.median(took)
+
+
+def bench_report(count: int = 10_000) -> Iterator[Figure]:
+    """The report with its pages, against reading and decoding its events."""
+    with tempfile.TemporaryDirectory(prefix="nqspy-bench-") as folder:
+        path = Path(folder) / "nqs.db"
+        made = Night(path, count)
+        reader = Reader(path)
+        picture = nights.Picture(made.site.n, Instant(NINE + 9 * HOUR))
+
+        def report() -> dict[str, Any]:
+            return nights.report(nights.Past(reader), picture, None, "", picture.at)
+
+        data = report()
+        whole = _seconds(report)
+        pages = _seconds(lambda: (night_html(data), json.dumps(data)))
+        floor = _seconds(lambda: sum(1 for _ in reader.events()))
+        reader.close()
+        note = f"{made.site.n} events; {data['line']}"
+        name = "reading and decoding its events"
+        met = whole <= 4 * floor
+        yield figure(f"night report over {count} requests", whole, "s", floor, name, "<= 4 x", met, note)
+        yield figure("its page and JSON", pages, "s", floor, name, "<= 1 x", pages <= floor)
+
+
+def main() -> int:
+    """Prints the table, or JSON."""
+    from bench import table
+
+    parser = argparse.ArgumentParser(prog="bench_report.py", description=__doc__)
+    parser.add_argument("count", nargs="?", type=int, default=10_000)
+    parser.add_argument("--json", action="store_true", help="figures as JSON")
+    options = parser.parse_args()
+    found = list(bench_report(options.count))
+    print(json.dumps([asdict(each) for each in found], indent=1) if options.json else table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,314 @@
+"""The post: real commands and a real mail server, rations, outages, and nothing in a mail that breaks it."""
+
+import os
+import re
+import socketserver
+import threading
+import time
+from email import message_from_bytes, policy
+from email.utils import parsedate_to_datetime
+
+import pytest
+from daemon.live import until
+
+from nqspy.daemon import post as post_office
+from nqspy.daemon.carrier import NotSent, carry, place_of
+from nqspy.daemon.clock import Clock
+from nqspy.daemon.letters import Letter, compose, gathered, letters
+from nqspy.daemon.post import Post
+from nqspy.daemon.ration import Ration
+from nqspy.model.ids import HOUR, MINUTE
+from nqspy.model.machine import Mail
+
+
+def letter(to="anne", subject="hello", text="text", id="1"):
+    return Letter(to, subject, text, id)
+
+
+def read(data):
+    return message_from_bytes(data, policy=policy.default)
+
+
+class Office:
+    """A post whose command writes each mail into a folder. Its hour takes ``hour`` real seconds."""
+
+    def __init__(self, folder, hour=3600.0):
+        self.folder = folder
+        self.box = folder / "box"
+        self.box.mkdir(exist_ok=True)
+        self.clock = Clock(1_800_000_000_000, time.time(), 3600 / hour, "x")
+        self.troubles = []
+        script = 'new=$(mktemp box/new.XXXXXX) && cat > "$new" && mv "$new" "$new.eml"'
+        self.mail = Mail(command=f"cd {folder}; [ ! -e broken ] || exit 7; {script}", limit=20)
+        self.posts = []
+
+    def open(self):
+        self.posts.append(Post(self.folder / "mail", self.clock, self.troubles.append))
+        self.posts[-1].start(self.mail, "ymp")
+        return self.posts[-1]
+
+    def mails(self):
+        return [read(path.read_bytes()) for path in sorted(self.box.glob("*.eml"))]
+
+    def kept(self):
+        return list((self.folder / "mail").glob("*.json"))
+
+    def close(self):
+        for each in self.posts:
+            each.close(10)
+
+
+@pytest.fixture
+def office(tmp_path):
+    made = []
+
+    def make(**more):
+        made.append(Office(tmp_path, **more))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+# ---------------------------------------------------------------- rations
+
+
+def test_two_hundred_mails_become_twenty_and_one_with_all_the_rest(office):
+    here = office(hour=2.0)
+    post = here.open()
+    many = [letter(subject=f"number {n}", text=f"text {n}\n", id=str(n)) for n in range(200)]
+    post.send([*many, letter("ben", id="b")], here.mail, "ymp")
+    until(lambda: len(here.mails()) == 22, "twenty for anne, one for ben, then one with the rest")
+    singly = [each for each in here.mails() if each["To"] == "anne" and "further" not in each["Subject"]]
+    [rest] = [each for each in here.mails() if "further" in each["Subject"]]
+    assert len(singly) == 20
+    assert rest["Subject"] == "nqspy: 180 further messages"
+    told = set(
+        re.findall(r"number (\d+)", "".join(each["Subject"] + "\n" for each in singly) + rest.get_content())
+    )
+    assert told == {str(n) for n in range(200)}, "none is lost"
+    assert "text 199" in rest.get_content()
+    until(lambda: not here.kept(), "nothing is left")
+
+
+def test_the_ration_is_counted_over_any_hour():
+    ration = Ration()
+    assert [ration.admit("anne", n, n * MINUTE, 3) for n in range(5)] == [True, True, True, False, False]
+    assert ration.admit("ben", 9, 4 * MINUTE, 3)
+    assert ration.next() == HOUR
+    assert ration.due(HOUR - 1, 3) == []
+    assert ration.due(HOUR, 3) == [("anne", [3, 4])]
+    assert ration.next() is None
+    assert not ration.admit("anne", 5, HOUR, 3), "1, 2 and that one were within the hour"
+    assert ration.admit("cleo", 6, 0, None)
+    assert ration.due(HOUR, None) == [("anne", [5])], "a limit that is taken off counts at once"
+
+
+def test_a_clock_set_back_keeps_nobody_waiting():
+    ration = Ration()
+    assert ration.admit("anne", 1, 10 * HOUR, 1)
+    assert not ration.admit("anne", 2, 10 * HOUR + 1, 1)
+    assert ration.due(HOUR, 1) == [("anne", [2])]
+
+
+def test_one_that_waits_alone_comes_as_it_is_and_endless_texts_are_cut():
+    assert gathered("anne", [letter()]) == letter()
+    long = gathered("anne", [letter(text="x" * 200_000, subject=f"s{n}") for n in range(3)])
+    assert len(long.text) < 300_000
+    assert all(f"s{n}" in long.text for n in range(3))
+
+
+def test_a_restart_keeps_the_ration_and_what_waits(office):
+    here = office()
+    here.mail.limit = 2
+    here.open().send([letter(id=str(n), subject=f"n{n}") for n in range(5)], here.mail, "ymp")
+    until(lambda: len(here.mails()) == 2 and len(here.kept()) == 3, "two sent, three kept")
+    here.close()
+    here.mail.limit = 3
+    here.open()
+    until(lambda: len(here.mails()) == 3 and len(here.kept()) == 2, "one more")
+    assert sorted(each["Subject"] for each in here.mails()) == ["n0", "n1", "n2"]
+
+
+# ---------------------------------------------------------------- outages
+
+
+def test_an_outage_is_told_once_and_all_mails_come_when_it_is_over(office, monkeypatch):
+    monkeypatch.setattr(post_office, "PAUSES", (0.02, 0.04))
+    monkeypatch.setattr(post_office, "PROBE", 0.1)
+    here = office()
+    (here.folder / "broken").touch()
+    post = here.open()
+    for n in range(4):
+        post.send([letter(id=str(n), subject=f"n{n}")], here.mail, "ymp")
+    until(lambda: here.troubles, "an alarm")
+    post.send([letter(id="9", subject="n9")], here.mail, "ymp")
+    until(lambda: len(here.kept()) == 5, "all are kept")
+    assert len(here.troubles) == 1
+    assert "the mail command ended 7" in here.troubles[0]
+    (here.folder / "broken").unlink()
+    until(lambda: len(here.mails()) == 5 and not here.kept(), "five mails")
+    assert sorted(each["Subject"] for each in here.mails()) == ["n0", "n1", "n2", "n3", "n9"]
+    assert len(here.troubles) == 1
+
+
+def test_letters_of_a_file_are_sent_once_however_often_it_is_handed_in(office):
+    here = office()
+    post, path = here.open(), here.folder / "mails.json"
+    rows = '[{"to": "anne", "subject": "s", "text": "t", "id": "night.1"}]'
+    for _ in range(3):
+        path.write_text(rows)
+        post.send_file(path, here.mail, "ymp")
+        until(lambda: not path.exists(), "the file is taken")
+    post.send([letter(id="last", subject="last")], here.mail, "ymp")
+    until(lambda: any(each["Subject"] == "last" for each in here.mails()), "the last")
+    assert sorted(each["Subject"] for each in here.mails()) == ["last", "s"]
+
+
+def test_without_a_way_out_mails_are_dropped(office):
+    here = office()
+    here.mail = Mail()
+    post = here.open()
+    post.send([letter()], here.mail, "ymp")
+    post.close(10)
+    assert not here.kept()
+
+
+# ---------------------------------------------------------------- what a mail holds
+
+NASTY = (
+    "a\nBcc: eve@example.org",
+    "a\r\n\r\nbody",
+    "a\x00b\x1b[31m",
+    "a\u2028Bcc: eve",
+    "=?utf-8?q?=0ABcc:_eve?=",
+    "\ud800",
+    "x" * 5000,
+    "Grüße \U0001f600",
+    "",
+)
+
+
+@pytest.mark.parametrize("smtp", [False, True])
+@pytest.mark.parametrize("text", NASTY)
+def test_names_and_texts_never_become_headers(text, smtp):
+    mail = read(compose(letter(subject=f"nqspy: {text}", text=f"{text}\n.\nFrom me\n"), None, "ymp", smtp))
+    assert set(mail.keys()) == {
+        "From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted", "Precedence", "MIME-Version",
+        "Content-Type", "Content-Transfer-Encoding",
+    }  # fmt: skip
+    assert mail["To"] == "anne"
+    assert mail["From"] == "nqspy@ymp"
+    assert mail["Auto-Submitted"] == "auto-generated"
+    assert mail["Message-ID"] == "<1.nqspy@ymp>"
+    assert parsedate_to_datetime(mail["Date"]).tzinfo is not None
+    assert mail.get_content_charset() == "utf-8"
+    assert not any(ord(char) < 32 for char in mail["Subject"])
+
+
+@pytest.mark.parametrize("smtp", [False, True])
+def test_the_text_arrives_as_it_was_written_and_lines_are_never_too_long(smtp):
+    text = "Grüße an Dörte\n" + "ä" * 3000 + "\nend\n"
+    data = compose(letter(text=text), "nqs@example.org", "ymp", smtp)
+    assert max(map(len, data.splitlines())) <= 998
+    assert read(data).get_content().replace("\n", "").replace("\r", "") == text.replace("\n", "")
+    assert read(data)["From"] == "nqs@example.org"
+
+
+def test_addresses_are_checked_one_by_one():
+    good, bad = letters("anne, chief@example.org,anne, -oQ/tmp, a b@c, x\n@y, eve@a@b", "s", "t")
+    assert [each.to for each in good] == ["anne", "chief@example.org"]
+    assert bad == ["-oQ/tmp", "a b@c", "x\n@y", "eve@a@b"]
+    assert len({each.id for each in good}) == 2
+
+
+# ---------------------------------------------------------------- ways out
+
+
+def test_a_program_like_sendmail_gets_the_address_as_its_argument(tmp_path):
+    program = tmp_path / "sendmail"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/args\ncat > {tmp_path}/mail\n')
+    os.chmod(program, 0o755)
+    carry(letter(), Mail(sendmail=str(program), sender="nqs@example.org"), "ymp")
+    assert (tmp_path / "args").read_text() == "-i -f nqs@example.org -- anne\n"
+    assert read((tmp_path / "mail").read_bytes())["To"] == "anne"
+    with pytest.raises(NotSent, match="No such file"):
+        carry(letter(), Mail(sendmail=str(tmp_path / "none")), "ymp")
+
+
+class Talk(socketserver.StreamRequestHandler):
+    """As much of RFC 5321 as a mail needs."""
+
+    def handle(self):
+        self.say("220 here")
+        while line := self.rfile.readline():
+            word = line.split()[0].upper() if line.split() else b""
+            if word in (b"MAIL", b"RCPT"):
+                self.server.said.append(line.decode().strip())
+            if word == b"RCPT" and b"nobody" in line:
+                self.say("550 no such user")
+            elif word == b"DATA":
+                self.say("354 go on")
+                self.server.mails.append(b"".join(iter(self.rfile.readline, b".\r\n")))
+                self.say("250 taken")
+            elif word == b"QUIT":
+                self.say("221 bye")
+                return
+            else:
+                self.say("250 fine")
+
+    def say(self, text):
+        self.wfile.write(f"{text}\r\n".encode())
+
+
+@pytest.fixture
+def mail_server():
+    class Server(socketserver.ThreadingTCPServer):
+        allow_reuse_address = True
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Talk) as server:
+        server.mails, server.said = [], []
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_mail_server_takes_a_mail(mail_server):
+    host, port = mail_server.server_address
+    mail = Mail(smtp=f"{host}:{port}", sender="nqs@example.org")
+    carry(letter(subject="Grüße", text="äöü\n.\n..x\n"), mail, "ymp")
+    assert mail_server.said == ["mail FROM:<nqs@example.org>", "rcpt TO:<anne>"]
+    [data] = mail_server.mails
+    assert data.isascii()
+    found = read(data)
+    assert found["Subject"] == "Grüße"
+    assert found.get_content().splitlines()[0] == "äöü"
+    with pytest.raises(NotSent, match="550 no such user") as refused:
+        carry(letter("nobody"), mail, "ymp")
+    assert refused.value.for_good
+
+
+def test_the_post_reaches_a_mail_server_and_drops_what_it_refuses_for_good(office, mail_server):
+    here = office()
+    host, port = mail_server.server_address
+    here.mail = Mail(smtp=f"{host}:{port}")
+    post = here.open()
+    post.send([letter("nobody", id="1"), letter("anne", id="2")], here.mail, "ymp")
+    until(lambda: len(mail_server.mails) == 1 and not here.kept(), "one mail, nothing left")
+    assert not here.troubles
+
+
+def test_a_mail_server_that_is_not_there_is_one_line():
+    with pytest.raises(NotSent, match="refused"):
+        carry(letter(), Mail(smtp="127.0.0.1:1"), "ymp")
+
+
+def test_servers_are_named_with_or_without_a_port():
+    assert place_of("post") == ("post", 25)
+    assert place_of("post.example.org:2525") == ("post.example.org", 2525)
+    assert place_of("[::1]:26") == ("::1", 26)
+    assert place_of("[::1]") == ("::1", 25)

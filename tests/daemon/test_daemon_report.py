@@ -1,0 +1,201 @@
+"""The night's report made by itself: files, mails and the exits' notice, once for each night."""
+
+import json
+import os
+import pwd
+import stat
+from email import message_from_bytes, policy
+
+from daemon.live import ONE_QUEUE, until
+
+ME = pwd.getpwuid(os.getuid()).pw_name
+NIGHTS = f"""\
+create group d1 share=50 members=({ME}) mail=(anne, chief@example.org)
+create group d2 share=50 members=({ME})
+set managers=(olga:m, otto:o)
+set timezone Europe/Paris
+define shift day when=("30 8 * * *")
+  start queue batch
+end
+define shift night when=("0 21 * * *")
+  start queue batch
+end
+define shift report when=("6 21 * * *")
+  stop queue batch
+end
+"""
+POST = """\
+[ -e gate ] || exit 1
+new=$(mktemp box/new.XXXXXX) && cat > "$new" && mv "$new" "$new.eml"
+"""
+TELLING = """\
+from nqspy.userexit import userexit
+
+
+@userexit
+def night_report(report):
+    try:
+        report["groups"][0]["name"] = "mine"
+    except TypeError:
+        changed = "no"
+    with open("{log}", "a") as log:
+        log.write(f"{{report['date']}} {{report['requests']}} {{report['groups'][0]['name']}} {{changed}}\\n")
+"""
+
+
+def site(make_live, gate=True, exits=None):
+    live = make_live()
+    (live.work / "box").mkdir()
+    (live.work / "post.sh").write_text(POST)
+    if gate:
+        (live.work / "gate").touch()
+    post = f'set mail "cd {live.work}; sh post.sh"\n'
+    return live.site(ONE_QUEUE + NIGHTS + post, exits)
+
+
+def mails(live):
+    found = [path.read_bytes() for path in sorted((live.work / "box").glob("*.eml"))]
+    return [message_from_bytes(each, policy=policy.default) for each in found]
+
+
+def receivers(live):
+    return sorted(each["To"] for each in mails(live))
+
+
+def day_of(live):
+    [event] = live.events("reported")
+    return event["day"]
+
+
+def a_night(live):
+    """Two departments, one request of which fails; then the shift ``report`` is put in force."""
+    live.set("switch shift night")
+    good = live.submit("true", name="good", account="d1")
+    bad = live.submit("echo gone wrong >&2; exit 3", name="<b>bad", account="d2")
+    live.ended(good), live.ended(bad)
+    live.set("stop queue batch")
+    late = live.submit("true", name="late", account="d2")
+    live.set("switch shift report")
+    return good, bad, late
+
+
+def test_the_start_of_the_shift_report_brings_files_mails_and_the_notice(make_live, tmp_path):
+    log = tmp_path / "told"
+    live = site(make_live, exits={"telling": TELLING.format(log=log)}).start()
+    _, bad, late = a_night(live)
+    until(lambda: len(mails(live)) == 5, "five mails")
+    assert receivers(live) == sorted(["anne", "chief@example.org", ME, "olga", "otto"])
+    folder = live.home / "reports" / day_of(live)
+    assert {path.name for path in folder.iterdir()} == {"operators.html", "d1.html", "d2.html", "night.json"}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
+    data = json.loads((folder / "night.json").read_text())
+    assert data["line"].startswith("night: 3 requests, 1 ended 0, ")
+    assert [(each["id"], each["why"]) for each in data["failed"]] == [(bad, "it ended with status 3")]
+    assert [each["id"] for each in data["waiting"]] == [late]
+    operators, first = (folder / "operators.html").read_text(), (folder / "d1.html").read_text()
+    assert "&lt;b&gt;bad" in operators
+    assert "<b>" not in operators
+    assert "d2" not in first
+    assert bad not in first
+    to_chief = next(each for each in mails(live) if each["To"] == "chief@example.org")
+    assert to_chief["Auto-Submitted"] == "auto-generated"
+    assert to_chief["Message-ID"]
+    assert "d2" not in to_chief.get_content()
+    until(lambda: log.exists() and log.read_text().endswith("\n"), "the notice")
+    assert log.read_text() == f"{data['date']} 3 d1 no\n"
+
+
+def test_the_same_report_comes_out_of_the_journal_at_any_time(make_live):
+    live = site(make_live).start()
+    long = live.submit("while [ ! -e open ]; do sleep 0.05; done", account="d1")
+    live.running(long)
+    a_night(live)
+    day = until(lambda: live.events("reported"), "the report")[0]["day"]
+    kept = json.loads((live.home / "reports" / day / "night.json").read_text())
+    assert [each["id"] for each in kept["running"]] == [long]
+    (live.work / "open").touch()
+    live.set("start queue batch", "set group d1 share=10", "set machine pes=1", "create group d3 share=70")
+    for each in live.client.requests():
+        live.ended(each.id)
+    again = live.run("nqspy", "report", "night", "--date", day, "--json").ok().data
+    assert again.pop("made") >= kept.pop("made")
+    assert json.dumps(again) == json.dumps(kept), "byte by byte, whatever has changed since"
+    latest = live.run("nqspy", "report", "night", "--json").ok().data
+    assert latest["ended_ok"] == 3, "without a date: as it stands now"
+    final = live.run("nqspy", "report", "night", "--date", day, "--final", "--json").ok().data
+    assert final["ended_ok"] == 3
+    own = live.run("nqspy", "report", "night", "--date", day, "--group", "d2", "--json").ok().data
+    assert (own["group"], own["requests"], [each["name"] for each in own["groups"]]) == ("d2", 2, ["d2"])
+    page = live.work / "d2.html"
+    live.run("nqspy", "report", "night", "--group", "d2", "--html", str(page)).ok()
+    assert "d1" not in page.read_text()
+    live.run("nqspy", "report", "night", "--group", "d9").refused("group d9 had no requests", "d1, d2")
+    live.run("nqspy", "report", "night", "--date", "2999-01-01").refused("has not come yet")
+    live.run("nqspy", "report", "night", "--date", "1999-01-01").refused("the journal begins on")
+    live.run("nqspy", "report", "night", "--date", "tomorrow").refused("'tomorrow' is no date")
+
+
+def test_a_daemon_killed_before_its_mails_left_sends_each_once(make_live):
+    live = site(make_live, gate=False).start()
+    a_night(live)
+    until(lambda: live.events("reported"), "the report")
+    live.kill()
+    assert not mails(live)
+    (live.work / "gate").touch()
+    live.start()
+    until(lambda: len(mails(live)) == 5, "five mails")
+    live.restart()
+    live.kill()
+    live.start()
+    live.set("switch shift day", "switch shift report")
+    live.set("start queue batch")
+    live.ended(live.submit("true"))
+    until(lambda: not list((live.home / "mail").glob("*.json")), "nothing is left")
+    assert len(mails(live)) == 5
+    assert len(live.events("reported")) == 1
+    assert len({each["Message-ID"] for each in mails(live)}) == 5
+
+
+def test_a_night_in_which_the_daemon_dies_is_reported_when_it_is_back(make_live):
+    live = site(make_live).start("--clock", "2026-03-02T20:59:00+01:00 x60")
+    until(lambda: live.client.call("status")["shift"] == "night", "the night")
+    live.ended(live.submit("true", account="d1"))
+    live.kill()
+    until(lambda: _clock(live) >= "2026-03-02T21:06", "the morning")
+    live.start()
+    until(lambda: len(mails(live)) == 4, "four mails")
+    assert receivers(live) == sorted(["anne", "chief@example.org", "olga", "otto"])
+    assert day_of(live) == "2026-03-02"
+    data = json.loads((live.home / "reports" / "2026-03-02" / "night.json").read_text())
+    [incident] = [each for each in data["story"] if each["kind"] == "daemon"]
+    assert "ended without being stopped" in incident["text"]
+    assert incident["begin"] < "2026-03-02T21:06" <= incident["end"]
+    assert data["clock"] == "2026-03-02T20:59:00+01:00 x60"
+
+
+def _clock(live):
+    """What the home's clock shows while no daemon runs."""
+    from nqspy.daemon.clock import clock_of
+    from nqspy.report.moments import zone_of
+
+    return zone_of("Europe/Paris").text(clock_of(live.home, None).now())
+
+
+def test_leaving_the_night_reports_it_where_no_shift_is_called_report(make_live):
+    live = make_live()
+    text = ONE_QUEUE + NIGHTS.replace("define shift report", "define shift morning")
+    live.site(text).start("--clock", "2026-03-02T20:59:30+01:00 x120")
+    until(lambda: live.client.call("status")["shift"] == "morning", "the morning")
+    until(lambda: live.events("reported"), "the report")
+    assert (live.home / "reports" / "2026-03-02" / "operators.html").exists()
+
+
+def test_a_night_left_by_hand_is_not_over(make_live):
+    live = site(make_live).start("--clock", "2026-03-02T22:00:00+01:00 x1")
+    live.set("switch shift night")
+    live.set("switch shift day")
+    live.restart()
+    live.ended(live.submit("true"))
+    assert not live.events("reported")
+    assert not (live.home / "reports").exists()

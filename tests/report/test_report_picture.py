@@ -1,0 +1,193 @@
+"""The busy share by quarter hour, as figures and as a picture; what is still to come."""
+
+from datetime import datetime
+from xml.etree import ElementTree
+
+import pytest
+
+from nqspy.model import events as ev
+from nqspy.model.requests import Used
+from nqspy.report.moments import zone_of
+from nqspy.report.night import Around, night_bounds, night_report
+from nqspy.report.night_pages import night_html
+from nqspy.report.pages import night_text
+from nqspy.report.picture import MOST_BARS, svg
+
+PARIS = zone_of("Europe/Paris")
+HOUR = 3600.0
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def told(book, now=9 * HOUR, **more):
+    bounds = night_bounds(book.events, PARIS, book.at(now))
+    return night_report(book.events, book.site, bounds, book.at(now), Around(**more))
+
+
+def two_hours(diary):
+    """On two PEs one request runs for half an hour with half its time on the CPU; the night has two hours."""
+    book = diary(pes=2, d1=1)
+    one = book.submit(-60, "d1")
+    book.night()
+    book.decide(450, one)
+    book.end(450 + 1800, one, cpu=900)
+    book.add(HOUR, ev.DaemonStarted(book.at(HOUR - 600), False))
+    book.add(2 * HOUR, ev.ShiftChanged("report", "night", None))
+    return book
+
+
+def test_each_quarter_hour_has_what_was_allocated_and_used(diary):
+    data = told(two_hours(diary))
+    assert data["step_s"] == 900
+    assert [each["at"][11:16] for each in data["quarters"]] == [
+        "21:00", "21:15", "21:30", "21:45", "22:00", "22:15", "22:30", "22:45",
+    ]  # fmt: skip
+    assert [each["allocated"] for each in data["quarters"]] == [0.25, 0.5, 0.25, 0, 0, 0, 0, 0]
+    assert [each["used"] for each in data["quarters"]] == [0.125, 0.25, 0.125, 0, 0, 0, 0, 0]
+    assert [(each["at"][11:16], each["shift"]) for each in data["shifts"]] == [
+        ("21:00", "night"),
+        ("23:00", "report"),
+    ]
+
+
+def test_the_quarters_add_up_and_count_cpus_where_there_are_more_pes(diary):
+    book = diary(pes=4, cpus=2, d1=1)
+    seqs = [book.submit(-60, "d1") for _ in range(5)]
+    book.night()
+    book.decide(0, *seqs[:4], short=True)
+    for seq in seqs[:4]:
+        book.end(3000, seq, cpu=1000)
+    book.decide(3000, seqs[4], short=True)
+    data = told(book, 3600)
+    parts = [each["allocated"] for each in data["quarters"]]
+    assert sum(parts) / 4 == pytest.approx((2 * 3000 + 600) / 7200, abs=1e-3)
+    assert data["busy"] == 1.0, "short of PEs until 3000 s"
+    assert data["quarters"][0]["allocated"] == 1.0, "four PEs on two CPUs are two CPUs"
+
+
+def test_a_last_step_cut_short_is_measured_by_its_own_length(diary):
+    book = diary(pes=1, d1=1)
+    one = book.submit(-60, "d1")
+    book.night()
+    book.decide(0, one)
+    data = told(book, 1000, samples={one: Used(1_000_000)})
+    assert [each["allocated"] for each in data["quarters"]] == [1.0, 1.0]
+    assert [each["used"] for each in data["quarters"]] == [1.0, 1.0]
+
+
+def test_a_long_time_is_drawn_by_the_hour(diary):
+    book = diary(pes=1, d1=1)
+    book.night()
+    data = told(book, MOST_BARS * 900 + 10)
+    assert data["step_s"] == 3600
+    assert len(data["quarters"]) == MOST_BARS // 4 + 1
+
+
+def drawn(data):
+    return ElementTree.fromstring(svg(data))
+
+
+def test_the_picture_has_two_bars_a_step_and_says_in_words_what_it_shows(diary):
+    root = drawn(told(two_hours(diary)))
+    bars = {
+        kind: [r for r in root.iter(f"{SVG}rect") if r.get("class") == kind]
+        for kind in ("held", "used", "bad")
+    }
+    assert [len(bars[kind]) for kind in ("held", "used", "bad")] == [8 + 1, 8 + 1, 1 + 1], (
+        "one each in the legend"
+    )
+    heights = [float(each.get("height")) for each in bars["held"][:8]]
+    assert heights[1] == pytest.approx(2 * heights[0], abs=0.02)
+    assert heights[3:] == [0] * 5
+    assert root.get("role") == "img"
+    ids = {each.get("id"): each.text for each in root if each.get("id")}
+    assert root.get("aria-labelledby").split() == ["busy-title", "busy-desc"] == list(ids)
+    assert "night of 2026-03-02" in ids["busy-title"]
+    assert "8 quarter hours from 21:00 to 23:00" in ids["busy-desc"]
+    words = [each.text for each in root.iter(f"{SVG}text")]
+    assert {"night", "report", "21:00", "22:00", "0 %", "100 %"} <= set(words)
+    assert "prefers-color-scheme:dark" in "".join(each.text for each in root.iter(f"{SVG}style"))
+
+
+def test_incidents_are_marked_where_they_were(diary):
+    root = drawn(told(two_hours(diary)))
+    mark = next(r for r in root.iter(f"{SVG}rect") if r.get("class") == "bad" and len(r))
+    bars = [r for r in root.iter(f"{SVG}rect") if r.get("class") == "held"][:8]
+    middle = float(bars[3].get("x"))
+    assert abs(float(mark.get("x")) - middle) < float(bars[3].get("width"))
+    assert mark[0].text == "21:50: daemon nqsd"
+
+
+def test_a_night_without_anything_is_a_picture_too(diary):
+    book = diary(pes=1)
+    book.night()
+    data = told(book, 0)
+    assert drawn(data)[1].text == "Nothing was measured."
+    assert "<svg" in night_html(data)
+
+
+def test_names_in_the_picture_and_the_page_are_escaped(diary):
+    book = diary(pes=1, d1=1)
+    book.submit(-60, "d1", owner="<i>", name="<script>alert(1)</script>&")
+    book.night()
+    book.add(1, ev.Alarm("<b>", "</svg><b>"))
+    book.add(2, ev.ShiftChanged("night", "night", None))
+    page = night_html(told(book))
+    for tag in ("<script", "<i>", "<b>"):
+        assert tag not in page
+    assert page.count("</svg>") == 1
+    assert "&lt;script&gt;" in page
+
+
+# ---------------------------------------------------------------- outlook
+
+
+def test_the_outlook_reckons_with_what_the_departments_used(diary):
+    book = diary(pes=2, d1=1, d2=1)
+    ones = [book.submit(-60, "d1", cpu=7_200_000) for _ in range(4)]
+    twos = [book.submit(-60, "d2") for _ in range(3)]
+    held = book.submit(-50, "d2")
+    book.add(-40, ev.Held((held,), "o", "op"))
+    book.night()
+    book.decide(0, ones[0], twos[0], short=True)
+    book.end(1000, ones[0], cpu=1000)
+    book.end(1000, twos[0], cpu=1000)
+    book.decide(1000, short=False)
+    book.morning()
+    data = told(
+        book, 9 * HOUR, coming=[{"at": "2026-03-03T08:30:00.000+01:00", "shift": "day"}], holidays=["x"]
+    )
+    first, second = data["outlook"]["departments"]
+    assert (first["name"], first["queued"], first["cpu_s"], first["expected_cpu_s"]) == ("d1", 3, 21600, 3000)
+    assert (second["queued"], second["held"], second["without_cpu_limit"]) == (2, 1, 3)
+    # Both processors were busy: d2's 2,000 s take half of them, 2,000 s; then d1 has 1,000 s left on both.
+    assert drained(second) - now(data) == pytest.approx(2000, abs=1)
+    assert drained(first) - now(data) == pytest.approx(2500, abs=1)
+    text = night_text(data)
+    assert "2026-03-03 08:30  shift day" in text
+    assert "holidays" in text
+
+
+def drained(row):
+    return datetime.fromisoformat(row["drained_at"]).timestamp()
+
+
+def now(data):
+    return datetime.fromisoformat(data["as_of"]).timestamp()
+
+
+def test_without_anything_to_reckon_with_nothing_is_foretold(diary):
+    book = diary(pes=1, d1=1)
+    book.submit(-60, "d1")
+    book.night()
+    [row] = told(book)["outlook"]["departments"]
+    assert (row["queued"], row["expected_cpu_s"], row["drained_at"]) == (1, 0, None)
+
+
+def test_long_tables_of_a_mail_are_cut_and_say_so(diary):
+    book = diary(pes=1, d1=1)
+    for _ in range(50):
+        book.submit(-60, "d1")
+    book.night()
+    data = told(book, 60)
+    assert "and 10 more" in night_text(data, 40)
+    assert "more" not in night_text(data)
