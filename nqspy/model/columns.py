@@ -76,12 +76,13 @@ class Columns:
     rises with every change.
     """
 
-    __slots__ = ("_arrays", "_length", "_rows", "version")
+    __slots__ = ("_arrays", "_counted", "_length", "_rows", "version")
 
     def __init__(self, capacity: int = 16) -> None:
         self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
         self._length = 0
         self._rows: list[Request] = []
+        self._counted: tuple[int, Ints] | None = None
         self.version = 0
 
     def __len__(self) -> int:
@@ -169,10 +170,11 @@ class Columns:
             bigger[: len(array)] = array
             self._arrays[name] = bigger
 
-    def present(self, name: str) -> list[int]:
-        """The numbers that occur in the column ``name``, which holds numbers of a `Dictionary`."""
-        found: list[int] = np.flatnonzero(np.bincount(getattr(self, name))).tolist()
-        return found
+    def by_pair(self) -> Ints:
+        """How many rows each pair (owner in group) has, by its number; counted once for each version."""
+        if self._counted is None or self._counted[0] != self.version:
+            self._counted = (self.version, np.bincount(self.pair))
+        return self._counted[1]
 
     def seqs(self) -> list[Seq]:
         """Sequence numbers in row order."""

@@ -160,7 +160,7 @@ class Site:
         """(group, owner) of all requests that are queued or started: who has work now."""
         found = {(request.group, request.owner) for request in self.started.values()}
         for columns in self.waiting.values():
-            for number in columns.present("pair"):
+            for number in columns.by_pair().nonzero()[0].tolist():
                 group, _, owner = self.numbers.pairs.names[number].partition(":")
                 found.add((group, owner))
         return found

@@ -267,3 +267,28 @@ def test_samples_are_charged_with_the_pass_that_saw_them():
     assert centre.events(ev.Decided)[-1].samples[0][1].cpu == 30_000
     assert round(centre.site.accounts["g:default"].value) == 30_000
     assert si.SeenUse(1, 1).attempt == 1
+
+
+def test_a_start_falls_whose_group_has_come_to_its_cap_meanwhile():
+    groups = "create group d1 share=1 limit=50% members=(anne)\ncreate group d2 share=1 members=(ben)\n"
+    centre = Late(PLAIN + groups, pes=4)
+    centre.submit("anne", "ben")
+    centre.qmgr("set usage of group d1 1000h")
+    centre.arrive()
+    assert centre.starts() == []
+    centre.answer()
+    assert centre.starts() == [2], "one plan saw anne alone, the next both and the use of her group"
+    centre.qmgr("set usage of group d1 0")
+    centre.answer()
+    assert centre.starts() == [2, 1]
+
+
+def test_the_starts_of_a_late_plan_hold_no_more_together_than_their_groups_cap():
+    settings = PLAIN + "create group d1 share=1 limit=50% members=(anne)\nset machine pes=4\n"
+    centre = Late(settings, pes=4)
+    centre.hand_in("anne", "anne", "anne")
+    centre.later_plans.plans.clear()
+    forged = Plan(tuple(Start(seq, 1, (seq,)) for seq in (1, 2, 3)))
+    centre.sim.feed([Decision(forged)])
+    assert centre.starts() == [1, 2]
+    centre.is_sound()

@@ -43,7 +43,7 @@ class Shares:
     def __init__(self, draft: Draft, columns: Columns) -> None:
         names = draft.site.numbers.pairs.names
         self._draft, self._columns = draft, columns
-        self._waiting = np.bincount(columns.pair, minlength=len(names))
+        self._waiting = columns.by_pair()
         self._present = np.flatnonzero(self._waiting)
         self._keys = [_key(names[number]) for number in self._present.tolist()]
         self._values: Floats | None = None
