@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
 
+from nqspy.engine import closings
 from nqspy.engine.desk import depend, requests, settings, shifts, submit
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
@@ -312,6 +313,7 @@ class Engine:
                 retry = Instant(desk.now + shifts.RETRY)
         times = [t for t in (retry, shifts.next_change(desk)) if t is not None]
         self._shift_at, self._shift_seen = min(times, default=None), desk.now
+        closings.look(self.site, desk.now)
 
     # ------------------------------------------------------------ passes
 
@@ -371,6 +373,8 @@ class Engine:
             if isinstance(action, Move | Suspend | Resume):
                 self._mark()
             desk.act(self._order(action))
+            if isinstance(action, Start):
+                shifts.foretell(desk, action.seq)
 
     def _order(self, action: Action) -> Action:
         """What the hands are told: to end an attempt that shall be run again."""

@@ -65,11 +65,11 @@ def apply_change(settings: Settings, change: Change, upsert: bool = False) -> No
 
 
 def _change_single(settings: Settings, head: str, path: str, change: Change) -> None:
-    if change.op != "set":
-        raise BadValue(f"{head} can only be set; {change.op} is for lists and for objects with names")
+    if change.op not in ("set", "add", "remove"):
+        raise BadValue(f"{head} can only be set; {change.op} is for objects with names")
     if head == "sched_factor" and change.value is None:
         raise BadValue(f"sched_factor {path} is a whole number from 0 upward")
-    tree.put(getattr(settings, SINGLES[head]), path, change.value)
+    _set_one(getattr(settings, SINGLES[head]), path, change)
 
 
 def _change_object(settings: Settings, head: str, name: str, path: str, change: Change, upsert: bool) -> None:
@@ -199,6 +199,7 @@ def problems(settings: Settings) -> list[str]:
         *_problems_of_queues(settings),
         *_problems_of_groups(settings),
         *_problems_of_shifts(settings),
+        *_problems_of_calendar(settings),
     ]
 
 
@@ -255,6 +256,12 @@ def _problems_of_shifts(settings: Settings) -> Iterable[str]:
             if cron in seen:
                 yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}"
             seen[cron] = shift.name
+
+
+def _problems_of_calendar(settings: Settings) -> Iterable[str]:
+    both = sorted(set(settings.calendar.extra) & set(settings.calendar.workdays))
+    if both:
+        yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
 
 
 def copy_of(settings: Settings) -> Settings:

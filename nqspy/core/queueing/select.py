@@ -44,7 +44,7 @@ class _Selection:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._tally = Tally(draft.site)
+        self._tally = Tally(draft.site, now=draft.now)
         for request in draft.resumed:
             self._tally.resume(request)
         self._lines: dict[str, Line] = {}
