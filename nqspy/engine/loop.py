@@ -348,7 +348,7 @@ class Engine:
             self._mark()
         else:
             fresh = plan.as_of == self.site.n
-            self._carry_out(desk, plan, None if fresh else Recheck(self.site, self._changed))
+            self._carry_out(desk, plan, None if fresh else Recheck(self.site, self._changed, desk.now))
 
     def _carry_out(self, desk: Desk, plan: Plan, recheck: Recheck | None) -> None:
         """Turns a plan into events and orders, action by action; after a look at what happened since it was

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 
@@ -16,15 +16,15 @@ NOW = 3
 class Recheck:
     """Looks at a plan's actions in their order, each before it is carried out.
 
-    ``changed``: requests to which something happened since the plan was asked for. A change of settings or
-    shift voids a whole plan: that is not asked here.
+    ``changed``: requests to which something happened since the plan was asked for; ``now``: when it comes. A
+    change of settings or shift voids a whole plan: that is not asked here.
     """
 
-    def __init__(self, site: Site, changed: Collection[Seq]) -> None:
+    def __init__(self, site: Site, changed: Collection[Seq], now: Instant | None = None) -> None:
         self._site = site
         self._changed = changed
         self._fallen: set[Seq] = set()
-        self._tally = Tally(site)
+        self._tally = Tally(site, now=now)
 
     def stands(self, action: Action) -> bool:
         """Whether it may be carried out now: its request unchanged, its PEs free, its limits respected.

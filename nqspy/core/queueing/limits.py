@@ -16,7 +16,7 @@ from nqspy.model.queues import LIMIT_NAMES, LimitHolder, Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Ask, Request, Spec, finite
 from nqspy.model.site import Settings, Site
-from nqspy.model.units import UNLIMITED, format_seconds, format_size
+from nqspy.model.units import UNLIMITED, format_seconds, format_size, format_time
 
 Mask = npt.NDArray[np.bool_]
 
@@ -219,7 +219,7 @@ class Tally:
             return None
         closing = self._site.closings[request.queue]
         text = (
-            f"its wall limit of {format_seconds(wall)} goes beyond {closing.clock}, when shift "
+            f"its wall limit of {format_time(wall)} goes beyond {closing.clock}, when shift "
             f"{closing.shift} stops queue {request.queue}; it may start after that, or with a shorter limit"
         )
         return Reason(ReasonCode.SHIFT, f"shift {closing.shift}", text, closing.at)
