@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from traceback import format_exc
 from typing import Any
 
-from nqspy.engine import closings
 from nqspy.engine.desk import depend, requests, settings, shifts, submit
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
@@ -306,14 +305,10 @@ class Engine:
             self._look_at_shifts(desk)
 
     def _look_at_shifts(self, desk: Desk) -> None:
-        firing, retry = shifts.due(desk), None
-        if firing is not None:
+        due, self._shift_at = shifts.look(desk)
+        self._shift_seen = desk.now
+        if due:
             self._void = self._asked
-            if not shifts.enter(desk, firing):
-                retry = Instant(desk.now + shifts.RETRY)
-        times = [t for t in (retry, shifts.next_change(desk)) if t is not None]
-        self._shift_at, self._shift_seen = min(times, default=None), desk.now
-        closings.look(self.site, desk.now)
 
     # ------------------------------------------------------------ passes
 

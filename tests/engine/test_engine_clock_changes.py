@@ -1,5 +1,5 @@
-"""Weeks in which the clock changes (Europe/Paris), on the shipped site, with restarts in each shift: the right
-shift in force, each switch exactly once."""
+"""Weeks in which the clock changes (Europe/Paris), on the shipped site, with restarts in each shift: the
+right shift in force, each switch exactly once."""
 
 import pytest
 from engine.harness import PLAIN, Centre, moment
@@ -61,18 +61,17 @@ def test_each_switch_comes_once(start, expected):
 
 @BOTH
 def test_with_a_restart_in_each_shift_and_around_each_change_of_the_clock(start, expected):
-    place = site(start)
-    end = end_of(start)
-    while place.sim.now < end:
-        at = calendar.next_firing(
-            place.site.settings.shifts.values(), place.site.settings.calendar, "Europe/Paris", place.sim.now
-        )
-        for moment_ in sorted({*_change_of(start), *((at.at - 1, at.at, at.at + MINUTE) if at else ())}):
-            if place.sim.now <= moment_ < end:
-                place.sim.run(Instant(moment_))
-                shift = place.site.shift.current
-                place.sim.restart()
-                assert place.site.shift.current == shift
+    place, end = site(start), end_of(start)
+    settings = place.site.settings
+    firings = calendar.coming(
+        settings.shifts.values(), settings.calendar, "Europe/Paris", place.sim.now, Instant(end - HOUR)
+    )
+    around = [firing.at + each for firing in firings for each in (-1, 0, MINUTE)]
+    for at in sorted([*around, *_change_of(start)]):
+        place.sim.run(Instant(at))
+        shift = place.site.shift.current
+        place.sim.restart()
+        assert place.site.shift.current == shift
     place.sim.run(end)
     assert switches(place) == expected
     place.is_sound()

@@ -2,7 +2,7 @@
 
 from nqspy.core.preemption import spill
 from nqspy.core.queueing.limits import Tally
-from nqspy.engine import calendar
+from nqspy.engine import calendar, closings
 from nqspy.engine.desk import exits, requests
 from nqspy.engine.desk.context import Desk, Handler
 from nqspy.engine.desk.people import need
@@ -49,6 +49,17 @@ def due(desk: Desk) -> calendar.Firing | None:
     if state.fired is not None and firing.at <= state.fired and state.current in site.settings.shifts:
         return None
     return firing
+
+
+def look(desk: Desk) -> tuple[bool, Instant | None]:
+    """Enters the shift that is due, and notes when queues are stopped next. Answers whether one was due, and
+    when to look again."""
+    firing, retry = due(desk), None
+    if firing is not None and not enter(desk, firing):
+        retry = Instant(desk.now + RETRY)
+    closings.look(desk.site, desk.now)
+    times = [t for t in (retry, next_change(desk)) if t is not None]
+    return firing is not None, min(times, default=None)
 
 
 def next_change(desk: Desk) -> Instant | None:
