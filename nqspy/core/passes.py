@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from nqspy.core.allocation import place
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, whole_machine
-from nqspy.core.preemption import comeback
+from nqspy.core.preemption import comeback, spill
 from nqspy.core.queueing import depend, route, select
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Plan
@@ -19,8 +19,9 @@ from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
 
-STAGES: tuple[Feature, ...] = (comeback, route, select, place)
-"""Let go on what was suspended; route pipe queues; choose what starts; give PEs."""
+STAGES: tuple[Feature, ...] = (spill, comeback, route, select, place)
+"""Clear queues that a shift stopped; let go on what was suspended; route pipe queues; choose what starts;
+give PEs."""
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
@@ -54,7 +55,8 @@ def verify(settings: Settings, site: Site) -> list[str]:
 
 def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons) -> dict[Seq, Reason]:
     """Why each of these requests does not start now: its own reason of the last pass, else the limit that
-    keeps it back, else why its queue was closed. Requests that run or do not exist are left out."""
+    keeps it back, else why its queue was closed; of one that runs, what a shift will do to it. Other requests
+    that run, and those that do not exist, are left out."""
     tally = Tally(site)
     found: dict[Seq, Reason] = {}
     for seq in seqs:
@@ -77,6 +79,8 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
     if request.state is State.SUSPENDED:
         text = request.hold_text or f"it was suspended by {request.suspended_by}"
         return reasons.own.get(request.seq) or Reason(ReasonCode.SUSPENDED, request.suspended_by, text)
+    if request.state is State.RUNNING:
+        return spill.outlook(site, request)
     if request.state is not State.QUEUED:
         return None
     queue = site.settings.queues.get(request.queue)

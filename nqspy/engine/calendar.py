@@ -1,12 +1,16 @@
-"""Which shift is in force: a pure function of shifts, zone and instant (interfaces.md 7).
+"""Which shift is in force: a pure function of shifts, calendar, zone and instant (interfaces.md 7).
+
+A day that the calendar names (a public holiday, a date set by hand) counts as a Sunday in every cron
+expression; clock times on it are as on any other day.
 
 cronsim follows Debian cron: a time that a clock change skips fires at the change, a repeated one at its first
 occurrence only. Searches begin three hours off, because local clocks run twice through an hour in autumn.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from difflib import get_close_matches
 from functools import lru_cache
 from heapq import merge
 from itertools import combinations, takewhile
@@ -16,7 +20,7 @@ from cronsim import CronSim, CronSimError
 
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
-from nqspy.model.shifts import Shift
+from nqspy.model.shifts import Calendar, Shift
 
 _SLACK = timedelta(hours=3)
 
@@ -52,39 +56,146 @@ def local(at: Instant, zone: str) -> datetime:
     return datetime.fromtimestamp(at / 1000, zone_of(zone))
 
 
-def in_force(shifts: Iterable[Shift], zone: str, now: Instant) -> Firing | None:
+# ---------------------------------------------------------------- days that count as Sundays
+
+
+def special_days(days: Calendar, year: int) -> Mapping[date, str]:
+    """The days of a year that count as Sundays, with their names."""
+    return _special(days.holidays, days.extra, days.workdays, year)
+
+
+@lru_cache(maxsize=256)
+def _special(
+    country: str | None, extra: tuple[str, ...], worked: tuple[str, ...], year: int
+) -> dict[date, str]:
+    found = dict(_public(country, year)) if country else {}
+    found |= {day: found.get(day, "extra day") for day in map(date.fromisoformat, extra) if day.year == year}
+    return {day: name for day, name in sorted(found.items()) if day.isoformat() not in worked}
+
+
+@lru_cache(maxsize=256)
+def _public(country: str, year: int) -> dict[date, str]:
+    """Public holidays of a country or part. A country that a later version of the package does not know any
+    more has none: it was checked when it was set, and the site must go on."""
+    from holidays import country_holidays
+
+    code, _, part = country.partition("-")
+    try:
+        known = country_holidays(code, subdiv=part or None)
+        english = "en_US" if "en_US" in known.supported_languages else None
+        return dict(country_holidays(code, subdiv=part or None, years=year, language=english))
+    except NotImplementedError:
+        return {}
+
+
+def holidays_between(days: Calendar, zone: str, after: Instant, until: Instant) -> list[tuple[date, str]]:
+    """The days that count as Sundays from the one of ``after`` to the one of ``until``, with their names."""
+    first, last = local(after, zone).date(), local(until, zone).date()
+    years = range(first.year, last.year + 1)
+    return [
+        (day, name)
+        for year in years
+        for day, name in special_days(days, year).items()
+        if first <= day <= last
+    ]
+
+
+def check_country(text: str) -> None:
+    """Raises BadValue unless ``text`` is a country whose holidays are known, or a part of one (DE-BY)."""
+    from holidays import list_supported_countries
+
+    known = list_supported_countries()
+    code, dash, part = text.partition("-")
+    if code not in known:
+        raise BadValue(f"{code!r} is no country whose holidays are known{_nearest_country(code)}")
+    parts = known[code]
+    if dash and part not in parts:
+        near = get_close_matches(part.upper(), parts, 3, 0.4) or parts[:8]
+        right = f"write it like {code}-{near[0]} (nearest: {', '.join(near)})" if near else f"write {code}"
+        raise BadValue(f"{part!r} is no part of {code} with holidays of its own; {right}")
+
+
+def _nearest_country(text: str) -> str:
+    from holidays.registry import COUNTRIES
+
+    codes = {names[0].lower(): names[1] for names in COUNTRIES.values()}
+    codes |= {code.lower(): code for code in codes.values()}
+    found = get_close_matches(text.lower(), codes, 3, 0.5)
+    near = dict.fromkeys(codes[each] for each in found)
+    return "; write its code like FR or DE-BY" + (f" (nearest: {', '.join(near)})" if near else "")
+
+
+def check_day(text: str) -> None:
+    """Raises BadValue unless ``text`` is a date like 2026-12-24."""
+    try:
+        good = date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        good = False
+    if not good:
+        raise BadValue(f"{text!r} is no date; write it like 2026-12-24")
+
+
+class _Sunday(date):
+    """A date that says it is a Sunday."""
+
+    def weekday(self) -> int:
+        return 6
+
+
+class _Cron(CronSim):
+    """A cron expression in whose eyes the calendar's days are Sundays."""
+
+    def __init__(self, cron: str, start: datetime, days: Calendar, reverse: bool = False) -> None:
+        super().__init__(cron, start, reverse)
+        self._special = days
+
+    def match_dow(self, d: date) -> bool:
+        """Whether the day of the week is one of those wanted."""
+        if d in special_days(self._special, d.year):
+            d = _Sunday(d.year, d.month, d.day)
+        return super().match_dow(d)
+
+
+# ---------------------------------------------------------------- firings
+
+
+def in_force(shifts: Iterable[Shift], days: Calendar, zone: str, now: Instant) -> Firing | None:
     """The latest firing not after ``now``; None where there is none. Times that a clock change skips all
     fire at the change: then the one that is latest by the clock on the wall."""
     found = [
-        (firing.at, _on_the_wall(cron, zone, firing.at), firing)
+        (firing.at, _on_the_wall(cron, days, zone, firing.at), firing)
         for shift in shifts
         for cron in shift.when
-        if (firing := _latest(shift.name, cron, zone, now)) is not None
+        if (firing := _latest(shift.name, cron, days, zone, now)) is not None
     ]
     return max(found)[2] if found else None
 
 
-def _on_the_wall(cron: str, zone: str, at: Instant) -> datetime:
+def _on_the_wall(cron: str, days: Calendar, zone: str, at: Instant) -> datetime:
     """The latest time of that cron expression not after an instant's local time, skipped or not."""
     naive = local(at, zone).replace(tzinfo=None, microsecond=0) + timedelta(seconds=1)
-    return next(CronSim(cron, naive, reverse=True))
+    return next(_Cron(cron, naive, days, reverse=True))
 
 
-def next_firing(shifts: Iterable[Shift], zone: str, after: Instant) -> Firing | None:
+def next_firing(shifts: Iterable[Shift], days: Calendar, zone: str, after: Instant) -> Firing | None:
     """The first firing later than ``after``."""
-    found = [next(_from(shift.name, cron, zone, after), None) for shift in shifts for cron in shift.when]
+    found = [
+        next(_from(shift.name, cron, days, zone, after), None) for shift in shifts for cron in shift.when
+    ]
     return min((firing for firing in found if firing is not None), default=None)
 
 
-def coming(shifts: Iterable[Shift], zone: str, after: Instant, until: Instant) -> list[Firing]:
+def coming(
+    shifts: Iterable[Shift], days: Calendar, zone: str, after: Instant, until: Instant
+) -> list[Firing]:
     """All firings later than ``after`` and not later than ``until``, in order."""
-    series = [_from(shift.name, cron, zone, after) for shift in shifts for cron in shift.when]
+    series = [_from(shift.name, cron, days, zone, after) for shift in shifts for cron in shift.when]
     return list(takewhile(lambda firing: firing.at <= until, merge(*series)))
 
 
-def _latest(shift: str, cron: str, zone: str, now: Instant) -> Firing | None:
+def _latest(shift: str, cron: str, days: Calendar, zone: str, now: Instant) -> Firing | None:
     try:
-        for moment in CronSim(cron, local(now, zone) + _SLACK, reverse=True):
+        for moment in _Cron(cron, local(now, zone) + _SLACK, days, reverse=True):
             at = _instant(moment)
             if at <= now:
                 return Firing(at, shift)
@@ -93,8 +204,8 @@ def _latest(shift: str, cron: str, zone: str, now: Instant) -> Firing | None:
     return None
 
 
-def _from(shift: str, cron: str, zone: str, after: Instant) -> Iterator[Firing]:
-    for moment in CronSim(cron, local(after, zone) - _SLACK):
+def _from(shift: str, cron: str, days: Calendar, zone: str, after: Instant) -> Iterator[Firing]:
+    for moment in _Cron(cron, local(after, zone) - _SLACK, days):
         at = _instant(moment)
         if at > after:
             yield Firing(at, shift)
@@ -105,7 +216,8 @@ def _instant(moment: datetime) -> Instant:
 
 
 _CYCLE = (date(2000, 1, 1), 28 * 366)
-"""Dates and weekdays fall together in all possible ways within 28 years."""
+"""Dates and weekdays fall together in all possible ways within 28 years: every date is a Sunday once, so days
+that count as Sundays bring nothing new."""
 
 
 def collisions(shifts: Iterable[Shift]) -> str | None:
@@ -141,5 +253,5 @@ def until_of(text: str, zone: str, now: Instant) -> Instant:
     digits = text.isascii() and hours.isdigit() and minutes.isdigit()
     if not (colon and digits and int(hours) < 24 and int(minutes) < 60):
         raise BadValue(f"{text!r} is no time of day; write it like 06:00")
-    firing = next(_from("until", f"{int(minutes)} {int(hours)} * * *", zone, now))
+    firing = next(_from("until", f"{int(minutes)} {int(hours)} * * *", Calendar(), zone, now))
     return firing.at

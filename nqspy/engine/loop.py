@@ -280,13 +280,10 @@ class Engine:
             self._look_at_shifts(desk)
 
     def _look_at_shifts(self, desk: Desk) -> None:
-        firing, retry = shifts.due(desk), None
-        if firing is not None:
+        due, self._shift_at = shifts.look(desk)
+        self._shift_seen = desk.now
+        if due:
             self._void = self._asked
-            if not shifts.enter(desk, firing):
-                retry = Instant(desk.now + shifts.RETRY)
-        times = [t for t in (retry, shifts.next_change(desk)) if t is not None]
-        self._shift_at, self._shift_seen = min(times, default=None), desk.now
 
     # ------------------------------------------------------------ passes
 
@@ -348,6 +345,8 @@ class Engine:
             if isinstance(action, Move | Suspend | Resume):
                 self._mark()
             desk.act(self._order(action))
+            if isinstance(action, Start):
+                shifts.foretell(desk, action.seq)
 
     def _order(self, action: Action) -> Action:
         """What the hands are told: to end an attempt that shall be run again."""

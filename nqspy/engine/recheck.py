@@ -18,8 +18,9 @@ NOW = 3
 class Recheck:
     """Looks at a plan's actions in their order, each before it is carried out.
 
-    ``changed``: requests to which something happened since the plan was asked for. A change of settings or
-    shift voids a whole plan: that is not asked here. ``samples``: use of running attempts as last told.
+    ``changed``: requests to which something happened since the plan was asked for; ``now``: when it comes. A
+    change of settings or shift voids a whole plan: that is not asked here. ``samples``: use of running
+    attempts as last told.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Recheck:
         self._site, self._now, self._samples = site, now, samples
         self._changed = changed
         self._fallen: set[Seq] = set()
-        self._tally = Tally(site, lambda: self._ledger)
+        self._tally = Tally(site, lambda: self._ledger, now=now)
 
     @cached_property
     def _ledger(self) -> Ledger:

@@ -4,12 +4,20 @@ from dataclasses import replace
 from typing import Protocol
 
 from nqspy.core.passes import run_pass
-from nqspy.engine import calendar
+from nqspy.engine import calendar, closings
 from nqspy.engine.record import event_of
-from nqspy.model.actions import Action, Start
+from nqspy.model.actions import Action, Requeue, Resume, Start, Suspend
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import copy_of
-from nqspy.model.events import Eligible, Ended, Event, Recorded, SettingsChanged, ShiftChanged
+from nqspy.model.events import (
+    Eligible,
+    Ended,
+    Event,
+    Recorded,
+    Requeued,
+    SettingsChanged,
+    ShiftChanged,
+)
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.lifecycle import apply, place
 from nqspy.model.requests import Request, State, Used, finite
@@ -86,6 +94,11 @@ class _Future:
         # What is made up here is no evidence of how long requests run: only what has ended really.
         self._past = site
         self._ends = {seq: _expected_end(site, r, now) for seq, r in site.started.items()}
+        # What suspended requests have still to run, ms.
+        self._rests: dict[Seq, int] = {}
+        for seq in [seq for seq, r in site.started.items() if r.state is State.SUSPENDED]:
+            self._pause(seq, now)
+        closings.look(self._site, now)
 
     def start(self) -> Estimate:
         """Runs passes until it starts, or until nothing more is to come."""
@@ -116,7 +129,7 @@ class _Future:
 
     def _next(self, at: Instant, wake: Instant | None) -> Instant | None:
         settings = self._site.settings
-        firing = calendar.next_firing(settings.shifts.values(), self._site.timezone, at)
+        firing = calendar.next_firing(settings.shifts.values(), settings.calendar, self._site.timezone, at)
         firing_at = firing.at if firing is not None else None
         dates = (self._site.next_date(), firing_at, wake, *self._ends.values())
         return min((date for date in dates if date is not None and date > at), default=None)
@@ -135,13 +148,14 @@ class _Future:
 
     def _enter_shift(self, at: Instant) -> None:
         site = self._site
-        firing = calendar.in_force(site.settings.shifts.values(), site.timezone, at)
+        firing = calendar.in_force(site.settings.shifts.values(), site.settings.calendar, site.timezone, at)
         if firing is None or firing.at != at:
             return
         commands = [decode(each) for each in site.settings.shifts[firing.shift].commands]
         changes = [c for each in commands if isinstance(each, Configure) for c in each.changes]
         self._happen(at, SettingsChanged(tuple(changes)))
         self._happen(at, ShiftChanged(firing.shift, site.shift.current, at))
+        closings.look(site, at)
 
     def _happen(self, at: Instant, event: Event) -> None:
         apply(self._site, Recorded(self._site.n + 1, at, event))
@@ -154,6 +168,19 @@ class _Future:
             if isinstance(action, Start):
                 self._starts[action.seq] = at
                 self._ends[action.seq] = _expected_end(self._past, self._site.started[action.seq], at)
+            elif isinstance(action, Suspend):
+                self._pause(action.seq, at)
+            elif isinstance(action, Resume):
+                self._ends[action.seq] = Instant(at + self._rests.pop(action.seq, UNKNOWN))
+            elif isinstance(action, Requeue):
+                self._ends.pop(action.seq, None)
+                self._happen(at, Requeued(action.seq, action.attempt, action.text))
+
+    def _pause(self, seq: Seq, at: Instant) -> None:
+        """It makes no progress until it goes on."""
+        end = self._ends.pop(seq, None)
+        if end is not None:
+            self._rests[seq] = max(1, end - at)
 
 
 def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:

@@ -104,7 +104,7 @@ def _count_anew(site: Site) -> None:
 
 def shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
     """Another shift is in force."""
-    site.shift = ShiftState(event.shift, event.fired, event.manual, event.until)
+    site.shift = ShiftState(event.shift, event.fired, event.manual, event.until, since=at)
     site.touched.state = True
 
 

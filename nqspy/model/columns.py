@@ -23,6 +23,7 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("date", np.int64),
     ("cpu", np.float64),
     ("memory", np.float64),
+    ("wall", np.float64),
     ("pes", np.int64),
     ("owner", np.int64),
     ("group", np.int64),
@@ -70,8 +71,8 @@ class Dictionary:
 class Columns:
     """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
 
-    ``cpu`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date`` is the
-    date in queue (ms);
+    ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
+    is the date in queue (ms);
     ``owner``, ``group``, ``name`` and ``pair`` (owner in group) are numbers of a `Dictionary`. ``version``
     rises with every change.
     """
@@ -157,6 +158,7 @@ class Columns:
         arrays["date"][row] = request.date_in_queue
         arrays["cpu"][row] = _or_infinite(spec.ask.cpu_wanted())
         arrays["memory"][row] = _or_infinite(spec.ask.memory_wanted())
+        arrays["wall"][row] = _or_infinite(spec.ask.wall)
         arrays["pes"][row] = spec.ask.pes
         arrays["owner"][row] = numbers.owners.of(spec.owner)
         arrays["group"][row] = numbers.groups.of(spec.group)
@@ -189,6 +191,7 @@ def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Seque
         "date": [request.date_in_queue for request in requests],
         "cpu": [_or_infinite(spec.ask.cpu_wanted()) for spec in specs],
         "memory": [_or_infinite(spec.ask.memory_wanted()) for spec in specs],
+        "wall": [_or_infinite(spec.ask.wall) for spec in specs],
         "pes": [spec.ask.pes for spec in specs],
         "owner": [numbers.owners.of(spec.owner) for spec in specs],
         "group": [numbers.groups.of(spec.group) for spec in specs],

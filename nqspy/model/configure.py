@@ -75,11 +75,11 @@ def apply_change(settings: Settings, change: Change, upsert: bool = False) -> No
 
 
 def _change_single(settings: Settings, head: str, path: str, change: Change) -> None:
-    if change.op != "set":
-        raise BadValue(f"{head} can only be set; {change.op} is for lists and for objects with names")
+    if change.op not in ("set", "add", "remove"):
+        raise BadValue(f"{head} can only be set; {change.op} is for objects with names")
     if head == "sched_factor" and change.value is None:
         raise BadValue(f"sched_factor {path} is a whole number from 0 upward")
-    tree.put(getattr(settings, SINGLES[head]), path, change.value)
+    _set_one(getattr(settings, SINGLES[head]), path, change)
 
 
 def _change_object(settings: Settings, head: str, name: str, path: str, change: Change, upsert: bool) -> None:
@@ -210,6 +210,7 @@ def problems(settings: Settings) -> list[str]:
         *_problems_of_groups(settings),
         *_problems_of_shifts(settings),
         *_problems_of_mail(settings),
+        *_problems_of_calendar(settings),
     ]
 
 
@@ -285,6 +286,12 @@ def _is_server(text: str) -> bool:
     number = port.isdigit() and port.isascii() and 0 < int(port) < 65536 if colon else True
     host = (host if colon else text).removeprefix("[").removesuffix("]")
     return number and bool(host) and all(c.isascii() and (c.isalnum() or c in ".-_:") for c in host)
+
+
+def _problems_of_calendar(settings: Settings) -> Iterable[str]:
+    both = sorted(set(settings.calendar.extra) & set(settings.calendar.workdays))
+    if both:
+        yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
 
 
 def copy_of(settings: Settings) -> Settings:

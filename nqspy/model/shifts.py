@@ -21,14 +21,23 @@ class Shift:
     )  # fmt: skip
     commands: list[dict[str, Any]] = field(default_factory=list)
 
+    def stops(self, queue: str) -> bool:
+        """Whether its commands leave that queue stopped."""
+        paths = (f"queue/{queue}/started", "queue/*/started")
+        changes = [change for each in self.commands for change in each.get("changes", ())]
+        last = [change["value"] for change in changes if change["op"] == "set" and change["path"] in paths]
+        return bool(last) and last[-1] is False
+
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """When a shift stops a queue next, and what becomes of its running requests then (`Shift.spill`)."""
+    """When a shift stops a queue next, and what becomes of its running requests then (`Shift.spill`).
+    ``clock``: that moment for people, in the site's zone."""
 
     at: Instant
     shift: str
     spill: str
+    clock: str = ""
 
 
 @dataclass(slots=True)
@@ -45,10 +54,11 @@ class Calendar:
 @dataclass(slots=True)
 class ShiftState:
     """Which shift is in force. ``fired``: the firing last applied (UTC); ``manual``: switched to by an
-    operator, ``until`` an instant if any."""
+    operator, ``until`` an instant if any; ``since``: when it came into force."""
 
     current: str | None = None
     fired: Instant | None = None
     manual: bool = False
     until: Instant | None = None
     failed: str | None = None
+    since: Instant | None = None

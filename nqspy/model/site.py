@@ -15,7 +15,7 @@ from nqspy.model.ids import Instant, Seq, full_id
 from nqspy.model.machine import ExitSettings, Found, Machine, Mail, Server
 from nqspy.model.people import Group, Usage, lineage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
-from nqspy.model.requests import STARTED, Request, State
+from nqspy.model.requests import STARTED, Request, State, finite
 from nqspy.model.shifts import Calendar, Closing, Shift, ShiftState
 
 _SHIPPED = (0, 0, 0, 1)
@@ -148,6 +148,12 @@ class Site:
     def pes(self) -> int:
         """How many PEs there are."""
         return self.settings.machine.pes if self.settings.machine.pes is not None else len(self.found.cpus)
+
+    def wall_limit(self, request: Request) -> int | None:
+        """The wall limit that will end a request, ms: its own, else its queue's; None where there is none."""
+        own = finite(request.spec.ask.wall)
+        queue = self.settings.queues.get(request.queue)
+        return own if own is not None or queue is None else finite(queue.per_request.wall_limit)
 
     def columns(self, queue: str) -> Columns:
         """The waiting requests of a queue."""

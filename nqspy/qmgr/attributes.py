@@ -6,7 +6,7 @@ from typing import Literal
 from nqspy.model.machine import ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
-from nqspy.model.shifts import Shift
+from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.tree import Declared, declared
 from nqspy.qmgr.cursor import Keyword
 
@@ -23,6 +23,7 @@ CLASSES: dict[str, type] = {
     "default": Defaults,
     "sched_factor": Factors,
     "usage": Usage,
+    "calendar": Calendar,
 }
 """Objects of the settings by the head of their paths."""
 

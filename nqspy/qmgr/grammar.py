@@ -82,6 +82,7 @@ OBJECT_WORDS = {
     "users": "users that may submit to a queue",
     "groups": "Unix groups that may submit to a queue; after show: the share tree",
     "members": "users of a resource group",
+    "calendar": "days that count as Sundays",
     "managers": "who may change what: m is manager, o operator",
     "batch_request": "what holds for requests that say nothing",
     "no_default": "takes a default away",
@@ -100,7 +101,7 @@ _CREATE = (
          "a set of batch queues that share limits", kind="complex"),
     Form("CReate group", "NAME [parent=GROUP] [share=N] [members=(USER, ...)] [limit=N%]", "create",
          "a department: a node of the share tree; shares are weights among siblings", kind="group"),
-    Form("define shift", 'NAME when=("CRON", ...)', "define_shift",
+    Form("define shift", 'NAME when=("CRON", ...) [spill=leave|drain|suspend|requeue]', "define_shift",
          "a shift: the lines that follow, up to `end`, run when it comes into force", kind="shift"),
 )  # fmt: skip
 
@@ -177,6 +178,16 @@ _SET = (
          "how use is charged and forgotten", kind="usage", option="of"),
     Form("SEt usage of group", "GROUP TIME | +TIME | -TIME", "correct_usage",
          "corrects the decayed use of a group by hand, as of now, groups below it included"),
+    Form("SEt calendar", "[holidays=COUNTRY|none] [extra=(DATE, ...)] [workdays=(DATE, ...)]", "set_single",
+         "days that count as Sundays when shifts fire", kind="calendar"),
+    *(
+        Form(f"{verb} calendar", "extra=(DATE, ...) | workdays=(DATE, ...)", f"{op}_dates", doc,
+             kind="calendar")
+        for verb, op, doc in (
+            ("ADd", "add", "further days that count as Sundays, or holidays that are worked"),
+            ("REMove", "remove", "takes days out of the calendar"),
+        )
+    ),
     Form("SEt server", _ATTRIBUTES, "set_single", "name, zone and habits of the installation", kind="server"),
     Form("SEt timezone", "ZONE", "set_timezone", "zone of shifts and reports", kind="server",
          option="timezone"),
@@ -205,8 +216,10 @@ _SET = (
     Form("SEt NO_Access", "QUEUE", "access", "nobody may submit until users are added", kind="queue",
          option="none"),
     Form("SEt UNrestricted_access", "QUEUE", "access", "everybody may submit", kind="queue", option="all"),
-    Form("SEt shift", 'automatic | NAME when=("CRON", ...)', "set_shift",
-         "back to the calendar, or other times for a shift", "operator", "shift"),
+    Form("SEt shift",
+         'automatic | NAME [when=("CRON", ...)] [spill=leave|drain|suspend|requeue]', "set_shift",
+         "back to the calendar; or other times for a shift, or what becomes of running requests whose queue "
+         "it stops", "operator", "shift"),
     Form("SEt exit", "NAME SETTING=VALUE ...", "set_exit",
          "settings of a user exit, and the CPU time one call may take (budget)", kind="exit"),
 )  # fmt: skip
@@ -273,6 +286,7 @@ SHOWS = {
     "sched_factor": "weights of the intra-queue priority, with the bound of waiting times",
     "shares": "the share tree with entitlement and use",
     "shifts": "shifts, the one in force and the coming switches (--next 14d)",
+    "calendar": "holidays and other days that count as Sundays, and those that come (--next 365d)",
     "exits": "user exits, their settings and how they behave",
     "counters": "CPU use of the departments in this period, day and week",
     "groups": "the share tree as it is set",
@@ -281,8 +295,11 @@ SHOWS = {
 }
 """Objects of ``show``: spelling and sentence."""
 
+AHEAD = ("shifts", "calendar")
+"""Objects of ``show`` that look ahead."""
+
 _SHOW = tuple(
-    Form(f"SHOw {spelling}", "[NAME ...]" if spelling != "shifts" else "[--next TIME]", "show", doc, "any",
+    Form(f"SHOw {spelling}", "[--next TIME]" if spelling in AHEAD else "[NAME ...]", "show", doc, "any",
          option=spelling.lower().removeprefix("long "))
     for spelling, doc in SHOWS.items()
 )  # fmt: skip

@@ -8,7 +8,7 @@ from nqspy.model.tree import Declared
 from nqspy.qmgr import values
 from nqspy.qmgr.attributes import MODIFY, MODIFY_PROCESS, SPELLING, AskAttribute
 from nqspy.qmgr.cursor import Cursor, Keyword
-from nqspy.qmgr.grammar import TREE, Form
+from nqspy.qmgr.grammar import AHEAD, TREE, Form
 from nqspy.qmgr.lexer import Token
 from nqspy.qmgr.rules import ClientWord, Rule, object_name
 
@@ -198,13 +198,13 @@ def shutdown(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def show(cursor: Cursor, form: Form) -> commands.Command:
-    """``show WHAT [NAME ...]``; ``show long queue`` has the option ``long``, ``show shifts --next 14d`` the
-    option ``next`` in ms."""
+    """``show WHAT [NAME ...]``; ``show long queue`` has the option ``long``, ``show shifts --next 14d``
+    (``show calendar`` too) the option ``next`` in ms."""
     options: dict[str, Any] = {"long": True} if form.words[1] == "long" else {}
     names: list[str] = []
     while not cursor.done():
         cursor.skip(",")
-        if form.option == "shifts" and cursor.may_be(_NEXT):
+        if form.option in AHEAD and cursor.may_be(_NEXT):
             cursor.keyword(_NEXT)
             options["next"] = _ahead(cursor)
         else:

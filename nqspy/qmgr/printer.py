@@ -70,6 +70,7 @@ def _singles(settings: Settings) -> Iterator[str]:
         ("global", settings.global_),
         ("default", settings.default),
         ("usage", settings.usage),
+        ("calendar", settings.calendar),
     ):
         for name, value in _different(node).items():
             if (head, name) != ("default", "queue"):
@@ -176,7 +177,6 @@ def _exits(exits: Iterable[ExitSettings]) -> Iterator[str]:
 
 
 def _shift(shift: Shift) -> str:
-    when = write_names(shift.when)
-    return "\n".join(
-        [f"define shift {quote(shift.name)} when={when}", *(f"  {line}" for line in shift.lines), "end"]
-    )
+    spill = f" spill={shift.spill}" if shift.spill != declared(Shift)["spill"].default else ""
+    head = f"define shift {quote(shift.name)} when={write_names(shift.when)}{spill}"
+    return "\n".join([head, *(f"  {line}" for line in shift.lines), "end"])

@@ -145,15 +145,30 @@ def create(cursor: Cursor, form: Form) -> Command:
 
 
 def define_shift(cursor: Cursor, form: Form) -> Command:
-    """The head ``define shift NAME when=(...)``; the parser adds the lines."""
+    """The head ``define shift NAME when=(...) spill=...``; the parser adds the lines."""
     name = _new_name(cursor, "shift")
-    when = _when(cursor)
-    return configure(Change("create", f"shift/{name}", {"when": when, "lines": [], "commands": []}))
+    given = {"when": _when(cursor)} | dict(_shift_pairs(cursor))
+    return configure(Change("create", f"shift/{name}", given | {"lines": [], "commands": []}))
+
+
+_WHEN = {"when": Keyword.spelt("when", "the times at which it comes into force")}
 
 
 def _when(cursor: Cursor) -> list[str]:
-    cursor.keyword({"when": Keyword.spelt("when", "the times at which it comes into force")})
+    cursor.keyword(_WHEN)
     found: list[str] = values.read(cursor, settings_of("shift")["when"])
+    return found
+
+
+def _shift_pairs(cursor: Cursor) -> list[Pair]:
+    """``when`` and ``spill`` of a shift, as far as they are given."""
+    known = settings_of("shift")
+    words = _WHEN | {"spill": Keyword.spelt("spill", known["spill"].doc)}
+    found: list[Pair] = []
+    while not cursor.done():
+        cursor.skip(",")
+        name = cursor.keyword(words)
+        found.append((name, values.read(cursor, known[name])))
     return found
 
 
@@ -277,14 +292,16 @@ def access(cursor: Cursor, form: Form) -> Command:
 
 
 def set_shift(cursor: Cursor, form: Form) -> Command:
-    """``set shift automatic``, or ``set shift NAME when=(...)``."""
+    """``set shift automatic``, or ``set shift NAME when=(...) spill=...``."""
     if cursor.peek().kind == "cursor":
         raise cursor.fail("automatic", "the name of a shift")
     if cursor.left() == 1 and cursor.may_be(_AUTOMATIC):
         cursor.keyword(_AUTOMATIC)
         return AutomaticShift()
     path = f"shift/{object_name(cursor, 'shift')}"
-    return configure(Change("set", f"{path}/when", _when(cursor)))
+    if cursor.done():
+        raise cursor.fail("when", "spill")
+    return _sets(path, _shift_pairs(cursor))
 
 
 def set_exit(cursor: Cursor, form: Form) -> Command:
@@ -316,6 +333,21 @@ def change_list(op: Any) -> Rule:
         names = cursor.names(f"a list of {form.option}")
         path = f"{form.kind}/{object_name(cursor, form.kind)}/{form.option}"
         return configure(Change(op, path, names))
+
+    return rule
+
+
+def change_dates(op: Any) -> Rule:
+    """Rule for ``add|remove calendar extra=(2026-12-24)``."""
+
+    def rule(cursor: Cursor, form: Form) -> Command:
+        known = {name: info for name, info in settings_of(form.kind).items() if info.unit == "names"}
+        changes: list[Change] = []
+        while not changes or not cursor.done():
+            cursor.skip(",")
+            name = cursor.keyword({key: Keyword.spelt(key, info.doc) for key, info in known.items()})
+            changes.append(Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])))
+        return Configure(tuple(changes))
 
     return rule
 
@@ -374,6 +406,6 @@ RULES: dict[str, Rule] = {
     "set_shift": set_shift, "set_exit": set_exit, "set_mail": set_mail, "add_list": change_list("add"),
     "remove_list": change_list("remove"), "set_list": change_list("set"), "add_managers": managers("add"),
     "remove_managers": managers("remove"), "set_managers": managers("set"), "gate_on": gate(True),
-    "gate_off": gate(False),
+    "gate_off": gate(False), "add_dates": change_dates("add"), "remove_dates": change_dates("remove"),
 }  # fmt: skip
 """The rules of settings commands by name."""

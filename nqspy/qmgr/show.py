@@ -11,6 +11,7 @@ from nqspy.model.machine import Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared, get
+from nqspy.qmgr import hours
 from nqspy.qmgr.values import write
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -291,26 +292,6 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
     return table(("GROUP", "SHARE", "ENTITLED", "USED", head), shown) if shown else "no groups"
 
 
-def show_shifts(
-    settings: Settings,
-    current: str | None,
-    coming: Sequence[Mapping[str, Any]] = (),
-    manual: bool = False,
-    until: str | None = None,
-) -> str:
-    """Shifts with their times and commands, the one in force marked, and the ``coming`` switches: rows of
-    ``at`` (text with offset) and ``shift``; ``until``: when a switch by hand ends."""
-    lines = []
-    for shift in settings.shifts.values():
-        mark = "*" if shift.name == current else " "
-        times = ", ".join(f'"{cron}"' for cron in shift.when)
-        lines += [f"{mark} {shift.name}: {times}", *(f"      {line}" for line in shift.lines)]
-    how = f" (switched by hand{f', until {until}' if until else ''})" if manual else ""
-    lines.append(f"in force: {current or 'none'}{how}")
-    lines += [f"  {row['at']}  {row['shift']}" for row in coming]
-    return "\n".join(lines)
-
-
 def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
     """Exits as `ports.Exits.listing` gives them."""
     parts = []
@@ -346,7 +327,8 @@ def show_all(settings: Settings) -> str:
         _titled("Complexes", show_complex(settings)),
         _titled("Groups", show_groups(settings)),
         _titled("Exits", _exit_settings(settings)),
-        _titled("Shifts", _shift_settings(settings)),
+        hours.show_calendar(settings),
+        _titled("Shifts", hours.shift_settings(settings)),
     ]
     return "\n\n".join(parts)
 
@@ -357,14 +339,6 @@ def _exit_settings(settings: Settings) -> str:
         values = "".join(f" {name}={value}" for name, value in one.values.items())
         lines.append(f"  {one.name} {'enabled' if one.enabled else 'disabled'} budget={one.budget}ms{values}")
     return "\n".join(lines) or "  no exit has settings of its own"
-
-
-def _shift_settings(settings: Settings) -> str:
-    lines: list[str] = []
-    for shift in settings.shifts.values():
-        times = ", ".join(f'"{cron}"' for cron in shift.when)
-        lines += [f"  {shift.name}: {times}", *(f"      {line}" for line in shift.lines)]
-    return "\n".join(lines) or "  no shifts"
 
 
 _BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {

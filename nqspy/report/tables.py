@@ -205,9 +205,19 @@ def why_text(each: Mapping[str, Any]) -> str:
         lines += _why_ended(each)
     elif each["started"] is not None:
         lines.append(f"  it was started at {each['started']} on PEs {_listed(each['pes'])}")
+        lines += _why_started(each)
     else:
         lines += _why_waiting(each)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
+    """Why it is suspended, or what will become of it."""
+    reason = each["reason"]
+    if reason:
+        word = "why:" if each["state"] == "suspended" else "told:"
+        yield f"  {word:<10}{reason['text']}"
+        yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
 
 
 def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:

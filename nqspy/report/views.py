@@ -62,8 +62,8 @@ def request_object(
     standing: Standings | None = None,
     reason: Reason | None = None,
 ) -> dict[str, Any]:
-    """The object of a request that has not ended. ``standing`` counts in state queued alone, ``reason``
-    while it waits."""
+    """The object of a request that has not ended. ``standing`` counts in state queued alone,
+    ``reason`` says why it waits or is suspended, or what will become of one that runs."""
     spec, stamp, held = request.spec, place.zone.stamp, request.state is State.HELD
     begun = request.started is not None
     queued = request.state is State.QUEUED
@@ -85,7 +85,7 @@ def request_object(
         "exit_status": None,
         "exit_signal": None,
         "end_reason": None,
-        "reason": None if begun or reason is None else reason_object(reason, place.zone),
+        "reason": None if reason is None else reason_object(reason, place.zone),
         "depends_on": [full_id(seq, place.host) for seq in dict.fromkeys(each.seq for each in request.unmet)],
         "held": list(request.letters),
         **_paths(request.seq, spec, None, None),

@@ -254,6 +254,12 @@ class House:
             self._event(ev.Routed(action.seq, action.queue, self.request(action.seq).queue))
         elif isinstance(action, ac.Hold):
             self._event(ev.Held((action.seq,), "s", action.who, action.text))
+        elif isinstance(action, ac.Suspend):
+            self._event(ev.Suspended(action.seq, action.attempt, action.who, action.parked, action.text))
+        elif isinstance(action, ac.Resume):
+            self._event(ev.Resumed(action.seq, action.attempt, action.who))
+        elif isinstance(action, ac.Requeue):
+            self._event(ev.Requeued(action.seq, action.attempt, action.text))
 
     def go(self) -> Told:
         """A pass, and what it decided happens."""

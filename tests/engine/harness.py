@@ -261,7 +261,8 @@ def observable(site: Site) -> dict[str, Any]:
     for queue, columns in site.waiting.items():
         for row, request in enumerate(columns.requests()):
             cells = {
-                n: getattr(columns, n)[row].item() for n in ("seq", "date", "cpu", "memory", "pes", "rank")
+                n: getattr(columns, n)[row].item()
+                for n in ("seq", "date", "cpu", "memory", "wall", "pes", "rank")
             }
             names = {name: of.names[int(getattr(columns, name)[row])] for name, of in named.items()}
             waiting[request.seq] = (queue, cells | names)

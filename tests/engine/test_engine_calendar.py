@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from nqspy.engine import calendar
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
-from nqspy.model.shifts import Shift
+from nqspy.model.shifts import Calendar, Shift
 
 PARIS = "Europe/Paris"
+DAYS = Calendar()
 CEA = (
     Shift("day", ("30 8 * * mon-fri",)),
     Shift("evening", ("0 17 * * mon-fri",)),
@@ -22,13 +23,13 @@ CEA = (
 
 
 def in_force(shifts, text: str) -> str | None:
-    firing = calendar.in_force(shifts, PARIS, moment(text))
+    firing = calendar.in_force(shifts, DAYS, PARIS, moment(text))
     return firing and firing.shift
 
 
 def firings(shifts, since: str, hours: float) -> list[str]:
     start = moment(since)
-    found = calendar.coming(shifts, PARIS, start, Instant(round(start + hours * HOUR)))
+    found = calendar.coming(shifts, DAYS, PARIS, start, Instant(round(start + hours * HOUR)))
     return [f"{calendar.local(f.at, PARIS).isoformat()} {f.shift}" for f in found]
 
 
@@ -53,7 +54,7 @@ def test_the_shift_in_force_is_the_one_that_fired_last(at, shift):
 
 def test_without_shifts_or_before_the_first_there_is_none():
     assert in_force((), "2026-03-02T08:30:00+01:00") is None
-    assert calendar.next_firing((), PARIS, Instant(0)) is None
+    assert calendar.next_firing((), DAYS, PARIS, Instant(0)) is None
 
 
 def test_a_time_that_the_spring_change_skips_fires_at_the_change():
@@ -178,11 +179,11 @@ def test_what_is_in_force_is_the_last_of_what_came(crons, day, minutes):
     """Looking back and looking ahead agree at every instant, changes of the clock included."""
     shifts = [Shift(f"s{n}", (cron,)) for n, cron in enumerate(crons)]
     now = Instant(moment(day) + minutes * MINUTE)
-    before = calendar.coming(shifts, PARIS, Instant(now - 8 * DAY), now)
-    latest = calendar.in_force(shifts, PARIS, now)
+    before = calendar.coming(shifts, DAYS, PARIS, Instant(now - 8 * DAY), now)
+    latest = calendar.in_force(shifts, DAYS, PARIS, now)
     assert latest is not None
     assert latest.at == before[-1].at
-    after = calendar.next_firing(shifts, PARIS, now)
+    after = calendar.next_firing(shifts, DAYS, PARIS, now)
     assert after is not None
     assert after.at > now
-    assert not calendar.coming(shifts, PARIS, now, Instant(after.at - 1))
+    assert not calendar.coming(shifts, DAYS, PARIS, now, Instant(after.at - 1))

@@ -36,7 +36,7 @@ people = st.sampled_from((ANNE, BEN, OLGA, MAX))
 ids = st.lists(st.integers(1, 12).map(str), min_size=1, max_size=3).map(tuple)
 queues = st.sampled_from(("batch", "other", "pipe", "nowhere", ""))
 lines = st.builds(
-    "x cpu={} pes={} {} at={} queue={} after={}".format,
+    "x cpu={} wall=2:00:00 pes={} {} at={} queue={} after={}".format,
     st.sampled_from(("30", "100", "unlimited")),
     st.integers(1, 3),
     st.sampled_from(("held", "once", "")),
@@ -73,6 +73,12 @@ changes = st.sampled_from(
         Change("set", "nonsense", 1),
         Change("set", "server/lost_request", "fail"),
         Change("set", "global/user_limit", 1),
+        Change("set", "shift/night/spill", "suspend"),
+        Change("set", "shift/night/spill", "suspend"),
+        Change("set", "shift/night/spill", "requeue"),
+        Change("set", "shift/night/spill", "drain"),
+        Change("add", "calendar/extra", "2026-03-03"),
+        Change("set", "calendar/holidays", "FR"),
     )
 )
 commands = st.one_of(

@@ -243,7 +243,7 @@ def test_shift_machine_exit_and_files_are_noted(story):
     story.tell(ev.ShiftFailed("night", "x"))
     assert story.site.shift.failed == "night"
     story.tell(ev.ShiftChanged("night", "day", Instant(5), True, Instant(9)))
-    assert story.site.shift == ShiftState("night", Instant(5), True, Instant(9), None)
+    assert story.site.shift == ShiftState("night", Instant(5), True, Instant(9), None, story.site.at)
     story.tell(ev.ExitOff("gun", "x"))
     assert not story.site.settings.exits["gun"].enabled
     story.tell(ev.FilesApplied((("10", "abc"),)))

@@ -18,7 +18,7 @@ from nqspy.model.queues import LIMIT_NAMES, LimitHolder, Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Ask, Request, Spec, finite
 from nqspy.model.site import Settings, Site
-from nqspy.model.units import UNLIMITED, format_seconds, format_size
+from nqspy.model.units import UNLIMITED, format_seconds, format_size, format_time
 
 Mask = npt.NDArray[np.bool_]
 
@@ -110,8 +110,9 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the limits leave for one queue: users and groups that may start no more, memory (bytes) and PEs
-    left; infinite where there is no limit; ``room``: PEs left to each group that a cap holds for."""
+    """What the limits leave for one queue: users and groups that may start no more, memory (bytes), PEs and
+    wall time (ms, until a shift stops the queue) left; infinite where there is no limit; ``room``: PEs left
+    to each group that a cap holds for."""
 
     owners: frozenset[str] = frozenset()
     groups: frozenset[str] = frozenset()
@@ -119,11 +120,13 @@ class Gate:
     memory: float = float("inf")
     pes: float = float("inf")
     room: tuple[tuple[str, int], ...] = ()
+    wall: float = float("inf")
 
 
 class Tally:
     """Running requests counted under every holder of limits; starts of a pass are added as they are
-    decided. ``run_limits`` False leaves run limits out, which keep back a whole queue alike.
+    decided. ``now``: the pass's (the last event's instant where there is none); ``run_limits`` False leaves
+    run limits out, which keep back a whole queue alike.
 
     Of a parked request (`Request.parked`) only its memory counts: it neither runs nor holds PEs.
 
@@ -132,10 +135,16 @@ class Tally:
     """
 
     def __init__(
-        self, site: Site, ledger: Callable[[], Ledger] | None = None, *, run_limits: bool = True
+        self,
+        site: Site,
+        ledger: Callable[[], Ledger] | None = None,
+        *,
+        run_limits: bool = True,
+        now: Instant | None = None,
     ) -> None:
         self._site = site
-        self._caps = Caps(site, ledger or (lambda: Ledger(site, site.at, {})))
+        self._now = site.at if now is None else now
+        self._caps = Caps(site, ledger or (lambda: Ledger(site, self._now, {})))
         self._run_limits = run_limits
         self._counts: dict[str, _Count] = {}
         self._holders: dict[str, list[tuple[str, LimitHolder]]] = {}
@@ -204,21 +213,40 @@ class Tally:
                 memory = min(memory, holder.memory_limit - count.memory)
             if holder.pe_limit is not None:
                 pes = min(pes, holder.pe_limit - count.pes)
-        return Gate(frozenset(owners), frozenset(groups), all_owners, memory, pes, self._caps.room())
+        room, wall = self._caps.room(), self._wall_left(queue)
+        return Gate(frozenset(owners), frozenset(groups), all_owners, memory, pes, room, wall)
 
     def opens(self) -> Instant | None:
         """When the first group that its past use keeps back will have forgotten enough of it."""
         return self._caps.opens()
 
     def keeping(self, request: Request, forced: bool = False) -> Reason | None:
-        """The first limit that keeps one request back; None when every limit lets it start. PE limits hold
-        for ``forced`` requests too."""
+        """The first limit that keeps one request back; None when every limit lets it start. PE limits, and a
+        shift that drains the queue, hold for ``forced`` requests too."""
         for who, holder in self.holders(request.queue):
             reason = None if forced else self._keeping(request, who, holder)
             reason = reason or self._keeping_pes(request, who, holder)
             if reason is not None:
                 return reason
-        return None if forced else self._caps.keeping(request)
+        kept = None if forced else self._caps.keeping(request)
+        return kept or self._keeping_wall(request)
+
+    def _wall_left(self, queue: str) -> float:
+        """Time until a shift stops the queue that nothing shall outlast, ms."""
+        closing = self._site.closings.get(queue)
+        return closing.at - self._now if closing is not None and closing.spill == "drain" else float("inf")
+
+    def _keeping_wall(self, request: Request) -> Reason | None:
+        left = self._wall_left(request.queue)
+        wall = self._site.wall_limit(request) if left != float("inf") else None
+        if wall is None or wall <= left:
+            return None
+        closing = self._site.closings[request.queue]
+        text = (
+            f"its wall limit of {format_time(wall)} goes beyond {closing.clock}, when shift "
+            f"{closing.shift} stops queue {request.queue}; it may start after that, or with a shorter limit"
+        )
+        return Reason(ReasonCode.SHIFT, f"shift {closing.shift}", text, closing.at)
 
     def _keeping(self, request: Request, who: str, holder: LimitHolder) -> Reason | None:
         count = self._count(who)
@@ -290,6 +318,12 @@ def _by_size(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Iterator
         if (memory_limit(queue) or 0) <= gate.memory:
             too_large &= columns.memory != float("inf")
         yield too_large
+    if gate.wall != float("inf"):
+        too_long = columns.wall > gate.wall
+        default = finite(queue.per_request.wall_limit)
+        if default is None or default <= gate.wall:
+            too_long &= columns.wall != float("inf")
+        yield too_long
 
 
 def _by_room(site: Site, gate: Gate, columns: Columns) -> Iterator[Mask]:

@@ -92,7 +92,7 @@ def standing(
         return _empty(now)
     exits.begin(site)
     draft = Draft(site, now, exits, samples or {})
-    tally = Tally(site, lambda: draft.ledger, run_limits=False)
+    tally = Tally(site, lambda: draft.ledger, run_limits=False, now=now)
     line = Line(draft, node, tally)
     share = (line.shares or Shares(draft, columns)).by_pair(line.kept(), ())[columns.pair]
     time, cpu, memory = line.terms.time(columns.date), line.terms.cpu(), line.terms.memory()

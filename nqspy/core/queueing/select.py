@@ -47,7 +47,7 @@ class _Selection:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._tally = Tally(draft.site, lambda: draft.ledger)
+        self._tally = Tally(draft.site, lambda: draft.ledger, now=draft.now)
         for request in draft.resumed:
             self._tally.resume(request)
         self._lines: dict[str, Line] = {}

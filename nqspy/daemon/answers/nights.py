@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 MOST_REASONS = 1_000
 """Requests whose own reasons are kept with a report; the others have their queue's."""
 
+WEEK = 7 * DAY
+"""How far ahead holidays are told, ms."""
 COMING = 3 * DAY
 """How far the outlook looks for switches of shifts."""
 
@@ -156,15 +158,20 @@ def report(
     first = past.reader.oldest(bounds.start)
     events = past.reader.events(since=bounds.start if first is None else min(first, bounds.start))
     shown = takewhile(lambda each: each.n <= picture.n, events)
-    coming = _coming(site, zone, picture.at)
-    around = night.Around(picture.why, picture.samples, clock, coming, made=made)
+    coming, holidays = _coming(site, zone, picture.at), _holidays(site, picture.at)
+    around = night.Around(picture.why, picture.samples, clock, coming, holidays, made)
     return night.night_report(shown, site, bounds, picture.at, around)
 
 
 def _coming(site: Site, zone: Zone, now: Instant) -> list[dict[str, str]]:
-    shifts = site.settings.shifts.values()
-    firings = calendar.coming(shifts, site.timezone, now, Instant(now + COMING))
+    shifts, days = site.settings.shifts.values(), site.settings.calendar
+    firings = calendar.coming(shifts, days, site.timezone, now, Instant(now + COMING))
     return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
+
+
+def _holidays(site: Site, now: Instant) -> list[str]:
+    days = calendar.holidays_between(site.settings.calendar, site.timezone, now, Instant(now + WEEK))
+    return [f"{day.isoformat()} {name}".rstrip() for day, name in days]
 
 
 def _need_known(reader: Reader, zone: Zone, picture: Picture, bounds: night.Bounds) -> None:

@@ -19,6 +19,7 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.people import with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
+from nqspy.qmgr import hours
 from nqspy.qmgr import show as qmgr_show
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.printer import print_settings
@@ -104,8 +105,25 @@ def _coming(daemon: "Daemon", asked: cm.ShowObject) -> list[dict[str, str]]:
     site, now = daemon.engine.site, daemon.clock.now()
     span = int((asked.options or {}).get("next") or DAY)
     zone = Zone(site.timezone)
-    firings = calendar.coming(site.settings.shifts.values(), site.timezone, now, Instant(now + span))
+    settings, until = site.settings, Instant(now + span)
+    firings = calendar.coming(settings.shifts.values(), settings.calendar, site.timezone, now, until)
     return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
+
+
+def _holidays(daemon: "Daemon", asked: cm.ShowObject, span: int = DAY) -> list[dict[str, str]]:
+    """The coming days that count as Sundays."""
+    site, now = daemon.engine.site, daemon.clock.now()
+    until = Instant(now + int((asked.options or {}).get("next") or span))
+    found = calendar.holidays_between(site.settings.calendar, site.timezone, now, until)
+    return [{"date": day.isoformat(), "name": name} for day, name in found]
+
+
+def _calendar_data(daemon: "Daemon", asked: cm.ShowObject) -> dict[str, Any]:
+    return {**dump(daemon.engine.site.settings)["calendar"], "coming": _holidays(daemon, asked, 366 * DAY)}
+
+
+def _calendar_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
+    return hours.show_calendar(daemon.engine.site.settings, _holidays(daemon, asked, 366 * DAY))
 
 
 def _shifts_data(daemon: "Daemon", asked: cm.ShowObject) -> dict[str, Any]:
@@ -115,6 +133,7 @@ def _shifts_data(daemon: "Daemon", asked: cm.ShowObject) -> dict[str, Any]:
         "current": state.current,
         "manual": state.manual,
         "coming": coming,
+        "holidays": _holidays(daemon, asked),
         "shifts": _settings(daemon, asked),
     }
 
@@ -122,9 +141,8 @@ def _shifts_data(daemon: "Daemon", asked: cm.ShowObject) -> dict[str, Any]:
 def _shifts_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
     state = daemon.engine.site.shift
     until = Zone(daemon.engine.site.timezone).stamp(state.until)
-    return qmgr_show.show_shifts(
-        daemon.engine.site.settings, state.current, _coming(daemon, asked), state.manual, until
-    )
+    settings, coming, days = daemon.engine.site.settings, _coming(daemon, asked), _holidays(daemon, asked)
+    return hours.show_shifts(settings, state.current, coming, state.manual, until, days)
 
 
 def _queue_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
@@ -211,12 +229,14 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
 _DATA: dict[str, Any] = {
     "shares": shares,
     "shifts": _shifts_data,
+    "calendar": _calendar_data,
     "exits": lambda daemon, asked: daemon.exits.listing(),
     "counters": counters_of,
 }
 _TEXTS: dict[str, Any] = {
     "shares": lambda daemon, asked: qmgr_show.show_shares(shares(daemon)),
     "shifts": _shifts_text,
+    "calendar": _calendar_text,
     "exits": lambda daemon, asked: qmgr_show.show_exits(daemon.exits.listing()),
     "queue": _queue_text,
     "machine": lambda daemon, asked: qmgr_show.show_machine(

@@ -45,7 +45,8 @@ def _when(row: dict[str, Any]) -> str:
     if not estimate:
         return ""
     at = estimate["start"]
-    return f"; start {at if at is not None else 'not in sight'} ({estimate['basis']})"
+    note = f"; {row['note']}" if row.get("note") else ""
+    return f"; start {at if at is not None else 'not in sight'} ({estimate['basis']}){note}"
 
 
 def _submitted(id: int, form: str, value: dict[str, Any]) -> bytes:

@@ -91,6 +91,8 @@ def _check_change(desk: Desk, settings: Settings, change: Change) -> None:
         raise BadValue(f"there is no exit {name}; loaded: {', '.join(desk.exits.declared()) or 'none'}")
     elif head == "server" and rest == "timezone" and change.value is not None:
         calendar.zone_of(str(change.value))
+    elif head == "calendar" and change.op in ("set", "add"):
+        _check_calendar(rest, change.value)
     elif head == "queue" and change.op == "delete" and name in settings.queues:
         _check_queue_is_done(desk, settings, name)
     elif head == "shift" and change.op in ("create", "set", "add"):
@@ -109,6 +111,14 @@ def _check_shift(desk: Desk, settings: Settings, change: Change) -> None:
         when = values.get("when") if create else change.value
         for cron in (when,) if isinstance(when, str) else _listed(when):
             calendar.check_cron(str(cron))
+
+
+def _check_calendar(path: str, value: Any) -> None:
+    if path == "holidays" and isinstance(value, str):
+        calendar.check_country(value)
+    elif path in ("extra", "workdays"):
+        for day in (value,) if isinstance(value, str) else _listed(value):
+            calendar.check_day(str(day))
 
 
 def _listed(value: Any) -> Iterable[Any]:

@@ -1,15 +1,20 @@
 """Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
 
-from nqspy.engine import calendar
+from nqspy.core.preemption import spill
+from nqspy.core.queueing.limits import Tally
+from nqspy.engine import calendar, closings
 from nqspy.engine.desk import exits, requests
 from nqspy.engine.desk.context import Desk, Handler
 from nqspy.engine.desk.people import need
 from nqspy.engine.desk.settings import changes_of, commands_of, commit_changes, try_changes, verify
 from nqspy.model import commands as cm
+from nqspy.model.actions import Notify
 from nqspy.model.errors import BadValue, NqspyError, Refusal
 from nqspy.model.events import ShiftChanged, ShiftFailed
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
+from nqspy.model.reasons import ReasonCode
+from nqspy.model.requests import Request
 
 CALENDAR = Caller("calendar", 0, 0, (), True)
 """Who carries out a shift's commands."""
@@ -36,7 +41,7 @@ def due(desk: Desk) -> calendar.Firing | None:
     state = site.shift
     if state.until is not None and desk.now < state.until:
         return None
-    firing = calendar.in_force(site.settings.shifts.values(), site.timezone, desk.now)
+    firing = calendar.in_force(site.settings.shifts.values(), site.settings.calendar, site.timezone, desk.now)
     if firing is None:
         return None
     if state.until is not None:
@@ -46,10 +51,23 @@ def due(desk: Desk) -> calendar.Firing | None:
     return firing
 
 
+def look(desk: Desk) -> tuple[bool, Instant | None]:
+    """Enters the shift that is due, and notes when queues are stopped next. Answers whether one was due, and
+    when to look again."""
+    firing, retry = due(desk), None
+    if firing is not None and not enter(desk, firing):
+        retry = Instant(desk.now + RETRY)
+    closings.look(desk.site, desk.now)
+    times = [t for t in (retry, next_change(desk)) if t is not None]
+    return firing is not None, min(times, default=None)
+
+
 def next_change(desk: Desk) -> Instant | None:
     """The next instant at which another shift may be due."""
     site = desk.site
-    firing = calendar.next_firing(site.settings.shifts.values(), site.timezone, desk.now)
+    firing = calendar.next_firing(
+        site.settings.shifts.values(), site.settings.calendar, site.timezone, desk.now
+    )
     times = [t for t in (site.shift.until, firing.at if firing else None) if t is not None and t > desk.now]
     return min(times, default=None)
 
@@ -89,6 +107,26 @@ def run_commands(desk: Desk, name: str) -> None:
             ORDERS[type(command)](desk, command, CALENDAR)
 
 
+def foretell(desk: Desk, seq: Seq) -> None:
+    """Tells the owner of a request that starts, if mail was asked for, what a shift will do to it before its
+    wall limit is over."""
+    request = desk.site.requests[seq]
+    mail, text = request.spec.mail, spill.foretold(desk.site, request, desk.now)
+    if text is not None and (mail.begin or mail.end or mail.abort):
+        name = desk.site.id_of(seq)
+        subject = f"nqspy: {name} starts and may not end in time"
+        desk.act(Notify(mail.to or request.owner, subject, f"Request {name} ({request.name}): {text}", seq))
+
+
+def note(desk: Desk, request: Request, start: Instant | None) -> str:
+    """What coming shifts do to a request that is handed in now and would begin at ``start``; empty where they
+    leave it alone."""
+    kept = Tally(desk.site, now=desk.now).keeping(request)
+    if kept is not None and kept.code is ReasonCode.SHIFT:
+        return kept.text
+    return spill.foretold(desk.site, request, desk.now if start is None else start) or ""
+
+
 def switch(desk: Desk, command: cm.SwitchShift, caller: Caller) -> object:
     """Puts a shift in force by hand until the next firing, or until a moment. Raises Refusal."""
     site = desk.site
@@ -100,7 +138,7 @@ def switch(desk: Desk, command: cm.SwitchShift, caller: Caller) -> object:
         )
     until = _until(desk, command.until)
     run_commands(desk, command.shift)
-    firing = calendar.in_force(site.settings.shifts.values(), site.timezone, desk.now)
+    firing = calendar.in_force(site.settings.shifts.values(), site.settings.calendar, site.timezone, desk.now)
     fired = firing.at if firing is not None else site.shift.fired
     desk.emit(ShiftChanged(command.shift, site.shift.current, fired, True, until))
     desk.dirty()
@@ -122,7 +160,7 @@ def automatic(desk: Desk, command: cm.AutomaticShift, caller: Caller) -> object:
     """Back to the calendar at once."""
     site = desk.site
     need(site.settings, caller, "operator", "set shift automatic")
-    firing = calendar.in_force(site.settings.shifts.values(), site.timezone, desk.now)
+    firing = calendar.in_force(site.settings.shifts.values(), site.settings.calendar, site.timezone, desk.now)
     if firing is not None and (site.shift.manual or site.shift.current != firing.shift):
         run_commands(desk, firing.shift)
         desk.emit(ShiftChanged(firing.shift, site.shift.current, firing.at))

@@ -11,7 +11,7 @@ import msgspec
 from nqspy.core.limits_of_submission import ask_submit, destination, violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.calendar import local
-from nqspy.engine.desk import depend
+from nqspy.engine.desk import depend, shifts
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
@@ -232,4 +232,5 @@ def _would(desk: Desk, accepted: Accepted, alone: bool) -> dict[str, Any]:
         start, basis = estimate_on(site, desk.exits, request, desk.now)
         at = None if start is None else local(start, site.timezone).isoformat(timespec="milliseconds")
         found["estimate"] = {"start": at, "basis": basis}
+        found["note"] = shifts.note(desk, request, start)
     return found

@@ -1,0 +1,104 @@
+"""Spill: what still runs in a queue that the shift in force has stopped is suspended or queued again, as the
+shift says (``set shift day spill=...``), and goes on when the queue is started again.
+
+What ``drain`` keeps back beforehand is a limit like others: see `queueing.limits`.
+"""
+
+from typing import Any
+
+from nqspy.core.draft import Draft
+from nqspy.core.feature import Domain
+from nqspy.model.ids import Instant
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request
+from nqspy.model.shifts import Shift
+from nqspy.model.site import Settings, Site
+
+
+def verify(settings: Settings, site: Site) -> list[str]:
+    """Shifts whose ``spill`` means nothing."""
+    return [
+        f"shift {shift.name}: spill={shift.spill} means nothing, its commands stop no queue"
+        for shift in settings.shifts.values()
+        if shift.spill != "leave" and not any(shift.stops(queue) for queue in settings.queues)
+    ]
+
+
+def bind(domain: Domain, settings: Settings) -> Any:
+    """It keeps nothing between passes."""
+    return None
+
+
+def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+    """Suspends or queues again what spills, and keeps suspended what must not go on yet."""
+    site = draft.site
+    shift = site.settings.shifts.get(site.shift.current or "")
+    if shift is not None and shift.spill in ("suspend", "requeue"):
+        for request in draft.running():
+            if _is_over(site, shift, request) and not _was_let_go_on(site, request):
+                _spill(draft, shift, request)
+    for request in draft.parked():
+        if request.suspended_by.startswith("shift ") and not _is_started(site, request.queue):
+            draft.keep(request, Reason(ReasonCode.SHIFT, request.suspended_by, request.hold_text))
+        elif shift is not None and shift.spill in ("suspend", "requeue") and _is_over(site, shift, request):
+            draft.keep(request, Reason(ReasonCode.SHIFT, f"shift {shift.name}", _stays(shift, request)))
+    return None
+
+
+def _is_started(site: Site, name: str) -> bool:
+    queue = site.settings.queues.get(name)
+    return queue is not None and queue.started
+
+
+def _is_over(site: Site, shift: Shift, request: Request) -> bool:
+    """Whether the shift has stopped the request's queue, and nobody has started it since."""
+    return not _is_started(site, request.queue) and shift.stops(request.queue)
+
+
+def _was_let_go_on(site: Site, request: Request) -> bool:
+    """Whether somebody let it go on under this very shift: then it may."""
+    since = site.shift.since
+    return since is not None and request.resumed is not None and request.resumed > since
+
+
+def _spill(draft: Draft, shift: Shift, request: Request) -> None:
+    who = f"shift {shift.name}"
+    if shift.spill == "suspend":
+        draft.suspend(request, who, _stays(shift, request), parked=True)
+    elif request.spec.rerunnable:
+        draft.requeue(request, who, f"{who} stopped queue {request.queue}")
+
+
+def _stays(shift: Shift, request: Request) -> str:
+    return f"shift {shift.name} stopped queue {request.queue}; it goes on when the queue is started again"
+
+
+def exception(draft: Draft, domain: Domain) -> None:
+    """Nothing to clean up."""
+
+
+# ---------------------------------------------------------------- told beforehand
+
+_WILL = {"suspend": "suspended", "requeue": "ended and queued again"}
+
+
+def foretold(site: Site, request: Request, began: Instant) -> str | None:
+    """What a shift will do to a request that began (or went on) at ``began`` and may by its wall limit
+    outlast its queue's time; None when it ends in time, has no wall limit, or will be left alone."""
+    closing, wall = site.closings.get(request.queue), site.wall_limit(request)
+    if closing is None or wall is None or began + wall <= closing.at or closing.spill not in _WILL:
+        return None
+    if closing.spill == "requeue" and not request.spec.rerunnable:
+        return None
+    stops = f"when shift {closing.shift} stops queue {request.queue}"
+    return f"if it still runs then, it will be {_WILL[closing.spill]} at {closing.clock}, {stops}"
+
+
+def outlook(site: Site, request: Request) -> Reason | None:
+    """The same as a reason, for one that runs."""
+    began = max(request.started or 0, request.resumed or 0)
+    text = foretold(site, request, Instant(began))
+    closing = site.closings.get(request.queue)
+    if text is None or closing is None:
+        return None
+    return Reason(ReasonCode.SHIFT, f"shift {closing.shift}", text, closing.at)

@@ -1,0 +1,160 @@
+"""Weeks in which the clock changes (Europe/Paris), on the shipped site, with restarts in each shift: the
+right shift in force, each switch exactly once."""
+
+import pytest
+from engine.harness import PLAIN, Centre, moment
+from scenarios.computing_centre import Site
+
+from nqspy.engine import calendar
+from nqspy.model import events as ev
+from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
+
+SPRING, AUTUMN = "2026-03-26T12:00:00+01:00", "2026-10-22T12:00:00+02:00"
+WEEKDAYS = ("06:00 report", "08:30 day", "17:00 evening", "21:00 night")
+
+
+def site(start: str, more: str = "") -> Site:
+    return Site(lambda request: 600, at=start, more=more)
+
+
+def switches(place: Centre) -> list[str]:
+    """Every switch by the clock on the wall, with the offset of the day."""
+    return [
+        f"{calendar.local(r.at, 'Europe/Paris'):%a %d %H:%M %z} {r.event.shift}"
+        for r in place.journal.events()
+        if isinstance(r.event, ev.ShiftChanged)
+    ]
+
+
+def week(*days: str) -> list[str]:
+    """The four switches of each of these weekdays, given as ``"Fri 27 +0100"``."""
+    return [f"{day[:6]} {each[:5]} {day[7:]} {each[6:]}" for day in days for each in WEEKDAYS]
+
+
+SPRING_WEEK = [
+    "Thu 26 12:00 +0100 day",
+    *week("Thu 26 +0100")[2:],
+    *week("Fri 27 +0100", "Mon 30 +0200", "Tue 31 +0200", "Wed 01 +0200"),
+]
+AUTUMN_WEEK = [
+    "Thu 22 12:00 +0200 day",
+    *week("Thu 22 +0200")[2:],
+    *week("Fri 23 +0200", "Mon 26 +0100", "Tue 27 +0100", "Wed 28 +0100"),
+]
+BOTH = pytest.mark.parametrize(("start", "expected"), [(SPRING, SPRING_WEEK), (AUTUMN, AUTUMN_WEEK)])
+
+
+def end_of(start: str) -> Instant:
+    """Six days and twelve hours later by the clock on the wall."""
+    return moment("2026-04-02T00:00:00+02:00" if start == SPRING else "2026-10-29T00:00:00+01:00")
+
+
+@BOTH
+def test_each_switch_comes_once(start, expected):
+    place = site(start)
+    place.sim.run(end_of(start))
+    assert switches(place) == expected
+    fired = [e.fired for e in place.events(ev.ShiftChanged)][1:]
+    assert fired == [r.at for r in place.journal.events() if isinstance(r.event, ev.ShiftChanged)][1:]
+    place.is_sound()
+
+
+@BOTH
+def test_with_a_restart_in_each_shift_and_around_each_change_of_the_clock(start, expected):
+    place, end = site(start), end_of(start)
+    settings = place.site.settings
+    firings = calendar.coming(
+        settings.shifts.values(), settings.calendar, "Europe/Paris", place.sim.now, Instant(end - HOUR)
+    )
+    around = [firing.at + each for firing in firings for each in (-1, 0, MINUTE)]
+    for at in sorted([*around, *_change_of(start)]):
+        place.sim.run(Instant(at))
+        shift = place.site.shift.current
+        place.sim.restart()
+        assert place.site.shift.current == shift
+    place.sim.run(end)
+    assert switches(place) == expected
+    place.is_sound()
+
+
+def _change_of(start: str) -> tuple[int, ...]:
+    """Around the hour that is left out, or comes twice."""
+    change = moment("2026-03-29T03:00:00+02:00" if start == SPRING else "2026-10-25T02:00:00+01:00")
+    return tuple(change + each for each in (-HOUR, -1, 0, 1, HOUR // 2, HOUR))
+
+
+@BOTH
+@pytest.mark.parametrize("step", [5, 19])
+def test_whatever_the_steps_of_the_clock(start, expected, step):
+    place = site(start)
+    while place.sim.now < end_of(start):
+        place.later(hours=step)
+    assert [each for each in switches(place) if each in expected] == expected
+
+
+@BOTH
+def test_a_restart_after_a_sleep_over_the_change_enters_only_what_is_due(start, expected):
+    place = site(start)
+    friday = "Fri 27" if start == SPRING else "Fri 23"
+    place.sim.run(Instant(moment(start) + DAY))
+    before = len(switches(place))
+    assert switches(place)[-1].startswith(f"{friday} 08:30")
+    monday = moment("2026-03-30T07:00:00+02:00" if start == SPRING else "2026-10-26T07:00:00+01:00")
+    place.sim.now = monday
+    place.sim.restart()
+    place.sim.restart()
+    assert [each.rpartition(" ")[2] for each in switches(place)[before:]] == ["report"]
+    place.sim.run(end_of(start))
+    left = expected[expected.index(next(e for e in expected if e.startswith("Mon") and "08:30" in e)) :]
+    assert switches(place)[before + 1 :] == left
+    place.is_sound()
+
+
+@BOTH
+def test_a_holiday_in_that_week_is_night(start, expected):
+    day, word = ("2026-03-31", "Tue 31") if start == SPRING else ("2026-10-27", "Tue 27")
+    place = site(start, f"set calendar extra=({day})")
+    end = end_of(start)
+    while place.sim.now < end:
+        place.sim.run(min(end, Instant(place.sim.now + 7 * HOUR)))
+        place.sim.restart()
+    assert switches(place) == [each for each in expected if not each.startswith(word)]
+    place.is_sound()
+
+
+NIGHTLY = (
+    PLAIN
+    + """
+define shift day when=("30 8 * * *") spill=drain
+  stop queue batch
+end
+define shift night when=("0 21 * * *")
+  start queue batch
+end
+define shift backup when=("30 2 * * *")
+  set run_limit=3 batch
+end
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("evening", "hours", "second"),
+    [
+        ("2026-03-28T21:00:00+01:00", 10.5, "2026-03-29T03:00:00+02:00"),
+        ("2026-10-24T21:00:00+02:00", 12.5, "2026-10-25T02:30:00+02:00"),
+        ("2026-06-06T21:00:00+02:00", 11.5, "2026-06-07T02:30:00+02:00"),
+    ],
+)
+def test_the_night_of_the_change_is_as_long_as_it_really_is(evening, hours, second):
+    place = Centre(NIGHTLY, at=evening, pes=4, length=60)
+    wall = round(hours * 3600)
+    fits, not_quite = place.submit(f"anne wall={wall}", f"ben wall={wall + 1}")
+    assert (place.state(fits), place.state(not_quite)) == ("running", "queued")
+    place.sim.run(Instant(moment(evening) + 14 * HOUR))
+    changes = [(r.event.shift, r.at) for r in place.journal.events() if isinstance(r.event, ev.ShiftChanged)]
+    assert changes[-2:] == [
+        ("backup", moment(second)),
+        ("day", Instant(moment(evening) + round(hours * HOUR))),
+    ]
+    place.is_sound()
