@@ -53,4 +53,6 @@ def test_a_parked_request_does_not_make_the_night_longer(diary):
     assert told["until"].startswith("2026-03-03T06:00")
     book.add(24 * 3600, ev.Resumed(long, 1, "scheduler"))
     book.end(25 * 3600, long, cpu=3600)
-    assert report(book, 26 * 3600) == told, "what it does the next evening is the next night's"
+    later = report(book, 26 * 3600)
+    same = ("until", "requests", "ended_ok", "busy", "running", "groups", "line")
+    assert {key: later[key] for key in same} == {key: told[key] for key in same}, "that is the next night's"
