@@ -22,15 +22,18 @@ from nqspy.daemon.inbox import Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import Options
+from nqspy.daemon.probes import Probes
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.desk.context import Reply
 from nqspy.engine.loop import Asked, Engine, Input, Outcome
 from nqspy.executors.local import LocalHands
 from nqspy.model.commands import Command
+from nqspy.model.configure import copy_of
 from nqspy.model.errors import NqspyError
+from nqspy.model.events import SettingsChanged
 from nqspy.model.people import Caller
-from nqspy.model.sightings import Sighting
+from nqspy.model.sightings import News, Sighting
 from nqspy.rpc import server as rpc
 from nqspy.store.journal import SqliteJournal
 from nqspy.userexit.site_exits import SiteExits
@@ -58,6 +61,7 @@ class Daemon:
         self.hooks = Hooks(self.exits, self.notices)
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
+        self.probes = Probes(self.inbox.put, self.clock.now)
         self.server = rpc.Server(
             str(home.socket),
             self.inbox.put,
@@ -89,6 +93,7 @@ class Daemon:
         self.engine.resting = False
         self.front.open_history()
         self.server.start()
+        self._follow_probes()
         self.pump(self.engine.feed((), self.clock.now()))
 
     # ------------------------------------------------------------ the loop
@@ -107,7 +112,7 @@ class Daemon:
         """Takes one group of what has arrived."""
         inputs: list[Input] = []
         for item in items:
-            if isinstance(item, Sighting):
+            if isinstance(item, Sighting | News):
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
                 command = self.front.take(item)
@@ -127,6 +132,8 @@ class Daemon:
         while True:
             self.front.reply(outcome.replies)
             self.hooks.tell(outcome.happened, self.engine.site)
+            if any(isinstance(each.event, SettingsChanged) for each in outcome.happened):
+                self._follow_probes()
             for notice in outcome.notices:
                 server = self.engine.site.settings.server
                 self.notices.mail(notice, server.mail, self._managers())
@@ -138,6 +145,9 @@ class Daemon:
                 break
             outcome = self.engine.feed((), self.clock.now())
         self.bell.ring_at(outcome.wake_at)
+
+    def _follow_probes(self) -> None:
+        self.probes.follow(copy_of(self.engine.site.settings).probes, self.engine.site.probes)
 
     def ask(self, command: Command, caller: Caller) -> Reply:
         """Has one command done now, the pass it calls for included, and returns its reply."""
@@ -173,7 +183,7 @@ class Daemon:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.front.close, self.notices.close, self.hands.close,
-                         self.bell.close, self.server.close):  # fmt: skip
+                         self.bell.close, self.probes.close, self.server.close):  # fmt: skip
                 last.callback(step)
             self.engine.flush(self.clock.now())
 

@@ -10,7 +10,7 @@ from typing import Any
 from nqspy.model import tree
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
-from nqspy.model.health import Probe
+from nqspy.model.health import Probe, wrong_of
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
 from nqspy.model.queues import Complex, Queue
@@ -199,6 +199,7 @@ def problems(settings: Settings) -> list[str]:
         *_problems_of_queues(settings),
         *_problems_of_groups(settings),
         *_problems_of_shifts(settings),
+        *_problems_of_probes(settings),
     ]
 
 
@@ -255,6 +256,20 @@ def _problems_of_shifts(settings: Settings) -> Iterable[str]:
             if cron in seen:
                 yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}"
             seen[cron] = shift.name
+
+
+def _problems_of_probes(settings: Settings) -> Iterable[str]:
+    known = ", ".join(settings.probes) or "none"
+    for queue in settings.queues.values():
+        for name in queue.needs:
+            if name not in settings.probes:
+                yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {known}"
+        if queue.needs and queue.kind == "pipe":
+            yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; say it of batch queues"
+    for probe in settings.probes.values():
+        wrong = wrong_of(probe)
+        if wrong is not None:
+            yield f"probe {probe.name}: {wrong}"
 
 
 def copy_of(settings: Settings) -> Settings:

@@ -131,6 +131,8 @@ def _asked(asked: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     if asked["memory_bytes"] is not None:
         yield "Resource_List.mem", _kb(asked["memory_bytes"])
     yield "Resource_List.ncpus", asked["pes"]
+    if asked.get("needs"):
+        yield "Resource_List.needs", "+".join(asked["needs"])
     if asked["wall_s"] is not None:
         yield "Resource_List.walltime", clock_span(asked["wall_s"])
 
@@ -205,6 +207,7 @@ def why_text(each: Mapping[str, Any]) -> str:
         lines += _why_ended(each)
     elif each["started"] is not None:
         lines.append(f"  it was started at {each['started']} on PEs {_listed(each['pes'])}")
+        lines += _why_waiting(each) if state == "suspended" else ()
     else:
         lines += _why_waiting(each)
     return "".join(f"{line}\n" for line in lines)
@@ -249,6 +252,7 @@ _NEEDED = {
     "DATE": "its date must come",
     "RESERVED": "the reservation must be over",
     "STOPPED": "an operator or a shift must start its queue",
+    "RESOURCE": "its probe must find the resource well again; nobody has to do anything then",
     "NEVER": "nothing will help as things are: change what it asks for, or the settings",
 }
 

@@ -67,6 +67,7 @@ def request_object(
     spec, stamp, held = request.spec, place.zone.stamp, request.state is State.HELD
     begun = request.started is not None
     queued = request.state is State.QUEUED
+    runs = begun and request.state is not State.SUSPENDED
     if reason is None and held and request.hold_text:
         reason = _held(request)
     return {
@@ -85,7 +86,7 @@ def request_object(
         "exit_status": None,
         "exit_signal": None,
         "end_reason": None,
-        "reason": None if begun or reason is None else reason_object(reason, place.zone),
+        "reason": None if runs or reason is None else reason_object(reason, place.zone),
         "depends_on": [full_id(seq, place.host) for seq in dict.fromkeys(each.seq for each in request.unmet)],
         "held": list(request.letters),
         **_paths(request.seq, spec, None, None),

@@ -12,7 +12,7 @@ from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request
-from nqspy.model.sightings import SeenEnded, SeenUse
+from nqspy.model.sightings import News, SeenEnded, SeenUse
 from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 from nqspy.sim.heap import Heap
@@ -83,6 +83,10 @@ class Simulation:
     def at(self, at: Instant, command: Command, caller: Caller = OPERATOR) -> None:
         """Has a command done at an instant to come."""
         self.heap.push(at, Asked(command, caller))
+
+    def see(self, at: Instant, news: News) -> None:
+        """Has something be seen of the machine or the site at an instant to come: a probe's result."""
+        self.heap.push(at, news)
 
     # ------------------------------------------------------------ time
 
