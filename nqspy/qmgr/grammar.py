@@ -169,7 +169,7 @@ _SET = (
          "members and common limits of a complex", kind="complex"),
     Form("SEt group", f"GROUP {_ATTRIBUTES}", "set_object", "share, parent and members of a department",
          kind="group"),
-    Form("SEt probe", f"PROBE {_ATTRIBUTES}", "set_object", "what a probe tries, and how often", kind="probe"),
+    Form("SEt probe", f"PROBE {_ATTRIBUTES}", "set_object", "what a probe tries, how often", kind="probe"),
     Form("SEt PER_Request", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
          "the greatest value that a request of the queue may ask for", kind="queue", option="per_request"),
     Form("SEt PER_Process", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
