@@ -150,6 +150,7 @@ def _fetch(url: str, end: float) -> Result:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection.request("GET", target, headers={"User-Agent": "nqspy-probe", "Connection": "close"})
         answer = connection.getresponse()
+        _left(end)  # cut off in the middle of its head it would look whole
         return Result(answer.status < 400, printable(f"status {answer.status} {answer.reason}"))
 
 
