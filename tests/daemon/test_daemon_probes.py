@@ -131,7 +131,7 @@ def test_requests_say_what_they_need_in_both_dialects_and_in_directives(site):
         assert site.why(id)["reason"]["who"] == "probe licence"
     for line in ("#QSUB -l needs=licence", "#PBS -l needs=licence"):
         script = site.write("directive.sh", f"#!/bin/sh\n{line}\ntrue\n")
-        id = site.run("qsub", str(script), "-l", "needs=nfs").ok().lines[0]
+        id = site.run("qsub", "-l", "needs=nfs", str(script)).ok().lines[0]
         assert sorted(site.job(id)["requested"]["needs"]) == ["licence", "nfs"]
     script = str(site.write("plain.sh", "true\n"))
     site.run("qsub", "-l", "needs=tape", script).refused("there is no probe tape", "nfs, licence")
