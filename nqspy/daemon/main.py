@@ -174,7 +174,8 @@ class Daemon:
 
     def _done(self) -> bool:
         if self.stopping == "drain":
-            return not self.engine.site.started
+            # What is parked cannot go on while nothing is decided: the next start adopts it.
+            return all(request.parked for request in self.engine.site.started.values())
         if self.stopping == "requeue":
             return not any(r.ending.startswith("rerun") for r in self.engine.site.started.values())
         return self.stopping is not None

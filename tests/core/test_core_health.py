@@ -1,5 +1,6 @@
 """What needs a broken resource is not started, and gives way as its probe says."""
 
+from dataclasses import replace
 from time import perf_counter
 
 import pytest
@@ -161,17 +162,11 @@ def test_running_ones_are_parked_and_their_pes_go_to_others_until_it_is_well():
 def test_those_that_may_be_run_again_are_queued_and_the_others_go_on():
     site = house(running="requeue")
     [again] = site.submit("anne queue=night")
-    site._event(ev.Submitted(2, spec_of("ben", once="x"), "night", "queued"))
-    site.site.requests[2].spec = _once(site.site.requests[2].spec)
+    once = replace(spec_of("ben"), rerunnable=False)
+    site._event(ev.Submitted(2, once, "night", "queued"))
     site.go()
     site.probe("nfs", "broken")
     assert site.run_pass().actions == (Requeue(again, 1, "probe nfs", "resource nfs is broken"),)
-
-
-def _once(spec):
-    from dataclasses import replace
-
-    return replace(spec, rerunnable=False)
 
 
 @pytest.mark.parametrize(

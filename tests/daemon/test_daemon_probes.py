@@ -96,6 +96,19 @@ def test_what_is_requeued_runs_again_when_it_is_well(site):
     assert (ended["attempt"], ended["exit_status"]) == (2, 0)
 
 
+def test_a_drain_does_not_wait_for_what_is_parked(site):
+    is_found(site, "ok")
+    id, gate, pid = gated(site, "parked", "night")
+    (site.work / "nfs").write_text("gone\n")
+    site.until(id, lambda job: job["state"] == "suspended", "be suspended")
+    site.stop("--drain")
+    assert process_state(pid) == "T"
+    (site.work / "nfs").write_text("ok\n")
+    gate.touch()
+    site.start()
+    assert site.ended(id)["exit_status"] == 0
+
+
 @pytest.mark.parametrize("way", ["stop", "kill"])
 def test_what_was_known_stands_over_a_restart_until_there_are_new_results(site, way):
     is_found(site, "ok")

@@ -5,9 +5,12 @@ from engine.harness import ANNE, PLAIN, Centre, Failpoint, moment
 from engine.test_engine_late_plans import Late
 
 from nqspy.engine.explain import reasons_of
+from nqspy.engine.whatif import estimate
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
+from nqspy.model.errors import Refusal
+from nqspy.qmgr.parser import ParseError
 from nqspy.store.journal import SqliteJournal
 
 NIGHT = (
@@ -115,6 +118,25 @@ def test_the_first_result_is_known_and_nobody_is_told_of_a_good_one():
     broken(centre, state="ok")
     assert centre.site.probes["nfs"].state == "ok"
     assert not centre.sim.notices
+
+
+def test_a_resource_that_breaks_is_known_after_so_many_tries_and_a_short_failure_is_not():
+    centre = Centre(NIGHT.format("suspend"), at="2026-03-02T22:00:00+01:00", length=7200)
+    [one] = centre.submit("anne queue=night")
+    gone, back = moment("2026-03-02T23:00:00+01:00"), moment("2026-03-03T01:00:00+01:00")
+    blink = moment("2026-03-02T22:30:00+01:00")
+    centre.sim.watch(
+        "nfs", back + 600_000, lambda at: not gone <= at < back and not blink <= at < blink + 120_000
+    )
+    centre.until("2026-03-02T23:01:59+01:00")
+    assert centre.state(one) == "running"
+    centre.until("2026-03-02T23:02:00+01:00")
+    assert centre.state(one) == "suspended", "the third failed try"
+    centre.until("2026-03-03T01:00:59+01:00")
+    assert centre.state(one) == "suspended"
+    centre.until("2026-03-03T01:01:00+01:00")
+    assert centre.state(one) == "running", "the second good try"
+    assert [event.state for event in centre.events(ev.ProbeChanged)] == ["ok", "broken", "ok"]
 
 
 # ---------------------------------------------------------------- what else happens
@@ -229,7 +251,7 @@ def test_a_request_of_its_own_needs_waits_and_is_released_when_that_is_modified(
 
 def test_an_unknown_probe_is_refused_with_those_there_are():
     centre = Centre(NIGHT.format("hold"))
-    with pytest.raises(Exception, match=r"there is no probe tape to need; probes: nfs, licence"):
+    with pytest.raises(Refusal, match=r"there is no probe tape to need; probes: nfs, licence"):
         centre.submit("anne needs=nfs+tape")
     centre.submit("anne held")
     answer = centre.ask(centre.command("modify request 1 needs=tape"))
@@ -256,8 +278,6 @@ def test_an_unknown_probe_is_refused_with_those_there_are():
     ],
 )
 def test_probes_and_needs_that_make_no_sense_are_refused(command, says):
-    from nqspy.qmgr.parser import ParseError
-
     centre = Centre(NIGHT.format("hold"))
     try:
         said = str(centre.refused(centre.command(command)))
@@ -314,8 +334,6 @@ def test_what_is_parked_stays_so_when_it_breaks_again_before_the_plan_arrives():
 
 
 def test_an_estimate_sees_no_start_while_it_is_broken():
-    from nqspy.engine.whatif import estimate
-
     centre = Centre(NIGHT.format("hold"))
     broken(centre)
     centre.submit("anne queue=night")
