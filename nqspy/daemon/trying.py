@@ -159,10 +159,14 @@ def _fetch(url: str, end: float) -> Result:
 
 def environment(name: str) -> Mapping[str, str]:
     """The clean environment of a probe's command."""
-    user = pwd.getpwuid(os.geteuid())
+    try:
+        user = pwd.getpwuid(os.geteuid())
+        who, home = user.pw_name, user.pw_dir
+    except KeyError:
+        who, home = str(os.geteuid()), "/"
     return {
-        "PATH": _PATH, "HOME": user.pw_dir, "LOGNAME": user.pw_name, "USER": user.pw_name, "SHELL": "/bin/sh",
-        "LANG": "C.UTF-8", "NQSPY_PROBE": name,
+        "PATH": _PATH, "HOME": home, "LOGNAME": who, "USER": who, "SHELL": "/bin/sh", "LANG": "C.UTF-8",
+        "NQSPY_PROBE": name,
     }  # fmt: skip
 
 
