@@ -34,6 +34,7 @@ class Draft:
         self.output: dict[str, object] = {}
         self.mail: dict[str, object] = {}
         self.notes: list[str] = []
+        self.needs: list[str] = []
         self.variables: list[str] = []
         self.exports = False
         self.user = ""
@@ -108,10 +109,11 @@ class Draft:
     # ---- one method for each further kind of the table
 
     def _take_resources(self, value: str) -> None:
-        asked, notes = read_resources(value)
+        asked, notes, needs = read_resources(value)
         for target, number in asked:
             self._ask_for(target, number)
         self.notes += notes
+        self.needs += [name for name in needs if name not in self.needs]
 
     def _take_queue(self, value: str) -> None:
         self.spec["queue"] = value.partition("@")[0]
@@ -229,6 +231,8 @@ class Draft:
         ask: dict[str, object] = {**self.ask}
         if self.others:
             ask["others"] = list(self.others.items())
+        if self.needs:
+            ask["needs"] = self.needs
         parts = {"ask": ask, "args": args, "output": self.output, "mail": self.mail, "attributes": self.notes}
         spec.update({name: part for name, part in parts.items() if part})
         item: dict[str, object] = {"spec": spec, "script": script}

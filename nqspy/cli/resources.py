@@ -37,21 +37,37 @@ _IN_CHUNK = (
 )
 
 
-def read_resources(text: str) -> tuple[list[tuple[str, int]], list[str]]:
-    """What is asked as (target, value) in order, and notes for the request's attributes. Raises Wrong."""
+def read_resources(text: str) -> tuple[list[tuple[str, int]], list[str], list[str]]:
+    """What is asked as (target, value) in order, notes for the request's attributes, and the probes it needs.
+    Raises Wrong."""
     asked: list[tuple[str, int]] = []
     notes: list[str] = []
+    needs: list[str] = []
     last = ""
     for piece in split_list(text):
         name, equals, value = piece.strip().partition("=")
         if not equals and last in LIMITS and piece.strip():
             notes.append(f"warning:{last}:{LIMITS[last][1](name)}")
             continue
+        if not equals and last == "needs":
+            needs += _needs(name)
+            continue
         last = name
         if not equals or not value:
             raise Wrong(f"{piece.strip()!r} is no resource; write it like walltime=1:00:00,mem=600mb")
-        _one(name, value, asked, notes)
-    return asked, notes
+        if name == "needs":
+            needs += _needs(value)
+        else:
+            _one(name, value, asked, notes)
+    return asked, notes, needs
+
+
+def _needs(text: str) -> list[str]:
+    """The names of ``nfs+licence`` and ``(nfs, licence)``."""
+    names = [name.strip() for name in text.strip("() ").replace("+", ",").split(",")]
+    if not all(name and "(" not in name and ")" not in name for name in names):
+        raise Wrong(f"{text!r} names no probes; write it like needs=nfs+licence")
+    return names
 
 
 def _one(name: str, value: str, asked: list[tuple[str, int]], notes: list[str]) -> None:
@@ -62,8 +78,6 @@ def _one(name: str, value: str, asked: list[tuple[str, int]], notes: list[str]) 
         asked.append(("nice", parse_number(value, 0, 19)))
     elif name in ("nodes", "select"):
         asked += _chunks(value)
-    elif name == "needs":
-        notes += [f"needs:{one.strip()}" for one in value.strip("()").split(",") if one.strip()]
     elif name in ("place", "software"):
         notes.append(f"{name}:{value}")
     else:

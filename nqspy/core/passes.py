@@ -6,6 +6,8 @@ none calls another.
 
 from collections.abc import Iterable, Mapping
 
+from nqspy.core import broken
+from nqspy.core.accounting import health
 from nqspy.core.allocation import place
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, whole_machine
@@ -19,9 +21,9 @@ from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
 
-STAGES: tuple[Feature, ...] = (spill, comeback, route, select, place)
-"""Clear queues that a shift stopped; let go on what was suspended; route pipe queues; choose what starts;
-give PEs."""
+STAGES: tuple[Feature, ...] = (health, spill, comeback, route, select, place)
+"""Have what needs a broken resource give way; clear queues that a shift stopped; let go on what was
+suspended; route pipe queues; choose what starts; give PEs."""
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
@@ -88,7 +90,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
     if kept is None and queue is not None and queue.kind == "batch" and queue.started:
         if request.spec.ask.pes > site.pes():
             return select.never_reason(site, request)
-        kept = tally.keeping(request)
+        kept = broken.keeping(site, request) or tally.keeping(request)
     return kept or reasons.closing.get(request.queue) or _NOT_YET
 
 

@@ -24,6 +24,7 @@ from nqspy.daemon.morning import Morning
 from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import Options
 from nqspy.daemon.post import Post
+from nqspy.daemon.probes import Probes
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.desk.context import Reply
@@ -31,10 +32,11 @@ from nqspy.engine.inputs import Asked, Input, Outcome
 from nqspy.engine.loop import Engine
 from nqspy.executors.local import LocalHands
 from nqspy.model.commands import Command
+from nqspy.model.configure import copy_of
 from nqspy.model.errors import NqspyError
-from nqspy.model.events import Alarm, DaemonStarted
+from nqspy.model.events import Alarm, DaemonStarted, SettingsChanged
 from nqspy.model.people import Caller
-from nqspy.model.sightings import Sighting
+from nqspy.model.sightings import News, Sighting
 from nqspy.rpc import server as rpc
 from nqspy.store.journal import SqliteJournal
 from nqspy.userexit.site_exits import SiteExits
@@ -62,6 +64,7 @@ class Daemon:
         self.hooks = Hooks(self.exits, self.notices)
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
+        self.probes = Probes(self.inbox.put, self.clock.now)
         self.server = rpc.Server(
             str(home.socket),
             self.inbox.put,
@@ -97,6 +100,7 @@ class Daemon:
         self.engine.resting = False
         self.front.open_history()
         self.server.start()
+        self._follow_probes()
         self.pump(self.engine.feed((), self.clock.now()))
         self.morning.begin()
 
@@ -116,7 +120,7 @@ class Daemon:
         """Takes one group of what has arrived."""
         inputs: list[Input] = []
         for item in items:
-            if isinstance(item, Sighting):
+            if isinstance(item, Sighting | News):
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
                 command = self.front.take(item)
@@ -140,6 +144,8 @@ class Daemon:
             self.front.reply(outcome.replies)
             self.hooks.tell(outcome.happened, self.engine.site)
             self.morning.watch(outcome.happened)
+            if any(isinstance(each.event, SettingsChanged) for each in outcome.happened):
+                self._follow_probes()
             for notice in outcome.notices:
                 self.notices.mail(notice, self.engine.site)
             if not outcome.pending:
@@ -150,6 +156,9 @@ class Daemon:
                 break
             outcome = self.engine.feed((), self.clock.now())
         self.bell.ring_at(outcome.wake_at)
+
+    def _follow_probes(self) -> None:
+        self.probes.follow(copy_of(self.engine.site.settings).probes, self.engine.site.probes)
 
     def ask(self, command: Command, caller: Caller) -> Reply:
         """Has one command done now, the pass it calls for included, and returns its reply."""
@@ -182,7 +191,8 @@ class Daemon:
 
     def _done(self) -> bool:
         if self.stopping == "drain":
-            return not self.engine.site.started
+            # What is parked cannot go on while nothing is decided: the next start adopts it.
+            return all(request.parked for request in self.engine.site.started.values())
         if self.stopping == "requeue":
             return not any(r.ending.startswith("rerun") for r in self.engine.site.started.values())
         return self.stopping is not None
@@ -191,7 +201,7 @@ class Daemon:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.front.close, self.notices.close, self.hands.close,
-                         self.bell.close, self.server.close):  # fmt: skip
+                         self.bell.close, self.probes.close, self.server.close):  # fmt: skip
                 last.callback(step)
             self.engine.flush(self.clock.now())
 

@@ -4,12 +4,15 @@ look at the queue."""
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nqspy.core import broken
 from nqspy.core.passes import explain
 from nqspy.core.queueing.order import Place, Standing, standing
+from nqspy.engine.calendar import local
 from nqspy.engine.loop import Engine
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import AfterWord, Request, State
+from nqspy.model.site import Site
 
 
 class Places:
@@ -84,4 +87,18 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
         queue = site.settings.queues.get(request.queue)
         if request.state is State.QUEUED and queue is not None and not queue.started:
             found[seq] = Reason(ReasonCode.STOPPED, f"queue {queue.name}", f"queue {queue.name} is stopped")
+        elif found[seq].code is ReasonCode.RESOURCE:
+            found[seq] = _with_time(site, request, found[seq])
     return found
+
+
+def _with_time(site: Site, request: Request, reason: Reason) -> Reason:
+    """The reason that a broken resource gives, with the time of day since when it is; the date too where that
+    is another one."""
+    name = reason.who.removeprefix(broken.WHO)
+    state = broken.broken(site).get(name)
+    if state is None:
+        return reason
+    since, today = local(state.since, site.timezone), local(site.at, site.timezone)
+    when = since.strftime("%H:%M:%S" if since.date() == today.date() else "%Y-%m-%d %H:%M:%S")
+    return broken.reason(name, state, goes_on=request.state is State.SUSPENDED, since=when)

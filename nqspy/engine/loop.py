@@ -225,6 +225,7 @@ class Engine:
             self._sight(desk, each, hands_desk.take)
 
     def _hear(self, desk: Desk, news: News) -> None:
+        self._retry = health_desk.without_older(self._retry, news)
         desk.group.sightings.append(news)
         self._taking = news
         health_desk.take(desk, news)

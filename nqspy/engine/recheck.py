@@ -4,6 +4,8 @@ has changed."""
 from collections.abc import Collection, Mapping
 from functools import cached_property
 
+from nqspy.core import broken
+from nqspy.core.accounting import health
 from nqspy.core.ledger import Ledger
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
@@ -63,7 +65,7 @@ class Recheck:
                 request = self._site.requests.get(seq)
                 return request is not None and request.state is State.QUEUED and seq not in self._changed
             case Suspend(seq, attempt) | Requeue(seq, attempt):
-                return self._unchanged(seq, attempt)
+                return self._unchanged(seq, attempt) and self._is_still_broken(action.who)
             case Resume(seq, attempt):
                 return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq])
         return True
@@ -73,7 +75,13 @@ class Recheck:
         return request is not None and request.attempt == attempt and seq not in self._changed
 
     def _may_resume(self, request: Request) -> bool:
-        return not request.parked or self._taken().isdisjoint(request.pes)
+        if not request.parked:
+            return True
+        return self._taken().isdisjoint(request.pes) and health.wish(self._site, request) is None
+
+    def _is_still_broken(self, who: str) -> bool:
+        """Whether what a probe wants of a started request is still called for; others are not asked."""
+        return not who.startswith(broken.WHO) or who.removeprefix(broken.WHO) in broken.broken(self._site)
 
     def _taken(self) -> set[int]:
         return {pe for other in self._site.started.values() if not other.parked for pe in other.pes}
@@ -85,6 +93,6 @@ class Recheck:
         queue = site.settings.queues.get(request.queue)
         if action.seq in self._changed or queue is None or not queue.started:
             return False
-        if not self._taken().isdisjoint(action.pes):
+        if not self._taken().isdisjoint(action.pes) or broken.keeping(site, request) is not None:
             return False
         return request.rank >= NOW or self._tally.keeping(request, action.forced) is None

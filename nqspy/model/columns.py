@@ -30,6 +30,7 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("name", np.int64),
     ("pair", np.int64),
     ("rank", np.int64),
+    ("needs", np.int64),
 )
 
 
@@ -60,21 +61,27 @@ class Numbers:
 
 @dataclass(slots=True)
 class Dictionary:
-    """The numbers of owners, groups, request names and pairs ``GROUP:OWNER`` of a site."""
+    """The numbers of owners, groups, request names, pairs ``GROUP:OWNER`` and needs (`needs_key`) of a
+    site."""
 
     owners: Numbers = field(default_factory=Numbers)
     groups: Numbers = field(default_factory=Numbers)
     names: Numbers = field(default_factory=Numbers)
     pairs: Numbers = field(default_factory=Numbers)
+    needs: Numbers = field(default_factory=Numbers)
+
+
+def needs_key(names: tuple[str, ...]) -> str:
+    """``licence+nfs``: the probes a request needs as one name, whatever their order; empty for none."""
+    return "+".join(sorted(set(names))) if names else ""
 
 
 class Columns:
     """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
 
     ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
-    is the date in queue (ms);
-    ``owner``, ``group``, ``name`` and ``pair`` (owner in group) are numbers of a `Dictionary`. ``version``
-    rises with every change.
+    is the date in queue (ms); ``owner``, ``group``, ``name``, ``pair`` (owner in group) and ``needs`` are
+    numbers of a `Dictionary`. ``version`` rises with every change.
     """
 
     __slots__ = ("_arrays", "_counted", "_length", "_rows", "version")
@@ -165,6 +172,7 @@ class Columns:
         arrays["name"][row] = numbers.names.of(spec.name)
         arrays["pair"][row] = numbers.pairs.of(f"{spec.group}:{spec.owner}")
         arrays["rank"][row] = request.rank
+        arrays["needs"][row] = numbers.needs.of(needs_key(spec.ask.needs))
 
     def _grow(self) -> None:
         for name, array in self._arrays.items():
@@ -198,6 +206,7 @@ def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Seque
         "name": [numbers.names.of(spec.name) for spec in specs],
         "pair": [numbers.pairs.of(f"{spec.group}:{spec.owner}") for spec in specs],
         "rank": [request.rank for request in requests],
+        "needs": [numbers.needs.of(needs_key(spec.ask.needs)) for spec in specs],
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from nqspy.model import tree
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
-from nqspy.model.health import Probe
+from nqspy.model.health import Probe, wrong_of
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group, is_address
 from nqspy.model.queues import Complex, Queue
@@ -211,6 +211,7 @@ def problems(settings: Settings) -> list[str]:
         *_problems_of_shifts(settings),
         *_problems_of_mail(settings),
         *_problems_of_calendar(settings),
+        *_problems_of_probes(settings),
     ]
 
 
@@ -292,6 +293,20 @@ def _problems_of_calendar(settings: Settings) -> Iterable[str]:
     both = sorted(set(settings.calendar.extra) & set(settings.calendar.workdays))
     if both:
         yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
+
+
+def _problems_of_probes(settings: Settings) -> Iterable[str]:
+    known = ", ".join(settings.probes) or "none"
+    for queue in settings.queues.values():
+        for name in queue.needs:
+            if name not in settings.probes:
+                yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {known}"
+        if queue.needs and queue.kind == "pipe":
+            yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; say it of batch queues"
+    for probe in settings.probes.values():
+        wrong = wrong_of(probe)
+        if wrong is not None:
+            yield f"probe {probe.name}: {wrong}"
 
 
 def copy_of(settings: Settings) -> Settings:

@@ -32,6 +32,43 @@ class Probe:
     )  # fmt: skip
 
 
+KINDS = ("command", "tcp", "http", "file")
+"""What a probe can try: exactly one of these settings is given."""
+
+
+def kind_of(probe: Probe) -> tuple[str, str]:
+    """What a probe tries: one of KINDS, and its value. Raises StopIteration for one that tries nothing."""
+    return next((kind, value) for kind in KINDS if (value := getattr(probe, kind)) is not None)
+
+
+def address_of(text: str) -> tuple[str, int] | None:
+    """Host and port of ``HOST:PORT``, ``[2001:db8::1]:80``; None when it is none."""
+    host, colon, port = text.rpartition(":")
+    if host[:1] == "[" and host[-1:] == "]":
+        host = host[1:-1]
+    elif ":" in host:
+        return None
+    good = colon and host and port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536
+    return (host, int(port)) if good and host.isprintable() and " " not in host else None
+
+
+def wrong_of(probe: Probe) -> str | None:
+    """What is wrong with a probe as a whole, in a sentence; None when nothing is."""
+    given = [kind for kind in KINDS if getattr(probe, kind) is not None]
+    if len(given) != 1:
+        told = f"not {' and '.join(given)}" if given else "it has none"
+        return f"give exactly one of command, tcp, http and file; {told}"
+    if "\0" in getattr(probe, given[0]) or not getattr(probe, given[0]).strip():
+        return f"{given[0]} cannot be empty or hold a NUL character"
+    if probe.tcp is not None and address_of(probe.tcp) is None:
+        return f"tcp={probe.tcp} is no address; write it like tcp=licence.site:27000"
+    if probe.http is not None and not probe.http.startswith(("http://", "https://")):
+        return f"http={probe.http} is no URL; write it like http=http://host:8080/alive"
+    if probe.file is not None and not probe.file.startswith("/"):
+        return f"file={probe.file} is no absolute path"
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeState:
     """What a probe found last: ``ok`` or ``broken``, since when, and what it said."""

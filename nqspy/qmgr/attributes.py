@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from nqspy.model.health import Probe
 from nqspy.model.machine import ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
@@ -16,6 +17,7 @@ CLASSES: dict[str, type] = {
     "group": Group,
     "shift": Shift,
     "exit": ExitSettings,
+    "probe": Probe,
     "server": Server,
     "mail": Mail,
     "machine": Machine,
@@ -90,7 +92,7 @@ class AskAttribute:
 
 
 def _ask(
-    name: str, path: str, unit: Literal["time", "size", "count", "number", "name", "flag"], doc: str,
+    name: str, path: str, unit: Literal["time", "size", "count", "number", "name", "names", "flag"], doc: str,
     high: int | None = None,
 ) -> tuple[str, AskAttribute]:  # fmt: skip
     return name, AskAttribute(path, Declared(name, unit, None, doc, high=high))
@@ -108,6 +110,7 @@ MODIFY = dict(
         _ask("account", "account", "name", "account the request is charged to"),
         _ask("shell", "shell", "name", "shell that runs the script"),
         _ask("rerunnable", "rerunnable", "flag", "whether it may be run again"),
+        _ask("needs", "ask/needs", "names", "probes whose resources it needs, none: takes them back"),
         _ask("eligible", "eligible", "name", "not before this date, none: at once"),
     )
 )

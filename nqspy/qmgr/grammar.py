@@ -33,7 +33,7 @@ class Form:
 
 
 VERBS = {
-    "create": ("CReate", "makes a queue, a complex or a group"),
+    "create": ("CReate", "makes a queue, a complex, a group or a probe"),
     "define": ("define", "makes a shift: the lines up to `end` are its commands"),
     "delete": ("DElete", "removes objects, names from lists, or requests"),
     "add": ("ADd", "adds names to a list"),
@@ -77,6 +77,8 @@ OBJECT_WORDS = {
     "exit": "a user exit of the site",
     "exits": "the user exits of the site",
     "of": "what a group has used, corrected by hand",
+    "probe": "a check of something that requests need",
+    "needs": "probes whose resources the requests of a queue need",
     "request": "requests by their identifiers",
     "destination": "the queues that a pipe queue tries, in this order",
     "users": "users that may submit to a queue",
@@ -101,6 +103,8 @@ _CREATE = (
          "a set of batch queues that share limits", kind="complex"),
     Form("CReate group", "NAME [parent=GROUP] [share=N] [members=(USER, ...)] [limit=N%]", "create",
          "a department: a node of the share tree; shares are weights among siblings", kind="group"),
+    Form("CReate probe", f"NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH [{_ATTRIBUTES}]", "create",
+         "a check of something that requests need, tried again and again beside the daemon", kind="probe"),
     Form("define shift", 'NAME when=("CRON", ...) [spill=leave|drain|suspend|requeue]', "define_shift",
          "a shift: the lines that follow, up to `end`, run when it comes into force", kind="shift"),
 )  # fmt: skip
@@ -112,6 +116,7 @@ _DELETE = tuple(
         ("Complex", "complex", "a complex; its queues stay"),
         ("group", "group", "a resource group"),
         ("shift", "shift", "a shift"),
+        ("probe", "probe", "a probe that no queue and no request needs"),
     )
 )
 
@@ -121,6 +126,7 @@ _LISTS = (
     ("groups", "queue", "groups"),
     ("queues", "complex", "queues"),
     ("members", "group", "members"),
+    ("needs", "queue", "needs"),
 )
 _LIST_VERBS = (("ADd", "add"), ("REMove", "remove"), ("DElete", "remove"), ("SEt", "set"))
 _DOCUMENTED = ("ADd Users", "ADd Groups", "ADd Queues", "REMove Queues", "DElete Users", "DElete Groups")
@@ -165,6 +171,7 @@ _SET = (
          "members and common limits of a complex", kind="complex"),
     Form("SEt group", f"GROUP {_ATTRIBUTES}", "set_object", "share, parent, members and cap of a department",
          kind="group"),
+    Form("SEt probe", f"PROBE {_ATTRIBUTES}", "set_object", "what a probe tries, how often", kind="probe"),
     Form("SEt PER_Request", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
          "the greatest value that a request of the queue may ask for", kind="queue", option="per_request"),
     Form("SEt PER_Process", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
@@ -288,6 +295,7 @@ SHOWS = {
     "shifts": "shifts, the one in force and the coming switches (--next 14d)",
     "calendar": "holidays and other days that count as Sundays, and those that come (--next 365d)",
     "exits": "user exits, their settings and how they behave",
+    "probes": "probes: what they found last, since when, and when they were tried last",
     "counters": "CPU use of the departments in this period, day and week",
     "groups": "the share tree as it is set",
     "machine": "PEs and memory",

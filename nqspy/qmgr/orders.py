@@ -108,6 +108,8 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
     cursor.skip("=")
     start = cursor.peek()
     tokens = cursor.words(values.what(info))
+    if info.unit == "names":
+        return _names_asked([token.text for token in tokens])
     if len(tokens) != 1:
         raise cursor.bad(f"{info.name} takes one value here, not {len(tokens)}", start)
     [token] = tokens
@@ -121,6 +123,13 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
     if value is None or (info.name == "pe_limit" and value < 1):
         raise cursor.bad(f"{token.text!r} is no {info.name}; expected a whole number from 1 upward", token)
     return value
+
+
+def _names_asked(texts: list[str]) -> list[str]:
+    """The names of ``(nfs, licence)`` and ``nfs+licence``; ``none`` is no name."""
+    if [text.lower() for text in texts] == ["none"]:
+        return []
+    return list(dict.fromkeys(name for text in texts for name in text.split("+")))
 
 
 def schedule(cursor: Cursor, form: Form) -> commands.Command:

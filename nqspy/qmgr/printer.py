@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nqspy.model import tree
+from nqspy.model.health import Probe
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
 from nqspy.model.queues import Complex, Queue
@@ -20,12 +21,13 @@ _BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
 def print_settings(settings: Settings) -> str:
     """The settings as commands: fed to an empty site, one by one or all at once, they give equal settings.
 
-    Objects come before what names them: queues, then destinations, complexes, groups (parents first), the
-    default queue, exits, and shifts last.
+    Objects come before what names them: probes, queues, then destinations, complexes, groups (parents
+    first), the default queue, exits, and shifts last.
     """
     sections = (
         ("server and machine", _singles(settings)),
         ("people", _managers(settings.managers)),
+        ("probes", (_probe(one) for one in settings.probes.values())),
         ("queues", _queues(settings.queues.values())),
         ("complexes", (_complex(one) for one in settings.complexes.values())),
         ("groups", (_group(one) for one in _parents_first(settings.groups))),
@@ -143,6 +145,10 @@ def _branches(name: str, values: dict[str, str]) -> Iterator[str]:
 
 def _complex(one: Complex) -> str:
     return f"create complex {quote(one.name)} {_joined(_different(one))}".rstrip()
+
+
+def _probe(probe: Probe) -> str:
+    return f"create probe {quote(probe.name)} {_joined(_different(probe))}".rstrip()
 
 
 def _group(group: Group) -> str:

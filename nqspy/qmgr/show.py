@@ -314,6 +314,28 @@ def _shown(value: Any) -> str:
     return f"{value.get('value')}{doc}"
 
 
+def show_probes(
+    settings: Settings, names: Sequence[str] = (), states: Mapping[str, Mapping[str, Any]] | None = None
+) -> str:
+    """Probes with what they try; ``states``: what each found, rows of ``state since text tried`` (texts or
+    None)."""
+    parts = []
+    for probe in _chosen(settings.probes, names):
+        found = (states or {}).get(probe.name)
+        head = f"{probe.name} [{found['state']}]" if found else probe.name
+        since = f" since {found['since']}" if found and found["since"] else ""
+        tried = " ".join(f"{path}={_value(probe, path)}" for path in _given(probe))
+        parts += [f"{head}{since}", f"  {tried}"]
+        if found:
+            parts.append(f"  tried last {found['tried'] or 'never'}: {found['text'] or '-'}")
+    return "\n".join(parts) if parts else "no probes"
+
+
+def _given(probe: Any) -> list[str]:
+    kinds = ("command", "tcp", "http", "file")
+    return [path for path in declared(type(probe)) if path not in kinds or get(probe, path) is not None]
+
+
 # ---------------------------------------------------------------- all of it
 
 
@@ -326,6 +348,7 @@ def show_all(settings: Settings) -> str:
         _titled("Queues", "\n\n".join(map(_queue_settings, settings.queues.values())) or "no queues"),
         _titled("Complexes", show_complex(settings)),
         _titled("Groups", show_groups(settings)),
+        _titled("Probes", show_probes(settings)),
         _titled("Exits", _exit_settings(settings)),
         hours.show_calendar(settings),
         _titled("Shifts", hours.shift_settings(settings)),
@@ -351,6 +374,7 @@ _BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {
     "limits_supported": lambda settings, names: limits_supported(),
     "sched_factor": lambda settings, names: show_sched_factor(settings),
     "machine": lambda settings, names: show_machine(settings),
+    "probes": show_probes,
     "global": lambda settings, names: show_global(settings),
 }
 

@@ -58,6 +58,7 @@ def requested(spec: Spec) -> dict[str, Any]:
         "wall_s": seconds(finite(ask.wall)),
         "memory_bytes": finite(ask.memory_wanted()),
         "pes": ask.pes,
+        "needs": list(ask.needs),
     }
 
 

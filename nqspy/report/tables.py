@@ -131,6 +131,8 @@ def _asked(asked: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     if asked["memory_bytes"] is not None:
         yield "Resource_List.mem", _kb(asked["memory_bytes"])
     yield "Resource_List.ncpus", asked["pes"]
+    if asked.get("needs"):
+        yield "Resource_List.needs", "+".join(asked["needs"])
     if asked["wall_s"] is not None:
         yield "Resource_List.walltime", clock_span(asked["wall_s"])
 
@@ -259,6 +261,7 @@ _NEEDED = {
     "DATE": "its date must come",
     "RESERVED": "the reservation must be over",
     "STOPPED": "an operator or a shift must start its queue",
+    "RESOURCE": "its probe must find the resource well again; nobody has to do anything then",
     "NEVER": "nothing will help as things are: change what it asks for, or the settings",
 }
 

@@ -20,7 +20,8 @@ class Options(TypedDict, total=False):
 
     Times in seconds or as text, sizes in bytes or as text. ``eligible``: not before (with a zone);
     ``environment``: variables of the job; ``user``: run as another one (managers); ``after``: ``ID`` or
-    ``ID:any``; ``key``: the same key again gives the same request.
+    ``ID:any``; ``needs``: probes whose resources must be well, a list or ``nfs+licence``; ``key``: the same
+    key again gives the same request.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Options(TypedDict, total=False):
     memory_process: Size
     pes: int
     nice: int
+    needs: str | Sequence[str]
     shell: str
     priority: int
     eligible: datetime
@@ -85,14 +87,16 @@ def given(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _ask(options: Options) -> dict[str, int]:
-    ask: dict[str, int | None] = {"pes": options.get("pes"), "nice": options.get("nice")}
+def _ask(options: Options) -> dict[str, Any]:
+    needs = options.get("needs", ())
+    ask: dict[str, Any] = {"pes": options.get("pes"), "nice": options.get("nice")}
     ask |= {
         "cpu": _milliseconds(options.get("cpu")),
         "cpu_process": _milliseconds(options.get("cpu_process")),
         "wall": _milliseconds(options.get("wall")),
         "memory": _bytes(options.get("memory")),
         "memory_process": _bytes(options.get("memory_process")),
+        "needs": (needs.split("+") if isinstance(needs, str) else list(needs)) or None,
     }
     return given(ask)
 

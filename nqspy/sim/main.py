@@ -13,11 +13,12 @@ from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request
-from nqspy.model.sightings import SeenEnded, SeenUse
+from nqspy.model.sightings import News, SeenEnded, SeenUse
 from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 from nqspy.sim.heap import Heap
 from nqspy.sim.machine import Machine, Run
+from nqspy.sim.probes import results
 
 OPERATOR = Caller("operator", 0, 0, (), True)
 
@@ -84,6 +85,16 @@ class Simulation:
     def at(self, at: Instant, command: Command, caller: Caller = OPERATOR) -> None:
         """Has a command done at an instant to come."""
         self.heap.push(at, Asked(command, caller))
+
+    def see(self, at: Instant, news: News) -> None:
+        """Has something be seen of the machine or the site at an instant to come: a probe's result."""
+        self.heap.push(at, news)
+
+    def watch(self, probe: str, until: Instant, well: Callable[[Instant], bool]) -> None:
+        """Has a probe of the settings be tried from now on to an instant, of a resource that is well when
+        ``well`` says so."""
+        for at, seen in results(self.site.settings.probes[probe], self.now, until, well):
+            self.see(at, seen)
 
     # ------------------------------------------------------------ time
 

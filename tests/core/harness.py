@@ -184,6 +184,14 @@ class House:
         self.door = Exits(**hooks)
         return self.door
 
+    def probe(self, name: str, state: str = "", text: str = "", **settings: Any) -> "House":
+        """A probe, made where there is none, and what it found if ``state`` is given."""
+        if name not in self.site.settings.probes:
+            self.change(ev.Change("create", f"probe/{name}", {"file": "/there"} | settings))
+        if state:
+            self._event(ev.ProbeChanged(name, state, text))  # type: ignore[arg-type]
+        return self
+
     # ------------------------------------------------------------ time and requests
 
     def at(self, seconds: float) -> "House":
@@ -252,6 +260,12 @@ class House:
             self._event(ev.Redated(action.seqs, action.date, action.cause, action.who))
         elif isinstance(action, ac.Move):
             self._event(ev.Routed(action.seq, action.queue, self.request(action.seq).queue))
+        elif isinstance(action, ac.Suspend):
+            self._event(ev.Suspended(action.seq, action.attempt, action.who, action.parked, action.text))
+        elif isinstance(action, ac.Resume):
+            self._event(ev.Resumed(action.seq, action.attempt, action.who))
+        elif isinstance(action, ac.Requeue):
+            self._event(ev.Requeued(action.seq, action.attempt, action.text))
         elif isinstance(action, ac.Hold):
             self._event(ev.Held((action.seq,), "s", action.who, action.text))
         elif isinstance(action, ac.Suspend):
@@ -288,6 +302,7 @@ def spec_of(owner: str, **given: str) -> Spec:
         memory=parse_size(given["mem"]) if "mem" in given else None,
         wall=parse_time(given["wall"]) if "wall" in given else None,
         pes=int(given.get("pes", 1)),
+        needs=tuple(given["needs"].split("+")) if given.get("needs") else (),
     )
     named = "name" in given
     return Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,

@@ -112,7 +112,7 @@ class Centre:
 
     def submit(self, *lines: str, **more: Any) -> list[Seq]:
         """Requests as ``"anne name=x cpu=10:00 mem=8mw pes=2 at=+60 queue=night held account=d1
-        after=1:any,2"``; each line is a submission of its own by its owner."""
+        after=1:any,2 needs=nfs+licence"``; each line is a submission of its own by its owner."""
         found = []
         for line in lines:
             owner = line.split()[0]
@@ -201,6 +201,7 @@ def item(
         wall=parse_time(given["wall"]) if "wall" in given else None,
         memory=parse_size(given["mem"]) if "mem" in given else None,
         pes=int(given.get("pes", 1)),
+        needs=tuple(given["needs"].split("+")) if given.get("needs") else (),
     )
     spec = Spec(
         owner="whoever",
@@ -257,6 +258,7 @@ def observable(site: Site) -> dict[str, Any]:
     nobody's business."""
     numbers = site.numbers
     named = {"owner": numbers.owners, "group": numbers.groups, "name": numbers.names, "pair": numbers.pairs}
+    named["needs"] = numbers.needs
     waiting = {}
     for queue, columns in site.waiting.items():
         for row, request in enumerate(columns.requests()):
@@ -278,6 +280,7 @@ def observable(site: Site) -> dict[str, Any]:
         "waiting": waiting,
         "started": sorted(site.started),
         "dependants": dict(sorted(site.dependants.items())),
+        "probes": dict(site.probes),
         "due": site.due(Instant(2**60)),
         "accounts": {key: (a.value, a.at, list(a.recent)) for key, a in site.accounts.items()},
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),

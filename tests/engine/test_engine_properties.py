@@ -19,6 +19,9 @@ create pipe_queue pipe priority=5 destination=(other, batch)
 enable queue other, pipe
 start queue other, pipe
 set per_request cpu_limit=60 other
+create probe nfs file=/nfs running=suspend
+create probe licence tcp=licence:1 running=requeue
+set needs=(nfs) other
 create group d1 share=3
 add members=(anne) d1
 define shift night when=("0 21 * * *")
@@ -36,13 +39,14 @@ people = st.sampled_from((ANNE, BEN, OLGA, MAX))
 ids = st.lists(st.integers(1, 12).map(str), min_size=1, max_size=3).map(tuple)
 queues = st.sampled_from(("batch", "other", "pipe", "nowhere", ""))
 lines = st.builds(
-    "x cpu={} wall=2:00:00 pes={} {} at={} queue={} after={}".format,
+    "x cpu={} wall=2:00:00 pes={} {} at={} queue={} after={} needs={}".format,
     st.sampled_from(("30", "100", "unlimited")),
     st.integers(1, 3),
     st.sampled_from(("held", "once", "")),
     st.sampled_from(("0", "100", "5000", "100000")),
     queues.map(lambda name: name),
     st.sampled_from(("", "", "1", "1:any,2:start", "2:fail", "3:ok")),
+    st.sampled_from(("", "", "", "licence", "nfs+licence", "unknown")),
 )
 submits = st.builds(
     lambda given, key: cm.Submit(tuple(item(line, 1_772_478_000_000) for line in given), key),
@@ -71,6 +75,12 @@ changes = st.sampled_from(
         Change("create", "shift/tea", {"when": ["0 16 * * *"]}),
         Change("delete", "shift/night"),
         Change("set", "nonsense", 1),
+        Change("set", "queue/batch/needs", ("nfs",)),
+        Change("set", "queue/*/needs", ()),
+        Change("set", "probe/nfs/running", "requeue"),
+        Change("set", "probe/*/running", "hold"),
+        Change("delete", "probe/nfs"),
+        Change("delete", "probe/licence"),
         Change("set", "server/lost_request", "fail"),
         Change("set", "global/user_limit", 1),
         Change("set", "shift/night/spill", "suspend"),
@@ -118,6 +128,9 @@ sightings = st.one_of(
     st.builds(si.SeenVoid, seqs, attempts),
     st.builds(si.SeenNotStarted, seqs, attempts, st.just("no folder")),
     st.builds(si.SeenRunning, seqs, attempts),
+    st.builds(
+        si.SeenProbe, st.sampled_from(("nfs", "licence")), st.sampled_from(("ok", "broken")), st.just("so")
+    ),
     st.builds(si.SeenUse, seqs, attempts, st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6))),
 )
 asking = st.builds(lambda command, by: asked(command, by, object()), commands, people)

@@ -34,6 +34,7 @@ def rows(columns: Columns, numbers: Dictionary) -> set[tuple]:
                 numbers.names.names[columns.name[row]],
                 numbers.pairs.names[columns.pair[row]],
                 int(columns.rank[row]),
+                numbers.needs.names[columns.needs[row]],
             )
         )
     return found
@@ -54,6 +55,7 @@ def expected(each: Request) -> tuple:
         each.name,
         f"{each.group}:{each.owner}",
         each.rank,
+        "+".join(sorted(ask.needs)),
     )
 
 
@@ -62,6 +64,7 @@ asks = st.fixed_dictionaries(
         "cpu": st.none() | st.just(UNLIMITED) | st.integers(0, 10**9),
         "memory_process": st.none() | st.integers(0, 10**12),
         "pes": st.integers(1, 512),
+        "needs": st.sampled_from(((), ("nfs",), ("nfs", "licence"), ("licence", "nfs"))),
     }
 )
 

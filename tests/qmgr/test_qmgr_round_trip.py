@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import apply_changes, problems
+from nqspy.model.health import Probe
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
 from nqspy.model.queues import Complex, Queue
@@ -224,6 +225,7 @@ def sites(draw) -> Settings:
     site.complexes = {name: draw(filled(Complex, name)) for name in draw(few)}
     site.groups = {name: draw(filled(Group, name)) for name in draw(few)}
     site.shifts = {name: draw(shifts(name)) for name in draw(few)}
+    site.probes = {name: draw(filled(Probe, name)) for name in draw(few)}
     site.exits = {name: draw(filled(ExitSettings, name)) for name in draw(few)}
     for one in site.exits.values():
         one.values = draw(

@@ -127,3 +127,22 @@ def test_all_shows_settings_alone_and_no_counts_it_cannot_know():
     assert "normal; type=BATCH; [ENABLED, STARTED]; pri=30\n" in text
     assert "night; type=BATCH; [DISABLED, STOPPED]; pri=10\n" in text
     assert "0 run" not in text
+
+
+def test_probes_show_what_they_try_and_what_they_found():
+    settings = Settings()
+    text = 'create probe nfs command="check -v" every=90 fails=1\ncreate probe web http=http://a/'
+    for parsed in parse_text(text):
+        assert isinstance(parsed.command, Configure)
+        apply_changes(settings, parsed.command.changes)
+    row = {"state": "broken", "since": "23:00", "tried": "23:41", "text": "stale"}
+    assert show.show_probes(settings, ("nfs",), {"nfs": row}) == (
+        "nfs [broken] since 23:00\n"
+        '  command="check -v" every=1:30 timeout=10 fails=1 recovers=2 running=hold\n'
+        "  tried last 23:41: stale"
+    )
+    untried = {"state": "untried", "since": None, "tried": None, "text": ""}
+    assert "web [untried]\n  http=http://a/ every" in show.show_probes(settings, (), {"web": untried})
+    assert "tried last never: -" in show.show_probes(settings, (), {"web": untried})
+    assert 'command="check -v"' in show.show_all(settings)
+    assert show.show_probes(Settings()) == "no probes"

@@ -62,7 +62,13 @@ def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
     assert json.loads(views.encode(made)) == made | {"pes": []}
     assert made["id"] == "1.ymp"
     assert made["submitted"] == "2026-03-02T21:00:00.250+01:00"
-    assert made["requested"] == {"cpu_s": 600.0, "wall_s": None, "memory_bytes": 1 << 20, "pes": 2}
+    assert made["requested"] == {
+        "cpu_s": 600.0,
+        "wall_s": None,
+        "memory_bytes": 1 << 20,
+        "pes": 2,
+        "needs": [],
+    }
     assert made["used"] == {"cpu_s": None, "wall_s": None, "memory_bytes": None}
     assert made["priority"] == {
         "total": 3.5, "share": 0.25, "cpu": 0.5, "memory": 0.75, "time": 1.0,

@@ -29,6 +29,7 @@ def observable(site: Site) -> dict[str, Any]:
     nobody's business."""
     numbers = site.numbers
     named = {"owner": numbers.owners, "group": numbers.groups, "name": numbers.names, "pair": numbers.pairs}
+    named["needs"] = numbers.needs
     waiting = {}
     for queue, columns in site.waiting.items():
         for row, request in enumerate(columns.requests()):
@@ -47,6 +48,7 @@ def observable(site: Site) -> dict[str, Any]:
         "waiting": waiting,
         "started": sorted(site.started),
         "dependants": dict(sorted(site.dependants.items())),
+        "probes": dict(site.probes),
         "due": site.due(Instant(2**60)),
         "accounts": list(site.accounts.items()),
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
@@ -75,6 +77,7 @@ class Story:
         yield ev.MachineFound((0, 1, 2, 3), 1 << 30, "ymp", "Europe/Paris")
         for path, value in (
             *((f"queue/{queue}", {"run_limit": 4}) for queue in QUEUES),
+            ("probe/nfs", {"file": "/etc/passwd"}),
             ("group/d1", {"share": 29, "members": ["anne", "ben"]}),
             ("complex/prime", {"queues": ["night", "express"]}),
             ("shift/night", {"when": ["0 21 * * mon-fri"], "lines": ["start queue night"],
@@ -117,7 +120,14 @@ class Story:
             "environment": "e" * 64,
             "workdir": f"/home/{choose(OWNERS)}/run",
             "group": choose(("default", "d1")),
-            "ask": choose((Ask(), Ask(cpu=600_000), Ask(memory=1 << 20, others=(("nice", 5),)))),
+            "ask": choose(
+                (
+                    Ask(),
+                    Ask(cpu=600_000),
+                    Ask(memory=1 << 20, others=(("nice", 5),)),
+                    Ask(needs=("nfs", "licence")),
+                )
+            ),
             "args": choose(((), ("-v", "a b"))),
             "eligible": choose((None, None, None, Instant(self._at + 500))),
             "held": choose((False, False, False, True)),
@@ -270,6 +280,7 @@ class Story:
     def _other(self) -> None:
         self.tell(ev.FilesApplied((("00_site.qmgr", f"{self._random.randrange(99):064}"),)))
         self.tell(ev.Alarm("large", "too slow", Instant(self._at - 5)))
+        self.tell(ev.ProbeChanged("nfs", self._random.choice(("ok", "broken")), "stale handle"))
         self.tell(ev.DaemonStarted(Instant(self._at), False))
         day = f"2026-03-{self._random.randrange(1, 32):02d}"
         used = ((3, Used(5, 6, 7)),)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from nqspy.core import broken
 from nqspy.core.ledger import Ledger
 from nqspy.core.queueing.caps import Caps
 from nqspy.model.columns import Columns
@@ -283,10 +284,13 @@ def _limit(who: str, text: str) -> Reason:
 
 
 def kept_back(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Mask | None:
-    """Rows that a gate keeps back, those included that ask for more PEs than the machine has; None if no
-    row is."""
+    """Rows that a gate keeps back, those included that ask for more PEs than the machine has or need what is
+    broken; None if no row is."""
     masks = [*_by_people(site, gate, columns), *_by_size(site, gate, queue, columns)]
     masks += _by_room(site, gate, columns)
+    needing = broken.kept_back(site, columns)
+    if needing is not None:
+        masks.append(needing)
     if not masks:
         return None
     found = masks[0]

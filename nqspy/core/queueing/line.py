@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from nqspy.core import broken
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.factors import Terms
 from nqspy.core.queueing.limits import Gate, Mask, Tally, kept_back
@@ -28,7 +29,7 @@ _SAMPLE = 16
 class Line:
     """Candidates of one queue in their order: rank, priority, earlier date in queue, lower sequence number.
 
-    Requests of more PEs than the machine has are no candidates.
+    Requests of more PEs than the machine has, and those whose own needs are broken, are no candidates.
     ``looked``: how many were taken so far. After each start of the pass `refresh` it.
     """
 
@@ -66,6 +67,9 @@ class Line:
             base[gone] = NEVER
         if self._widest > self._draft.site.pes():
             base[self.columns.pes > self._draft.site.pes()] = NEVER
+        needing = broken.kept_back(self._draft.site, self.columns)
+        if needing is not None:
+            base[needing] = NEVER
         return base
 
     @property

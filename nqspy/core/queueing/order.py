@@ -132,8 +132,9 @@ class _Run:
 
     def rows(self, plain: list[int], most: int) -> list[int]:
         """Rows in the order of their starts, at most so many; those that limits keep back are left out."""
-        at_once = int((self._line.columns.rank == NOW).sum())
-        found = plain[:at_once]
+        rank = self._line.columns.rank
+        found = [row for row in plain[: int((rank == NOW).sum())] if rank[row] == NOW]
+        at_once = len(found)
         for row in found:
             self._start(row)
         if self._line.shares is None and not self._electing:

@@ -6,6 +6,7 @@ offered too, because it may force them; at most ``set global offers_per_pass`` o
 
 from typing import Any
 
+from nqspy.core import broken
 from nqspy.core.draft import Draft, Seen
 from nqspy.core.feature import Domain
 from nqspy.core.queueing.limits import Tally, never
@@ -144,7 +145,7 @@ class _Selection:
         if oldest is None:
             return None
         request = line.columns.request(oldest)
-        kept = self._tally.keeping(request)
+        kept = broken.keeping(self._draft.site, request) or self._tally.keeping(request)
         if kept is not None:
             self._draft.own[request.seq] = kept
         return kept

@@ -19,6 +19,7 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.people import with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
+from nqspy.model.tree import declared, get
 from nqspy.qmgr import hours
 from nqspy.qmgr import show as qmgr_show
 from nqspy.qmgr.help import help_text
@@ -49,6 +50,7 @@ def _known(daemon: "Daemon", asked: cm.ShowObject) -> tuple[str, ...]:
         "queue": settings.queues,
         "complex": settings.complexes,
         "groups": settings.groups,
+        "probes": settings.probes,
     }
     objects = places.get(asked.what, asked.names)
     for name in asked.names:
@@ -145,6 +147,36 @@ def _shifts_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
     return hours.show_shifts(settings, state.current, coming, state.manual, until, days)
 
 
+def probes(daemon: "Daemon", asked: cm.ShowObject) -> list[dict[str, Any]]:
+    """What each probe tries and found, and when it was tried last; ``text``: what its last try said."""
+    site = daemon.engine.site
+    stamp, rows = Zone(site.timezone).stamp, []
+    for name, probe in site.settings.probes.items():
+        if asked.names and name not in asked.names:
+            continue
+        known, last = site.probes.get(name), daemon.probes.last(name)
+        rows.append(
+            {
+                "name": name, "state": known.state if known is not None else "untried",
+                "since": stamp(known.since) if known is not None else None,
+                "text": last.text if last is not None else known.text if known is not None else "",
+                "tried": stamp(last.at) if last is not None else None,
+                **get_all(probe),
+            }
+        )  # fmt: skip
+    return rows
+
+
+def get_all(node: Any) -> dict[str, Any]:
+    """All settings of an object, by path."""
+    return {path: get(node, path) for path in declared(type(node))}
+
+
+def _probes_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
+    rows = {row["name"]: row for row in probes(daemon, asked)}
+    return qmgr_show.show_probes(daemon.engine.site.settings, _known(daemon, asked), rows)
+
+
 def _queue_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
     long = bool((asked.options or {}).get("long"))
     site = daemon.engine.site
@@ -232,6 +264,7 @@ _DATA: dict[str, Any] = {
     "calendar": _calendar_data,
     "exits": lambda daemon, asked: daemon.exits.listing(),
     "counters": counters_of,
+    "probes": probes,
 }
 _TEXTS: dict[str, Any] = {
     "shares": lambda daemon, asked: qmgr_show.show_shares(shares(daemon)),
@@ -239,6 +272,7 @@ _TEXTS: dict[str, Any] = {
     "calendar": _calendar_text,
     "exits": lambda daemon, asked: qmgr_show.show_exits(daemon.exits.listing()),
     "queue": _queue_text,
+    "probes": _probes_text,
     "machine": lambda daemon, asked: qmgr_show.show_machine(
         daemon.engine.site.settings, daemon.engine.site.found
     ),

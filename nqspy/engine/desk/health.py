@@ -3,7 +3,18 @@ becomes scarce."""
 
 from nqspy.engine.desk.context import Desk
 from nqspy.model import sightings as si
+from nqspy.model.actions import Notify
 from nqspy.model.events import PressureChanged, ProbeChanged
+from nqspy.model.health import ProbeState
+from nqspy.model.site import Settings
+from nqspy.model.units import format_time
+
+
+def without_older(waiting: list[si.Sighting | si.News], news: si.News) -> list[si.Sighting | si.News]:
+    """What waits to be told again, without earlier news of the same thing, which must not be believed after
+    these."""
+    what = (type(news), getattr(news, "name", None))
+    return [each for each in waiting if (type(each), getattr(each, "name", None)) != what]
 
 
 def take(desk: Desk, news: si.News) -> None:
@@ -17,9 +28,37 @@ def take(desk: Desk, news: si.News) -> None:
 
 def _probe(desk: Desk, news: si.SeenProbe) -> None:
     known = desk.site.probes.get(news.name)
-    if news.name in desk.site.settings.probes and (known is None or known.state != news.state):
-        desk.emit(ProbeChanged(news.name, news.state, news.text))
-        desk.dirty()
+    if news.name not in desk.site.settings.probes or (known is not None and known.state == news.state):
+        return
+    desk.emit(ProbeChanged(news.name, news.state, news.text))
+    desk.dirty()
+    if news.state == "broken":
+        said = f": {news.text}" if news.text else ""
+        text = f"resource {news.name} is broken{said}"
+        more = _consequences(desk.site.settings, news.name)
+        desk.alarm(f"probe {news.name}", text, f"resource {news.name} is broken", more)
+    elif known is not None:
+        _tell_recovery(desk, news, known)
+
+
+_RUNNING = {
+    "hold": "started requests that need it go on",
+    "suspend": "started requests that need it are suspended until it is well again",
+    "requeue": "started requests that need it are queued again, those that cannot be run again go on",
+}
+
+
+def _consequences(settings: Settings, name: str) -> str:
+    queues = [queue.name for queue in settings.queues.values() if name in queue.needs]
+    kept = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
+    return f"{kept} request that needs {name} starts; {_RUNNING[settings.probes[name].running]}"
+
+
+def _tell_recovery(desk: Desk, news: si.SeenProbe, known: ProbeState) -> None:
+    seconds = max(0, desk.now - known.since) // 1000
+    text = f"resource {news.name} is well again, it was broken for {format_time(seconds * 1000)}"
+    unit = " s" if seconds < 60 else ""
+    desk.act(Notify("", f"nqspy: resource {news.name} is well again", text + unit))
 
 
 def _pressure(desk: Desk, news: si.SeenPressure) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from nqspy.core.accounting import health
 from nqspy.core.queueing.limits import violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.desk.context import Desk
@@ -179,7 +180,7 @@ def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:
 
 
 _SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable")
-_ASK_FIELDS = ("cpu", "cpu_process", "wall", "memory", "memory_process", "pes", "nice")
+_ASK_FIELDS = ("cpu", "cpu_process", "wall", "memory", "memory_process", "pes", "nice", "needs")
 
 
 def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
@@ -201,6 +202,7 @@ def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
 
 def _with(node: Any, name: str, value: Any) -> Any:
     """A spec (or what it asks) with another value of the right kind. Raises Refusal."""
+    value = () if value is None and name == "needs" else value
     fields: dict[str, Any] = msgspec.to_builtins(node)
     try:
         return msgspec.convert(fields | {name: value}, type(node))
@@ -234,6 +236,7 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
             if request.state is not State.SUSPENDED:
                 raise _wrong_state(desk, request, "it is not suspended")
             _need_its_pes(desk, request)
+            _need_what_it_needs(desk, request)
             desk.emit(ev.Resumed(request.seq, request.attempt, caller.user))
             desk.act(Resume(request.seq, request.attempt))
         else:
@@ -253,6 +256,14 @@ def _need_its_pes(desk: Desk, request: Request) -> None:
     if request.parked and others:
         names = ", ".join(desk.site.id_of(r.seq) for r in others[:5])
         raise _wrong_state(desk, request, f"and its PEs are held by {names}")
+
+
+def _need_what_it_needs(desk: Desk, request: Request) -> None:
+    """A broken resource is broken for operators too. Raises Refusal."""
+    wished = health.wish(desk.site, request)
+    if wished is not None:
+        text = f"and resource {wished.probe} is broken; it goes on when probe {wished.probe} is well again"
+        raise _wrong_state(desk, request, text)
 
 
 def schedule(desk: Desk, command: cm.ScheduleRequest, caller: Caller) -> Any:

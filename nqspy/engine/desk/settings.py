@@ -95,6 +95,8 @@ def _check_change(desk: Desk, settings: Settings, change: Change) -> None:
         _check_calendar(rest, change.value)
     elif head == "queue" and change.op == "delete" and name in settings.queues:
         _check_queue_is_done(desk, settings, name)
+    elif head == "probe" and change.op == "delete":
+        _check_probe_is_free(desk, name)
     elif head == "shift" and change.op in ("create", "set", "add"):
         _check_shift(desk, settings, change)
 
@@ -133,6 +135,14 @@ def _check_queue_is_done(desk: Desk, settings: Settings, name: str) -> None:
     count = desk.site.count(name)
     if count:
         raise BadValue(f"queue {name} still holds {count} requests; move or delete them first")
+
+
+def _check_probe_is_free(desk: Desk, name: str) -> None:
+    needing = [seq for seq, request in desk.site.requests.items() if name in request.spec.ask.needs]
+    if needing:
+        named = ", ".join(desk.site.id_of(seq) for seq in sorted(needing)[:3])
+        more = f" and {len(needing) - 3} more" if len(needing) > 3 else ""
+        raise BadValue(f"probe {name} is needed by {named}{more}; modify or delete them first")
 
 
 def verify(desk: Desk, settings: Settings) -> None:

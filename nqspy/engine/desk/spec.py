@@ -50,6 +50,10 @@ def _check_ask(site: Site, ask: Ask) -> None:
     wrong = never(site, ask.pes)
     if wrong is not None:
         raise Refusal(wrong, "above_limit", 188)
+    unknown = [name for name in ask.needs if name not in site.settings.probes]
+    if unknown:
+        known = ", ".join(site.settings.probes) or "none"
+        raise Refusal(f"there is no probe {unknown[0]} to need; probes: {known}", "unknown_probe", 166)
     for name, value in _amounts(ask):
         if value != UNLIMITED and not 0 <= value <= GREATEST:
             raise _bad(f"{name} {value} is no amount: from 0 upward, or unlimited")

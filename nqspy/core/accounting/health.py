@@ -1,0 +1,124 @@
+"""Health: what needs a broken resource is not started, and what runs and needs it gives way as its probe
+says (``running=hold|suspend|requeue``). All is released by itself once the probe is well again.
+
+`Count` tells from single tries when a resource counts as broken: the daemon's probes and the simulator use
+it alike.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from nqspy.core.broken import WHO, broken, first_of, needs_of, reason
+from nqspy.core.draft import Draft
+from nqspy.core.feature import Domain
+from nqspy.model.health import Health, Probe
+from nqspy.model.ids import Instant
+from nqspy.model.requests import Request
+from nqspy.model.site import Settings, Site
+
+_STRENGTH = {"suspend": 1, "requeue": 2}
+
+
+def verify(settings: Settings, site: Site) -> list[str]:
+    """Every configuration is acceptable."""
+    return []
+
+
+def bind(domain: Domain, settings: Settings) -> Any:
+    """It keeps nothing between passes."""
+    return None
+
+
+def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+    """Shuts the queues that need something broken, and has started requests give way or stay parked."""
+    found = broken(draft.site)
+    if found:
+        for queue in draft.site.settings.queues.values():
+            kept = first_of(found, iter(queue.needs))
+            if kept is not None:
+                draft.shut.setdefault(queue.name, kept)
+        for request in draft.running():
+            _give_way(draft, request)
+        for request in draft.parked():
+            _stay(draft, request)
+    return None
+
+
+def exception(draft: Draft, domain: Domain) -> None:
+    """Nothing to clean up."""
+
+
+# ---------------------------------------------------------------- requests that were started
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What shall become of a started request, and the probe that wants it."""
+
+    action: str
+    probe: str
+
+
+def wish(site: Site, request: Request) -> Wish | None:
+    """What shall become of a started request while resources it needs are broken: the strongest of their
+    probes' wishes (requeue, suspend); None: it goes on. One that cannot be run again is never requeued."""
+    found = broken(site)
+    best: Wish | None = None
+    for name in needs_of(site, request) if found else ():
+        probe = site.settings.probes.get(name)
+        if name not in found or probe is None or probe.running not in _STRENGTH:
+            continue
+        if probe.running == "requeue" and not request.spec.rerunnable:
+            continue
+        if best is None or _STRENGTH[probe.running] > _STRENGTH[best.action]:
+            best = Wish(probe.running, name)
+    return best
+
+
+def _said(draft: Draft, wished: Wish) -> tuple[str, str]:
+    said = draft.site.probes[wished.probe].text
+    return WHO + wished.probe, f"resource {wished.probe} is broken{f': {said}' if said else ''}"
+
+
+def _give_way(draft: Draft, request: Request) -> None:
+    wished = wish(draft.site, request)
+    if wished is not None:
+        who, text = _said(draft, wished)
+        if wished.action == "requeue":
+            draft.requeue(request, who, text)
+        else:
+            draft.suspend(request, who, text, parked=True)
+
+
+def _stay(draft: Draft, request: Request) -> None:
+    wished = wish(draft.site, request)
+    if wished is not None:
+        draft.keep(request, reason(wished.probe, draft.site.probes[wished.probe], goes_on=True))
+        if wished.action == "requeue":
+            draft.requeue(request, *_said(draft, wished))
+
+
+# ---------------------------------------------------------------- single tries
+
+
+class Count:
+    """Counts good and failed tries of one probe in a row. ``state`` is what it is known as: None before its
+    first result."""
+
+    def __init__(self, state: Health | None = None) -> None:
+        self.state = state
+        self._row = 0
+
+    def tell(self, probe: Probe, good: bool) -> Health | None:
+        """Takes one try's result; the new state if that makes one: broken after ``fails`` failed tries in a
+        row, ok after ``recovers`` good ones, or after the first where nothing is known yet."""
+        result: Health = "ok" if good else "broken"
+        if result == self.state:
+            self._row = 0
+            return None
+        self._row = self._row + 1 if self.state is not None or not good else 1
+        needed = probe.fails if not good else probe.recovers if self.state is not None else 1
+        if self._row < needed:
+            return None
+        self.state, self._row = result, 0
+        return result

@@ -1,0 +1,241 @@
+"""What needs a broken resource is not started, and gives way as its probe says."""
+
+from dataclasses import replace
+from time import perf_counter
+
+import pytest
+from core.harness import House, force, spec_of
+from core.properties.worlds import live, worlds
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.core import broken
+from nqspy.core.accounting.health import Count, wish
+from nqspy.core.passes import explain
+from nqspy.model import events as ev
+from nqspy.model.actions import Requeue, Resume, Start, Suspend
+from nqspy.model.health import Probe
+from nqspy.model.ids import Instant
+from nqspy.model.reasons import ReasonCode
+
+
+def house(**probe) -> House:
+    made = House().machine(pes=4).queue("day", time=1).queue("night", time=1)
+    made.probe("nfs", **probe).probe("licence")
+    return made.set("queue/night/needs", ("nfs",))
+
+
+# ---------------------------------------------------------------- counting tries
+
+
+def told(count: Count, probe: Probe, tries: str) -> list[str]:
+    """What single tries, + good and - failed, make the state: a dot where nothing changes."""
+    return [count.tell(probe, each == "+") or "." for each in tries]
+
+
+def test_it_breaks_after_so_many_failures_in_a_row_and_recovers_after_so_many_good_tries():
+    probe = Probe("nfs", file="/x", fails=3, recovers=2)
+    assert told(Count(), probe, "+--+---+-++") == [
+        "ok", ".", ".", ".", ".", ".", "broken", ".", ".", ".", "ok",
+    ]  # fmt: skip
+
+
+def test_what_was_never_tried_is_well_at_the_first_good_try_and_broken_after_the_failures():
+    probe = Probe("nfs", file="/x", fails=2, recovers=5)
+    assert told(Count(), probe, "+") == ["ok"]
+    assert told(Count(), probe, "-+--") == [".", "ok", ".", "broken"]
+
+
+def test_what_was_known_before_a_restart_stands_until_tries_say_otherwise():
+    probe = Probe("nfs", file="/x", fails=1, recovers=3)
+    assert told(Count("broken"), probe, "-++-+++") == [".", ".", ".", ".", ".", ".", "ok"]
+
+
+# ---------------------------------------------------------------- waiting requests
+
+
+def test_a_queue_that_needs_what_is_broken_starts_nothing_and_says_so():
+    site = house().probe("nfs", "broken", "stale file handle")
+    kept, free = site.submit("anne queue=night", "anne queue=day")
+    told = site.go()
+    assert told.starts == [free]
+    reason = told.reason(kept)
+    assert reason.matches(code=ReasonCode.RESOURCE, who="probe nfs")
+    assert reason.text == (
+        "resource nfs is broken: stale file handle; it starts when probe nfs is well again"
+    )
+    site.probe("nfs", "ok")
+    assert site.go().starts == [kept]
+
+
+def test_a_probe_that_was_never_tried_keeps_nobody_back():
+    site = house()
+    seqs = site.submit("anne queue=night", "ben queue=day needs=licence")
+    assert sorted(site.go().starts) == seqs
+
+
+def test_only_the_requests_that_need_it_wait_and_others_overtake_them():
+    site = house().probe("licence", "broken")
+    first, second, third = site.submit(
+        "anne queue=day needs=nfs+licence", "anne queue=day", "anne queue=day needs=nfs"
+    )
+    told = site.go()
+    assert told.starts == [second, third]
+    [(seq, reason)] = explain(site.site, [first], told.plan.reasons).items()
+    assert (seq, reason.code, reason.who) == (first, ReasonCode.RESOURCE, "probe licence")
+
+
+@pytest.mark.parametrize("word", ["first", "next", "now"])
+def test_no_place_in_the_line_helps(word):
+    site = house().probe("licence", "broken").probe("nfs", "broken")
+    own, queue, plain = site.submit("anne queue=day needs=licence", "anne queue=night", "ben queue=day")
+    site.schedule(own, word)
+    site.schedule(queue, word)
+    assert site.go().starts == [plain]
+    place = site.standing("day").of(site.request(own))
+    assert place.position == 1, "alone in the line now"
+
+
+def test_a_force_of_an_exit_does_not_help_and_is_not_asked_for():
+    site = house().probe("licence", "broken").probe("nfs", "broken")
+    exits = site.exits(jobselect=lambda request, view: force())
+    own, queue, plain = site.submit("anne queue=day needs=licence", "anne queue=night", "ben queue=day")
+    assert site.go().starts == [plain]
+    assert exits.called("jobselect") == [plain]
+    assert {own, queue} <= set(explain(site.site, [own, queue], site.run_pass().plan.reasons))
+
+
+def test_those_kept_back_do_not_count_for_the_share_of_others():
+    site = house().group("d1", 1).group("d2", 99)
+    site.queue("shared", share=10)
+    site.probe("licence", "broken")
+    mine, _ = site.submit("anne group=d1 queue=shared", "ben group=d2 needs=licence queue=shared")
+    alone = site.standing("shared").of(site.request(mine)).share
+    assert alone == 1.0
+
+
+def test_a_hundred_thousand_that_wait_for_it_cost_a_pass_next_to_nothing():
+    site = house().probe("licence", "broken")
+    specs = [spec_of("anne", needs="licence") for _ in range(4)]
+    for n in range(20_000):
+        seq = site.site.next_seq
+        site._event(ev.Submitted(seq, specs[n % 4], "day", "queued"))
+    [free] = site.submit("ben queue=day")
+    site.exits(jobselect=lambda request, view: None)
+    began = perf_counter()
+    told = site.run_pass()
+    assert told.starts == [free]
+    assert perf_counter() - began < 1.0
+
+
+# ---------------------------------------------------------------- started requests
+
+
+def test_running_ones_go_on_where_the_probe_says_hold():
+    site = house(running="hold")
+    site.submit("anne queue=night")
+    site.go()
+    site.probe("nfs", "broken")
+    assert site.go().actions == ()
+
+
+def test_running_ones_are_parked_and_their_pes_go_to_others_until_it_is_well():
+    site = house(running="suspend").machine(pes=1)
+    [night] = site.submit("anne queue=night")
+    site.go()
+    site.probe("nfs", "broken", "no answer")
+    [day] = site.submit("ben queue=day")
+    told = site.run_pass()
+    assert [type(each) for each in told.actions] == [Suspend, Start]
+    assert told.actions[0] == Suspend(night, 1, "probe nfs", "resource nfs is broken: no answer", True)
+    site.apply(told)
+    told = site.go()
+    assert told.reason(night).text.endswith("it goes on when probe nfs is well again")
+    site.probe("nfs", "ok")
+    told = site.go()
+    assert told.actions == (), "its PE is another's now"
+    assert told.reason(night).code is ReasonCode.NO_PES
+    site.end(day)
+    assert site.go().actions == (Resume(night, 1, "scheduler"),)
+
+
+def test_those_that_may_be_run_again_are_queued_and_the_others_go_on():
+    site = house(running="requeue")
+    [again] = site.submit("anne queue=night")
+    once = replace(spec_of("ben"), rerunnable=False)
+    site._event(ev.Submitted(2, once, "night", "queued"))
+    site.go()
+    site.probe("nfs", "broken")
+    assert site.run_pass().actions == (Requeue(again, 1, "probe nfs", "resource nfs is broken"),)
+
+
+@pytest.mark.parametrize(
+    ("of", "action"),
+    [
+        (("hold", "suspend"), "suspend"), (("suspend", "hold"), "suspend"),
+        (("suspend", "requeue"), "requeue"), (("requeue", "suspend"), "requeue"), (("hold", "hold"), None),
+    ],
+)  # fmt: skip
+def test_of_several_broken_ones_the_strongest_wish_counts(of, action):
+    site = house(running=of[0]).set("probe/licence/running", of[1])
+    [both] = site.submit("anne queue=night needs=licence")
+    site.go()
+    site.probe("nfs", "broken").probe("licence", "broken")
+    found = wish(site.site, site.request(both))
+    assert (found.action if found else None) == action
+
+
+def test_what_is_parked_already_is_queued_again_when_that_is_the_stronger_wish():
+    site = house(running="suspend").set("probe/licence/running", "requeue")
+    [both] = site.submit("anne queue=night needs=licence")
+    site.go()
+    site.probe("nfs", "broken")
+    site.go()
+    site.probe("licence", "broken")
+    told = site.go()
+    assert [type(each) for each in told.actions] == [Requeue]
+    assert site.request(both).state.value == "queued"
+
+
+# ---------------------------------------------------------------- whatever comes
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds(), st.lists(st.sampled_from(("a", "b", "c")), max_size=3), st.data())
+def test_what_needs_something_broken_never_starts(world, down, data):
+    site = world.house
+    for name in "abc":
+        site.probe(name, "broken" if name in down else data.draw(st.sampled_from(("", "ok"))))
+        site.set(f"probe/{name}/running", data.draw(st.sampled_from(("hold", "suspend", "requeue"))))
+    site.set("queue/b/needs", data.draw(st.sampled_from(((), ("a",), ("b", "c")))))
+    if data.draw(st.booleans()):
+        site.exits(jobselect=lambda request, view: data.draw(st.sampled_from((None, force()))))
+    world.lines = [
+        (f"{line} needs={data.draw(st.sampled_from(('', '', 'a', 'b+c')))}", at) for line, at in world.lines
+    ]
+
+    def check(told):
+        waiting = [r for r in site.site.requests.values() if r.slot >= 0]
+        reasons = explain(site.site, [r.seq for r in waiting], told.plan.reasons)
+        for request in waiting:
+            assert request.seq in reasons
+        for seq in told.starts:
+            needs = set(broken.needs_of(site.site, site.request(seq)))
+            assert needs.isdisjoint(down)
+
+    live(world, 6, check)
+
+
+def test_the_reason_of_each_request_is_what_the_masks_say():
+    site = house().probe("licence", "broken").probe("nfs", "broken", "gone")
+    seqs = site.submit(
+        "a queue=day", "a queue=day needs=nfs", "a queue=day needs=licence+nfs", "a queue=night",
+    )  # fmt: skip
+    columns = site.site.waiting["day"]
+    mask = broken.kept_back(site.site, columns)
+    assert mask is not None
+    for seq in seqs[:3]:
+        request = site.request(seq)
+        assert bool(mask[request.slot]) == (broken.keeping(site.site, request) is not None)
+    assert broken.keeping(site.site, site.request(seqs[3])).who == "probe nfs"
+    assert site.site.probes["nfs"].since == Instant(site.now)

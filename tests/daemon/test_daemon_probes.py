@@ -1,0 +1,304 @@
+"""Probes against real commands, sockets, web servers and files, and what becomes of real processes."""
+
+import os
+import socket
+import socketserver
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+import pytest
+from daemon.live import ONE_QUEUE, alive, until
+from daemon.test_daemon_idle import switches
+
+NIGHT = """
+create batch_queue night priority=20 workdir=submit
+enable queue night
+start queue night
+"""
+QUICK = "every=100ms timeout=5 fails=2 recovers=2"
+
+
+@pytest.fixture
+def site(make_live):
+    """A daemon whose queue ``night`` needs nfs, which is well as long as the file ``nfs`` says ok."""
+    live = make_live()
+    (live.work / "nfs").write_text("ok\n")
+    check = f'create probe nfs command="grep ok {live.work}/nfs" {QUICK} running=suspend\n'
+    return live.site(ONE_QUEUE + check + NIGHT + "set queue night needs=(nfs)\n").start()
+
+
+def shown(live, name):
+    [row] = live.run("qmgr", "--json", "-c", f"show probes {name}").ok().data
+    return row
+
+
+def is_found(live, state, name="nfs"):
+    return until(lambda: (row := shown(live, name))["state"] == state and row, f"{name} should be {state}")
+
+
+def process_state(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def gated(live, name, queue):
+    gate = live.work / f"{name}.gate"
+    script = f"echo $$ > {name}.pid; while [ ! -e {gate} ]; do :; sleep 0.02; done; echo on >> {name}.on"
+    id = live.submit(script, name=name, queue=queue)
+    live.running(id)
+    return id, gate, int(live.text(f"{name}.pid"))
+
+
+# ---------------------------------------------------------------- what becomes of requests
+
+
+def test_a_command_that_fails_suspends_real_processes_and_lets_them_go_on_again(site):
+    is_found(site, "ok")
+    id, gate, pid = gated(site, "one", "night")
+    (site.work / "nfs").write_text("stale file handle\n")
+    site.until(id, lambda job: job["state"] == "suspended", "be suspended")
+    until(lambda: process_state(pid) == "T", "the process stops")
+    waiting = site.submit("echo hello", queue="night")
+    why = site.why(waiting)
+    assert (why["reason"]["code"], why["reason"]["who"]) == ("RESOURCE", "probe nfs")
+    assert why["reason"]["text"].startswith("resource nfs is broken since ")
+    assert why["reason"]["text"].endswith("it starts when probe nfs is well again")
+    text = site.run("qstat", "--why", id).ok().out
+    assert "it goes on when probe nfs is well again" in text
+    assert "its probe must find the resource well again" in text
+    assert "ALARM resource nfs is broken since " in site.run("nqsd", "status").ok().out
+    doctor = site.run("nqspy", "doctor")
+    assert doctor.status == 1
+    assert "resource nfs is broken since" in doctor.out
+    (site.work / "nfs").write_text("ok\n")
+    site.until(id, lambda job: job["state"] == "running", "go on")
+    until(lambda: process_state(pid) != "T", "the process goes on")
+    gate.touch()
+    assert site.ended(id)["exit_status"] == 0
+    assert site.ended(waiting)["exit_status"] == 0
+    assert [(e["name"], e["state"]) for e in site.events("probe")] == [
+        ("nfs", "ok"), ("nfs", "broken"), ("nfs", "ok"),
+    ]  # fmt: skip
+    assert len([e for e in site.events("alarm") if e["who"] == "probe nfs"]) == 1
+
+
+def test_what_is_requeued_runs_again_when_it_is_well(site):
+    site.set("set probe nfs running=requeue", "set grace 0")
+    is_found(site, "ok")
+    id, gate, pid = gated(site, "two", "night")
+    (site.work / "nfs").write_text("gone\n")
+    site.until(id, lambda job: job["state"] == "queued", "be queued again")
+    assert not alive(pid)
+    gate.touch()
+    (site.work / "nfs").write_text("ok\n")
+    ended = site.ended(id)
+    assert (ended["attempt"], ended["exit_status"]) == (2, 0)
+
+
+def test_a_drain_does_not_wait_for_what_is_parked(site):
+    is_found(site, "ok")
+    id, gate, pid = gated(site, "parked", "night")
+    (site.work / "nfs").write_text("gone\n")
+    site.until(id, lambda job: job["state"] == "suspended", "be suspended")
+    site.stop("--drain")
+    assert process_state(pid) == "T"
+    (site.work / "nfs").write_text("ok\n")
+    gate.touch()
+    site.start()
+    assert site.ended(id)["exit_status"] == 0
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_what_was_known_stands_over_a_restart_until_there_are_new_results(site, way):
+    is_found(site, "ok")
+    id, gate, pid = gated(site, "three", "night")
+    (site.work / "nfs").write_text("gone\n")
+    site.until(id, lambda job: job["state"] == "suspended", "be suspended")
+    since = is_found(site, "broken")["since"]
+    site.set("set probe nfs every=1:00:00")
+    getattr(site, way)()
+    site.start()
+    waiting = site.submit("true", queue="night")
+    assert site.job(waiting)["state"] == "queued"
+    assert (site.job(id)["state"], process_state(pid)) == ("suspended", "T")
+    assert (shown(site, "nfs")["state"], shown(site, "nfs")["since"]) == ("broken", since)
+    (site.work / "nfs").write_text("ok\n")
+    site.set("set probe nfs every=100ms")
+    gate.touch()
+    assert site.ended(id)["exit_status"] == 0
+    assert site.ended(waiting)["exit_status"] == 0
+
+
+def test_requests_say_what_they_need_in_both_dialects_and_in_directives(site):
+    site.set("create probe licence file=/no/such/licence every=1:00:00 fails=1")
+    is_found(site, "broken", "licence")
+    for options in (
+        ("-l", "needs=nfs+licence"), ("-l", "needs=nfs", "-l", "needs=licence"),
+        ("-l", "needs=(nfs,licence)"),
+        ("--dialect", "pbs", "-l", "needs=nfs,needs=licence,walltime=1:00"),
+    ):  # fmt: skip
+        id = site.qsub("true", *options)
+        assert site.job(id)["requested"]["needs"] == ["nfs", "licence"]
+        assert "Resource_List.needs = nfs+licence" in site.run("qstat", "-f", id).ok().out
+        assert site.why(id)["reason"]["who"] == "probe licence"
+    for line in ("#QSUB -l needs=licence", "#PBS -l needs=licence"):
+        script = site.write("directive.sh", f"#!/bin/sh\n{line}\ntrue\n")
+        id = site.run("qsub", "-l", "needs=nfs", str(script)).ok().lines[0]
+        assert sorted(site.job(id)["requested"]["needs"]) == ["licence", "nfs"]
+    script = str(site.write("plain.sh", "true\n"))
+    site.run("qsub", "-l", "needs=tape", script).refused("there is no probe tape", "nfs, licence")
+    id = site.submit("true", needs="licence")
+    site.qmgr(f"modify request {id} needs=none").ok()
+    assert site.ended(id)["exit_status"] == 0
+
+
+# ---------------------------------------------------------------- tries
+
+
+@pytest.fixture
+def plain(make_live):
+    return make_live().site().start()
+
+
+def test_a_port_that_is_closed_and_opened_again(plain):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        plain.set(f"create probe licence tcp=127.0.0.1:{port} {QUICK}")
+        assert is_found(plain, "ok", "licence")["text"] == "it takes a connection"
+    assert "refused" in is_found(plain, "broken", "licence")["text"]
+    with socket.create_server(("127.0.0.1", port)):
+        is_found(plain, "ok", "licence")
+
+
+class Handler(BaseHTTPRequestHandler):
+    status = 200
+    drip = False
+
+    def do_GET(self):
+        if type(self).drip:
+            stop = threading.Event()
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n")
+            while not stop.wait(0.05):
+                self.wfile.write(b"X")
+        self.send_response(type(self).status)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def web(handler):
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_):
+            pass
+
+    with Server(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def test_a_web_server_that_answers_with_errors_and_well_again(plain):
+    handler = type("Mine", (Handler,), {})
+    with web(handler) as port:
+        plain.set(f"create probe web http='http://127.0.0.1:{port}/alive?x=1' {QUICK}")
+        assert is_found(plain, "ok", "web")["text"] == "status 200 OK"
+        handler.status = 503
+        assert is_found(plain, "broken", "web")["text"].startswith("status 503")
+        handler.status = 302
+        assert is_found(plain, "ok", "web")["text"].startswith("status 302")
+
+
+def test_a_web_server_that_drips_is_cut_off_at_the_timeout(plain):
+    with web(type("Slow", (Handler,), {"drip": True})) as port:
+        plain.set(f"create probe web http=http://127.0.0.1:{port}/ every=100ms timeout=300ms fails=1")
+        assert is_found(plain, "broken", "web")["text"] == "no answer within 0.3 s"
+
+
+def test_a_command_that_hangs_is_killed_with_all_it_started(plain):
+    pids = plain.work / "hang.pids"
+    script = plain.write("hang.sh", f"trap '' TERM\nsleep 1000 &\necho $$ $! >> {pids}\nwait\n")
+    plain.set(f'create probe nfs command="sh {script}" every=100ms timeout=200ms fails=2 recovers=1')
+    assert is_found(plain, "broken")["text"] == "no answer within 0.2 s"
+    plain.set("set probe nfs command=true")
+    is_found(plain, "ok")
+    for pid in map(int, pids.read_text().split()):
+        until(lambda pid=pid: not alive(pid), "all are killed")
+
+
+def test_stopping_the_daemon_ends_a_command_that_hangs(plain):
+    pids = plain.work / "hang.pids"
+    plain.set(f'create probe nfs command="echo $$ > {pids}; exec sleep 1000" every=1 timeout=1:00:00')
+    pid = int(plain.text("hang.pids"))
+    plain.stop()
+    until(lambda: not alive(pid), "it is killed")
+
+
+def test_a_file_that_vanishes_and_comes_back(plain):
+    file = plain.write("disk", "x")
+    plain.set(f"create probe disk file={file} {QUICK}")
+    is_found(plain, "ok", "disk")
+    file.unlink()
+    assert "No such file" in is_found(plain, "broken", "disk")["text"]
+    file.write_text("")
+    is_found(plain, "ok", "disk")
+
+
+def test_a_file_that_hangs_hangs_nobody(plain):
+    pipe = plain.work / "pipe"
+    os.mkfifo(pipe)
+    plain.set(f"create probe disk file={pipe} every=100ms timeout=200ms fails=1")
+    assert is_found(plain, "broken", "disk")["text"] == "no answer within 0.2 s"
+
+
+def test_a_command_has_a_clean_environment_and_its_last_line_is_the_text(plain):
+    seen = plain.work / "seen"
+    script = plain.write(
+        "env.sh", f'env > {seen}.new; mv {seen}.new {seen}; cat; pwd; printf "bad \\033 end\\n\\n"; exit 1'
+    )
+    plain.set(f'create probe nfs command="sh {script}" every=100ms fails=1')
+    assert is_found(plain, "broken")["text"] == "bad ? end"
+    names = {line.partition("=")[0] for line in seen.read_text().splitlines()}
+    assert {"PATH", "HOME", "LOGNAME", "NQSPY_PROBE"} <= names
+    assert not {"NQSPY_HOME", "PYTHONPATH", "NOTIFY_SOCKET"} & names
+    text = plain.run("qmgr", "-c", "show probes").ok().out
+    assert "nfs [broken] since " in text
+    assert "tried last " in text
+    assert "bad ? end" in text
+
+
+def test_a_probe_that_is_deleted_or_changed_is_so_at_once(plain):
+    tries = plain.work / "tries"
+    plain.set(f'create probe a command="echo a >> {tries}" every=1:00:00')
+    until(lambda: tries.exists(), "the first try")
+    plain.set(f'set probe a command="echo b >> {tries}" ')
+    until(lambda: tries.read_text().split() == ["a", "b"], "the new command is tried at once")
+    plain.set("set probe a every=100ms")
+    until(lambda: len(tries.read_text().split()) > 5, "it is tried often")
+    plain.set("delete probe a")
+    assert plain.run("qmgr", "-c", "show probes").ok().out == "no probes\n"
+    count = len(tries.read_text().split())
+    plain.set(f'create probe b command="sleep 0.5; echo done > {plain.work}/b"')
+    plain.text("b")
+    assert len(tries.read_text().split()) <= count + 1, "at most the try that was under way"
+
+
+@pytest.mark.slow
+def test_without_probes_there_is_no_thread_and_with_slow_ones_hardly_a_wake_up(plain):
+    def names():
+        return [p.read_text().strip() for p in Path(f"/proc/{plain.pid}/task").glob("*/comm")]
+
+    before = len(names())
+    plain.set("create probe a command=true every=1:00:00", "create probe b command=true every=1:00:00")
+    is_found(plain, "ok", "a")
+    is_found(plain, "ok", "b")
+    assert len(names()) == before + 2
+    plain.hang_up()
+    threading.Event().wait(1.0)
+    counted = switches(plain.pid)
+    threading.Event().wait(3.0)
+    assert sum(switches(plain.pid).values()) - sum(counted.values()) < 5

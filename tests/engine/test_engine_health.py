@@ -1,0 +1,342 @@
+"""A resource breaks in the night and is mended again: what the engine makes of it, whatever else happens."""
+
+import pytest
+from engine.harness import ANNE, PLAIN, Centre, Failpoint, moment
+from engine.test_engine_late_plans import Late
+
+from nqspy.engine.explain import reasons_of
+from nqspy.engine.whatif import estimate
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model import sightings as si
+from nqspy.model.errors import Refusal
+from nqspy.qmgr.parser import ParseError
+from nqspy.store.journal import SqliteJournal
+
+NIGHT = (
+    PLAIN
+    + """
+create probe nfs command="/usr/local/bin/check-nfs" every=60 timeout=10 fails=3 recovers=2 running={}
+create probe licence tcp=licence:27000 running=hold
+create batch_queue night priority=20
+enable queue night
+start queue night
+set queue night needs=(nfs)
+"""
+)
+AT_23 = moment("2026-03-02T23:00:12+01:00")
+AT_01 = moment("2026-03-03T01:00:00+01:00")
+
+
+def night(running="hold", **more):
+    """A centre at 22:50 where nfs will break at 23:00:12 and be well again at 01:00."""
+    centre = more.pop("kind", Centre)(NIGHT.format(running), at="2026-03-02T22:50:00+01:00", **more)
+    centre.sim.see(AT_23, si.SeenProbe("nfs", "broken", "stale file handle"))
+    centre.sim.see(AT_01, si.SeenProbe("nfs", "ok", ""))
+    return centre
+
+
+def broken(centre, name="nfs", state="broken", text="gone"):
+    centre.sim.feed([si.SeenProbe(name, state, text)])
+    centre.sim.run(centre.sim.now)
+    centre.is_sound()
+
+
+def reason(centre, seq):
+    return reasons_of(centre.engine, [seq])[seq]
+
+
+# ---------------------------------------------------------------- the night
+
+
+def test_held_what_runs_goes_on_and_what_waits_starts_by_itself_at_one_oclock():
+    centre = night("hold", pes=2, length=3600)
+    centre.submit("anne queue=night", "anne queue=night", "anne queue=night")
+    centre.until("2026-03-03T00:30:00+01:00")
+    assert [centre.state(seq) for seq in (1, 2, 3)] == ["ended", "ended", "queued"]
+    why = reason(centre, 3)
+    assert (why.code.value, why.who) == ("RESOURCE", "probe nfs")
+    assert why.text == (
+        "resource nfs is broken since 23:00:12: stale file handle; it starts when probe nfs is well again"
+    )
+    centre.until("2026-03-03T00:59:59+01:00")
+    assert centre.state(3) == "queued"
+    centre.until("2026-03-03T01:00:00+01:00")
+    assert centre.state(3) == "running"
+    centre.is_sound()
+
+
+def test_suspended_what_runs_gives_its_pes_away_and_goes_on_at_one_oclock():
+    centre = night("suspend", pes=1, length=3600)
+    centre.submit("anne queue=night", "ben queue=batch", "ben queue=batch")
+    centre.until("2026-03-02T23:30:00+01:00")
+    assert [centre.state(seq) for seq in (1, 2, 3)] == ["suspended", "running", "queued"]
+    assert centre.request(1).parked
+    assert "since 23:00:12" in reason(centre, 1).text
+    assert reason(centre, 1).text.endswith("it goes on when probe nfs is well again")
+    centre.later(hours=6)
+    assert not centre.site.requests
+    [end] = [e for e in centre.events(ev.Ended) if e.seq == 1]
+    assert end.used.wall == 3_600_000, "the time in which it was suspended is no use of it"
+    assert [(e.by, e.parked) for e in centre.events(ev.Suspended)] == [("probe nfs", True)]
+    centre.is_sound()
+
+
+def test_requeued_what_may_be_run_again_waits_and_starts_again_at_one_oclock():
+    centre = night("requeue", pes=2, length=7200)
+    centre.submit("anne queue=night", "anne once queue=night")
+    centre.until("2026-03-02T23:30:00+01:00")
+    assert [centre.state(seq) for seq in (1, 2)] == ["queued", "running"]
+    [text] = [e.text for e in centre.events(ev.Requeued)]
+    assert "probe nfs" in text
+    assert "stale file handle" in text
+    centre.until("2026-03-03T01:00:00+01:00")
+    assert (centre.state(1), centre.request(1).attempt) == ("running", 2)
+    centre.is_sound()
+
+
+def test_the_managers_are_told_once_when_it_breaks_and_once_when_it_is_well():
+    centre = night("suspend")
+    for minute in range(5):
+        centre.sim.see(AT_23 + (minute + 1) * 60_000, si.SeenProbe("nfs", "broken", "still"))
+    centre.until("2026-03-03T02:00:00+01:00")
+    assert [(e.name, e.state, e.text) for e in centre.events(ev.ProbeChanged)] == [
+        ("nfs", "broken", "stale file handle"), ("nfs", "ok", ""),
+    ]  # fmt: skip
+    subjects = [each.subject for each in centre.sim.notices]
+    assert subjects == ["nqspy: resource nfs is broken", "nqspy: resource nfs is well again"]
+    assert "queue night" in centre.sim.notices[0].text
+    assert "it was broken for 1:59:48" in centre.sim.notices[1].text
+    assert [(e.who, e.text) for e in centre.events(ev.Alarm)] == [
+        ("probe nfs", "resource nfs is broken: stale file handle")
+    ]
+    assert "resource nfs is broken: stale file handle" in centre.sim.log
+
+
+def test_the_first_result_is_known_and_nobody_is_told_of_a_good_one():
+    centre = Centre(NIGHT.format("hold"))
+    broken(centre, state="ok")
+    assert centre.site.probes["nfs"].state == "ok"
+    assert not centre.sim.notices
+
+
+def test_a_resource_that_breaks_is_known_after_so_many_tries_and_a_short_failure_is_not():
+    centre = Centre(NIGHT.format("suspend"), at="2026-03-02T22:00:00+01:00", length=7200)
+    [one] = centre.submit("anne queue=night")
+    gone, back = moment("2026-03-02T23:00:00+01:00"), moment("2026-03-03T01:00:00+01:00")
+    blink = moment("2026-03-02T22:30:00+01:00")
+    centre.sim.watch(
+        "nfs", back + 600_000, lambda at: not gone <= at < back and not blink <= at < blink + 120_000
+    )
+    centre.until("2026-03-02T23:01:59+01:00")
+    assert centre.state(one) == "running"
+    centre.until("2026-03-02T23:02:00+01:00")
+    assert centre.state(one) == "suspended", "the third failed try"
+    centre.until("2026-03-03T01:00:59+01:00")
+    assert centre.state(one) == "suspended"
+    centre.until("2026-03-03T01:01:00+01:00")
+    assert centre.state(one) == "running", "the second good try"
+    assert [event.state for event in centre.events(ev.ProbeChanged)] == ["ok", "broken", "ok"]
+
+
+# ---------------------------------------------------------------- what else happens
+
+
+@pytest.mark.parametrize("running", ["hold", "suspend", "requeue"])
+def test_a_restart_in_the_middle_changes_nothing(running, tmp_path):
+    ends = []
+    for restarts in (False, True):
+        with SqliteJournal.open(tmp_path / f"{restarts}.db") as journal:
+            centre = night(running, pes=2, length=3600, journal=journal)
+            centre.submit("anne queue=night", "ben queue=night", "anne queue=batch", "ben queue=night")
+            for hour in range(8):
+                centre.later(minutes=37)
+                if restarts:
+                    centre.sim.restart()
+                    centre.is_sound()
+                    assert (centre.site.probes["nfs"].state == "broken") == (
+                        AT_23 <= centre.sim.now < AT_01
+                    ), hour
+            centre.later(hours=5)
+            assert not centre.site.requests
+            centre.is_sound()
+            ends.append([(e.seq, e.attempt, e.used.wall) for e in centre.events(ev.Ended)])
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+@pytest.mark.parametrize("running", ["suspend", "requeue"])
+def test_a_disk_that_is_full_when_it_breaks_loses_no_news(running, number):
+    centre = night(running, pes=2, length=7200)
+    centre.submit("anne queue=night", "ben queue=night")
+    centre.until("2026-03-02T23:00:00+01:00")
+    Failpoint(centre.journal, *range(1, number + 1))
+    centre.until("2026-03-02T23:02:00+01:00")
+    assert centre.site.probes["nfs"].state == "broken"
+    assert {centre.state(seq) for seq in (1, 2)} == {"suspended" if running == "suspend" else "queued"}
+    assert len(centre.events(ev.Alarm)) == 1
+    centre.until("2026-03-03T01:00:01+01:00")
+    assert {centre.state(seq) for seq in (1, 2)} == {"running"}
+    centre.is_sound()
+
+
+def test_older_news_that_could_not_be_committed_are_not_believed_after_newer_ones():
+    centre = Centre(NIGHT.format("hold"))
+    Failpoint(centre.journal, 1)
+    centre.sim.feed([si.SeenProbe("nfs", "broken", "gone")])
+    assert "nfs" not in centre.site.probes, "it was not committed"
+    centre.sim.feed([si.SeenProbe("nfs", "ok", "back")])
+    centre.later(seconds=10)
+    assert centre.site.probes["nfs"].state == "ok"
+    centre.is_sound()
+
+
+def test_the_queue_needs_it_no_more_and_all_goes_on_at_once():
+    centre = night("suspend", length=7200)
+    centre.submit("anne queue=night", "ben queue=night", "anne queue=night")
+    centre.until("2026-03-02T23:10:00+01:00")
+    assert [centre.state(seq) for seq in (1, 2, 3)] == ["suspended", "suspended", "queued"]
+    centre.qmgr("remove needs = (nfs) night")
+    assert [centre.state(seq) for seq in (1, 2, 3)] == ["running", "running", "queued"]
+    assert centre.engine.plan.reason(3, "night").code.value == "NO_PES"
+
+
+def test_the_probe_says_hold_from_now_on_and_what_is_parked_goes_on():
+    centre = night("suspend", length=7200)
+    centre.submit("anne queue=night")
+    centre.until("2026-03-02T23:10:00+01:00")
+    centre.qmgr("set probe nfs running=hold")
+    assert centre.state(1) == "running"
+
+
+def test_a_probe_is_deleted_only_where_nobody_needs_it_and_takes_its_state_along():
+    centre = night("suspend", length=7200)
+    centre.submit("anne queue=night", "ben needs=licence")
+    centre.until("2026-03-02T23:10:00+01:00")
+    assert "queue night needs probe nfs" in str(centre.refused(centre.command("delete probe nfs")))
+    refusal = centre.refused(centre.command("delete probe licence"))
+    assert str(refusal) == "probe licence is needed by 2.sim; modify or delete them first"
+    centre.qmgr("set queue night needs=()")
+    centre.qmgr("delete probe nfs")
+    assert centre.state(1) == "running"
+    assert centre.site.probes == {}
+    broken(centre)
+    assert centre.site.probes == {}, "what comes late of a deleted probe is nobody's business"
+    centre.sim.restart()
+    assert centre.site.probes == {}
+    centre.is_sound()
+
+
+def test_an_operator_does_not_let_go_on_what_needs_something_broken():
+    centre = night("suspend", length=7200)
+    centre.submit("anne queue=night")
+    centre.until("2026-03-02T23:10:00+01:00")
+    answer = centre.ask(cm.SuspendRequests(("1",), resume=True))
+    assert "resource nfs is broken; it goes on when probe nfs is well again" in answer["failed"][0]["text"]
+
+
+def test_a_request_of_its_own_needs_waits_and_is_released_when_that_is_modified():
+    centre = Centre(NIGHT.format("hold"))
+    broken(centre, "licence")
+    centre.submit("anne needs=nfs+licence", "ben")
+    assert (centre.state(1), centre.state(2)) == ("queued", "running")
+    assert reason(centre, 1).who == "probe licence"
+    centre.qmgr("modify request 1 needs=nfs", by=ANNE)
+    assert centre.state(1) == "running"
+    assert centre.request(1).spec.ask.needs == ("nfs",)
+    centre.submit("anne pes=2 needs=licence")
+    centre.qmgr("modify request 3 needs=none", by=ANNE)
+    assert centre.request(3).spec.ask.needs == ()
+
+
+def test_an_unknown_probe_is_refused_with_those_there_are():
+    centre = Centre(NIGHT.format("hold"))
+    with pytest.raises(Refusal, match=r"there is no probe tape to need; probes: nfs, licence"):
+        centre.submit("anne needs=nfs+tape")
+    centre.submit("anne held")
+    answer = centre.ask(centre.command("modify request 1 needs=tape"))
+    assert "there is no probe tape" in answer["failed"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("create probe x", "exactly one of command, tcp, http and file; it has none"),
+        ("create probe x tcp=a:1 file=/x", "not tcp and file"),
+        ("set probe nfs file=/x", "not command and file"),
+        ("create probe x tcp=nowhere", "no address"),
+        ("create probe x tcp=a:99999", "no address"),
+        ("create probe x http=ftp://a/", "no URL"),
+        ("create probe x file=relative", "no absolute path"),
+        ('create probe x command="  "', "cannot be empty"),
+        ("create probe x file=/x every=10ms", "at least 100"),
+        (
+            "set queue night needs=(nfs, tape)",
+            "queue night needs probe tape, which does not exist; probes: nfs",
+        ),
+        ("create pipe_queue p needs=(nfs)", "a pipe queue runs nothing"),
+    ],
+)
+def test_probes_and_needs_that_make_no_sense_are_refused(command, says):
+    centre = Centre(NIGHT.format("hold"))
+    try:
+        said = str(centre.refused(centre.command(command)))
+    except ParseError as error:
+        said = str(error)
+    assert says in said
+
+
+def test_a_probe_changes_what_it_tries_in_one_command():
+    centre = Centre(NIGHT.format("hold"))
+    centre.qmgr("set probe nfs command=none file=/nfs/alive fails=1")
+    assert centre.site.settings.probes["nfs"].file == "/nfs/alive"
+    centre.is_sound()
+
+
+# ---------------------------------------------------------------- late plans
+
+
+def test_a_start_falls_when_what_it_needs_breaks_before_the_plan_arrives():
+    centre = Late(NIGHT.format("hold"))
+    centre.submit("anne queue=night", "ben queue=batch needs=licence")
+    centre.sim.feed([si.SeenProbe("nfs", "broken", ""), si.SeenProbe("licence", "broken", "")])
+    centre.answer()
+    assert centre.starts() == []
+    centre.sim.feed([si.SeenProbe("nfs", "ok", ""), si.SeenProbe("licence", "ok", "")])
+    centre.answer()
+    assert sorted(centre.starts()) == [1, 2]
+
+
+@pytest.mark.parametrize("running", ["suspend", "requeue"])
+def test_nothing_gives_way_for_what_is_well_again_when_the_plan_arrives(running):
+    centre = Late(NIGHT.format(running), length=7200)
+    centre.submit("anne queue=night")
+    centre.answer()
+    centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
+    centre.sim.feed([si.SeenProbe("nfs", "ok", "")])
+    centre.answer()
+    assert centre.state(1) == "running"
+    assert not centre.events(ev.Suspended, ev.Deleting)
+
+
+def test_what_is_parked_stays_so_when_it_breaks_again_before_the_plan_arrives():
+    centre = Late(NIGHT.format("suspend"), length=7200)
+    centre.submit("anne queue=night")
+    centre.answer()
+    centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
+    centre.answer()
+    assert centre.state(1) == "suspended"
+    centre.sim.feed([si.SeenProbe("nfs", "ok", "")])
+    centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
+    centre.answer()
+    assert centre.state(1) == "suspended"
+    assert not centre.events(ev.Resumed)
+
+
+def test_an_estimate_sees_no_start_while_it_is_broken():
+    centre = Centre(NIGHT.format("hold"))
+    broken(centre)
+    centre.submit("anne queue=night")
+    start, basis = estimate(centre.engine, centre.request(1), centre.sim.now)
+    assert start is None
+    assert "see its reason" in basis
