@@ -43,7 +43,13 @@ def test_directives_of_the_script_count_and_options_come_after_them(office):
     id = office.run("qsub", "-h", "-lT", "2:00", str(script)).ok().lines[0]
     job = office.job(id)
     assert job["name"] == "named"
-    assert job["requested"] == {"cpu_s": 120.0, "wall_s": None, "memory_bytes": 32 << 20, "pes": 1}
+    assert job["requested"] == {
+        "cpu_s": 120.0,
+        "wall_s": None,
+        "memory_bytes": 32 << 20,
+        "pes": 1,
+        "needs": [],
+    }
     assert (job["state"], job["held"]) == ("held", ["u"])
     office.run("qrls", id).ok()
     job = office.ended(id)
