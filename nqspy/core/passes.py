@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from nqspy.core.allocation import place
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, whole_machine
-from nqspy.core.preemption import comeback
+from nqspy.core.preemption import comeback, swap
 from nqspy.core.queueing import depend, route, select
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Plan
@@ -19,8 +19,9 @@ from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
 
-STAGES: tuple[Feature, ...] = (comeback, route, select, place)
-"""Let go on what was suspended; route pipe queues; choose what starts; give PEs."""
+STAGES: tuple[Feature, ...] = (swap, comeback, route, select, place)
+"""Give way where memory is short; let go on what was suspended; route pipe queues; choose what starts; give
+PEs."""
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:

@@ -22,6 +22,7 @@ from nqspy.daemon.inbox import Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import Options
+from nqspy.daemon.pressure import PressureWatch
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.desk.context import Reply
@@ -30,7 +31,7 @@ from nqspy.executors.local import LocalHands
 from nqspy.model.commands import Command
 from nqspy.model.errors import NqspyError
 from nqspy.model.people import Caller
-from nqspy.model.sightings import Sighting
+from nqspy.model.sightings import News, Sighting
 from nqspy.rpc import server as rpc
 from nqspy.store.journal import SqliteJournal
 from nqspy.userexit.site_exits import SiteExits
@@ -58,6 +59,7 @@ class Daemon:
         self.hooks = Hooks(self.exits, self.notices)
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
+        self.memory = PressureWatch(self.inbox.put, self.hands.resident)
         self.server = rpc.Server(
             str(home.socket),
             self.inbox.put,
@@ -107,7 +109,7 @@ class Daemon:
         """Takes one group of what has arrived."""
         inputs: list[Input] = []
         for item in items:
-            if isinstance(item, Sighting):
+            if isinstance(item, Sighting | News):
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
                 command = self.front.take(item)
@@ -138,6 +140,7 @@ class Daemon:
                 break
             outcome = self.engine.feed((), self.clock.now())
         self.bell.ring_at(outcome.wake_at)
+        self.memory.follow(self.engine.site)
 
     def ask(self, command: Command, caller: Caller) -> Reply:
         """Has one command done now, the pass it calls for included, and returns its reply."""
@@ -173,7 +176,7 @@ class Daemon:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.front.close, self.notices.close, self.hands.close,
-                         self.bell.close, self.server.close):  # fmt: skip
+                         self.memory.close, self.bell.close, self.server.close):  # fmt: skip
                 last.callback(step)
             self.engine.flush(self.clock.now())
 

@@ -296,7 +296,9 @@ class Engine:
 
     def _time(self, desk: Desk) -> None:
         """What comes about by time alone: dates that have come, shifts that are due."""
-        first = self.site.next_date()
+        first, look = self.site.next_date(), self.plan.wake_at
+        if look is not None and look <= desk.now:
+            self._mark()
         if first is not None and first <= desk.now:
             desk.emit(ev.Eligible(self.site.due(desk.now)))
             self._mark()

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.health import SWAP
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
@@ -48,7 +49,9 @@ class Recheck:
             case Move(seq) | Hold(seq):
                 request = self._site.requests.get(seq)
                 return request is not None and request.state is State.QUEUED and seq not in self._changed
-            case Suspend(seq, attempt) | Requeue(seq, attempt):
+            case Suspend(seq, attempt, who):
+                return self._unchanged(seq, attempt) and (who != SWAP or self._memory_is_short())
+            case Requeue(seq, attempt):
                 return self._unchanged(seq, attempt)
             case Resume(seq, attempt):
                 return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq])
@@ -57,6 +60,9 @@ class Recheck:
     def _unchanged(self, seq: Seq, attempt: int) -> bool:
         request = self._site.started.get(seq)
         return request is not None and request.attempt == attempt and seq not in self._changed
+
+    def _memory_is_short(self) -> bool:
+        return self._site.pressure.level == "high" and not self._site.pressure.answered
 
     def _may_resume(self, request: Request) -> bool:
         return not request.parked or self._taken().isdisjoint(request.pes)

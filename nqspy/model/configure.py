@@ -199,6 +199,7 @@ def problems(settings: Settings) -> list[str]:
         *_problems_of_queues(settings),
         *_problems_of_groups(settings),
         *_problems_of_shifts(settings),
+        *_problems_of_swap(settings),
     ]
 
 
@@ -255,6 +256,15 @@ def _problems_of_shifts(settings: Settings) -> Iterable[str]:
             if cron in seen:
                 yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}"
             seen[cron] = shift.name
+
+
+def _problems_of_swap(settings: Settings) -> Iterable[str]:
+    swap = settings.swap_control
+    empty = [name for name in tree.declared(type(swap)) if getattr(swap, name) is None]
+    if empty:
+        yield f"swap_control: {empty[0]} needs a value"
+    elif swap.high <= swap.low:
+        yield f"swap_control: high ({swap.high:g} %) must be above low ({swap.low:g} %)"
 
 
 def copy_of(settings: Settings) -> Settings:

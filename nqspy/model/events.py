@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from nqspy.model.actions import ExitFailure
-from nqspy.model.health import Health
+from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 
@@ -347,14 +347,16 @@ class ProbeChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class PressureChanged(Event):
-    """The machine's memory is scarce (``high``: requests must give way), or no longer (``calm``). ``used``:
-    per cent in use; ``resident``: bytes in memory by request."""
+    """How the machine's memory stands: requests must give way (``high``), may come back (``calm``), or
+    neither (``tight``). ``used``: per cent in use of ``total`` bytes; ``resident``: bytes in memory by
+    request."""
 
     kind: ClassVar[str] = "pressure"
-    level: Literal["high", "calm"]
+    level: Level
     used: float = 0.0
     text: str = ""
     resident: tuple[tuple[Seq, int], ...] = ()
+    total: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from nqspy.model.health import SwapControl
 from nqspy.model.machine import ExitSettings, Machine, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
@@ -22,6 +23,7 @@ CLASSES: dict[str, type] = {
     "default": Defaults,
     "sched_factor": Factors,
     "usage": Usage,
+    "swap_control": SwapControl,
 }
 """Objects of the settings by the head of their paths."""
 

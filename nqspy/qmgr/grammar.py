@@ -174,6 +174,8 @@ _SET = (
          kind="machine"),
     Form("SEt usage", "half_life=TIME charge=cpu|pe_wall period=TIME", "set_single",
          "how use is charged and forgotten", kind="usage"),
+    Form("SEt swap_control", f"[on|off] [{_ATTRIBUTES}]", "set_swap",
+         "whether requests give way when memory is short", kind="swap_control"),
     Form("SEt server", _ATTRIBUTES, "set_single", "name, zone and habits of the installation", kind="server"),
     Form("SEt timezone", "ZONE", "set_timezone", "zone of shifts and reports", kind="server",
          option="timezone"),
@@ -273,6 +275,7 @@ SHOWS = {
     "groups": "the share tree as it is set",
     "machine": "PEs and memory",
     "global": "limits over all queues",
+    "swap_control": "whether requests give way when memory is short, how it stands, and who gave way",
 }
 """Objects of ``show``: spelling and sentence."""
 

@@ -205,6 +205,16 @@ def set_single(cursor: Cursor, form: Form) -> Command:
     return _sets(form.kind, read_pairs(cursor, form.kind) + _all_pairs(cursor, form.kind))
 
 
+def set_swap(cursor: Cursor, form: Form) -> Command:
+    """``set swap_control on high=85 low=70``, ``set swap_control off``."""
+    state: list[Pair] = []
+    if cursor.may_be(values.FLAGS) is not None:
+        state = [("enabled", cursor.keyword(values.FLAGS) == "on")]
+    if not state:
+        state = read_pairs(cursor, form.kind)
+    return _sets(form.kind, state + _all_pairs(cursor, form.kind))
+
+
 def set_one(cursor: Cursor, form: Form) -> Command:
     """One setting that has a keyword of its own: ``set grace 10``."""
     value = values.read(cursor, settings_of(form.kind)[form.option])
@@ -348,7 +358,7 @@ def gate(value: bool) -> Rule:
 RULES: dict[str, Rule] = {
     "create": create, "define_shift": define_shift, "delete": delete, "set_object": set_object,
     "set_attribute": set_attribute, "set_branch": set_branch, "set_factors": set_factors,
-    "set_single": set_single, "set_one": set_one, "set_timezone": set_timezone,
+    "set_single": set_single, "set_swap": set_swap, "set_one": set_one, "set_timezone": set_timezone,
     "shell_strategy": shell_strategy, "no_default_queue": no_default_queue, "access": access,
     "set_shift": set_shift, "set_exit": set_exit, "add_list": change_list("add"),
     "remove_list": change_list("remove"), "set_list": change_list("set"), "add_managers": managers("add"),

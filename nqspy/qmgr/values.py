@@ -95,7 +95,7 @@ def _parse(info: Declared, text: str) -> Any:
     if info.unit in ("name", "text"):
         return text
     if info.unit == "percent":
-        return float(units.parse_count(text.removesuffix("%")))
+        return _percentage(text.removesuffix("%"))
     reader = {"time": units.parse_time, "size": units.parse_size}.get(info.unit, units.parse_count)
     value = reader(text)
     if value == units.UNLIMITED:
@@ -103,6 +103,15 @@ def _parse(info: Declared, text: str) -> Any:
             raise BadValue(f"{info.name} cannot be unlimited; expected {what(info)}")
         return None
     return value
+
+
+def _percentage(text: str) -> float:
+    whole, point, part = text.partition(".")
+    if not (whole.isascii() and whole.isdigit() and len(text) <= 15) or (
+        point and not (part.isascii() and part.isdigit())
+    ):
+        raise BadValue(f"{text!r} is no percentage; write it like 85 or 12.5")
+    return float(text)
 
 
 def _read_flag(cursor: Cursor, given: bool) -> bool:
@@ -163,4 +172,6 @@ def write(info: Declared, value: Any) -> str:
         return units.format_time(value)
     if info.unit == "size":
         return units.format_size(value)
+    if info.unit == "percent":
+        return f"{value:.15g}"
     return quote(str(value))

@@ -59,6 +59,9 @@ class Live(msgspec.Struct, omit_defaults=True):
     suspended_by: str = ""
     parked: bool = False
     resumed: Instant | None = None
+    suspended: Instant | None = None
+    gave_way: int = 0
+    gave: int = 0
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
 
@@ -191,6 +194,9 @@ def _live(request: Request) -> Live:
         request.suspended_by,
         request.parked,
         request.resumed,
+        request.suspended,
+        request.gave_way,
+        request.gave,
         request.unmet,
         request.never,
     )
@@ -314,6 +320,9 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
         live.suspended_by,
         live.parked,
         live.resumed,
+        live.suspended,
+        live.gave_way,
+        live.gave,
         unmet=live.unmet,
         never=live.never,
     )
