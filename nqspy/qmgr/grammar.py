@@ -174,8 +174,6 @@ _SET = (
          kind="machine"),
     Form("SEt usage", "half_life=TIME charge=cpu|pe_wall period=TIME", "set_single",
          "how use is charged and forgotten", kind="usage"),
-    Form("SEt swap_control", f"[on|off] [{_ATTRIBUTES}]", "set_swap",
-         "whether requests give way when memory is short", kind="swap_control"),
     Form("SEt server", _ATTRIBUTES, "set_single", "name, zone and habits of the installation", kind="server"),
     Form("SEt timezone", "ZONE", "set_timezone", "zone of shifts and reports", kind="server",
          option="timezone"),
@@ -206,6 +204,8 @@ _SET = (
          "back to the calendar, or other times for a shift", "operator", "shift"),
     Form("SEt exit", "NAME SETTING=VALUE ...", "set_exit",
          "settings of a user exit, and the CPU time one call may take (budget)", kind="exit"),
+    Form("SEt swap_control", f"[on|off] [{_ATTRIBUTES}]", "set_swap",
+         "whether requests give way when memory is short", kind="swap_control"),
 )  # fmt: skip
 
 _GATES = (

@@ -1,4 +1,4 @@
-"""The invented machine's memory: what running requests and people hold of it, told like the daemon's readings."""
+"""The invented machine's memory: what running requests and people hold of it, told as the daemon tells it."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -50,13 +50,13 @@ class Memory:
         if not control.enabled or (not site.started and known.level == "calm"):
             return ()
         resident = self.resident(now)
-        used = 100 * (self.people(now) + sum(resident.values())) / self._total
+        used = 100 * (self.demanded(now) + sum(resident.values())) / self._total
         level, text = judge(control, Reading(used, people=self._people(now)), known.level)
         if level == known.level == "calm" and not away:
             return ()
         return (SeenPressure(level, round(used, 1), text, tuple(sorted(resident.items())), self._total),)
 
-    def people(self, now: Instant) -> int:
+    def demanded(self, now: Instant) -> int:
         """Bytes that people hold."""
         return next((size for at, size in reversed(self._demand) if at <= now), 0)
 

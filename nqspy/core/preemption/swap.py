@@ -56,7 +56,7 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
         draft.resume(back, SWAP)
     for request in away:
         if request is not back:
-            draft.keep(request, why_away(request, pressure))
+            draft.keep(request, why_away(request, control, pressure))
     if pressure.level != "calm" or len(away) > (back is not None):
         _nothing_starts(draft, why_nothing_starts(control, pressure))
     return due
@@ -120,7 +120,7 @@ def _give_way(draft: Draft, held: Held, now: Instant) -> Instant | None:
     victim = choose({request.seq: held.now(request) for request in free}, free)
     if victim is None:
         return min((free_at(request, control) for request in large), default=None)
-    text = _text(held.now(victim), draft.site.pressure)
+    text = _gives_way(held.now(victim), draft.site.pressure)
     draft.suspend(victim, SWAP, text, parked=False, page_out=True)
     return None
 
@@ -160,14 +160,24 @@ def _by_suspension(request: Request) -> tuple[int, Seq]:
 # ---------------------------------------------------------------- in words
 
 
-def why_away(request: Request, pressure: Pressure) -> Reason:
+def why_away(request: Request, control: SwapControl, pressure: Pressure) -> Reason:
     """Why a request that gave way is not back."""
-    return Reason(ReasonCode.MEMORY, SWAP, _text(request.gave, pressure))
+    if pressure.level == "calm":
+        mark = f"when that leaves room under {control.low:g} %"
+        text = f"its memory ({words(request.gave)}) gave way: {_now(pressure)} now; it comes back {mark}"
+    else:
+        text = _gives_way(request.gave, pressure)
+    return Reason(ReasonCode.MEMORY, SWAP, text)
 
 
-def _text(held: int, pressure: Pressure) -> str:
-    told = pressure.text or f"{pressure.used:.0f} % in use"
-    return f"its memory ({words(held)} resident) gives way: {told}; it comes back when there is room"
+def _gives_way(held: int, pressure: Pressure) -> str:
+    return (
+        f"its memory ({words(held)} resident) gives way: {_now(pressure)}; it comes back when there is room"
+    )
+
+
+def _now(pressure: Pressure) -> str:
+    return pressure.text or f"{pressure.used:.0f} % in use"
 
 
 def why_nothing_starts(control: SwapControl, pressure: Pressure) -> Reason:
@@ -175,8 +185,7 @@ def why_nothing_starts(control: SwapControl, pressure: Pressure) -> Reason:
     if pressure.level == "calm":
         text = "requests that gave way to memory pressure come back first"
     else:
-        told = pressure.text or f"{pressure.used:.0f} % in use"
-        text = f"memory is short: {told}; it starts when less than {control.low:g} % is"
+        text = f"memory is short: {_now(pressure)}; it starts when less than {control.low:g} % is"
     return Reason(ReasonCode.MEMORY, SWAP, text)
 
 
