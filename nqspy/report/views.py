@@ -63,9 +63,10 @@ def request_object(
     reason: Reason | None = None,
 ) -> dict[str, Any]:
     """The object of a request that has not ended. ``standing`` counts in state queued alone, ``reason``
-    while it waits."""
+    while it waits or is suspended."""
     spec, stamp, held = request.spec, place.zone.stamp, request.state is State.HELD
     begun = request.started is not None
+    waits = not begun or request.state is State.SUSPENDED
     queued = request.state is State.QUEUED
     if reason is None and held and request.hold_text:
         reason = _held(request)
@@ -85,7 +86,7 @@ def request_object(
         "exit_status": None,
         "exit_signal": None,
         "end_reason": None,
-        "reason": None if begun or reason is None else reason_object(reason, place.zone),
+        "reason": reason_object(reason, place.zone) if waits and reason is not None else None,
         "depends_on": [full_id(seq, place.host) for seq in dict.fromkeys(each.seq for each in request.unmet)],
         "held": list(request.letters),
         **_paths(request.seq, spec, None, None),
