@@ -86,7 +86,7 @@ class PressureWatch:
         level, text = judge(task.control, reading, task.level)
         if level != "calm" or task.level != "calm" or task.away:
             resident = tuple(sorted(self._residents(task.attempts).items()))
-            self._put(SeenPressure(level, round(now.used, 1), text, resident, now.total))
+            self._put(SeenPressure(level, round(now.used, 1), text, resident, now.total, people))
             return OFTEN
         return OFTEN if near(task.control, reading) else SELDOM
 

@@ -140,7 +140,9 @@ def probe_changed(site: Site, event: ev.ProbeChanged, at: Instant) -> None:
 
 def pressure_changed(site: Site, event: ev.PressureChanged, at: Instant) -> None:
     """The memory has become scarce, has still to give way, or is no longer scarce."""
-    site.pressure = Pressure(event.level, at, event.used, event.text, event.resident, event.total)
+    site.pressure = Pressure(
+        event.level, at, event.used, event.text, event.resident, event.total, event.people
+    )
     site.touched.state = True
 
 

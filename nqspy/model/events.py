@@ -349,7 +349,7 @@ class ProbeChanged(Event):
 class PressureChanged(Event):
     """How the machine's memory stands: requests must give way (``high``), may come back (``calm``), or
     neither (``tight``). ``used``: per cent in use of ``total`` bytes; ``resident``: bytes in memory by
-    request."""
+    request; ``people``: somebody works at a terminal."""
 
     kind: ClassVar[str] = "pressure"
     level: Level
@@ -357,6 +357,7 @@ class PressureChanged(Event):
     text: str = ""
     resident: tuple[tuple[Seq, int], ...] = ()
     total: int = 0
+    people: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class SwapControl:
 @dataclass(frozen=True, slots=True)
 class Pressure:
     """How the machine's memory stood when that last mattered. ``used`` is per cent in use of ``total``
-    bytes, ``resident`` bytes in memory by request; ``answered``: since then a request gave way or came back,
+    bytes, ``resident`` bytes in memory by request; ``people``: somebody works at a terminal; ``answered``: since then a request gave way or came back,
     so that the next decision needs a new reading."""
 
     level: Level = "calm"
@@ -90,4 +90,5 @@ class Pressure:
     text: str = ""
     resident: tuple[tuple[Seq, int], ...] = ()
     total: int = 0
+    people: bool = False
     answered: bool = False

@@ -83,10 +83,11 @@ class SeenProbe(News):
 @dataclass(frozen=True, slots=True)
 class SeenPressure(News):
     """How the machine's memory stands: ``used`` per cent in use of ``total`` bytes, ``resident`` bytes in
-    memory by request."""
+    memory by request; ``people``: somebody works at a terminal."""
 
     level: Level
     used: float = 0.0
     text: str = ""
     resident: tuple[tuple[Seq, int], ...] = ()
     total: int = 0
+    people: bool = False

@@ -51,10 +51,12 @@ class Memory:
             return ()
         resident = self.resident(now)
         used = 100 * (self.demanded(now) + sum(resident.values())) / self._total
-        level, text = judge(control, Reading(used, people=self._people(now)), known.level)
+        people = control.interactive and self._people(now)
+        level, text = judge(control, Reading(used, people=people), known.level)
         if level == known.level == "calm" and not away:
             return ()
-        return (SeenPressure(level, round(used, 1), text, tuple(sorted(resident.items())), self._total),)
+        held = tuple(sorted(resident.items()))
+        return (SeenPressure(level, round(used, 1), text, held, self._total, people),)
 
     def demanded(self, now: Instant) -> int:
         """Bytes that people hold."""

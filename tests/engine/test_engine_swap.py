@@ -220,6 +220,20 @@ def test_without_swap_requests_that_fill_the_memory_end_one_after_the_other():
     assert [centre.state(seq) for seq in (1, 2)] == ["ended", "ended"]
 
 
+def test_while_people_type_even_the_last_one_gives_way_and_comes_back_when_they_rest():
+    def morning(now):
+        return now < moment("2026-03-02T09:40:00+01:00")
+
+    centre = Prime((10, 20), people=morning, length=7200)
+    centre.submit("anne mem=100mw")
+    centre.until("2026-03-02T09:11:00+01:00")
+    assert centre.away() == [1]
+    centre.until("2026-03-02T09:39:00+01:00")
+    assert centre.state(1) == "suspended"
+    centre.until("2026-03-02T12:00:00+01:00")
+    assert (centre.away(), centre.back(), centre.state(1)) == ([1], [1], "ended")
+
+
 def test_what_people_suspended_is_not_touched():
     centre = Prime((60, 60), (120, 10))
     mine, other = centre.submit("anne mem=40mw", "ben mem=20mw")

@@ -7,9 +7,10 @@ the largest: so none gives way more than once oftener than another of comparable
 came back stays for ``min_resident``; small ones never give way.
 
 Calm: for each reading one comes back, longest suspended first, if what it held fits under the low mark. As
-long as one is away nothing new is started, so that the room becomes its own; when nothing else runs it comes
-back in any case. Where the requests themselves fill the memory and giving way frees nothing (there is no
-swap), the last one that runs goes on: its end is what helps.
+long as one is away nothing new is started, so that the room becomes its own; when no other large one runs it
+comes back in any case. Where the requests themselves fill the memory the last large one goes on, for its end
+is what helps, and where giving way frees nothing (there is no swap) the only thing. While people work at
+terminals neither holds: the room is theirs until they rest.
 
 The PEs of one that gives way stay its own. Whom people suspended is not touched.
 """
@@ -114,7 +115,7 @@ class Held:
 def _give_way(draft: Draft, held: Held, now: Instant) -> Instant | None:
     """Proposes the one that gives way; else says when one may."""
     control, large = draft.site.settings.swap_control, held.large()
-    if len(large) == 1 and held.by_others() < control.low:
+    if len(large) == 1 and held.by_others() < control.low and not draft.site.pressure.people:
         return None
     free = [request for request in large if free_at(request, control) <= now]
     victim = choose({request.seq: held.now(request) for request in free}, free)
@@ -146,7 +147,7 @@ def _comes_back(draft: Draft, held: Held, away: list[Request]) -> Request | None
     """The one that comes back; whom an earlier stage keeps back stays."""
     control, pressure = draft.site.settings.swap_control, draft.site.pressure
     mine = [request for request in away if request.seq not in draft.own]
-    alone = mine[0] if mine and not held.large() else None
+    alone = mine[0] if mine and not held.large() and not pressure.people else None
     if pressure.level == "calm":
         room = (control.low - pressure.used) * held.total / 100
         return next((request for request in mine if held.needed(request) <= room), alone)

@@ -31,7 +31,7 @@ def _pressure(desk: Desk, news: si.SeenPressure) -> None:
     on the last one, or another use of the memory while requests give way."""
     known, site = desk.site.pressure, desk.site
     away = any(request.suspended_by == SWAP for request in site.started.values())
-    moved = known.answered or abs(news.used - known.used) >= NOTABLE
+    moved = known.answered or news.people != known.people or abs(news.used - known.used) >= NOTABLE
     if news.level != known.level or ((news.level != "calm" or away) and moved):
-        desk.emit(PressureChanged(news.level, news.used, news.text, news.resident, news.total))
+        desk.emit(PressureChanged(news.level, news.used, news.text, news.resident, news.total, news.people))
         desk.dirty()
