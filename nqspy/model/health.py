@@ -81,8 +81,8 @@ class SwapControl:
 @dataclass(frozen=True, slots=True)
 class Pressure:
     """How the machine's memory stood when that last mattered. ``used`` is per cent in use of ``total``
-    bytes, ``resident`` bytes in memory by request; ``people``: somebody works at a terminal; ``answered``: since then a request gave way or came back,
-    so that the next decision needs a new reading."""
+    bytes, ``resident`` bytes in memory by request; ``people``: somebody works at a terminal; ``answered``:
+    since then a request gave way or came back, so that the next decision needs a new reading."""
 
     level: Level = "calm"
     at: Instant = Instant(0)
