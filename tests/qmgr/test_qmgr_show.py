@@ -2,9 +2,10 @@
 
 from nqspy.model.commands import Configure
 from nqspy.model.configure import apply_changes
+from nqspy.model.health import Pressure, SwapControl
 from nqspy.model.machine import Found
 from nqspy.model.site import Settings
-from nqspy.qmgr import show
+from nqspy.qmgr import show, show_swap
 from nqspy.qmgr.parser import parse_text
 
 SITE = """
@@ -127,3 +128,27 @@ def test_all_shows_settings_alone_and_no_counts_it_cannot_know():
     assert "normal; type=BATCH; [ENABLED, STARTED]; pri=30\n" in text
     assert "night; type=BATCH; [DISABLED, STOPPED]; pri=10\n" in text
     assert "0 run" not in text
+
+
+def test_swap_control_shows_its_marks_how_the_memory_stands_and_who_gave_way():
+    control = SwapControl(enabled=True, high=90.5)
+    pressure = Pressure("high", used=91.2, text="91 % in use")
+    rows = [
+        {"id": "17.ymp", "times": 1, "away": True, "resident": "93 Mw"},
+        {"id": "18.ymp", "times": 2, "away": False, "resident": "40 Mw"},
+    ]
+    text = show_swap.state(control, pressure, "2026-03-02T10:00:00+01:00", rows)
+    told = [" ".join(line.split()) for line in text.splitlines()]
+    for line in (
+        "swap control on",
+        "high 90.5",
+        "low 70",
+        "min_resident 2:00",
+        "memory high (91 % in use) since 2026-03-02T10:00:00+01:00",
+        "17.ymp gave way once (93 Mw), is away",
+        "18.ymp gave way 2 times (40 Mw), is back",
+    ):
+        assert line in told
+    assert "not measured yet" in show_swap.state(SwapControl(), Pressure(), None, ())
+    assert "Swap control" in show.show_all(site())
+    assert "swap control" in show.show_settings("swap_control", site())
