@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS, Query
 from nqspy.model.configure import OBJECTS, SINGLES
-from nqspy.model.events import KINDS
 from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, get
 from nqspy.model.units import format_size, format_time

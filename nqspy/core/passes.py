@@ -11,7 +11,7 @@ from nqspy.core.accounting import health
 from nqspy.core.allocation import place
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, whole_machine
-from nqspy.core.preemption import comeback, spill
+from nqspy.core.preemption import comeback, spill, swap
 from nqspy.core.queueing import depend, route, select
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Plan
@@ -21,9 +21,9 @@ from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
 
-STAGES: tuple[Feature, ...] = (health, spill, comeback, route, select, place)
-"""Have what needs a broken resource give way; clear queues that a shift stopped; let go on what was
-suspended; route pipe queues; choose what starts; give PEs."""
+STAGES: tuple[Feature, ...] = (health, spill, swap, comeback, route, select, place)
+"""Have what needs a broken resource give way; clear queues that a shift stopped; give way where memory is
+short; let go on what was suspended; route pipe queues; choose what starts; give PEs."""
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:

@@ -24,6 +24,7 @@ from nqspy.daemon.morning import Morning
 from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import Options
 from nqspy.daemon.post import Post
+from nqspy.daemon.pressure import PressureWatch
 from nqspy.daemon.probes import Probes
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
@@ -65,6 +66,7 @@ class Daemon:
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
         self.probes = Probes(self.inbox.put, self.clock.now)
+        self.memory = PressureWatch(self.inbox.put, self.hands.resident)
         self.server = rpc.Server(
             str(home.socket),
             self.inbox.put,
@@ -156,6 +158,7 @@ class Daemon:
                 break
             outcome = self.engine.feed((), self.clock.now())
         self.bell.ring_at(outcome.wake_at)
+        self.memory.follow(self.engine.site)
 
     def _follow_probes(self) -> None:
         self.probes.follow(copy_of(self.engine.site.settings).probes, self.engine.site.probes)
@@ -201,7 +204,8 @@ class Daemon:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.front.close, self.notices.close, self.hands.close,
-                         self.bell.close, self.probes.close, self.server.close):  # fmt: skip
+                         self.memory.close, self.bell.close, self.probes.close,
+                         self.server.close):  # fmt: skip
                 last.callback(step)
             self.engine.flush(self.clock.now())
 

@@ -10,8 +10,10 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
 from nqspy.daemon.home import Home, file_system, running_pid
+from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
 from nqspy.model.errors import NqspyError
 from nqspy.qmgr.parser import ParseError, parse_text
@@ -107,6 +109,16 @@ def _cgroups(home: Home) -> _Said:
     yield "ok", f"{len(os.sched_getaffinity(0))} CPUs may be used"
 
 
+def _memory(home: Home) -> _Said:
+    size = memory.look().swap
+    if not size:
+        yield "note", "no swap: requests that give way to memory pressure are stopped and keep their pages"
+    elif not pageout.may():
+        yield "note", "requests that give way are stopped and keep their pages: paging out needs CAP_SYS_NICE"
+    else:
+        yield "ok", f"requests that give way to memory pressure can leave it ({size >> 20} MB of swap)"
+
+
 def _exits(home: Home) -> _Said:
     for file in sorted((home.path / "exits").glob("[!_.]*.py")):
         problems = check_file(file)
@@ -137,6 +149,7 @@ _LOOKS: dict[str, Callable[[Home], _Said]] = {
     "daemon": _daemon,
     "clock": _clock,
     "cage": _cgroups,
+    "memory": _memory,
     "exits": _exits,
     "queues.d": _queues,
     "database": _database,

@@ -9,6 +9,7 @@ from nqspy.core.accounting import health
 from nqspy.core.ledger import Ledger
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.health import SWAP
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
@@ -64,6 +65,8 @@ class Recheck:
             case Move(seq) | Hold(seq):
                 request = self._site.requests.get(seq)
                 return request is not None and request.state is State.QUEUED and seq not in self._changed
+            case Suspend(seq, attempt) if action.who == SWAP:
+                return self._unchanged(seq, attempt) and self._memory_is_short()
             case Suspend(seq, attempt) | Requeue(seq, attempt):
                 return self._unchanged(seq, attempt) and self._is_still_broken(action.who)
             case Resume(seq, attempt):
@@ -73,6 +76,9 @@ class Recheck:
     def _unchanged(self, seq: Seq, attempt: int) -> bool:
         request = self._site.started.get(seq)
         return request is not None and request.attempt == attempt and seq not in self._changed
+
+    def _memory_is_short(self) -> bool:
+        return self._site.pressure.level == "high" and not self._site.pressure.answered
 
     def _may_resume(self, request: Request) -> bool:
         if not request.parked:

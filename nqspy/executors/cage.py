@@ -105,7 +105,7 @@ class Cgroup2(Cage):
             return _fork_and_move(self.folder)
 
     def pids(self) -> list[int]:
-        return sorted({*_members(self.folder), *super().pids()})
+        return sorted({*members(self.folder), *super().pids()})
 
     def kill(self) -> None:
         _write(f"{self.folder}/cgroup.kill", "1")
@@ -147,7 +147,7 @@ class Cgroup1(Cage):
         return _fork_and_move(self.folder, self.counter)
 
     def pids(self) -> list[int]:
-        return sorted({*_members(self.folder), *super().pids()})
+        return sorted({*members(self.folder), *super().pids()})
 
     def kill(self) -> None:
         super().kill()
@@ -221,8 +221,8 @@ def kill_remains(kind: str, folder: str) -> None:
     if kind == "cgroup2":
         _write(f"{folder}/cgroup.kill", "1")
     if folder:
-        members = _members(folder)
-        proc.send(members, signal.SIGKILL, _members(folder))
+        left = members(folder)
+        proc.send(left, signal.SIGKILL, members(folder))
         _rmdir(folder)
 
 
@@ -265,7 +265,8 @@ def _fork_and_move(*folders: str) -> int:
     return pid
 
 
-def _members(folder: str) -> list[int]:
+def members(folder: str) -> list[int]:
+    """Processes in a cgroup, none when it is gone."""
     try:
         with open(f"{folder}/cgroup.procs", encoding="ascii") as file:
             return [int(line) for line in file]

@@ -13,6 +13,7 @@ from nqspy.executors import records, scan
 from nqspy.executors.broom import QUIET, Broom
 from nqspy.executors.link import Key, Link
 from nqspy.executors.order import make_order
+from nqspy.executors.resident import Residents
 from nqspy.executors.watch import Watch
 from nqspy.model.actions import Action, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant
@@ -57,6 +58,7 @@ class LocalHands:
         link = Link(self._home, self._spool, python, cage)
         self._watch = Watch(self._home, self._spool, put, link)
         self._broom = Broom(quiet)
+        self._resident = Residents()
 
     def start(self) -> None:
         """Takes the starter's lock, starts the starter and the watching thread. Raises OSError, with one
@@ -73,14 +75,20 @@ class LocalHands:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return Found(tuple(sorted(os.sched_getaffinity(0))), memory)
 
+    def resident(self, attempts: Mapping[int, int]) -> dict[int, int]:
+        """Bytes in memory of running attempts, by request; from any thread. Those that cannot be measured
+        are left out."""
+        found = {key[0]: self._resident.of(self._watch.path(key)) for key in attempts.items()}
+        return {seq: size for seq, size in found.items() if size is not None}
+
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         """Carries out what concerns attempts; other actions are not for hands. Does not wait."""
         match action:
             case Start():
                 if request is not None:
                     self._begin(action, request, site)
-            case Suspend(seq, attempt):
-                self._watch.tell((seq, attempt), {"do": "suspend"})
+            case Suspend(seq, attempt, page_out=page_out):
+                self._watch.tell((seq, attempt), {"do": "suspend", "page_out": page_out})
             case Resume(seq, attempt):
                 self._watch.tell((seq, attempt), {"do": "resume"})
             case Signal(seq, attempt, number):

@@ -15,6 +15,7 @@ from typing import Any
 
 from nqspy.executors import cage, child, deliver, person, records
 from nqspy.executors.meter import Meter
+from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import Identifier
 
 _HEAD_START = 5  # ms in which a very short job may end before anybody is told that it runs
@@ -122,6 +123,7 @@ class _Shepherd(_Teller):
         self.text = ""
         self.kill_at: float | None = None
         self.suspended = False
+        self.leaving: PageOut | None = None
         self.control: socket.socket | None = None
         self.home = "/"
 
@@ -202,7 +204,9 @@ class _Shepherd(_Teller):
                 poll.register(self.control, select.POLLIN)
             told = told or self.tell("run", [0, 0, 0])
             self._obey()
-            poll.poll(self._enforce())
+            self._page_out()
+            wait = self._enforce()
+            poll.poll(wait if self.leaving is None else 0)
 
     def _listen(self) -> socket.socket:
         """From now on it can be spoken to, and found should this shepherd be killed."""
@@ -239,19 +243,27 @@ class _Shepherd(_Teller):
             elif what == "signal":
                 self.cage.signal(message["signal"])
             elif what == "suspend":
-                self._suspend()
+                self._suspend(bool(message.get("page_out")))
             elif what == "resume":
                 self._resume()
 
-    def _suspend(self) -> None:
+    def _suspend(self, page_out: bool) -> None:
         if not self.suspended:
             self.cage.freeze()
             self.suspended = True
             self.meter.stop(now())
+            if page_out:
+                self.leaving = PageOut(self.cage.pids(), self.cage.folder)
+
+    def _page_out(self) -> None:
+        """A slice of the memory that is given back; at the end tells what really left."""
+        if self.leaving is not None and not self.leaving.step():
+            out, self.leaving = self.leaving, None
+            self.tell("out", [out.before, out.after, int(out.refused)])
 
     def _resume(self) -> None:
         if self.suspended:
-            self.suspended = False
+            self.suspended, self.leaving = False, None
             self.meter.go(now())
             self.cage.thaw()
 

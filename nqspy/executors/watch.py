@@ -57,6 +57,7 @@ class Watch:
         self._reports: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._told_refused = False
         self.identifier = Identifier()
 
     def seize(self) -> None:
@@ -185,6 +186,19 @@ class Watch:
             self._running(key)
             if kind == "use" and key in self._attempts:
                 self._put(SeenUse(*key, Used(*report["u"])))
+            elif kind == "out":
+                self._tell_paged_out(key[0], *report["u"])
+
+    def _tell_paged_out(self, seq: int, before: int, after: int, refused: int) -> None:
+        """Says in the log what really left the memory; once, that the kernel does not allow it to us."""
+        if not refused:
+            left = max(0, before - after)
+            _log.info("request %d gives way: %d of %d MB left the memory", seq, left >> 20, before >> 20)
+        elif not self._told_refused:
+            self._told_refused = True
+            _log.warning(
+                "requests that give way are stopped and keep their memory: paging out needs CAP_SYS_NICE"
+            )
 
     def _running(self, key: Key) -> None:
         with self._guard:

@@ -145,5 +145,13 @@ def probe_changed(site: Site, event: ev.ProbeChanged, at: Instant) -> None:
 
 def pressure_changed(site: Site, event: ev.PressureChanged, at: Instant) -> None:
     """The memory has become scarce, has still to give way, or is no longer scarce."""
-    site.pressure = Pressure(event.level, at, event.used, event.text, event.resident)
+    site.pressure = Pressure(
+        event.level, at, event.used, event.text, event.resident, event.total, event.people
+    )
+    site.touched.state = True
+
+
+def pressure_answered(site: Site) -> None:
+    """A request gave way or came back: whether that sufficed the next reading tells."""
+    site.pressure = replace(site.pressure, answered=True)
     site.touched.state = True

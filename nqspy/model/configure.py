@@ -212,6 +212,7 @@ def problems(settings: Settings) -> list[str]:
         *_problems_of_mail(settings),
         *_problems_of_calendar(settings),
         *_problems_of_probes(settings),
+        *_problems_of_swap(settings),
     ]
 
 
@@ -307,6 +308,15 @@ def _problems_of_probes(settings: Settings) -> Iterable[str]:
         wrong = wrong_of(probe)
         if wrong is not None:
             yield f"probe {probe.name}: {wrong}"
+
+
+def _problems_of_swap(settings: Settings) -> Iterable[str]:
+    swap = settings.swap_control
+    empty = [name for name in tree.declared(type(swap)) if getattr(swap, name) is None]
+    if empty:
+        yield f"swap_control: {empty[0]} needs a value"
+    elif swap.high <= swap.low:
+        yield f"swap_control: high ({swap.high:g} %) must be above low ({swap.low:g} %)"
 
 
 def copy_of(settings: Settings) -> Settings:

@@ -8,10 +8,8 @@ order of ``n``
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import msgspec
-
 from nqspy.model.actions import ExitFailure
-from nqspy.model.health import Health
+from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 
@@ -359,14 +357,17 @@ class ProbeChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class PressureChanged(Event):
-    """The machine's memory is scarce (``high``: requests must give way), or no longer (``calm``). ``used``:
-    per cent in use; ``resident``: bytes in memory by request."""
+    """How the machine's memory stands: requests must give way (``high``), may come back (``calm``), or
+    neither (``tight``). ``used``: per cent in use of ``total`` bytes; ``resident``: bytes in memory by
+    request; ``people``: somebody works at a terminal."""
 
     kind: ClassVar[str] = "pressure"
-    level: Literal["high", "calm"]
+    level: Level
     used: float = 0.0
     text: str = ""
     resident: tuple[tuple[Seq, int], ...] = ()
+    total: int = 0
+    people: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,22 +406,3 @@ class Reported(Event):
     samples: tuple[tuple[Seq, Used], ...] = ()
     own: tuple[tuple[Seq, str, str, str], ...] = ()
     closing: tuple[tuple[str, str, str, str], ...] = ()
-
-
-KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in Event.__subclasses__()}
-"""Every kind of event by its name in the journal."""
-
-_encoder = msgspec.json.Encoder()
-_decoders = {kind: msgspec.json.Decoder(cls) for kind, cls in KINDS.items()}
-
-
-def encode(event: Event) -> bytes:
-    """JSON of an event's fields."""
-    return _encoder.encode(event)
-
-
-def decode(kind: str, fields: bytes | str) -> Event:
-    """The event of that kind with those fields. Raises KeyError for an unknown kind,
-    msgspec.ValidationError for bad fields."""
-    event: Event = _decoders[kind].decode(fields)
-    return event

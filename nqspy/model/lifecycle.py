@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from nqspy.model import books
 from nqspy.model import events as ev
+from nqspy.model.health import SWAP
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reported import reported
 from nqspy.model.requests import STARTED, Dependency, Request, State, Used
@@ -207,7 +208,7 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> None:
         request.used = Used()
         request.charged = 0
         request.rank = 0
-        request.resumed = None
+        request.resumed, request.suspended, request.gave_way, request.gave = None, None, 0, 0
         _to(site, request, State.RUNNING)
 
 
@@ -223,14 +224,21 @@ def _suspended(site: Site, event: ev.Suspended, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None:
         request.suspended_by, request.parked, request.hold_text = event.by, event.parked, event.text
+        request.suspended = at
+        if event.by == SWAP:
+            request.gave_way += 1
+            request.gave = dict(site.pressure.resident).get(request.seq, 0)
+            books.pressure_answered(site)
         _to(site, request, State.SUSPENDED)
 
 
 def _resumed(site: Site, event: ev.Resumed, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None:
+        if event.by == SWAP:
+            books.pressure_answered(site)
         request.suspended_by, request.parked, request.hold_text = "", False, ""
-        request.resumed = at
+        request.resumed, request.suspended = at, None
         _to(site, request, State.RUNNING)
 
 
@@ -258,7 +266,8 @@ def _requeued(site: Site, event: ev.Requeued, at: Instant) -> None:
     books.charge(site, request, event.used, at)
     request.pes, request.started, request.starting, request.ending = (), None, False, ""
     request.used, request.charged, request.suspended_by = Used(), 0, ""
-    request.parked, request.resumed = False, None
+    request.parked, request.resumed, request.suspended = False, None, None
+    request.gave_way, request.gave = 0, 0
     request.hold_text = request.hold_text if request.holds else ""
     _to(site, request, _wait_state(request, at))
 

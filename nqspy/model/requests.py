@@ -186,6 +186,8 @@ class Request:
     them can never be met.
     ``charged`` is the use already charged for this attempt, ``rank`` what ``schedule request`` set (system
     0, first of its queue 1, next of all 2, now 3).
+    ``gave_way``: how often this attempt was suspended because memory was short, ``gave``: bytes it held when
+    it last was.
     """
 
     seq: Seq
@@ -207,6 +209,9 @@ class Request:
     suspended_by: str = ""
     parked: bool = False
     resumed: Instant | None = None
+    suspended: Instant | None = None
+    gave_way: int = 0
+    gave: int = 0
     slot: int = -1
     unmet: tuple[Dependency, ...] = ()
     never: str = ""

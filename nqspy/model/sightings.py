@@ -1,9 +1,9 @@
 """What the hands see and tell: reports of attempts while they run, and what a scan after a restart finds."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from nqspy.model.health import Health
+from nqspy.model.health import Health, Level
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Ending, Used
 
@@ -82,9 +82,12 @@ class SeenProbe(News):
 
 @dataclass(frozen=True, slots=True)
 class SeenPressure(News):
-    """How the machine's memory stands: ``used`` per cent in use, ``resident`` bytes in memory by request."""
+    """How the machine's memory stands: ``used`` per cent in use of ``total`` bytes, ``resident`` bytes in
+    memory by request; ``people``: somebody works at a terminal."""
 
-    level: Literal["high", "calm"]
+    level: Level
     used: float = 0.0
     text: str = ""
     resident: tuple[tuple[Seq, int], ...] = ()
+    total: int = 0
+    people: bool = False

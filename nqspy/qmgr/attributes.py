@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from nqspy.model.health import Probe
+from nqspy.model.health import Probe, SwapControl
 from nqspy.model.machine import ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
@@ -26,6 +26,7 @@ CLASSES: dict[str, type] = {
     "sched_factor": Factors,
     "usage": Usage,
     "calendar": Calendar,
+    "swap_control": SwapControl,
 }
 """Objects of the settings by the head of their paths."""
 

@@ -229,6 +229,8 @@ _SET = (
          "it stops", "operator", "shift"),
     Form("SEt exit", "NAME SETTING=VALUE ...", "set_exit",
          "settings of a user exit, and the CPU time one call may take (budget)", kind="exit"),
+    Form("SEt swap_control", f"[on|off] [{_ATTRIBUTES}]", "set_swap",
+         "whether requests give way when memory is short", kind="swap_control"),
 )  # fmt: skip
 
 _GATES = (
@@ -300,6 +302,7 @@ SHOWS = {
     "groups": "the share tree as it is set",
     "machine": "PEs and memory",
     "global": "limits over all queues",
+    "swap_control": "whether requests give way when memory is short, how it stands, and who gave way",
 }
 """Objects of ``show``: spelling and sentence."""
 

@@ -8,7 +8,7 @@ from nqspy.qmgr.grammar import FORMS, TREE, VERBS, Form
 from nqspy.qmgr.values import what
 
 _WHO = {"manager": "managers", "operator": "operators and managers", "any": "everybody"}
-_WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail")
+_WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail", "set_swap")
 
 
 def help_text(words: Sequence[str] = ()) -> str:

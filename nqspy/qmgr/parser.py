@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from nqspy.model import commands
 from nqspy.model.commands import Command, Configure
-from nqspy.qmgr import orders, rules
+from nqspy.qmgr import lists, orders, rules
 from nqspy.qmgr.cursor import Cursor, Keyword
 from nqspy.qmgr.grammar import ABSENT, TREE, Form
 from nqspy.qmgr.lexer import Logical, ParseError, Token, logical_lines
@@ -22,7 +22,7 @@ __all__ = [
     "parse_text",
 ]
 
-RULES = rules.RULES | orders.RULES
+RULES = rules.RULES | lists.RULES | orders.RULES
 
 _END = {"end": Keyword.spelt("end", "ends the commands of a shift")}
 _IN_SHIFTS = (

@@ -77,6 +77,11 @@ def _singles(settings: Settings) -> Iterator[str]:
         for name, value in _different(node).items():
             if (head, name) != ("default", "queue"):
                 yield f"set {head} {name}={value}"
+    swap = _different(settings.swap_control)
+    if swap:
+        # One command: the marks are compared with each other.
+        state = swap.pop("enabled", "off")
+        yield f"set swap_control {state} {_joined(swap)}".rstrip()
     weights = zip(declared(type(settings.sched_factor)), settings.sched_factor.all(), strict=True)
     for factor, weight in weights:
         if weight is not None:

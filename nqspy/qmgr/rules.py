@@ -31,7 +31,6 @@ Rule = Callable[[Cursor, Form], Order]
 Pair = tuple[str, Any]
 
 _AUTOMATIC = {"automatic": Keyword.spelt("automatic", "the shift that the calendar gives")}
-_ALL = {"all": Keyword.spelt("all", "every queue")}
 _STRATEGY = {
     "fixed": Keyword.spelt("FIxed", "always this shell"),
     "free": Keyword.spelt("FRee", "the shell that the script's first line names"),
@@ -224,6 +223,16 @@ def set_single(cursor: Cursor, form: Form) -> Command:
     return _sets(form.kind, read_pairs(cursor, form.kind) + _all_pairs(cursor, form.kind))
 
 
+def set_swap(cursor: Cursor, form: Form) -> Command:
+    """``set swap_control on high=85 low=70``, ``set swap_control off``."""
+    state: list[Pair] = []
+    if cursor.may_be(values.FLAGS) is not None:
+        state = [("enabled", cursor.keyword(values.FLAGS) == "on")]
+    if not state:
+        state = read_pairs(cursor, form.kind)
+    return _sets(form.kind, state + _all_pairs(cursor, form.kind))
+
+
 def set_one(cursor: Cursor, form: Form) -> Command:
     """One setting that has a keyword of its own: ``set grace 10``."""
     value = values.read(cursor, settings_of(form.kind)[form.option])
@@ -322,90 +331,11 @@ def set_exit(cursor: Cursor, form: Form) -> Command:
     return Configure(tuple(changes))
 
 
-# ---------------------------------------------------------------- lists, managers, gates
-
-
-def change_list(op: Any) -> Rule:
-    """Rule for ``add|remove|set users = (...) QUEUE`` and the like."""
-
-    def rule(cursor: Cursor, form: Form) -> Command:
-        cursor.skip("=")
-        names = cursor.names(f"a list of {form.option}")
-        path = f"{form.kind}/{object_name(cursor, form.kind)}/{form.option}"
-        return configure(Change(op, path, names))
-
-    return rule
-
-
-def change_dates(op: Any) -> Rule:
-    """Rule for ``add|remove calendar extra=(2026-12-24)``."""
-
-    def rule(cursor: Cursor, form: Form) -> Command:
-        known = {name: info for name, info in settings_of(form.kind).items() if info.unit == "names"}
-        changes: list[Change] = []
-        while not changes or not cursor.done():
-            cursor.skip(",")
-            name = cursor.keyword({key: Keyword.spelt(key, info.doc) for key, info in known.items()})
-            changes.append(Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])))
-        return Configure(tuple(changes))
-
-    return rule
-
-
-def managers(op: Any) -> Rule:
-    """Rule for ``add|remove|set managers = (anne:m, bob:o)``; without a role a name is a manager's."""
-
-    def rule(cursor: Cursor, form: Form) -> Command:
-        cursor.skip("=")
-        texts: list[str] = []
-        while not texts or not cursor.done():  # Sterling: names one after another, without parentheses
-            cursor.skip(",")
-            texts += [_role(cursor, token, op) for token in cursor.words("a list like (anne:m, bob:o)")]
-            if not texts:
-                break
-        if op != "set":
-            return configure(Change(op, "managers", texts))
-        roles = {user: role for user, _, role in (text.rpartition(":") for text in texts)}
-        return configure(Change("set", "managers", roles))
-
-    return rule
-
-
-def _role(cursor: Cursor, token: Any, op: str) -> str:
-    user, colon, role = token.text.rpartition(":")
-    if not colon:
-        return token.text if op == "remove" else f"{token.text}:m"
-    if role.lower() not in ("m", "o") or not user:
-        raise cursor.bad(f"{token.text!r} names no role; write USER:m (manager) or USER:o (operator)", token)
-    return f"{user}:{role.lower()}"
-
-
-def gate(value: bool) -> Rule:
-    """Rule for ``enable|disable|start|stop queue NAME|all`` and ``enable|disable exit NAME``."""
-
-    def rule(cursor: Cursor, form: Form) -> Command:
-        if form.kind == "queue" and cursor.peek().text.lower() == "all" and not cursor.peek().quoted:
-            cursor.keyword(_ALL)
-            return configure(Change("set", f"queue/*/{form.option}", value))
-        names: list[str] = []
-        while not names or not cursor.done():
-            cursor.skip(",")
-            names += cursor.names(f"the name of a {form.kind}")
-            if not names:
-                raise cursor.fail(f"the name of a {form.kind}")
-        return Configure(tuple(Change("set", f"{form.kind}/{n}/{form.option}", value) for n in names))
-
-    return rule
-
-
 RULES: dict[str, Rule] = {
     "create": create, "define_shift": define_shift, "delete": delete, "set_object": set_object,
     "set_attribute": set_attribute, "set_branch": set_branch, "set_factors": set_factors,
-    "set_single": set_single, "set_one": set_one, "set_timezone": set_timezone,
+    "set_single": set_single, "set_swap": set_swap, "set_one": set_one, "set_timezone": set_timezone,
     "shell_strategy": shell_strategy, "no_default_queue": no_default_queue, "access": access,
-    "set_shift": set_shift, "set_exit": set_exit, "set_mail": set_mail, "add_list": change_list("add"),
-    "remove_list": change_list("remove"), "set_list": change_list("set"), "add_managers": managers("add"),
-    "remove_managers": managers("remove"), "set_managers": managers("set"), "gate_on": gate(True),
-    "gate_off": gate(False), "add_dates": change_dates("add"), "remove_dates": change_dates("remove"),
+    "set_shift": set_shift, "set_exit": set_exit, "set_mail": set_mail,
 }  # fmt: skip
 """The rules of settings commands by name."""

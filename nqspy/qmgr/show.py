@@ -11,7 +11,7 @@ from nqspy.model.machine import Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared, get
-from nqspy.qmgr import hours
+from nqspy.qmgr import hours, show_swap
 from nqspy.qmgr.values import write
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -344,6 +344,7 @@ def show_all(settings: Settings) -> str:
     parts = [
         show_parameters(settings),
         show_machine(settings),
+        _titled("Swap control", show_swap.marks(settings.swap_control)),
         show_managers(settings),
         _titled("Queues", "\n\n".join(map(_queue_settings, settings.queues.values())) or "no queues"),
         _titled("Complexes", show_complex(settings)),
@@ -376,6 +377,7 @@ _BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {
     "machine": lambda settings, names: show_machine(settings),
     "probes": show_probes,
     "global": lambda settings, names: show_global(settings),
+    "swap_control": lambda settings, names: show_swap.marks(settings.swap_control),
 }
 
 

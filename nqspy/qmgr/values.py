@@ -106,6 +106,15 @@ def _parse(info: Declared, text: str) -> Any:
     return value
 
 
+def _percentage(text: str) -> float:
+    whole, point, part = text.partition(".")
+    if not (whole.isascii() and whole.isdigit() and len(text) <= 15) or (
+        point and not (part.isascii() and part.isdigit())
+    ):
+        raise BadValue(f"{text!r} is no percentage; write it like 85 or 12.5")
+    return float(text)
+
+
 def _read_flag(cursor: Cursor, given: bool) -> bool:
     if not given and cursor.may_be(FLAGS) is None:
         return True  # the bare word, as in "create batch_queue night pipeonly"

@@ -225,9 +225,7 @@ def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
 def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
     reason, rank, estimate = each["reason"], each["priority"], each.get("estimate")
     if reason:
-        until = f", until {reason['until']}" if reason["until"] else ""
-        yield f"  why:      {reason['text']}{until}"
-        yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
+        yield from _why_kept(reason)
     yield from _why_chain(each.get("chain") or ())
     if rank:
         factors = "  ".join(f"{name} {rank[name]:.4f}" for name in ("share", "cpu", "memory", "time"))
@@ -239,6 +237,12 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  estimate: it starts at {estimate['start']} ({estimate['basis']})"
     elif estimate:
         yield f"  estimate: none ({estimate.get('basis')})"
+
+
+def _why_kept(reason: Mapping[str, Any]) -> Iterable[str]:
+    until = f", until {reason['until']}" if reason["until"] else ""
+    yield f"  why:      {reason['text']}{until}"
+    yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
 
 
 def _why_chain(chain: Iterable[Mapping[str, Any]]) -> Iterable[str]:
@@ -260,6 +264,7 @@ _NEEDED = {
     "HELD": "its hold must be taken off (qrls)",
     "DATE": "its date must come",
     "RESERVED": "the reservation must be over",
+    "MEMORY": "less memory must be in use",
     "STOPPED": "an operator or a shift must start its queue",
     "RESOURCE": "its probe must find the resource well again; nobody has to do anything then",
     "NEVER": "nothing will help as things are: change what it asks for, or the settings",

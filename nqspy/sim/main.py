@@ -105,7 +105,7 @@ class Simulation:
             if until is None and not self._alive(at - busy):
                 break
             self.now, items = self.heap.pop()
-            inputs = [item for item in items if item is not None]
+            inputs = [each for item in items for each in self._told(item)]
             busy = self.now if inputs else busy
             self.feed(inputs)
         if until is not None:
@@ -113,8 +113,14 @@ class Simulation:
             self.feed([])
         return self.now
 
+    def _told(self, item: Any) -> Sequence[Any]:
+        """What an item of the heap tells: itself, or what is seen when it is called at its instant."""
+        if callable(item):
+            return tuple(item(self.now))
+        return () if item is None else (item,)
+
     def _alive(self, silence: int) -> bool:
-        if any(item is not None for _, _, item in self.heap.entries()):
+        if any(not (item is None or callable(item)) for _, _, item in self.heap.entries()):
             return True
         return bool(self.site.requests) and silence < SILENCE
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.configure import OBJECTS, dump_object
 from nqspy.model.health import Pressure, ProbeState
@@ -59,6 +60,9 @@ class Live(msgspec.Struct, omit_defaults=True):
     suspended_by: str = ""
     parked: bool = False
     resumed: Instant | None = None
+    suspended: Instant | None = None
+    gave_way: int = 0
+    gave: int = 0
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
 
@@ -154,7 +158,7 @@ def text(value: Any) -> str:
 def event_row(recorded: ev.Recorded) -> Row:
     """A row of ``events``."""
     event = recorded.event
-    return recorded.n, recorded.at, event.kind, event.version, ev.encode(event).decode()
+    return recorded.n, recorded.at, event.kind, event.version, codec.encode(event).decode()
 
 
 def request_row(request: Request, ended: Instant | None = None, ending: str | None = None) -> Row:
@@ -192,6 +196,9 @@ def _live(request: Request) -> Live:
         request.suspended_by,
         request.parked,
         request.resumed,
+        request.suspended,
+        request.gave_way,
+        request.gave,
         request.unmet,
         request.never,
     )
@@ -205,7 +212,7 @@ def ended_rows(events: list[ev.Recorded], site: Site) -> list[Row]:
     rows = []
     for request, event in site.touched.ended.values():
         at = instants.get(id(event), site.at)
-        ending = Ending(event.kind, at, msgspec.Raw(ev.encode(event)))
+        ending = Ending(event.kind, at, msgspec.Raw(codec.encode(event)))
         rows.append(request_row(request, at, text(ending)))
     return rows
 
@@ -317,6 +324,9 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
         live.suspended_by,
         live.parked,
         live.resumed,
+        live.suspended,
+        live.gave_way,
+        live.gave,
         unmet=live.unmet,
         never=live.never,
     )
@@ -326,7 +336,7 @@ def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
     """An ended request from a row of REQUEST_COLUMNS and ``ending``. Raises msgspec.DecodeError."""
     request = request_of(row[:-1], shared)
     ending = _ending_decoder.decode(row[-1])
-    event = ev.decode(ending.kind, bytes(ending.event))
+    event = codec.decode(ending.kind, bytes(ending.event))
     assert isinstance(event, ev.Ended | ev.Deleted)
     return EndedRow(
         seq=request.seq,
@@ -342,7 +352,7 @@ def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:
 def event_of(row: Row) -> ev.Recorded:
     """An event from ``n, at, kind, body``. Raises msgspec.DecodeError."""
     n, at, kind, body = row
-    return ev.Recorded(n, at, ev.decode(kind, body))
+    return ev.Recorded(n, at, codec.decode(kind, body))
 
 
 def by_queue(requests: Iterable[Request]) -> Mapping[str, list[Request]]:

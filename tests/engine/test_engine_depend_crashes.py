@@ -5,6 +5,7 @@ from engine.harness import Centre, Failpoint, observable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.model import codec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.sim.machine import Run
@@ -74,9 +75,9 @@ def test_events_of_before_there_were_dependencies_still_load():
     site = centre()
     site.submit("anne held")
     [told] = site.events(ev.Submitted)
-    body = ev.encode(told).replace(b'"after":[],', b"").replace(b',"after":[]', b"")
+    body = codec.encode(told).replace(b'"after":[],', b"").replace(b',"after":[]', b"")
     assert b"after" not in body
-    assert ev.decode("submitted", body) == told
+    assert codec.decode("submitted", body) == told
 
 
 # ---------------------------------------------------------------- any graph

@@ -9,9 +9,9 @@ import tomllib
 import pytest
 from house.checkout import PACKAGE, ROOT
 
+from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS
 from nqspy.model.configure import OBJECTS, SINGLES
-from nqspy.model.events import KINDS
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared
 from nqspy.userexit import specs

@@ -285,3 +285,17 @@ def test_a_mail_server_is_set_together_with_the_address_it_sends_from():
         "nqs@example.org",
         7,
     )
+
+
+def test_swap_control_is_switched_and_set_in_one_command():
+    assert changes("set swap_control on high=85 low=70.5 min_resident=120") == [
+        ("set", "swap_control/enabled", True),
+        ("set", "swap_control/high", 85.0),
+        ("set", "swap_control/low", 70.5),
+        ("set", "swap_control/min_resident", 120_000),
+    ]
+    assert changes("set swap off") == [("set", "swap_control/enabled", False)]
+    assert changes("set swap_control high=90%, small=8mb") == [
+        ("set", "swap_control/high", 90.0),
+        ("set", "swap_control/small", 8 * MB),
+    ]

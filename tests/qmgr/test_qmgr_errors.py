@@ -67,6 +67,9 @@ WRONG = [
     ('set mail "open', 10, "is not closed"),
     ("end", 1, "without a 'define shift'"),
     ("purge queue night please", 19, "'please' is too much here"),
+    ("set swap_control on high=x", 26, "'x' is no percentage"),
+    ("set swap_control low=0", 22, "low is from 1 to 100"),
+    ("set swap_control on off", 21, "expected"),
     ("show queeu", 6, "expected queue"),
     ("show shifts --next -3", 20, "'-3' is no time"),
 ]  # fmt: skip

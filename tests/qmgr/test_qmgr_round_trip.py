@@ -212,6 +212,7 @@ def sites(draw) -> Settings:
         default=draw(filled(type(Settings().default))),
         usage=draw(filled(type(Settings().usage))),
         server=draw(filled(type(Settings().server))),
+        swap_control=draw(filled(type(Settings().swap_control))),
     )
     site.server.timezone = draw(st.sampled_from((None, "Europe/Paris")))
     site.server.shell_strategy = draw(st.sampled_from(("login", "free")) | words.map("fixed=/{}".format))

@@ -153,7 +153,15 @@ class Story:
     def go_on(self, events: int) -> None:
         """Lets random events happen, committed in groups of random size."""
         submitting = (self.submit,) * 8
-        attempts = (self._start, self._start, self._end, self._requeue, self._suspend, self._sample)
+        attempts = (
+            self._start,
+            self._start,
+            self._end,
+            self._requeue,
+            self._suspend,
+            self._memory,
+            self._sample,
+        )
         people = (
             self._hold,
             self._release,
@@ -239,6 +247,18 @@ class Story:
             self.tell(ev.Suspended(r.seq, r.attempt, "op"))
             if self._random.random() < 0.5:
                 self.tell(ev.Resumed(r.seq, r.attempt, "op"))
+
+    def _memory(self) -> None:
+        running = self._some(State.RUNNING)
+        held = tuple((r.seq, self._random.randrange(1 << 30)) for r in running)
+        self.tell(
+            ev.PressureChanged(self._random.choice(("high", "calm")), 91.5, "91 % in use", held, 1 << 35)
+        )
+        for r in running[:1]:
+            self.tell(ev.Suspended(r.seq, r.attempt, "swap", text="its memory gives way"))
+            if self._random.random() < 0.5:
+                self.tell(ev.Resumed(r.seq, r.attempt, "swap"))
+        self.tell(ev.ProbeChanged("nowhere", "broken", "no such probe"))
 
     def _requeue(self) -> None:
         for r in self._some(State.RUNNING)[:1]:

@@ -4,8 +4,8 @@ from dataclasses import fields
 
 import pytest
 
+from nqspy.model import codec, lifecycle
 from nqspy.model import events as ev
-from nqspy.model import lifecycle
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed
@@ -43,7 +43,7 @@ def test_the_story_tells_of_every_kind_that_changes_a_site(journal, tell_story):
         story = tell_story(journal if seed == 0 else type("Nowhere", (), {"commit": lambda *_: None})(), seed)
         story.go_on(300)
         told |= {type(recorded.event) for recorded in story.history}
-    assert set(ev.KINDS.values()) - told <= {ev.Routed, ev.ExitOff}
+    assert set(codec.KINDS.values()) - told <= {ev.Routed, ev.ExitOff}
 
 
 def test_a_commit_clears_what_was_touched(story):

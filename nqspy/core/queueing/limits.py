@@ -165,7 +165,9 @@ class Tally:
                 count.add(request)
 
     def resume(self, request: Request) -> None:
-        """Counts a parked request as running again."""
+        """Counts a parked request as running again; one that kept its PEs never ceased to count."""
+        if not request.parked:
+            return
         self._caps.add(request)
         for who, _ in self.holders(request.queue):
             self._counts.setdefault(who, _Count()).add(request)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nqspy.core.ledger import Ledger, entitlements
+from nqspy.core.preemption.swap import words
 from nqspy.daemon.answers import queues
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
@@ -15,12 +16,13 @@ from nqspy.model import commands as cm
 from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
+from nqspy.model.health import SWAP
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.people import with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.model.tree import declared, get
-from nqspy.qmgr import hours
+from nqspy.qmgr import hours, show_swap
 from nqspy.qmgr import show as qmgr_show
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.printer import print_settings
@@ -258,7 +260,34 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _swap_data(daemon: "Daemon", asked: object = None) -> dict[str, Any]:
+    site = daemon.engine.site
+    known = site.pressure
+    rows = [
+        {"id": site.id_of(r.seq), "times": r.gave_way, "away": r.suspended_by == SWAP, "gave_bytes": r.gave}
+        for r in sorted(site.started.values(), key=lambda r: r.seq)
+        if r.gave_way
+    ]
+    pressure = {
+        "level": known.level, "used_percent": known.used, "text": known.text,
+        "at": Zone(site.timezone).stamp(known.at or None),
+    }  # fmt: skip
+    return {
+        "settings": msgspec.to_builtins(site.settings.swap_control),
+        "pressure": pressure,
+        "gave_way": rows,
+    }
+
+
+def _swap_text(daemon: "Daemon", asked: object = None) -> str:
+    site, found = daemon.engine.site, _swap_data(daemon)
+    rows = [row | {"resident": words(row["gave_bytes"])} for row in found["gave_way"]]
+    control, at = site.settings.swap_control, found["pressure"]["at"]
+    return show_swap.state(control, site.pressure, at, rows)
+
+
 _DATA: dict[str, Any] = {
+    "swap_control": _swap_data,
     "shares": shares,
     "shifts": _shifts_data,
     "calendar": _calendar_data,
@@ -267,6 +296,7 @@ _DATA: dict[str, Any] = {
     "probes": probes,
 }
 _TEXTS: dict[str, Any] = {
+    "swap_control": _swap_text,
     "shares": lambda daemon, asked: qmgr_show.show_shares(shares(daemon)),
     "shifts": _shifts_text,
     "calendar": _calendar_text,

@@ -8,6 +8,7 @@ from nqspy.engine.desk.context import Desk
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
 from nqspy.model.actions import Forget, Kill, Notify, Suspend
+from nqspy.model.health import SWAP
 from nqspy.model.requests import Ending, Request, State, Used
 
 
@@ -35,7 +36,7 @@ def adopt(desk: Desk, sighting: si.Sighting) -> None:
         reason = "requeued" if _to_run_again(request) else "deleted"
         desk.act(Kill(request.seq, request.attempt, reason, desk.site.settings.server.grace))
     elif request.state is State.SUSPENDED:
-        desk.act(Suspend(request.seq, request.attempt))
+        desk.act(Suspend(request.seq, request.attempt, page_out=request.suspended_by == SWAP))
 
 
 def _to_run_again(request: Request) -> bool:

@@ -5,9 +5,12 @@ from nqspy.engine.desk.context import Desk
 from nqspy.model import sightings as si
 from nqspy.model.actions import Notify
 from nqspy.model.events import PressureChanged, ProbeChanged
-from nqspy.model.health import ProbeState
+from nqspy.model.health import SWAP, ProbeState
 from nqspy.model.site import Settings
 from nqspy.model.units import format_time
+
+NOTABLE = 1.0
+"""Per cent of the memory by which two readings must differ to be worth a line in the journal."""
 
 
 def without_older(waiting: list[si.Sighting | si.News], news: si.News) -> list[si.Sighting | si.News]:
@@ -62,6 +65,11 @@ def _tell_recovery(desk: Desk, news: si.SeenProbe, known: ProbeState) -> None:
 
 
 def _pressure(desk: Desk, news: si.SeenPressure) -> None:
-    if news.level == "high" or desk.site.pressure.level != news.level:
-        desk.emit(PressureChanged(news.level, news.used, news.text, news.resident))
+    """A reading is kept where something may follow from it: another level, the answer to what was decided
+    on the last one, or another use of the memory while requests give way."""
+    known, site = desk.site.pressure, desk.site
+    away = any(request.suspended_by == SWAP for request in site.started.values())
+    moved = known.answered or news.people != known.people or abs(news.used - known.used) >= NOTABLE
+    if news.level != known.level or ((news.level != "calm" or away) and moved):
+        desk.emit(PressureChanged(news.level, news.used, news.text, news.resident, news.total, news.people))
         desk.dirty()

@@ -1,0 +1,99 @@
+"""Watches the memory while swap control is on and something may follow from it: a thread that reads the
+kernel's figures and puts sightings into the inbox.
+
+It looks every 2 s while memory is or may become scarce, else every 5 s; it has no thread before it is needed
+and none of its wake-ups while it is not.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from nqspy.core.preemption.pressure import Reading, judge, near
+from nqspy.core.preemption.swap import suspended
+from nqspy.daemon import memory
+from nqspy.daemon.log import LOG
+from nqspy.model.health import Level, SwapControl
+from nqspy.model.ids import Seq
+from nqspy.model.sightings import SeenPressure
+from nqspy.model.site import Site
+
+OFTEN = 2.0
+"""Between two looks while it matters, real seconds."""
+SELDOM = 5.0
+"""Between two looks far from scarcity, real seconds."""
+
+Residents = Callable[[Mapping[Seq, int]], Mapping[Seq, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What is to be watched: settings, attempts by request, the level known, whether requests gave way."""
+
+    control: SwapControl
+    attempts: dict[Seq, int]
+    level: Level
+    away: bool
+
+
+class PressureWatch:
+    """``put`` takes sightings, on the watch's thread; ``residents`` measures attempts."""
+
+    def __init__(self, put: Callable[[SeenPressure], None], residents: Residents) -> None:
+        self._put = put
+        self._residents = residents
+        self._task: _Task | None = None
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread: threading.Thread | None = None
+
+    def follow(self, site: Site) -> None:
+        """Takes note of the site, after each turn: begins to look, goes on or rests."""
+        task = _task_of(site)
+        before, self._task = self._task, task
+        if task is None:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="memory", daemon=True)
+            self._thread.start()
+        if before is None or before.control != task.control:
+            self._wake.set()
+
+    def close(self) -> None:
+        """Ends the thread."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            task, pause = self._task, None
+            if task is not None:
+                try:
+                    pause = self._look(task)
+                except Exception:
+                    LOG.exception("the memory could not be looked at")
+                    pause = SELDOM
+            self._wake.wait(pause)
+
+    def _look(self, task: _Task) -> float:
+        """One look; gives the real seconds until the next."""
+        now = memory.look()
+        people = task.control.interactive and memory.people_at_work(task.control.idle / 1000)
+        reading = Reading(now.used, now.stalled, people)
+        level, text = judge(task.control, reading, task.level)
+        if level != "calm" or task.level != "calm" or task.away:
+            resident = tuple(sorted(self._residents(task.attempts).items()))
+            self._put(SeenPressure(level, round(now.used, 1), text, resident, now.total, people))
+            return OFTEN
+        return OFTEN if near(task.control, reading) else SELDOM
+
+
+def _task_of(site: Site) -> _Task | None:
+    control, level = site.settings.swap_control, site.pressure.level
+    if not control.enabled or (not site.started and level == "calm"):
+        return None
+    attempts = {request.seq: request.attempt for request in site.started.values()}
+    return _Task(replace(control), attempts, level, any(True for _ in suspended(site)))

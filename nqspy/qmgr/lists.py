@@ -1,0 +1,96 @@
+"""Rules that change lists: names of queues and groups, days of the calendar, managers; and what is switched on
+and off."""
+
+from typing import Any
+
+from nqspy.model.commands import Command, Configure
+from nqspy.model.events import Change
+from nqspy.qmgr import values
+from nqspy.qmgr.attributes import settings_of
+from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.grammar import Form
+from nqspy.qmgr.rules import Rule, configure, object_name
+
+_ALL = {"all": Keyword.spelt("all", "every queue")}
+
+
+def change_list(op: Any) -> Rule:
+    """Rule for ``add|remove|set users = (...) QUEUE`` and the like."""
+
+    def rule(cursor: Cursor, form: Form) -> Command:
+        cursor.skip("=")
+        names = cursor.names(f"a list of {form.option}")
+        path = f"{form.kind}/{object_name(cursor, form.kind)}/{form.option}"
+        return configure(Change(op, path, names))
+
+    return rule
+
+
+def change_dates(op: Any) -> Rule:
+    """Rule for ``add|remove calendar extra=(2026-12-24)``."""
+
+    def rule(cursor: Cursor, form: Form) -> Command:
+        known = {name: info for name, info in settings_of(form.kind).items() if info.unit == "names"}
+        changes: list[Change] = []
+        while not changes or not cursor.done():
+            cursor.skip(",")
+            name = cursor.keyword({key: Keyword.spelt(key, info.doc) for key, info in known.items()})
+            changes.append(Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])))
+        return Configure(tuple(changes))
+
+    return rule
+
+
+def managers(op: Any) -> Rule:
+    """Rule for ``add|remove|set managers = (anne:m, bob:o)``; without a role a name is a manager's."""
+
+    def rule(cursor: Cursor, form: Form) -> Command:
+        cursor.skip("=")
+        texts: list[str] = []
+        while not texts or not cursor.done():  # Sterling: names one after another, without parentheses
+            cursor.skip(",")
+            texts += [_role(cursor, token, op) for token in cursor.words("a list like (anne:m, bob:o)")]
+            if not texts:
+                break
+        if op != "set":
+            return configure(Change(op, "managers", texts))
+        roles = {user: role for user, _, role in (text.rpartition(":") for text in texts)}
+        return configure(Change("set", "managers", roles))
+
+    return rule
+
+
+def _role(cursor: Cursor, token: Any, op: str) -> str:
+    user, colon, role = token.text.rpartition(":")
+    if not colon:
+        return token.text if op == "remove" else f"{token.text}:m"
+    if role.lower() not in ("m", "o") or not user:
+        raise cursor.bad(f"{token.text!r} names no role; write USER:m (manager) or USER:o (operator)", token)
+    return f"{user}:{role.lower()}"
+
+
+def gate(value: bool) -> Rule:
+    """Rule for ``enable|disable|start|stop queue NAME|all`` and ``enable|disable exit NAME``."""
+
+    def rule(cursor: Cursor, form: Form) -> Command:
+        if form.kind == "queue" and cursor.peek().text.lower() == "all" and not cursor.peek().quoted:
+            cursor.keyword(_ALL)
+            return configure(Change("set", f"queue/*/{form.option}", value))
+        names: list[str] = []
+        while not names or not cursor.done():
+            cursor.skip(",")
+            names += cursor.names(f"the name of a {form.kind}")
+            if not names:
+                raise cursor.fail(f"the name of a {form.kind}")
+        return Configure(tuple(Change("set", f"{form.kind}/{n}/{form.option}", value) for n in names))
+
+    return rule
+
+
+RULES: dict[str, Rule] = {
+    "add_list": change_list("add"), "remove_list": change_list("remove"), "set_list": change_list("set"),
+    "add_managers": managers("add"), "remove_managers": managers("remove"), "set_managers": managers("set"),
+    "gate_on": gate(True), "gate_off": gate(False), "add_dates": change_dates("add"),
+    "remove_dates": change_dates("remove"),
+}  # fmt: skip
+"""The rules of these commands by name."""

@@ -1,0 +1,148 @@
+"""What a request holds in memory is measured, and leaves when it gives way where there is swap."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nqspy.executors import pageout
+from nqspy.executors.resident import Residents
+from nqspy.model.actions import Kill, Resume, Suspend
+
+MB = 1 << 20
+HOG = f"""exec {sys.executable} -c '
+import os, time
+held = bytearray(b"x") * (80 << 20)
+open("holds", "w").write(str(os.getpid()))
+while not os.path.exists("go"):
+    time.sleep(0.02)
+open("sum", "w").write(str(held.count(b"x")))
+time.sleep(60)
+'
+"""
+
+
+def swaps() -> list[str]:
+    return Path("/proc/swaps").read_text().splitlines()[1:]
+
+
+@pytest.fixture
+def swap_file(tmp_path):
+    """A swap file for the time of a test."""
+    path = tmp_path / "swapfile"
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 256 * MB)
+    path.chmod(0o600)
+    if os.geteuid() or not shutil.which("mkswap"):
+        pytest.skip("needs root and mkswap: only root may add swap")
+    subprocess.run(["mkswap", path], check=True, capture_output=True)
+    if subprocess.run(["swapon", path], check=False, capture_output=True).returncode:
+        pytest.skip("this kernel takes no swap file here")
+    yield path
+    subprocess.run(["swapoff", path], check=True)
+
+
+@pytest.fixture(params=["cgroup2", "cgroup1", "none"])
+def hog(request, make_bench):
+    """A running request that holds 80 MB, in each make of cage."""
+    bench = make_bench(cage=request.param)
+    job = bench.running(HOG)
+    bench.text("holds")
+    yield bench, job
+    bench.do(Kill(job.seq, 1, "deleted", 0))
+    bench.ending(job)
+
+
+def held(bench, job) -> int:
+    return bench.hands.resident({job.seq: 1}).get(job.seq, 0)
+
+
+def test_what_a_request_holds_is_seen_from_the_daemon(hog):
+    bench, job = hog
+    assert 80 * MB < held(bench, job) < 120 * MB
+    assert bench.hands.resident({job.seq + 1: 1}) == {}, "there is no such attempt"
+
+
+def test_processes_that_share_memory_are_counted_once(make_bench):
+    bench = make_bench()
+    job = bench.running(HOG.replace('open("holds"', 'os.fork()\nopen("holds"'))
+    bench.text("holds")
+    bench.until(lambda: held(bench, job) > 80 * MB, "80 MB")
+    assert held(bench, job) < 130 * MB, "two processes with the same 80 MB"
+    bench.do(Kill(job.seq, 1, "deleted", 0))
+    bench.ending(job)
+    assert bench.hands.resident({job.seq: 1}) == {}
+
+
+@pytest.mark.privileged
+def test_its_pages_really_leave_and_come_back_unchanged(hog, swap_file, caplog):
+    bench, job = hog
+    with caplog.at_level("INFO", "nqspy.hands"):
+        bench.do(Suspend(job.seq, 1, "swap", page_out=True))
+        told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
+    left, whole = map(int, told.groups())
+    assert held(bench, job) < 20 * MB
+    assert left > 70
+    assert 80 <= whole < 120
+    bench.do(Resume(job.seq, 1))
+    (bench.work / "go").touch()
+    assert bench.text("sum") == str(80 * MB)
+
+
+@pytest.mark.skipif(bool(swaps()), reason="this machine has swap: nothing to show of one without")
+@pytest.mark.skipif(not pageout.may(), reason="needs CAP_SYS_NICE: only then the kernel tries")
+def test_without_swap_it_is_told_that_nothing_left(make_bench, caplog):
+    bench = make_bench()
+    job = bench.running(HOG)
+    bench.text("holds")
+    with caplog.at_level("INFO", "nqspy.hands"):
+        bench.do(Suspend(job.seq, 1, "swap", page_out=True))
+        told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
+    assert int(told[1]) < 20, "its code and files may leave, what it made stays"
+    assert held(bench, job) > 75 * MB
+    bench.do(Kill(job.seq, 1, "deleted", 0))
+    bench.ending(job)
+
+
+def test_a_request_that_is_told_to_go_on_at_once_is_not_paged_out_to_the_end(hog):
+    bench, job = hog
+    for _ in range(5):
+        bench.do(Suspend(job.seq, 1, "swap", page_out=True))
+        bench.do(Resume(job.seq, 1))
+    (bench.work / "go").touch()
+    assert bench.text("sum") == str(80 * MB)
+
+
+def test_who_may_not_page_out_is_told_so():
+    if not shutil.which("setpriv"):
+        pytest.skip("needs setpriv: to give rights up")
+    code = """
+import os, subprocess, sys
+from nqspy.executors import pageout
+child = subprocess.Popen(["sleep", "60"])
+out = pageout.PageOut([child.pid])
+while out.step():
+    pass
+print(pageout.may(), out.refused)
+child.kill()
+child.wait()
+"""
+    weak = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+    run = subprocess.run([*weak, sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.stdout.split() == ["False", "True"], run.stderr
+
+
+def test_processes_that_have_ended_are_passed_over():
+    child = subprocess.Popen(["true"])
+    child.wait()
+    out = pageout.PageOut([child.pid])
+    started = time.monotonic()
+    while out.step():
+        assert time.monotonic() < started + 5
+    assert (out.before, out.after, out.refused) == (0, 0, False)
+    assert Residents().of("/nowhere/17.1") is None
