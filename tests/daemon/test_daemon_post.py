@@ -167,6 +167,23 @@ def test_letters_of_a_file_are_sent_once_however_often_it_is_handed_in(office):
     assert sorted(each["Subject"] for each in here.mails()) == ["last", "s"]
 
 
+def test_what_was_sent_long_ago_is_forgotten(office, monkeypatch):
+    monkeypatch.setattr(post_office, "NOTED", 2)
+    here = office()
+    sent, now = here.folder / "mail" / "sent", here.clock.now()
+    sent.parent.mkdir()
+    old = [
+        f"{now - 2 * HOUR} anne a",
+        f"{now - 30 * HOUR} anne night.1",
+        f"{now - 200 * HOUR} anne night.2",
+        "torn",
+    ]
+    sent.write_text("\n".join(old))
+    here.open().send([letter(id="b"), letter(id="c")], here.mail, "ymp")
+    until(lambda: len(here.mails()) == 2 and not here.kept(), "two mails")
+    assert [line.split()[2] for line in sent.read_text().splitlines()] == ["night.1", "b", "c"]
+
+
 def test_without_a_way_out_mails_are_dropped(office):
     here = office()
     here.mail = Mail()
