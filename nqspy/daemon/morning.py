@@ -19,7 +19,9 @@ from nqspy.daemon.inbox import Back
 from nqspy.daemon.letters import Letter
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import managers
+from nqspy.daemon.post import NIGHT as NIGHT_LETTER
 from nqspy.daemon.post import write_private
+from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm, Recorded, Reported, ShiftChanged
 from nqspy.model.people import is_address
 from nqspy.report import departments, pages
@@ -165,6 +167,9 @@ class Morning:
         if not self._told:
             self._told = True
             daemon.pump(daemon.engine.note(Alarm("report", error), daemon.clock.now()))
+            daemon.notices.mail(
+                Notify("", "nqspy: the night could not be reported", error), daemon.engine.site
+            )
         timer = threading.Timer(RETRY, lambda: daemon.inbox.put(Back(self._again)))
         timer.daemon = True
         timer.start()
@@ -215,4 +220,6 @@ def _letter(data: dict[str, Any], whom: str, address: str) -> Letter:
     subject = (
         f"nqspy: night of {data['date']}, {whom}: {data['requests']} requests, {data['ended_ok']} ended 0"
     )
-    return Letter(address, subject, pages.night_text(data, ROWS), f"night.{data['date']}.{whom}.{address}")
+    return Letter(
+        address, subject, pages.night_text(data, ROWS), f"{NIGHT_LETTER}{data['date']}.{whom}.{address}"
+    )

@@ -27,6 +27,12 @@ from nqspy.model.machine import Mail
 PAUSES = (1.0, 5.0, 30.0, 120.0)
 """Real seconds between the tries of one letter."""
 
+NIGHT = "night."
+"""Beginning of the ids of the nights' letters, which may be handed in twice."""
+
+NOTED = 5_000
+"""Mails after which what was sent long ago is forgotten."""
+
 PROBE = 300.0
 """Real seconds after which one letter is tried again while none can be sent."""
 
@@ -56,6 +62,7 @@ class Post:
         self._failed: list[_Kept] = []
         self._probe: _Kept | None = None  # tried now and then while nothing can be sent
         self._sent: set[str] = set()
+        self._noted = 0
         self._mail, self._host = Mail(), "localhost"
 
     # ------------------------------------------------------------ from any thread
@@ -196,11 +203,15 @@ class Post:
 
     def _note(self, kept: _Kept) -> None:
         """It was handed over: remembered, so that a restart keeps to the ration and sends nothing twice."""
-        self._sent.add(kept.letter.id)
+        if kept.letter.id.startswith(NIGHT):
+            self._sent.add(kept.letter.id)
+        self._noted += 1
         with contextlib.suppress(OSError):
             self._folder.mkdir(mode=0o700, exist_ok=True)
             with open(self._folder / "sent", "a", encoding="utf-8") as out:
                 out.write(f"{self._clock.now()} {kept.letter.to} {kept.letter.id}\n")
+            if self._noted % NOTED == 0:
+                self._shorten()
         _remove((kept.path, *kept.covers))
 
     def _resume(self, mail: Mail, host: str) -> None:
@@ -214,16 +225,23 @@ class Post:
                 self._admit(_Kept(Letter(**row), path))
 
     def _read_sent(self) -> None:
-        path, now = self._folder / "sent", self._clock.now()
-        if not path.exists():
-            return
-        rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-        recent = [row for row in rows if len(row) == 3 and row[0].isdigit() and int(row[0]) > now - 7 * DAY]
-        for at, address, id in recent:
+        now = self._clock.now()
+        for at, address, id in self._shorten():
             self._sent.add(id)
             if int(at) > now - HOUR:
                 self._ration.note(address, Instant(int(at)))
-        write_private(path, (f"{' '.join(row)}\n" for row in recent))
+
+    def _shorten(self) -> list[list[str]]:
+        """Forgets what was sent long ago: only the last hour counts, and the nights' letters for a week."""
+        path, now = self._folder / "sent", self._clock.now()
+        if not path.exists():
+            return []
+        rows = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = [row for row in rows if len(row) == 3 and row[0].isdigit()]
+        ages = {True: 7 * DAY, False: HOUR}
+        rows = [row for row in rows if int(row[0]) > now - ages[row[2].startswith(NIGHT)]]
+        write_private(path, (f"{' '.join(row)}\n" for row in rows))
+        return rows
 
 
 def _read(path: Path) -> dict[str, str] | None:

@@ -112,11 +112,30 @@ def _decided(event: ev.Decided, host: str, zone: Zone) -> dict[str, Any]:
     }
 
 
+def _reported(event: ev.Reported, host: str, zone: Zone) -> dict[str, Any]:
+    named = ("code", "who", "text")
+    return {
+        "day": event.day,
+        "as_of": event.as_of,
+        "taken": zone.text(event.taken),
+        "files": list(event.files),
+        "mails": event.mails,
+        "samples": [
+            {"request": full_id(seq, host), "used": used_object(used)} for seq, used in event.samples
+        ],
+        "own": [
+            {"request": full_id(seq, host), **dict(zip(named, why, strict=True))} for seq, *why in event.own
+        ],
+        "closing": [{"queue": queue, **dict(zip(named, why, strict=True))} for queue, *why in event.closing],
+    }
+
+
 _SPECIAL: dict[type[ev.Event], Callable[[Any, str, Zone], dict[str, Any]]] = {
     ev.Submitted: _submitted,
     ev.Modified: _modified,
     ev.Redated: _redated,
     ev.Decided: _decided,
+    ev.Reported: _reported,
 }
 
 

@@ -120,7 +120,7 @@ def _why(ending: ev.Ended) -> str:
         said = f"it ended with status {ending.exit_status}"
     else:
         said = _WORDS.get(ending.end_reason, ending.end_reason)
-    return f"{said}: {ending.text}" if ending.text else said
+    return f"{said}: {ending.text}" if ending.text and ending.text not in said else said
 
 
 def _name_of(number: int) -> str:

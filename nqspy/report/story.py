@@ -68,8 +68,9 @@ class Story:
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
         """The incidents that were not over at ``since``, by their beginning."""
+        shifts = {each.who for each in self.entries if each.kind == "shift"}
         told = [each for each in self.entries if each.end is None or each.end >= since]
-        told = [each for each in told if not self._told_elsewhere(each)]
+        told = [each for each in told if not self._told_elsewhere(each, shifts)]
         return [
             {
                 "kind": each.kind,
@@ -98,12 +99,11 @@ class Story:
             if each.last >= since
         ]
 
-    def _told_elsewhere(self, entry: Entry) -> bool:
+    def _told_elsewhere(self, entry: Entry, shifts: set[str]) -> bool:
         """An alarm about an exit or a shift whose failure is told by an event of its own."""
         head, _, name = entry.who.partition(" ")
         if entry.kind != "alarm":
             return False
-        shifts = {each.who for each in self.entries if each.kind == "shift"}
         return (head == "exit" and name in self.exits) or (head == "shift" and name in shifts)
 
     # ------------------------------------------------------------ building
@@ -143,7 +143,7 @@ class Story:
     def goes_on(self, seq: Seq, at: Instant) -> None:
         """It goes on, or has ended."""
         entry = self._suspended.pop(seq, None)
-        if entry is not None and entry not in self._suspended.values():
+        if entry is not None and not any(entry is each for each in self._suspended.values()):
             entry.end = at
 
 

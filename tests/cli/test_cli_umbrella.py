@@ -136,6 +136,14 @@ def test_the_night_comes_as_text_data_and_page(counter, tmp_path):
     assert page.read_text().startswith("<!doctype html>")
 
 
+def test_date_group_and_final_are_handed_on(counter):
+    run(counter, "report", "night")
+    assert not {"date", "group", "final"} & set(counter.asked[-1])
+    run(counter, "report", "night", "--date", "2026-03-01", "--group", "d1", "--final", "--json")
+    asked = counter.asked[-1]
+    assert (asked["date"], asked["group"], asked["final"]) == ("2026-03-01", "d1", True)
+
+
 def test_a_page_that_cannot_be_written_is_one_line(counter, tmp_path):
     failed = run(counter, "report", "night", "--html", str(tmp_path / "no" / "night.html"))
     assert failed.exit_code == 1

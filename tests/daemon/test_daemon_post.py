@@ -2,13 +2,12 @@
 
 import os
 import re
-import socketserver
-import threading
 import time
 from email import message_from_bytes, policy
 from email.utils import parsedate_to_datetime
 
 import pytest
+from daemon import mail_server as mails
 from daemon.live import until
 
 from nqspy.daemon import post as post_office
@@ -19,6 +18,8 @@ from nqspy.daemon.post import Post
 from nqspy.daemon.ration import Ration
 from nqspy.model.ids import HOUR, MINUTE
 from nqspy.model.machine import Mail
+
+mail_server = mails.mail_server
 
 
 def letter(to="anne", subject="hello", text="text", id="1"):
@@ -166,6 +167,23 @@ def test_letters_of_a_file_are_sent_once_however_often_it_is_handed_in(office):
     assert sorted(each["Subject"] for each in here.mails()) == ["last", "s"]
 
 
+def test_what_was_sent_long_ago_is_forgotten(office, monkeypatch):
+    monkeypatch.setattr(post_office, "NOTED", 2)
+    here = office()
+    sent, now = here.folder / "mail" / "sent", here.clock.now()
+    sent.parent.mkdir()
+    old = [
+        f"{now - 2 * HOUR} anne a",
+        f"{now - 30 * HOUR} anne night.1",
+        f"{now - 200 * HOUR} anne night.2",
+        "torn",
+    ]
+    sent.write_text("\n".join(old))
+    here.open().send([letter(id="b"), letter(id="c")], here.mail, "ymp")
+    until(lambda: len(here.mails()) == 2 and not here.kept(), "two mails")
+    assert [line.split()[2] for line in sent.read_text().splitlines()] == ["night.1", "b", "c"]
+
+
 def test_without_a_way_out_mails_are_dropped(office):
     here = office()
     here.mail = Mail()
@@ -235,46 +253,6 @@ def test_a_program_like_sendmail_gets_the_address_as_its_argument(tmp_path):
     assert read((tmp_path / "mail").read_bytes())["To"] == "anne"
     with pytest.raises(NotSent, match="No such file"):
         carry(letter(), Mail(sendmail=str(tmp_path / "none")), "ymp")
-
-
-class Talk(socketserver.StreamRequestHandler):
-    """As much of RFC 5321 as a mail needs."""
-
-    def handle(self):
-        self.say("220 here")
-        while line := self.rfile.readline():
-            word = line.split()[0].upper() if line.split() else b""
-            if word in (b"MAIL", b"RCPT"):
-                self.server.said.append(line.decode().strip())
-            if word == b"RCPT" and b"nobody" in line:
-                self.say("550 no such user")
-            elif word == b"DATA":
-                self.say("354 go on")
-                self.server.mails.append(b"".join(iter(self.rfile.readline, b".\r\n")))
-                self.say("250 taken")
-            elif word == b"QUIT":
-                self.say("221 bye")
-                return
-            else:
-                self.say("250 fine")
-
-    def say(self, text):
-        self.wfile.write(f"{text}\r\n".encode())
-
-
-@pytest.fixture
-def mail_server():
-    class Server(socketserver.ThreadingTCPServer):
-        allow_reuse_address = True
-        daemon_threads = True
-
-    with Server(("127.0.0.1", 0), Talk) as server:
-        server.mails, server.said = [], []
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
 
 
 def test_a_mail_server_takes_a_mail(mail_server):

@@ -6,8 +6,13 @@ import pwd
 import stat
 from email import message_from_bytes, policy
 
+from daemon import mail_server as servers
 from daemon.live import ONE_QUEUE, until
 
+from nqspy.daemon.clock import clock_of
+from nqspy.report.moments import zone_of
+
+mail_server = servers.mail_server
 ME = pwd.getpwuid(os.getuid()).pw_name
 NIGHTS = f"""\
 create group d1 share=50 members=({ME}) mail=(anne, chief@example.org)
@@ -176,9 +181,6 @@ def test_a_night_in_which_the_daemon_dies_is_reported_when_it_is_back(make_live)
 
 def _clock(live):
     """What the home's clock shows while no daemon runs."""
-    from nqspy.daemon.clock import clock_of
-    from nqspy.report.moments import zone_of
-
     return zone_of("Europe/Paris").text(clock_of(live.home, None).now())
 
 
@@ -199,3 +201,34 @@ def test_a_night_left_by_hand_is_not_over(make_live):
     live.ended(live.submit("true"))
     assert not live.events("reported")
     assert not (live.home / "reports").exists()
+
+
+def test_requests_own_mails_leave_by_a_mail_server_within_the_ration(make_live, mail_server):
+    live = site(make_live).start()
+    host, port = mail_server.server_address
+    live.set(f"set mail smtp={host}:{port} from=nqs@example.org limit=2")
+    text = live.run("qmgr", "-c", "show parameters").ok().out
+    assert f"smtp {host}:{port} from nqs@example.org" in text
+    assert "Mails to a person in an hour" in text
+    for n in range(4):
+        live.ended(live.qsub("true", "-me", "-mu", "anne@example.org", "-r", f"job{n}"))
+    until(lambda: len(list((live.home / "mail").glob("*.json"))) == 2, "two wait for the hour's end")
+    assert mail_server.said == ["mail FROM:<nqs@example.org>", "rcpt TO:<anne@example.org>"] * 2
+    assert all(b"Auto-Submitted: auto-generated" in each for each in mail_server.mails)
+    assert [b"job0" in mail_server.mails[0], b"job1" in mail_server.mails[1]] == [True, True]
+
+
+def test_a_report_that_cannot_be_written_is_told_and_made_later(make_live):
+    live = site(make_live).start()
+    live.accepts_trouble = True  # the error's own traceback
+    in_the_way = live.home / "reports"
+    in_the_way.write_text("")
+    a_night(live)
+    alarm = until(lambda: live.events("alarm"), "an alarm")[0]
+    assert (alarm["who"], "could not be reported" in alarm["text"]) == ("report", True)
+    until(lambda: receivers(live) == ["olga"], "the manager is told")
+    in_the_way.unlink()
+    live.restart()
+    until(lambda: live.events("reported"), "the report")
+    until(lambda: len(mails(live)) == 6, "five mails more")
+    assert len(live.events("alarm")) == 1

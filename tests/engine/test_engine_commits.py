@@ -182,6 +182,24 @@ def test_every_commit_may_fail_once_and_the_night_goes_on():
         centre.is_sound()
 
 
+@pytest.mark.parametrize("failures", [1, 3])
+def test_the_time_in_which_nothing_could_be_committed_is_journaled_once_it_can(failures):
+    centre = Centre(PLAIN + "stop queue batch\n")
+    Failpoint(centre.journal, *range(1, failures + 1))
+    begun = centre.sim.now
+    assert centre.refused(submit("anne", centre), ANNE).code == "not_committed"
+    centre.later(seconds=60)
+    [alarm] = centre.events(ev.Alarm)
+    assert (alarm.who, alarm.since) == ("store", begun)
+    assert alarm.text.startswith(f"nothing was changed for {2 * failures} s, "), (
+        "it is tried every two seconds"
+    )
+    assert "No space left" in alarm.text
+    centre.submit("anne")
+    assert len(centre.events(ev.Alarm)) == 1
+    centre.is_sound()
+
+
 # ---------------------------------------------------------------- bugs of ours
 
 

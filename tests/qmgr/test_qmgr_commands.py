@@ -100,6 +100,7 @@ ONE_CHANGE = [
     ("set lost_request fail", "set", "server/lost_request", "fail"),
     ("set dependency_failed run", "set", "server/dependency_failed", "run"),
     ("set mail limit=5", "set", "mail/limit", 5),
+    ("set group d1 mail=(anne, chief@example.org)", "set", "group/d1/mail", ["anne", "chief@example.org"]),
     ("set mail from=nqs@example.org", "set", "mail/sender", "nqs@example.org"),
     ("add members=(anne, bob) d1", "add", "group/d1/members", ["anne", "bob"]),
     ("remove members = anne d1", "remove", "group/d1/members", ["anne"]),

@@ -169,7 +169,7 @@ def test_lost_requests_are_told_with_the_reason(diary):
     assert [sentence(each) for each in data["story"]] == [
         "the end of 1 request was lost: nobody saw its end (1.ymp)"
     ]
-    assert data["failed"][0]["why"] == "nobody saw its end: nobody saw its end"
+    assert data["failed"][0]["why"] == "nobody saw its end"
 
 
 def test_new_kinds_are_told_by_the_journal_too(diary):
@@ -186,6 +186,8 @@ def test_new_kinds_are_told_by_the_journal_too(diary):
     assert (reported["day"], reported["mails"], reported["taken"]) == (
         "2026-03-02", 2, "2026-03-02T21:00:00.000+01:00",
     )  # fmt: skip
+    assert reported["own"] == [{"request": "1.ymp", "code": "LIMIT", "who": "q", "text": "x"}]
+    assert reported["samples"][0]["used"]["cpu_s"] == 0.005
     assert book.site.reported == "2026-03-02"
 
 

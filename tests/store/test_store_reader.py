@@ -111,3 +111,27 @@ def test_a_backup_that_cannot_be_written_leaves_the_former_one(sqlite, path, tel
     tell_story(sqlite)
     with pytest.raises(StoreError, match="could not be written"):
         sqlite.backup(path.parent / "nowhere" / "nqs.db.bak")
+
+
+def test_events_of_some_kinds_are_found_among_all(sqlite, reader, tell_story):
+    story = tell_story(sqlite, 3)
+    story.go_on(4 * SLICE)
+    kinds = ("settings_changed", "reported", "submitted")
+    found = [each for each in story.history if each.event.kind in kinds]
+    assert len(found) > SLICE
+    assert list(reader.kinds(kinds)) == found
+    middle = found[len(found) // 2].n
+    assert list(reader.kinds(kinds, upto=middle)) == [each for each in found if each.n <= middle]
+    assert list(reader.kinds(kinds, after=middle)) == [each for each in found if each.n > middle]
+    assert list(reader.kinds(("nothing",))) == []
+
+
+def test_the_oldest_request_of_a_time_is_found(sqlite, reader, tell_story):
+    story = tell_story(sqlite, 5)
+    story.go_on(300)
+    submitted = {e.event.seq: e.at for e in story.history if isinstance(e.event, ev.Submitted)}
+    for since in (0, story._at // 2, story._at):
+        there = [
+            at for seq, at in submitted.items() if seq not in story.ended or story.ended[seq][1] >= since
+        ]
+        assert reader.oldest(Instant(since)) == min(there)
