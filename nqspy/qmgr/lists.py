@@ -1,5 +1,5 @@
-"""Rules that change lists: names of queues and groups, days of the calendar, managers; and what is switched on
-and off."""
+"""Rules that change lists: names of queues and groups, days of the calendar, managers; and what is switched
+on and off."""
 
 from typing import Any
 
