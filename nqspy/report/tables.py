@@ -220,6 +220,8 @@ def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
         word = "why:" if each["state"] == "suspended" else "told:"
         yield f"  {word:<10}{reason['text']}"
         yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
+        if each["state"] == "suspended":
+            yield f"  needed:   {_NEEDED.get(reason['code'], 'the next pass looks at it again')}"
 
 
 def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:

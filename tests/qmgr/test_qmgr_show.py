@@ -160,8 +160,8 @@ def test_swap_control_shows_its_marks_how_the_memory_stands_and_who_gave_way():
     told = [" ".join(line.split()) for line in text.splitlines()]
     for line in (
         "swap control on",
-        "high 90.5",
-        "low 70",
+        "high 90.5%",
+        "low 70%",
         "min_resident 2:00",
         "memory high (91 % in use) since 2026-03-02T10:00:00+01:00",
         "17.ymp gave way once (93 Mw), is away",
