@@ -271,6 +271,7 @@ def table(figures: list[Figure]) -> str:
 
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
+    from bench_nights import bench_simulation
     from bench_passes import bench_passes
 
     return {
@@ -280,13 +281,19 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "jobs": lambda: bench_jobs(200 if quick else 1000),
         "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
         "many": lambda: bench_many(10_000 if quick else MANY),
+        "simulation": lambda: bench_simulation(figure, 1 if quick else 5),
     }
 
 
 def main() -> int:
     """Prints the table, or JSON."""
+    if sys.argv[1:2] == ["nights"]:
+        from bench_nights import main as nights
+
+        return nights(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("names", nargs="*", help="commands latency submits jobs passes many; none: all")
+    words = "commands latency submits jobs passes many simulation; none: all. Or nights (alone): see there"
+    parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     parser.add_argument("--quick", action="store_true", help="smaller numbers, for a look")
     options = parser.parse_args()
