@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+
 from nqspy.sim.judge import Night, Week
 from nqspy.sim.nights import run_week
 from nqspy.sim.policies import POLICIES
@@ -111,8 +112,8 @@ COLUMNS: tuple[tuple[str, str, str], ...] = (
 EXPLAINED = """\
 busy %: CPU time used from 21:00 to 06:00, mean of the nights of all weeks that had work left; least: the
 lowest of them; alone: the same lists, each night on an empty machine. quota: largest difference between part
-and quota over a week, in points, of departments that always had work, mean of the weeks; most: the worst week.
-order, dep.: violations. >Hmax, >2Hmax: starts that left large requests above Hmax, all above 2 Hmax.
+and quota over a week, in points, of departments that always had work, mean of the weeks; most: the worst
+week. order, dep.: violations. >Hmax, >2Hmax: starts that left large requests above Hmax, all above 2 Hmax.
 swaps: a night; out: requests swapped out on the mean. wait h: from 21:00 of the evening to the start, of
 what was started; large h: of the large ones (more than Hmax/8)."""
 

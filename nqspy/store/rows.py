@@ -15,7 +15,7 @@ from nqspy.model import events as ev
 from nqspy.model.configure import OBJECTS, dump_object
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
-from nqspy.model.requests import Dependency, Request, Spec, State, Used
+from nqspy.model.requests import Dependency, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Account, Site
 from nqspy.ports import Batch, EndedRow
@@ -58,6 +58,7 @@ class Live(msgspec.Struct, omit_defaults=True):
     suspended_by: str = ""
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
+    redated: Redating | None = None
 
 
 class Ending(msgspec.Struct):
@@ -186,6 +187,7 @@ def _live(request: Request) -> Live:
         request.suspended_by,
         request.unmet,
         request.never,
+        request.redated,
     )
 
 
@@ -307,6 +309,7 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
         live.suspended_by,
         unmet=live.unmet,
         never=live.never,
+        redated=live.redated,
     )
 
 
