@@ -29,15 +29,15 @@ ALONE = ("site", "fifo")
 """Policies whose nights are run one by one, too, each on an empty machine."""
 
 
-def _run(folder: Path, task: tuple[str, int, int, float]) -> Week:
+def _run(small_first: bool, task: tuple[str, int, int, float]) -> Week:
     name, first, nights, load = task
-    return run_week(folder, POLICIES[name], first, nights, load)
+    return run_week(ROOT, POLICIES[name], first, nights, load, small_first)
 
 
-def run_all(folder: Path, tasks: Sequence[tuple[str, int, int, float]]) -> list[Week]:
-    """The weeks of all tasks (policy, number, nights, load), on all cores."""
+def run_all(tasks: Sequence[tuple[str, int, int, float]], small_first: bool) -> list[Week]:
+    """The weeks of all tasks (policy, first night, nights, load), on all cores."""
     with multiprocessing.Pool(len(os.sched_getaffinity(0))) as pool:
-        return pool.map(partial(_run, folder), tasks, chunksize=1)
+        return pool.map(partial(_run, small_first), tasks, chunksize=1)
 
 
 def tasks_of(policies: Sequence[str], nights: int) -> list[tuple[str, int, int, float]]:
@@ -170,12 +170,15 @@ def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench nights", description=__doc__)
     parser.add_argument("--nights", type=int, default=100, help="nights of each policy (100)")
     parser.add_argument("--policy", action="append", choices=list(POLICIES), help="only these; repeatable")
+    parser.add_argument(
+        "--small-first", action="store_true", help="the swapper keeps small requests in memory"
+    )
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     options = parser.parse_args(words)
     names = options.policy or list(POLICIES)
     tasks = tasks_of(names, options.nights)
     began = time.perf_counter()
-    done = list(zip(tasks, run_all(ROOT, tasks), strict=True))
+    done = list(zip(tasks, run_all(tasks, options.small_first), strict=True))
     rows = [
         row(name, *([week for (who, _, n, load), week in done if who == name and n == many and load > LIGHT]
                     for many in (NIGHTS, 1)))

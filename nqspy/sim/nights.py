@@ -30,17 +30,18 @@ MONDAY = date(2026, 3, 2)
 
 
 class Centre:
-    """The site of ``folder`` (``queues.d`` and ``exits``) on a Y-MP 8/128, under a policy.
+    """The site of ``folder`` (``queues.d`` and ``exits``) on a Y-MP 8/128, under a policy; ``small_first``:
+    how its swapper chooses (`TimeShared`).
 
     ``jobs``: what each request really is; ``judge`` follows what happens.
     """
 
-    def __init__(self, folder: Path, policy: Policy, start: Instant) -> None:
+    def __init__(self, folder: Path, policy: Policy, start: Instant, small_first: bool = False) -> None:
         hmax = policy.hmax * MW
         self.exits = Watched(folder / "exits", (hmax / CPUS, hmax))
         if self.exits.problems:
             raise ValueError(self.exits.problems[0])
-        self.processors = TimeShared(CPUS, MEMORY)
+        self.processors = TimeShared(CPUS, MEMORY, small_first)
         self.journal = MemoryJournal()
         self.jobs: dict[Seq, Job] = {}
         self.judge = Judge(self.jobs, hmax)
@@ -133,11 +134,18 @@ def _submission(job: Job, line: int) -> cm.Submission:
 # ---------------------------------------------------------------- running
 
 
-def run_week(folder: Path, policy: Policy, first: int, nights: int = 5, load: float = 1.5) -> Week:
+def run_week(
+    folder: Path,
+    policy: Policy,
+    first: int,
+    nights: int = 5,
+    load: float = 1.5,
+    small_first: bool = False,
+) -> Week:
     """Nights number ``first`` and following, one after the other on one site: a Monday and its successors.
     ``load``: nights of work handed in each evening."""
     zone = zone_of(ZONE)
-    centre = Centre(folder, policy, zone.at(MONDAY, 16))
+    centre = Centre(folder, policy, zone.at(MONDAY, 16), small_first)
     found = [centre.night(zone.at(MONDAY + timedelta(days=n), 17), first + n, load) for n in range(nights)]
     centre.judge.breaches["line"] = len(centre.exits.passed_by)
     return centre.judge.week(found, centre.used())

@@ -6,6 +6,7 @@ use the CPU.
 """
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Protocol
 
 from nqspy.model.ids import Instant, Seq
@@ -50,18 +51,19 @@ class FullSpeed:
 class TimeShared:
     """``cpus`` processors and ``memory`` bytes, shared by all that run.
 
-    In memory is who fits, first come first: in the order of starts each takes its room if there is as much
-    left (first fit). The others are swapped out and make no progress. With demands d1 .. dk in memory each
-    progresses at min(1, cpus / (d1 + .. + dk)): with k requests of one CPU that wait for their disk a part
-    ``io`` of the time, at min(1, cpus / (k (1 - io))).
+    In memory is who fits: in the order of starts (``small_first``: the smallest first) each takes its room if
+    there is as much left. The others are swapped out and make no progress. With demands d1 .. dk in memory
+    each progresses at min(1, cpus / (d1 + .. + dk)): with k requests of one CPU that wait for their disk a
+    part ``io`` of the time, at min(1, cpus / (k (1 - io))).
 
     ``swaps``: how often one that was started went into memory or out of it since; ``swapped_bytes``: what
     was moved by that.
     """
 
-    def __init__(self, cpus: int, memory: int) -> None:
+    def __init__(self, cpus: int, memory: int, small_first: bool = False) -> None:
         self.cpus = cpus
         self.memory = memory
+        self.small_first = small_first
         self.swaps = 0
         self.swapped_bytes = 0
         self._inside: set[Key] = set()
@@ -84,7 +86,9 @@ class TimeShared:
         return self._out_ms + self._outside * (now - self._last)
 
     def _first_fit(self, loads: Sequence[Load]) -> set[Key]:
-        room, inside = self.memory, set()
+        room, inside = self.memory, set[Key]()
+        if self.small_first:
+            loads = sorted(loads, key=attrgetter("memory"))
         for each in loads:
             if each.runs and each.memory <= room:
                 room -= each.memory
