@@ -13,39 +13,40 @@ nproc = setting("nproc", "count", "4", "number of processors")
 
 @userexit
 def jobselect(request: Request, view: View) -> Answer | None:
-    why = does_not_fit(request, view)
-    if why is None and is_large(request, view):
+    size = memory(request, view)
+    why = does_not_fit(size, view)
+    if why is None and is_large(size):
         for other, answer in view.ahead(request):
             if answer and answer.who == view.exit and answer.verdict == "refuse" and in_line(other, view):
                 return refuse(f"large: waits behind {other.id}, which is large too and does not fit yet")
     return why
 
 
-def does_not_fit(request: Request, view: View) -> Answer | None:
-    running = view.running()
+def does_not_fit(size: float, view: View) -> Answer | None:
+    running = [memory(other, view) for other in view.running()]
     if len(running) >= nproc.value + 2:
         return refuse(f"{len(running)} requests are running, the most for {nproc.text} processors")
-    if memory(request, view) + sum(memory(other, view) for other in running) > 2 * hmax.value:
+    if size + sum(running) > 2 * hmax.value:
         return refuse(f"the running requests leave too little of twice {hmax.text} of memory")
-    large = [other for other in running if is_large(other, view)]
-    together = sum(memory(other, view) for other in large) + memory(request, view)
-    if is_large(request, view) and together > hmax.value:
+    if is_large(size) and size + sum(filter(is_large, running)) > hmax.value:
         return refuse(f"large: the large requests running leave too little of {hmax.text} of memory")
     return None
 
 
 def memory(request: Request, view: View) -> float:
     """What it asks for; unlimited counts as its queue's limit, else as hmax."""
-    if request.memory is not None:
-        return request.memory
+    asked = request.memory
+    if asked is not None:
+        return asked
     limit = view.queue(request.queue).per_request.memory_limit
     return hmax.value if limit is None or limit < 0 else limit
 
 
-def is_large(request: Request, view: View) -> bool:
-    return memory(request, view) * nproc.value > hmax.value
+def is_large(size: float) -> bool:
+    return size * nproc.value > hmax.value
 
 
 def in_line(request: Request, view: View) -> bool:
     """Large, and not so large that it never fits: that one keeps nobody back."""
-    return hmax.value / max(nproc.value, 1) < memory(request, view) <= hmax.value
+    size = memory(request, view)
+    return is_large(size) and size <= hmax.value

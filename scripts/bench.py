@@ -271,6 +271,7 @@ def table(figures: list[Figure]) -> str:
 
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
+    from bench_nights import bench_simulation
     from bench_passes import bench_passes
     from bench_report import bench_report
 
@@ -282,15 +283,21 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
         "many": lambda: bench_many(10_000 if quick else MANY),
         "report": lambda: bench_report(1_000 if quick else 10_000),
+        "simulation": lambda: bench_simulation(figure, 1 if quick else 5),
     }
 
 
 def main() -> int:
     """Prints the table, or JSON."""
+    if sys.argv[1:2] == ["nights"]:
+        from bench_nights import main as nights
+
+        return nights(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", help="commands latency submits jobs passes many report; none: all"
+    words = (
+        "commands latency submits jobs passes many report simulation; none: all. Or nights (alone): see there"
     )
+    parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     parser.add_argument("--quick", action="store_true", help="smaller numbers, for a look")
     options = parser.parse_args()

@@ -291,6 +291,9 @@ class Waiting:
         parts = self._rows()
         if not parts:
             return ()
+        if len(parts) == 1 and len(parts[0][1]) == 1:
+            columns, rows = parts[0]
+            return (int(columns.seq[rows[0]]),)
         seqs = np.concatenate([columns.seq[rows] for columns, rows in parts])
         dates = np.concatenate([self._dates(columns)[rows] for columns, rows in parts])
         return tuple(seqs[np.lexsort((seqs, dates))].tolist())
@@ -311,11 +314,14 @@ class Waiting:
     def _parts(self, wanted: Mapping[str, int | None]) -> Iterator[tuple[Columns, Ints]]:
         for queue, columns in self._draft.site.waiting.items():
             if len(columns) and self._asked.get("queue", queue) == queue:
-                mask = np.ones(len(columns), dtype=bool)
+                mask = np.ones(len(columns), dtype=bool) if not wanted else None
                 for key, number in wanted.items():
-                    mask &= getattr(columns, key) == number
-                mask[self._draft.gone(queue)] = False
-                yield columns, np.flatnonzero(mask)
+                    equal = getattr(columns, key) == number
+                    mask = equal if mask is None else mask & equal
+                assert mask is not None
+                if gone := self._draft.gone(queue):
+                    mask[gone] = False
+                yield columns, mask.nonzero()[0]
 
 
 _PLAIN = (str, int, float, bool, tuple, type(None))

@@ -14,7 +14,7 @@ from nqspy.model import events as ev
 from nqspy.model.health import SWAP
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reported import reported
-from nqspy.model.requests import STARTED, Dependency, Request, State, Used
+from nqspy.model.requests import STARTED, Dependency, Redating, Request, State, Used
 from nqspy.model.site import Site
 
 
@@ -101,7 +101,7 @@ def _change_queue(site: Site, request: Request, queue: str, at: Instant) -> None
         return
     _displace(site, request)
     request.queue = queue
-    request.date_in_queue = at
+    request.date_in_queue, request.redated = at, None
     request.state = _wait_state(request, at)
     place(site, request)
     site.touched.requests.add(request.seq)
@@ -110,7 +110,7 @@ def _change_queue(site: Site, request: Request, queue: str, at: Instant) -> None
 def _eligible(site: Site, event: ev.Eligible, at: Instant) -> None:
     for request in _each(site, event.seqs):
         if request.state is State.WAITING:
-            request.date_in_queue = at
+            request.date_in_queue, request.redated = at, None
             _to(site, request, State.HELD if request.holds else State.QUEUED)
 
 
@@ -163,9 +163,10 @@ def _let_wait(site: Site, request: Request, at: Instant) -> None:
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> None:
     by_queue: dict[str, list[Request]] = {}
+    redating = Redating(at, event.who, event.cause)
     for request in _each(site, event.seqs):
         if request.state in (State.QUEUED, State.WAITING, State.HELD):
-            request.date_in_queue = event.date
+            request.date_in_queue, request.redated = event.date, redating
             site.touched.requests.add(request.seq)
             if request.slot >= 0:
                 by_queue.setdefault(request.queue, []).append(request)

@@ -173,6 +173,16 @@ class Ending:
     stderr: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Redating:
+    """A date in queue that was not given by submission: set at instant ``at`` by ``who`` (an exit) because
+    the request ``cause`` was started."""
+
+    at: Instant
+    who: str
+    cause: Seq | None = None
+
+
 @dataclass(slots=True)
 class Request:
     """A request that has not ended: what was asked, and where it stands now.
@@ -183,7 +193,7 @@ class Request:
     ``starting``: decided, not yet reported by the hands; ``ending``: who asked for its end ("rerun by ..."
     : to run again).
     ``unmet``: dependencies it still waits for (it is held as long as there are any); ``never``: why one of
-    them can never be met.
+    them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's change.
     ``charged`` is the use already charged for this attempt, ``rank`` what ``schedule request`` set (system
     0, first of its queue 1, next of all 2, now 3).
     ``gave_way``: how often this attempt was suspended because memory was short, ``gave``: bytes it held when
@@ -215,6 +225,7 @@ class Request:
     slot: int = -1
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
+    redated: Redating | None = None
 
     @property
     def letters(self) -> str:

@@ -197,7 +197,8 @@ def _kb(size: int) -> str:
 def why_text(each: Mapping[str, Any]) -> str:
     """``qstat --why``: why a request waits, who says so, its place and when it may start; or what ended it.
 
-    ``each`` is an object of ``qstat --json`` with ``estimate`` ({start basis} or null) besides.
+    ``each`` is an object of ``qstat --json`` with ``estimate`` ({start basis} or null), ``chain`` and
+    ``redated`` ({at who cause} or null) besides.
     """
     state = each["state"]
     lines = [
@@ -229,6 +230,9 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
     if reason:
         yield from _why_kept(reason)
     yield from _why_chain(each.get("chain") or ())
+    if redated := each.get("redated"):
+        cause = f" when {redated['cause']} was started" if redated["cause"] else ""
+        yield f"  redated:  it counts as submitted at {each['date_in_queue']}, set by {redated['who']}{cause}"
     if rank:
         factors = "  ".join(f"{name} {rank[name]:.4f}" for name in ("share", "cpu", "memory", "time"))
         yield f"  place:    {each['position']} in queue {each['queue']} at {rank['at']}"

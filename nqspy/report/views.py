@@ -122,6 +122,16 @@ def ended_object(row: Mapping[str, Any], place: Place) -> dict[str, Any]:
     }
 
 
+def redating_object(request: Request, place: Place) -> dict[str, Any] | None:
+    """``redated{at who cause}`` of ``qstat --why``: who gave it its date in queue, and whose start was the
+    cause; None where it has the one of its submission."""
+    redated = request.redated
+    if redated is None:
+        return None
+    cause = full_id(redated.cause, place.host) if redated.cause is not None else None
+    return {"at": place.zone.stamp(redated.at), "who": redated.who, "cause": cause}
+
+
 def encode(objects: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> bytes:
     """JSON of objects made here."""
     return _encoder.encode(objects)

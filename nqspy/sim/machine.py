@@ -4,8 +4,9 @@ It outlives its engine as real shepherds do: what has ended is kept until the en
 (`Forget`), and an attempt that was once begun, ended or claimed as void never begins again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from nqspy.model.actions import Action, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
@@ -13,12 +14,13 @@ from nqspy.model.requests import Ending, EndReason, Request, Used, finite
 from nqspy.model.sightings import SeenEnded, SeenLost, SeenRunning, SeenVoid, Sighting
 from nqspy.model.site import Site
 from nqspy.sim.heap import Heap
+from nqspy.sim.processors import FullSpeed, Key, Processors
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What an attempt would do if nobody interfered: wall and CPU time in ms, exit status, memory in
-    bytes."""
+    """What an attempt would do if it had the machine for itself: wall and CPU time in ms (the difference is
+    its wait for disks), exit status, memory in bytes."""
 
     wall: int
     cpu: int | None = None
@@ -28,36 +30,83 @@ class Run:
 
 @dataclass(slots=True)
 class _Attempt:
-    """``since``: when it began or went on, None while suspended; ``done``: wall time before that."""
+    """``done``: how far its run is (ms of the wall time it takes at full speed), ``wall``: wall time it has
+    had, without that in which it was suspended; both as of ``since``. ``target``: how far it gets, ``reason``
+    what stops it there. ``number`` is that of its end in the heap."""
 
     seq: Seq
     attempt: int
     run: Run
-    pes: int
-    ending: Ending
-    since: Instant | None = None
-    done: int = 0
+    demand: float
+    target: int
+    reason: EndReason
+    wall_limit: int | None
+    since: Instant
+    runs: bool = True
+    rate: float = 0.0
+    done: float = 0.0
+    wall: int = 0
     end: SeenEnded | None = None
+    number: int = -1
 
-    def wall(self, now: Instant) -> int:
-        """Wall time used so far, without that in which it was suspended."""
-        return self.done if self.since is None else self.done + now - self.since
+    @property
+    def key(self) -> Key:
+        """Request and number."""
+        return self.seq, self.attempt
+
+    @property
+    def memory(self) -> int:
+        """Memory it takes, bytes."""
+        return self.run.memory
+
+    def settle(self, now: Instant) -> float:
+        """Takes stock at an instant; returns the CPU time (ms) used since the last time."""
+        passed, self.since = now - self.since, now
+        if not self.runs:
+            return 0.0
+        self.wall += passed
+        self.done += self.rate * passed
+        return self.demand * self.rate * passed
+
+    def used(self, now: Instant) -> Used:
+        """What it has used up to an instant."""
+        passed = now - self.since if self.runs else 0
+        return Used(_cpu(self.run, self.done + self.rate * passed), self.wall + passed, self.run.memory)
+
+    def next_end(self) -> tuple[int, Ending] | None:
+        """How long it goes on at its rate, and how it ends then; None: it does not get on at all."""
+        left = max(0.0, self.target - self.done)
+        needs = ceil(left / self.rate) if self.rate > 0 else 0 if left == 0 else None
+        limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
+        if limit is not None and (needs is None or limit < needs):
+            used = Used(_cpu(self.run, self.done + self.rate * limit), self.wall + limit, self.run.memory)
+            return limit, Ending("wall_limit", None, 15, used)
+        if needs is None:
+            return None
+        used = Used(_cpu(self.run, self.target), self.wall + needs, self.run.memory)
+        if self.reason == "exit":
+            return needs, Ending("exit", self.run.status, None, used)
+        return needs, Ending(self.reason, None, 15, used)
 
 
 class Machine:
-    """Attempts run side by side, each at full speed; a suspended one makes no progress.
+    """Attempts run side by side, as fast as ``processors`` let them; a suspended one makes no progress.
 
-    ``lengths`` invents each attempt's `Run`; ends come back through the heap. ``begun``: every attempt that
-    ever began, as (request, attempt), in order.
+    ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates
+    change. ``begun``: every attempt that ever began, as (request, attempt), in order.
     """
 
-    def __init__(self, heap: Heap, lengths: Callable[[Request], Run]) -> None:
+    def __init__(
+        self, heap: Heap, lengths: Callable[[Request], Run], processors: Processors | None = None
+    ) -> None:
         self._heap = heap
         self._lengths = lengths
+        self._processors: Processors = processors or FullSpeed()
         self._attempts: dict[Seq, _Attempt] = {}
         self._ends: dict[tuple[Seq, int], SeenEnded] = {}
         self._latest: dict[Seq, int] = {}
         self._lost: set[tuple[Seq, int]] = set()
+        self._spent = 0.0
         self.begun: list[tuple[Seq, int]] = []
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
@@ -73,38 +122,50 @@ class Machine:
                 self._act(action, attempt, now)
 
     def _start(self, action: Start, request: Request, site: Site, now: Instant) -> None:
-        run = self._lengths(request)
-        attempt = _Attempt(action.seq, action.attempt, run, request.spec.ask.pes, _ending(run, request, site))
+        attempt = _attempt(action, self._lengths(request), request, site, now)
         self._latest[action.seq] = action.attempt
         self._attempts[action.seq] = attempt
         self.begun.append((action.seq, action.attempt))
         self._heap.push(now, SeenRunning(action.seq, action.attempt))
-        self._go(attempt, now)
+        self._share_out(now)
 
-    def _go(self, attempt: _Attempt, now: Instant) -> None:
-        attempt.since = now
-        attempt.end = SeenEnded(attempt.seq, attempt.attempt, attempt.ending)
-        self._heap.push(Instant(now + attempt.ending.used.wall - attempt.done), attempt.end)
+    def _share_out(self, now: Instant) -> None:
+        """Who runs has changed: rates are asked for anew, and the ends of those that have another one now
+        are put where they belong."""
+        attempts = list(self._attempts.values())
+        self._spent += sum(each.settle(now) for each in attempts)
+        rates = self._processors.rates(attempts, now)
+        for attempt, rate in zip(attempts, rates, strict=True):
+            if rate != attempt.rate or attempt.end is None:
+                attempt.rate = rate
+                self._schedule(attempt, now)
 
-    def _stop(self, attempt: _Attempt, now: Instant) -> None:
-        attempt.done, attempt.since = attempt.wall(now), None
+    def _schedule(self, attempt: _Attempt, now: Instant) -> None:
+        self._take_back(attempt)
+        found = attempt.next_end() if attempt.runs else None
+        if found is not None:
+            attempt.end = SeenEnded(attempt.seq, attempt.attempt, found[1])
+            attempt.number = self._heap.push(Instant(now + found[0]), attempt.end)
+
+    def _take_back(self, attempt: _Attempt) -> None:
         if attempt.end is not None:
-            self._heap.drop(attempt.end)
+            self._heap.drop(attempt.number)
             attempt.end = None
 
     def _act(self, action: Action, attempt: _Attempt, now: Instant) -> None:
-        if isinstance(action, Resume):
-            if attempt.since is None:
-                self._go(attempt, now)
+        self._spent += attempt.settle(now)
+        if isinstance(action, (Suspend, Resume)):
+            if attempt.runs == isinstance(action, Suspend):
+                attempt.runs = not attempt.runs
+                self._take_back(attempt)
+                self._share_out(now)
             return
-        self._stop(attempt, now)
-        if not isinstance(action, Suspend):
-            self._end(SeenEnded(attempt.seq, attempt.attempt, _killed(action, attempt)), now)
-
-    def _end(self, end: SeenEnded, now: Instant) -> None:
+        self._take_back(attempt)
+        end = SeenEnded(attempt.seq, attempt.attempt, _killed(action, attempt.used(now)))
         del self._attempts[end.seq]
         self._ends[end.seq, end.attempt] = end
         self._heap.push(now, end)
+        self._share_out(now)
 
     # ------------------------------------------------------------ what it tells
 
@@ -125,55 +186,60 @@ class Machine:
 
     def use(self, now: Instant) -> dict[Seq, tuple[int, Used]]:
         """(attempt, what it has used so far) of what runs."""
-        return {
-            a.seq: (a.attempt, Used(_cpu(a.run, a.wall(now)), a.wall(now), a.run.memory))
-            for a in self._attempts.values()
-            if a.since is not None
-        }
+        return {a.seq: (a.attempt, a.used(now)) for a in self._attempts.values() if a.runs}
 
-    def ended(self, end: SeenEnded) -> None:
-        """An attempt's time has come: it is over, and kept until the engine forgets it."""
-        attempt = self._attempts.get(end.seq)
-        if attempt is not None and attempt.end is end:
-            del self._attempts[end.seq]
-            self._ends[end.seq, end.attempt] = end
+    def spent(self, now: Instant) -> float:
+        """CPU time (ms) that all attempts together have used up to now: the processors' busy time."""
+        return self._spent + sum(
+            each.demand * each.rate * (now - each.since) for each in self._attempts.values() if each.runs
+        )
+
+    def ended(self, ends: Iterable[SeenEnded], now: Instant) -> None:
+        """The time of these attempts has come: they are over, and kept until the engine forgets them."""
+        for end in ends:
+            attempt = self._attempts.get(end.seq)
+            if attempt is not None and attempt.end is end:
+                self._spent += attempt.settle(now)
+                del self._attempts[end.seq]
+                self._ends[end.seq, end.attempt] = end
+        self._share_out(now)
 
     def fail(self) -> None:
         """A power cut: everything that runs is lost without a trace."""
         for attempt in self._attempts.values():
-            self._heap.drop(attempt.end)
+            self._take_back(attempt)
             self._lost.add((attempt.seq, attempt.attempt))
         self._attempts.clear()
 
 
-def _cpu(run: Run, wall: int) -> int:
+def _cpu(run: Run, done: float) -> int:
+    """CPU time (ms) that a run has used when it is so far."""
     cpu = run.wall if run.cpu is None else run.cpu
-    return cpu if wall >= run.wall else round(cpu * wall / run.wall)
+    return cpu if done >= run.wall else round(cpu * done / run.wall)
 
 
 def _least(*limits: int | None) -> int | None:
     return min((each for each in limits if each is not None), default=None)
 
 
-def _ending(run: Run, request: Request, site: Site) -> Ending:
-    """How it ends if nobody interferes: by itself, or at the first limit it meets."""
+def _attempt(action: Start, run: Run, request: Request, site: Site, now: Instant) -> _Attempt:
+    """An attempt as it begins. Nobody interfering, it runs to its end, or to the first limit it meets."""
     ask, limits = request.spec.ask, site.settings.queues[request.queue].per_request
     wall = _least(finite(ask.wall), limits.wall_limit)
     cpu = _least(finite(ask.cpu_wanted()), limits.cpu_limit)
     needed = _cpu(run, run.wall)
-    ends: list[tuple[int, EndReason]] = []
-    if wall is not None and run.wall > wall:
-        ends.append((wall, "wall_limit"))
+    demand = needed / run.wall if run.wall else 0.0
+    target, reason = run.wall, EXIT
     if cpu is not None and needed > cpu:
-        ends.append((run.wall * cpu // needed, "cpu_limit"))
-    if ends:
-        at, reason = min(ends)
-        return Ending(reason, None, 15, Used(_cpu(run, at), at, run.memory))
-    return Ending("exit", run.status, None, Used(needed, run.wall, run.memory))
+        target, reason = run.wall * cpu // needed, CPU_LIMIT
+    return _Attempt(action.seq, action.attempt, run, demand, target, reason, wall, now)
 
 
-def _killed(action: Action, attempt: _Attempt) -> Ending:
-    used = Used(_cpu(attempt.run, attempt.done), attempt.done, attempt.run.memory)
+EXIT: EndReason = "exit"
+CPU_LIMIT: EndReason = "cpu_limit"
+
+
+def _killed(action: Action, used: Used) -> Ending:
     if isinstance(action, Signal):
         return Ending("signal", None, action.signal, used)
     assert isinstance(action, Kill)

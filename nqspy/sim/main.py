@@ -19,6 +19,7 @@ from nqspy.ports import Decider, Exits, Journal
 from nqspy.sim.heap import Heap
 from nqspy.sim.machine import Machine, Run
 from nqspy.sim.probes import results
+from nqspy.sim.processors import Processors
 
 OPERATOR = Caller("operator", 0, 0, (), True)
 
@@ -30,7 +31,8 @@ class Simulation:
     """A site under a virtual clock. ``replies`` holds what commands were answered; ``journal`` what
     happened; ``log`` the engine's lines.
 
-    A journal that has a history already is gone on with.
+    ``pes`` is how many CPUs are found; ``processors`` how they are shared (None: all at full speed). A
+    journal that has a history already is gone on with.
     """
 
     def __init__(
@@ -44,9 +46,10 @@ class Simulation:
         exits: Exits | None = None,
         decider: Decider | None = None,
         host: str = "sim",
+        processors: Processors | None = None,
     ) -> None:
         self.heap = Heap()
-        self.machine = Machine(self.heap, lengths)
+        self.machine = Machine(self.heap, lengths, processors)
         self.journal = journal
         self.now = start
         self.replies: list[Any] = []
@@ -127,9 +130,9 @@ class Simulation:
     def feed(self, inputs: Sequence[Any]) -> None:
         """Gives the engine what happens now, with what running attempts have used; and whatever follows
         from it at once."""
-        for item in inputs:
-            if isinstance(item, SeenEnded):
-                self.machine.ended(item)
+        ends = [item for item in inputs if isinstance(item, SeenEnded)]
+        if ends:
+            self.machine.ended(ends, self.now)
         uses = [SeenUse(seq, attempt, used) for seq, (attempt, used) in self.machine.use(self.now).items()]
         self._settle(self.engine.feed([*uses, *inputs], self.now))
 

@@ -17,7 +17,7 @@ from nqspy.model.configure import OBJECTS, dump_object
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
-from nqspy.model.requests import Dependency, Request, Spec, State, Used
+from nqspy.model.requests import Dependency, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Account, Site
 from nqspy.ports import Batch, EndedRow
@@ -65,6 +65,7 @@ class Live(msgspec.Struct, omit_defaults=True):
     gave: int = 0
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
+    redated: Redating | None = None
 
 
 class Ending(msgspec.Struct):
@@ -201,6 +202,7 @@ def _live(request: Request) -> Live:
         request.gave,
         request.unmet,
         request.never,
+        request.redated,
     )
 
 
@@ -329,6 +331,7 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
         live.gave,
         unmet=live.unmet,
         never=live.never,
+        redated=live.redated,
     )
 
 

@@ -1,8 +1,11 @@
 """User exits under a running daemon: dropped in, broken, endless."""
 
 from datetime import datetime, timedelta
+from pathlib import Path
 
 from daemon.live import ONE_QUEUE, until
+
+ROOT = Path(__file__).parents[2]
 
 PICKY = """\
 from nqspy.userexit import refuse, setting, userexit
@@ -35,6 +38,24 @@ def test_a_new_exit_counts_from_the_next_pass_on(live):
     [listed] = live.client.call("exits_list")["exits"]
     assert (listed["name"], listed["enabled"]) == ("picky", False)
     assert listed["calls"] >= 3
+
+
+def test_a_redating_is_told_with_its_cause_also_after_a_restart(make_live):
+    gun = (ROOT / "exits" / "machine_gun.py").read_text()
+    live = make_live().site(ONE_QUEUE + "set run_limit=1 batch\n", {"machine_gun": gun}).start()
+    live.set("stop queue batch")
+    first, second = live.submit("sleep 100"), live.submit("true")
+    assert live.why(second)["redated"] is None
+    live.set("start queue batch")
+    live.running(first)
+    redated = live.why(second)["redated"]
+    assert (redated["who"], redated["cause"]) == ("machine_gun", first)
+    assert redated["at"] == live.job(second)["date_in_queue"]
+    [event] = live.events("redated")
+    assert (event["requests"], event["cause"]) == ([second], first)
+    live.restart()
+    assert live.why(second)["redated"] == redated
+    assert f"set by machine_gun when {first} was started" in live.run("qstat", "--why", second).ok().out
 
 
 BROKEN = [

@@ -134,9 +134,9 @@ def test_a_commit_that_fails_during_a_restart_loses_no_end():
     centre.submit("anne")
     centre.sim.now += 100_000
     Failpoint(centre.journal, 1, 2)
-    [(_, _, end)] = [entry for entry in centre.sim.heap.entries() if isinstance(entry[2], si.SeenEnded)]
-    centre.sim.heap.drop(end)
-    centre.sim.machine.ended(end)
+    [(_, number, end)] = [entry for entry in centre.sim.heap.entries() if isinstance(entry[2], si.SeenEnded)]
+    centre.sim.heap.drop(number)
+    centre.sim.machine.ended([end], centre.sim.now)
     centre.sim.restart()
     assert centre.state(1) == "running"
     centre.later(seconds=5)

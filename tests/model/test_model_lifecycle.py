@@ -9,7 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.lifecycle import apply
-from nqspy.model.requests import Ask, Request, Spec, State, Used
+from nqspy.model.requests import Ask, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import RECENT, Site
 
@@ -111,6 +111,15 @@ def test_redated_requests_have_a_new_date_in_their_rows_too(story):
     story.tell(ev.Redated((1, 3, 99), Instant(T0 + 7), 2, "gun"))
     assert [r.date_in_queue for r in requests] == [T0 + 7, T0, T0 + 7]
     assert sorted(story.site.columns("q").date.tolist()) == [T0, T0 + 7, T0 + 7]
+
+
+def test_who_redated_a_request_is_known_until_its_queue_gives_it_another_date(story):
+    first, second = story.submit(), story.submit()
+    recorded = story.tell(ev.Redated((1,), Instant(T0), 2, "gun"), later=10)
+    assert first.redated == Redating(Instant(T0 + 10), "gun", 2), recorded
+    assert second.redated is None
+    story.tell(ev.Moved((1,), "q", "olga"))
+    assert first.redated is None
 
 
 def test_ranked_and_modified_requests_change_their_rows(story):

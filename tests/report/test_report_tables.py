@@ -197,6 +197,17 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         assert words in text
 
 
+def test_why_says_who_redated_a_request_when_and_because_of_whose_start(book):
+    place = views.Place("ymp", PARIS, book.at(60))
+    request = book.site.requests[2]
+    assert views.redating_object(request, place) is None
+    book.add(1, ev.Redated((2,), book.at(1), 1, "machine_gun"))
+    told = views.request_object(request, place) | {"redated": views.redating_object(request, place)}
+    assert told["redated"] == {"at": told["date_in_queue"], "who": "machine_gun", "cause": "1.ymp"}
+    line = f"it counts as submitted at {told['date_in_queue']}, set by machine_gun when 1.ymp was started"
+    assert line in tables.why_text(told)
+
+
 def test_why_of_an_ended_request_says_what_ended_it(book):
     request = book.site.requests[1]
     ended = ev.Ended(1, 1, "wall_limit", None, 15, Used(1000, 2000, 4096), "wall limit 2 s", "/o", "/e")

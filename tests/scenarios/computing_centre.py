@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.harness import Centre, item, moment
 
@@ -21,16 +22,22 @@ EVENING = "2026-03-02T20:55:00+01:00"
 
 
 class Site(Centre):
-    """The shipped site. ``run``: seconds of each request, by its name."""
+    """The shipped site. ``run``: seconds of each request; ``folder``: where its exits lie; ``more``: qmgr
+    commands; ``options``: of the simulation."""
 
     def __init__(
-        self, run: Callable[[Request], float], *, at: str = EVENING, pes: int = 2, more: str = ""
+        self,
+        run: Callable[[Request], float],
+        *,
+        at: str = EVENING,
+        pes: int = 2,
+        more: str = "",
+        folder: Path = ROOT / "exits",
+        **options: Any,
     ) -> None:
-        self.exits = SiteExits(ROOT / "exits")
+        self.exits = SiteExits(folder)
         assert not self.exits.problems
-        super().__init__(
-            "", at=at, pes=pes, lengths=lambda r: Run(wall=round(run(r) * 1000)), exits=self.exits
-        )
+        super().__init__("", at=at, pes=pes, lengths=lambda r: _run(r, run(r)), exits=self.exits, **options)
         files = []
         for path in sorted((ROOT / "queues.d").glob("*.qmgr")):
             commands = tuple(cm.encode(parsed.command) for parsed in parse_text(path.read_text(), path.name))
@@ -43,6 +50,11 @@ class Site(Centre):
         items = tuple(item(f"op queue=night account={department} {line}", self.sim.now) for line in lines)
         ids = self.ask(cm.Submit(items))["ids"]
         return [int(name.partition(".")[0]) for name in ids]
+
+
+def _run(request: Request, seconds: float) -> Run:
+    """It takes the memory it asks for."""
+    return Run(wall=round(seconds * 1000), memory=request.spec.ask.memory or 0)
 
 
 @dataclass

@@ -35,9 +35,11 @@ def test_things_come_by_their_instant_and_then_in_the_order_they_were_pushed(ins
 
 def test_what_is_taken_back_does_not_come():
     heap, item = Heap(), object()
-    heap.push(Instant(1), item)
+    number = heap.push(Instant(1), item)
     heap.push(Instant(2), "b")
-    heap.drop(item)
+    heap.drop(number)
+    assert [entry[2] for entry in heap.entries()] == ["b"]
+    assert heap.next_at() == 2
     assert heap.pop() == (2, ["b"])
     assert heap.next_at() is None
 
@@ -162,8 +164,8 @@ def test_after_a_restart_each_expected_attempt_is_seen_once():
     assert bench.all() == [], "what was claimed as void never begins"
     bench.do(Start(1, 2, (0,)))
     assert bench.machine.scan({1: 2, 7: 1}) == [SeenRunning(1, 2), SeenVoid(7, 1)]
-    _, ended = bench.end()
-    bench.machine.ended(ended)
+    at, ended = bench.end()
+    bench.machine.ended([ended], Instant(at))
     assert bench.machine.scan({1: 2}) == [ended], "kept until it is committed"
     bench.do(Forget(1, 2))
     assert bench.machine.scan({1: 2}) == [SeenVoid(1, 2)]

@@ -228,6 +228,7 @@ def _why(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     for each in found:
         each["estimate"] = _estimate(daemon, each["seq"])
         each["chain"] = _chain(daemon, each["seq"])
+        each["redated"] = _redated(daemon, each["seq"])
     if message.get("json"):
         text = views.encode(found).decode() + "\n"
     else:
@@ -247,6 +248,11 @@ def _chain(daemon: "Daemon", seq: Seq) -> Objects:
         for link in links
         if link.seq in objects
     ]
+
+
+def _redated(daemon: "Daemon", seq: Seq) -> dict[str, Any] | None:
+    request = daemon.engine.site.requests.get(seq)
+    return views.redating_object(request, Lister(daemon).place) if request is not None else None
 
 
 def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,105 @@
+"""How fast attempts make progress on the invented machine: the door `Processors` and two models behind it.
+
+`FullSpeed` is a machine on which nobody gets into anybody's way. `TimeShared` is the Y-MP of seed 003: fewer
+CPUs than requests, a memory that does not hold them all, and waits for the disk in which another one may
+use the CPU.
+"""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Protocol
+
+from nqspy.model.ids import Instant, Seq
+
+Key = tuple[Seq, int]
+"""An attempt: request and number."""
+
+
+class Load(Protocol):
+    """An attempt as the processors see it.
+
+    ``demand``: CPUs it keeps busy at full speed (0.95 for a request of one CPU that waits for the disk 5 %
+    of its time); ``memory`` in bytes; ``runs``: it is not suspended.
+    """
+
+    @property
+    def key(self) -> Key: ...
+    @property
+    def demand(self) -> float: ...
+    @property
+    def memory(self) -> int: ...
+    @property
+    def runs(self) -> bool: ...
+
+
+class Processors(Protocol):
+    """Shares the machine out among the attempts."""
+
+    def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
+        """How fast each makes progress from now on, until the next call: 1.0 is full speed, a suspended one
+        has 0. ``loads``: all attempts, in the order of their starts."""
+
+
+class FullSpeed:
+    """As many processors and as much memory as anybody asks for."""
+
+    def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
+        """1 for each that is not suspended."""
+        return [float(each.runs) for each in loads]
+
+
+class TimeShared:
+    """``cpus`` processors and ``memory`` bytes, shared by all that run.
+
+    In memory is who fits: in the order of starts (``small_first``: the smallest first) each takes its room if
+    there is as much left. The others are swapped out and make no progress. With demands d1 .. dk in memory
+    each progresses at min(1, cpus / (d1 + .. + dk)): with k requests of one CPU that wait for their disk a
+    part ``io`` of the time, at min(1, cpus / (k (1 - io))).
+
+    ``swaps``: how often one that was started went into memory or out of it since; ``swapped_bytes``: what
+    was moved by that.
+    """
+
+    def __init__(self, cpus: int, memory: int, small_first: bool = False) -> None:
+        self.cpus = cpus
+        self.memory = memory
+        self.small_first = small_first
+        self.swaps = 0
+        self.swapped_bytes = 0
+        self._inside: set[Key] = set()
+        self._known: set[Key] = set()
+        self._outside = 0
+        self._out_ms = 0
+        self._last = Instant(0)
+
+    def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
+        """The same rate for all that are in memory, 0 for the others."""
+        self._out_ms, self._last = self.swapped_out(now), now
+        inside = self._first_fit(loads)
+        self._count(loads, inside)
+        demand = sum(each.demand for each in loads if each.key in inside)
+        rate = min(1.0, self.cpus / demand) if demand > 0 else 1.0
+        return [rate if each.key in inside else 0.0 for each in loads]
+
+    def swapped_out(self, now: Instant) -> int:
+        """Time (ms, summed over requests) in which one that could have run was swapped out, up to now."""
+        return self._out_ms + self._outside * (now - self._last)
+
+    def _first_fit(self, loads: Sequence[Load]) -> set[Key]:
+        room, inside = self.memory, set[Key]()
+        if self.small_first:
+            loads = sorted(loads, key=attrgetter("memory"))
+        for each in loads:
+            if each.runs and each.memory <= room:
+                room -= each.memory
+                inside.add(each.key)
+        return inside
+
+    def _count(self, loads: Sequence[Load], inside: set[Key]) -> None:
+        for each in loads:
+            if each.key in self._known and (each.key in inside) != (each.key in self._inside):
+                self.swaps += 1
+                self.swapped_bytes += each.memory
+        self._known = {each.key for each in loads}
+        self._inside = inside
+        self._outside = sum(1 for each in loads if each.runs) - len(inside)

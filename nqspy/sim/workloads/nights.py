@@ -1,0 +1,99 @@
+"""The departments' lists for one night, invented by a seed: the recipe of the manual's page `nights`
+(seed 003, with the shares of its figure 1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+from random import Random
+
+DEPARTMENTS: Mapping[str, int] = {
+    "d1": 29, "d2": 24, "d3": 16, "d4": 15, "d5": 4, "d6": 10, "d7": 1, "d8": 1,
+}  # fmt: skip
+"""Departments with their quotas in per cent."""
+
+CPUS = 8
+MW = 8 * 1024**2
+MEMORY = 128 * MW
+"""The machine: a Y-MP 8/128."""
+
+IO = 0.05
+"""Part of a request's time in which it waits for disks."""
+
+MINUTE, HOUR = 60_000, 3_600_000
+NIGHT = 9 * HOUR
+"""From 21:00 to 06:00."""
+
+MEDIAN, SIGMA = 40 * MINUTE, 0.9
+SHORTEST, LONGEST = MINUTE, 9 * HOUR
+DEPENDENT = 0.15
+"""CPU times are log-normal and cut; this part of the requests waits for the one before."""
+
+BANDS = ((0.70, 1.0, 10.0), (0.25, 10.0, 40.0), (0.05, 60.0, 100.0))
+"""Memory: part of the requests, from, to (Mw)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One line of a list: CPU time in ms, memory in bytes. Equal names of one owner depend on each other."""
+
+    name: str
+    owner: str
+    group: str
+    cpu: int
+    memory: int
+
+    @property
+    def asked(self) -> int:
+        """CPU time it asks for: half as much again as it needs, in whole minutes."""
+        return -(-self.cpu * 3 // (2 * MINUTE)) * MINUTE
+
+    @property
+    def wall(self) -> int:
+        """How long it takes with a CPU for itself."""
+        return round(self.cpu / (1 - IO))
+
+
+def night_lists(seed: int, load: float = 1.5) -> dict[str, list[Job]]:
+    """Each department's list for night ``seed``: together ``load`` nights of work, in proportion to the
+    quotas. The last request of each list is cut so that the sum is exact."""
+    rng = Random(seed)
+    whole = sum(DEPARTMENTS.values())
+    return {
+        group: _list(rng, seed, group, round(load * NIGHT * CPUS * share / whole))
+        for group, share in DEPARTMENTS.items()
+    }
+
+
+def hours_handed_in(seed: int) -> dict[str, int]:
+    """When each department's list is handed in: ms after 17:00, before 21:00."""
+    rng = Random(-seed)
+    return {group: rng.randrange(4 * HOUR - MINUTE) for group in DEPARTMENTS}
+
+
+def users_of(group: str) -> list[str]:
+    """The users of a department, one for each four per cent of its quota begun."""
+    return [f"{group}u{n}" for n in range(1, 2 + DEPARTMENTS[group] // 4)]
+
+
+def _list(rng: Random, seed: int, group: str, total: int) -> list[Job]:
+    found: list[Job] = []
+    left = total
+    while left > 0:
+        dependent = rng.random() < DEPENDENT
+        owner, cpu, memory = rng.choice(users_of(group)), _cpu(rng), _memory(rng)
+        name = f"{group}n{seed}r{len(found)}"
+        if dependent and found:
+            owner, name = found[-1].owner, found[-1].name
+        cpu = max(SHORTEST, min(cpu, left))
+        found.append(Job(name, owner, group, cpu, memory))
+        left -= cpu
+    return found
+
+
+def _cpu(rng: Random) -> int:
+    return round(min(max(rng.lognormvariate(log(MEDIAN), SIGMA), SHORTEST), LONGEST))
+
+
+def _memory(rng: Random) -> int:
+    _, low, high = rng.choices(BANDS, [band[0] for band in BANDS])[0]
+    return round(rng.uniform(low, high) * MW)
