@@ -14,9 +14,6 @@ from nqspy.executors import pageout
 from nqspy.executors.resident import Residents
 from nqspy.model.actions import Kill, Resume, Suspend
 
-pytestmark = pytest.mark.xdist_group("swap")
-"""A swap file is the whole machine's: no two of these tests at a time."""
-
 MB = 1 << 20
 HOG = f"""exec {sys.executable} -c '
 import os, time
