@@ -374,7 +374,8 @@ def watch_choices(centre, until):
         chosen = [e.seq for e in happened if isinstance(e, ev.Suspended)]
         readings = [e for e in happened if isinstance(e, ev.PressureChanged)]
         assert len(chosen) <= 1
-        if chosen:
+        # Where one ends or comes back at the same instant, the choice is another one than before.
+        if chosen and not any(isinstance(e, ev.Ended | ev.Resumed | ev.Starting) for e in happened):
             held = dict((readings or [centre.site.pressure])[-1].resident)
             most = max(held[seq] for seq in able)
             match = [seq for seq in able if held[seq] * COMPARABLE >= most and held[seq] > control.small]

@@ -192,7 +192,7 @@ def test_in_another_thread_an_overrun_is_found_when_the_call_returns():
         guard = Guard()
         with guard:
             try:
-                guard.call(burn, (0.06,), 20)
+                guard.call(burn, (0.06,), 20, 60_000)
             except Overrun as error:
                 said.append(str(error))
 
