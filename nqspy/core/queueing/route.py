@@ -98,9 +98,21 @@ class Routes:
             return Objection(f"{queue.name}: {spec.owner} has no access")
         if not queue.enabled:
             return Objection(f"{queue.name}: the queue is disabled", later=True)
+        full = self._full(spec.owner, queue)
+        if full is not None:
+            return Objection(f"{queue.name}: {full}", later=True)
         if queue.loadonly and queue.run_limit is not None and self._count(queue.name) >= queue.run_limit:
             text = f"{queue.name}: it holds as many requests as its run limit {queue.run_limit}"
             return Objection(text, later=True)
+        return None
+
+    def _full(self, owner: str, queue: Queue) -> str | None:
+        """Which ``queued_limit`` keeps a request out."""
+        each = queue.user_queued_limit
+        if queue.queued_limit is not None and self._count(queue.name) >= queue.queued_limit:
+            return f"it holds {queue.queued_limit} requests, as many as it may"
+        if each is not None and self._site.tally.pairs.get((queue.name, owner), 0) >= each:
+            return f"it holds {each} requests of {owner}, as many as it may"
         return None
 
     def _count(self, queue: str) -> int:

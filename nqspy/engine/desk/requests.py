@@ -11,6 +11,7 @@ from nqspy.core.queueing.limits import violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import group_of, need, need_owner, role_of
+from nqspy.engine.desk.room import Room
 from nqspy.engine.desk.spec import check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -135,6 +136,7 @@ def move(desk: Desk, command: cm.MoveRequests, caller: Caller) -> Any:
             raise _wrong_state(desk, request, "only a waiting one can be moved")
         if user:
             _may_put(queue, caller)
+            Room(desk.site).enter(request.owner, queue)
         if request.queue == queue.name:
             return
         wrong = violation(desk.site, request.spec, queue) if queue.kind == "batch" else None

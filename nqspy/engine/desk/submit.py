@@ -15,6 +15,7 @@ from nqspy.engine.desk import depend
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
+from nqspy.engine.desk.room import Room
 from nqspy.engine.desk.spec import check_spec
 from nqspy.engine.whatif import estimate_on
 from nqspy.model.commands import Submission, Submit
@@ -54,7 +55,8 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
         before = _before(desk, owners, command.key, digest)
         if before is not None:
             return {"ids": [desk.site.id_of(seq) for seq in before], "repeated": True}
-    accepted = [_accept(desk, item, caller) for item in command.items]
+    room = Room(desk.site)
+    accepted = [_accept(desk, item, caller, room) for item in command.items]
     if command.dry_run:
         return {"dry_run": [_would(desk, each, len(accepted) == 1) for each in accepted]}
     seqs = tuple(_take_in(desk, each, command.key, digest) for each in accepted)
@@ -67,10 +69,12 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
 
 
 def _owners(desk: Desk, command: Submit, caller: Caller) -> Iterable[str]:
-    """Whom the requests belong to; only a manager hands in for others."""
+    """Whom the requests belong to; only a manager hands in for others, and for root root alone."""
     others = {item.user for item in command.items if item.user is not None} - {caller.user}
     if others:
         need(desk.site.settings, caller, "manager", f"submitting as {min(others)}")
+    if caller.uid != 0 and any(item.user in others and item.spec.uid == 0 for item in command.items):
+        raise Refusal("Unauthorized Request: only root may submit as root", "not_permitted", 159)
     return dict.fromkeys(item.user or caller.user for item in command.items)
 
 
@@ -100,9 +104,11 @@ def _remember(desk: Desk, key: str, digest: str, seqs: tuple[Seq, ...]) -> None:
 # ---------------------------------------------------------------- one request
 
 
-def _accept(desk: Desk, item: Submission, caller: Caller) -> Accepted:
+def _accept(desk: Desk, item: Submission, caller: Caller, room: Room) -> Accepted:
     try:
-        return _check(desk, item, caller)
+        found = _check(desk, item, caller)
+        room.take(found.spec.owner, (found.queue, found.target))
+        return found
     except Refusal as refusal:
         if item.line is None:
             raise
