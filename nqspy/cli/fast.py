@@ -224,6 +224,7 @@ class _Broken(Exception):
 
 
 _SILENT = ("no answer in time",)
+_BUSY, _HEAD = '"code":"busy"', 300
 
 
 class Daemon:
@@ -248,6 +249,7 @@ class Daemon:
 
         ``keyed``: it carries a key, so it is repeated while the daemon is away for up to 30 s, unless no
         daemon was ever started here. ``repeat``: repeated when the connection breaks (it changes nothing).
+        Both are repeated while the daemon says that it is busy.
         ``patient``: the answer may take for ever. Raises Failure.
         """
         line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
@@ -256,7 +258,9 @@ class Daemon:
             try:
                 connection = self._connect(patient)
                 reached = True
-                return _exchange(connection, line)
+                answer = _exchange(connection, line)
+                if _BUSY not in answer[:_HEAD] or not (repeat or keyed) or waited >= PATIENCE:
+                    return answer
             except (FileNotFoundError, ConnectionRefusedError, _Broken) as error:
                 again = (repeat and reached) or (keyed and (reached or self._was_started()))
                 if not again or error.args == _SILENT or waited >= PATIENCE:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import shows
 from nqspy.daemon.answers.later import Later, still
+from nqspy.daemon.answers.sight import Sight
 from nqspy.engine.explain import reasons_of
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, parse_id
@@ -56,6 +57,7 @@ def _report_night(daemon: "Daemon", asked: rpc.Asked) -> Later:
     site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
     reader, clock = daemon.front.waiting.reader, daemon.clock.text
     reasons = reasons_of(daemon.engine, site.requests)
+    sight = Sight(daemon, asked.caller)
     oldest = min((request.submitted for request in site.requests.values()), default=now)
     since = Instant(min(oldest, now - 8 * DAY)) if day is None else Instant(0)
 
@@ -63,13 +65,14 @@ def _report_night(daemon: "Daemon", asked: rpc.Asked) -> Later:
         events = list(reader.events(since=since))
         bounds = night.night_bounds(events, Zone(site.timezone), now, day)
         data = night.night_report(events, site, bounds, now, why=reasons.get, samples=samples, clock=clock)
+        data = sight.night(data)
         return {"text": pages.night_text(data), **data}
 
     return Later(work)
 
 
 def _report_usage(daemon: "Daemon", asked: rpc.Asked) -> Any:
-    data = usage.usage(daemon.engine.site, daemon.clock.now())
+    data = Sight(daemon, asked.caller).usage(usage.usage(daemon.engine.site, daemon.clock.now()))
     return {"text": usage.usage_text(data), **data}
 
 
@@ -82,7 +85,8 @@ def _exits_trace(daemon: "Daemon", asked: rpc.Asked) -> Any:
     named = str(asked.message["request"])
     seq = parse_id(named, site.name)
     if seq is None:
-        raise Refusal(f"illegally formed job identifier: {named}", "bad_id")
+        raise Refusal(f"illegally formed job identifier: {named[:80]}", "bad_id")
+    Sight(daemon, asked.caller).need(seq)
     return {"id": site.id_of(seq), "trace": daemon.exits.trace(seq)}
 
 

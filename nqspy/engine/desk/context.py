@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nqspy.engine.desk.people import may_see
 from nqspy.model import lifecycle
 from nqspy.model.actions import Action, Notify
 from nqspy.model.errors import Refusal
@@ -77,24 +78,34 @@ class Desk:
         """Keeps a script or an environment under its content hash, in the group's transaction."""
         self.group.batch.blobs[digest] = body
 
-    def find(self, text: str) -> Request:
-        """The request that has not ended of that identifier. Raises Refusal."""
+    def find(self, text: str, caller: Caller) -> Request:
+        """The request that has not ended of that identifier. Raises Refusal; of one that the caller may not
+        see the same as of one that never was."""
         seq = parse_id(text, self.site.name)
         request = self.site.requests.get(seq) if seq is not None else None
-        if request is None:
-            raise self.unknown(text, seq)
+        if request is None or not may_see(self.site.settings, caller, request.spec):
+            raise self._unknown(text, seq, caller)
         return request
 
-    def unknown(self, text: str, seq: Seq | None) -> Refusal:
+    def _unknown(self, text: str, seq: Seq | None, caller: Caller) -> Refusal:
         """Why an identifier names no request that has not ended."""
         if seq is None:
             if not text[:1].isdigit():
                 return Refusal(f"illegally formed job identifier: {text}", "bad_id")
             return Refusal(f"Unknown Job Id {text}", "unknown_request", 153)
         name = self.site.id_of(seq)
-        if self.end_of(seq) is not None:
+        if seq not in self.site.requests and self.known(seq, caller):
             return Refusal(f"Job has finished {name}", "has_ended", 35)
         return Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+
+    def known(self, seq: Seq, caller: Caller) -> bool:
+        """Whether there is or was such a request, as far as the caller may see."""
+        ended = self.site.touched.ended.get(seq)
+        request = self.site.requests.get(seq) or (ended[0] if ended is not None else None)
+        spec = request.spec if request is not None else None
+        if spec is None:
+            spec = next((row["spec"] for row in self.journal.ended((seq,))), None)
+        return spec is not None and may_see(self.site.settings, caller, spec)
 
     def end_of(self, seq: Seq) -> Event | None:
         """The event that ended a request, None while it has not ended or when there never was one."""
@@ -103,14 +114,14 @@ class Desk:
             return event
         return next((row["ended"] for row in self.journal.ended((seq,))), None)
 
-    def each(self, ids: Sequence[str], do: Callable[[Request], Any]) -> dict[str, Any]:
+    def each(self, ids: Sequence[str], do: Callable[[Request], Any], caller: Caller) -> dict[str, Any]:
         """Does something for each identifier, as far as possible: what was done, and each failure with its
         text."""
         done: list[str] = []
         failed: list[dict[str, Any]] = []
         for text in ids:
             try:
-                request = self.find(text)
+                request = self.find(text, caller)
                 do(request)
                 done.append(self.site.id_of(request.seq))
             except Refusal as refusal:

@@ -129,7 +129,7 @@ def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
         script=_digest(script), environment=_digest(environment),
     )  # fmt: skip
     check_spec(site, spec)
-    spec = depend.read_after(desk, spec)
+    spec = depend.read_after(desk, spec, caller)
     if desk.exits.has("submit"):
         spec = _ask_exits(desk, spec)
     queue = _queue_named(desk, spec.queue)
