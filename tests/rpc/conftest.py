@@ -36,7 +36,8 @@ class Counter:
                 while (more := self.inbox.get_nowait()) is not None:
                     group.append(more)
             self.asked += group
-            self.server.reply_many([(asked.handle, self._answer(asked)) for asked in group])
+            answers = [(asked.handle, self._answer(asked)) for asked in group]
+            self.server.reply_many([(handle, data) for handle, data in answers if data])
 
     def start(self) -> None:
         self.server.start()
