@@ -360,8 +360,15 @@ def show(command: str, answer: Answer) -> int:
 def complain(command: str, text: str) -> None:
     """Lines for stderr; each begins with the command's name."""
     start = command + ": "
-    lines = [line if line.startswith(start) else start + line for line in text.splitlines()]
+    lines = [line if line.startswith(start) else start + line for line in _plain(text).splitlines()]
     write(2, "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
+
+
+def _plain(text: str) -> str:
+    """The text with its control characters made visible."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join([c if c in "\n\t" or c.isprintable() else f"\\u{ord(c):04x}" for c in text])
 
 
 def run(command: str, body: "Callable[[list[str]], int]", words: "list[str]") -> int:

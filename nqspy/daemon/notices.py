@@ -9,6 +9,7 @@ from typing import Any
 
 from nqspy.daemon.log import LOG
 from nqspy.model.actions import Notify
+from nqspy.rpc.messages import plain
 
 TIMEOUT = 30
 """Longest time a mail command may take, real seconds."""
@@ -50,9 +51,14 @@ class Notices:
             self._thread.join(timeout=2)
 
 
+def _header(text: str) -> str:
+    """One line, whatever is in it."""
+    return plain(" ".join(text.split()))
+
+
 def _send(command: str, notice: Notify, managers: str) -> None:
-    to = notice.to or managers
-    text = f"To: {to}\nSubject: {notice.subject}\n\n{notice.text}\n"
+    to, subject = _header(notice.to or managers), _header(notice.subject)
+    text = f"To: {to}\nSubject: {subject}\n\n{plain(notice.text)}\n"
     done = subprocess.run(
         command, shell=True, input=text.encode(), timeout=TIMEOUT, capture_output=True, check=False
     )

@@ -127,4 +127,4 @@ def test_privacy_is_shown_and_written_by_snap(site):
     site.qmgr("set privacy group")
     assert "privacy=group" in site.qmgr("snap")
     assert "group" in next(line for line in site.qmgr("show parameters").splitlines() if "Users see" in line)
-    assert "one of owner, group, all" in site.refusal("root", "qmgr", script="set privacy nobody")[1]
+    assert "expected owner, group, all" in site.refusal("root", "qmgr", script="set privacy nobody")[1]

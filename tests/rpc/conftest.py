@@ -106,3 +106,12 @@ def peer() -> Iterator[Callable[[Counter], Peer]]:
     yield connect
     for one in opened:
         one.close()
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Counter, Callable[[Counter], Peer]]]:
+    """One server for all examples of a property, and what connects to it."""
+    made = Counter(tmp_path_factory.mktemp("fuzzed") / "nqsd.sock", echo)
+    made.start()
+    yield made, lambda server: Peer(server.path)
+    made.close()

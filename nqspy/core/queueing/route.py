@@ -195,7 +195,7 @@ def _in_turn(draft: Draft, columns: Columns) -> Iterator[Request]:
 
 
 def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
-    found, objections = routes.find(request.spec, pipe, (), Seen(request, draft))
+    found, objections = routes.find(request.spec, pipe, request.spec.unix_groups, Seen(request, draft))
     if found is not None:
         routes.moved(found, request.owner)
         draft.before.append(Move(request.seq, found))

@@ -172,7 +172,7 @@ class Waiting:
             self._tails.append(asked)
             return None
         out, following = data.decode("latin-1"), offset + len(data)
-        return messages.text_answer(asked.handle.id, 0, out, "", next=following, done=not data)
+        return messages.output_answer(asked.handle.id, out, next=following, done=not data)
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
         site = self._daemon.engine.site

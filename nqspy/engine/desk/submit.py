@@ -29,6 +29,7 @@ from nqspy.ports import SubmitAnswer
 
 SCRIPT_MAX = 64 << 20
 ENVIRONMENT_MAX = 1 << 20
+KEY_MAX = 256
 _encode = msgspec.json.Encoder().encode
 
 
@@ -49,6 +50,8 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
     Refusal naming the line."""
     if not command.items:
         raise Refusal("the list holds no request", "empty_list")
+    if len(command.key) > KEY_MAX or not (command.key or "k").isprintable():
+        raise Refusal(f"a key has up to {KEY_MAX} printable characters", "bad_value", 166)
     owners = _owners(desk, command, caller)
     digest = sha256(_encode(command.items)).hexdigest()[:32] if command.key else ""
     if command.key and not command.dry_run:
@@ -126,7 +129,7 @@ def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
     named = spec.queue or site.settings.default.queue or ""
     spec = replace(
         spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
-        script=_digest(script), environment=_digest(environment),
+        script=_digest(script), environment=_digest(environment), unix_groups=(),
     )  # fmt: skip
     check_spec(site, spec)
     spec = depend.read_after(desk, spec, caller)
@@ -139,6 +142,8 @@ def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
     if not may_enter(queue, spec.owner, groups):
         raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
     target = _batch(desk, spec, queue) if queue.kind == "batch" else _routed(desk, spec, queue, groups)
+    if target == queue.name and queue.kind == "pipe":
+        spec = replace(spec, unix_groups=groups)  # it is routed later, when nobody is there to ask
     return Accepted(spec, queue.name, target, script, environment)
 
 
