@@ -1,5 +1,5 @@
-"""What one client, one user and all together may take of the counter. Nobody can make the daemon slow, large or
-deaf for others; what is beyond a limit is refused in one line (manual/wire.md has the table)."""
+"""What one client, one user and all together may take of the counter: nobody can make the daemon slow, large
+or deaf for others. What is beyond a limit is refused in one line (manual/wire.md has the table)."""
 
 import resource
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 def _most_connections() -> int:
-    """1,024, but no more than half the descriptors this process may open: the store and the hands need some."""
+    """1,024, but no more than half the descriptors this process may open: others need some too."""
     soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1024 if soft == resource.RLIM_INFINITY else min(1024, soft // 2)
 
@@ -77,7 +77,9 @@ class Shares:
         have = self.connections.get(caller.uid, 0)
         if have >= limits.user_connections and not caller.trusted:
             most = limits.user_connections
-            return f"{caller.user} has {have} connections to this nqsd, a user may have {most}; try again later"
+            return (
+                f"{caller.user} has {have} connections to this nqsd, a user may have {most}; try again later"
+            )
         return None
 
     def enter(self, uid: int) -> None:

@@ -2,15 +2,13 @@
 shown out. All of it lives in the server's thread."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from nqspy.model.people import Caller
 from nqspy.rpc import messages, wire
-
-if TYPE_CHECKING:
-    from nqspy.rpc.server import Server
+from nqspy.rpc.limits import Limits, Shares
 
 _PROGRESS = 65_536
 """Bytes that a client must have read between two looks to count as one that reads."""
@@ -56,10 +54,34 @@ class Asked:
     size: int = 0
 
 
+class Counter(Protocol):
+    """What a connection needs of the server it belongs to."""
+
+    limits: Limits
+    shares: Shares
+    put: Callable[[Asked], None]
+    connections: "set[Connection]"
+
+    def time(self) -> float:
+        """Seconds of a clock that only goes forward."""
+
+    def left(self, connection: "Connection") -> None:
+        """A client has gone."""
+
+    def unread(self, uid: int) -> int:
+        """Bytes of answers that a user's clients have not read."""
+
+    def delays(self, connection: "Connection") -> bool:
+        """Whether a client is to wait because too much lies before the engine."""
+
+    def refuses(self, caller: Caller) -> bool:
+        """Whether a message is turned away because the engine has been behind for long."""
+
+
 class Connection(asyncio.Protocol):
     """One client; several requests may be under way at once. ``stuck_since``: when it stopped reading."""
 
-    def __init__(self, server: "Server", caller: Caller) -> None:
+    def __init__(self, server: Counter, caller: Caller) -> None:
         self._server = server
         self.caller = caller
         limits = server.limits

@@ -181,10 +181,10 @@ class Server:
             _turn_away(client, f"the kernel does not say who asks ({error})", "not_allowed")
             return
         if not self.allow_uid(caller.uid):
-            text = f"this nqsd does not serve {caller.user}; it serves the owner of its home alone"
-            _turn_away(client, text, "not_allowed")
-        elif (text := self.shares.refusal(caller)) is not None:
-            _turn_away(client, text, "busy")
+            refusal = f"this nqsd does not serve {caller.user}; it serves the owner of its home alone"
+            _turn_away(client, refusal, "not_allowed")
+        elif busy := self.shares.refusal(caller):
+            _turn_away(client, busy, "busy")
         else:
             self._let_in(client, caller)
 

@@ -1,5 +1,5 @@
-"""A daemon inside the test: real store, engine and front, and callers whoever the test says, as if the kernel had
-named them."""
+"""A daemon inside the test: real store, engine and front, and callers whoever the test says, as if the kernel
+had named them."""
 
 import queue
 import time
@@ -119,7 +119,15 @@ class Inner:
 
 def item(*, user: str | None = None, script: str = "true\n", environment: str = "", **spec: Any) -> Any:
     """One request of a submission."""
-    given = {"owner": "", "uid": 0, "script": "", "environment": "", "name": "job", "queue": "", "workdir": "/"}
+    given = {
+        "owner": "",
+        "uid": 0,
+        "script": "",
+        "environment": "",
+        "name": "job",
+        "queue": "",
+        "workdir": "/",
+    }
     return {"spec": given | spec, "script": script, "environment": environment, "user": user}
 
 

@@ -1,5 +1,5 @@
-"""A real daemon fed with rubbish: each message is refused clearly or the connection closed; afterwards nothing has
-changed, nothing has grown and the log is clean."""
+"""A real daemon fed with rubbish: each message is refused clearly or the connection closed; afterwards
+nothing has changed, nothing has grown and the log is clean."""
 
 import contextlib
 import json
@@ -25,7 +25,19 @@ FIELDS = (
     "state", "what", "names", "files", "source", "signal", "owner", "account", "stream",
 )  # fmt: skip
 ODD = st.sampled_from(
-    ("", "\0", "\n", "../../etc/passwd", "%s%n", "\x1b[31mred", "9" * 400, "-1", "é\u202e", "a" * 3000, "1.x@")
+    (
+        "",
+        "\0",
+        "\n",
+        "../../etc/passwd",
+        "%s%n",
+        "\x1b[31mred",
+        "9" * 400,
+        "-1",
+        "é\u202e",
+        "a" * 3000,
+        "1.x@",
+    )
 )
 WILD = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ODD
@@ -68,8 +80,10 @@ def test_any_fields_of_any_command_are_answered_and_change_nothing(stage, messag
     assert picture(stage) == stage.before
 
 
-SPEC_FIELDS = sorted(item()["spec"]) + ["ask", "args", "shell", "account", "output", "mail", "umask", "eligible",
-                                        "priority", "attributes", "after", "held", "host", "dialect"]  # fmt: skip
+SPEC_FIELDS = [
+    *item()["spec"], "ask", "args", "shell", "account", "output", "mail", "umask", "eligible", "priority",
+    "attributes", "after", "held", "host", "dialect", "unix_groups", "group",
+]  # fmt: skip
 
 
 @settings(max_examples=300, deadline=None)
@@ -110,7 +124,7 @@ def test_any_submission_is_taken_or_refused_in_one_line_and_shown_without_harm(s
     ],
 )
 def test_bad_words_of_a_submission_are_refused_and_named(stage, what, fields, word):
-    code, text = stage.refusal("owner", "submit", items=[item(**fields)])
+    _, text = stage.refusal("owner", "submit", items=[item(**fields)])
     assert word in text, text
     assert text.isprintable()
     assert len(text) < 400
@@ -119,7 +133,10 @@ def test_bad_words_of_a_submission_are_refused_and_named(stage, what, fields, wo
 def test_an_environment_of_200_kb_is_taken_and_one_beyond_1_mib_refused(stage):
     [id] = stage.result("owner", "submit", items=[item(environment="A=" + "x" * 200_000)])["ids"]
     stage.result("owner", "delete", ids=[id])
-    assert "larger than 1 MiB" in stage.refusal("owner", "submit", items=[item(environment="A=" + "x" * (1 << 20))])[1]
+    assert (
+        "larger than 1 MiB"
+        in stage.refusal("owner", "submit", items=[item(environment="A=" + "x" * (1 << 20))])[1]
+    )
     assert "Latin-1" in stage.refusal("owner", "submit", items=[item(script="\u20ac")])[1]
 
 
@@ -160,13 +177,18 @@ def memory(pid: int) -> int:
 
 
 def streams(dice: random.Random) -> bytes:
-    good = [b'{"v":1,"id":%d,"cmd":"%b"}\n' % (n, dice.choice((b"ping", b"status", b"now"))) for n in range(3)]
+    good = [
+        b'{"v":1,"id":%d,"cmd":"%b"}\n' % (n, dice.choice((b"ping", b"status", b"now"))) for n in range(3)
+    ]
     kind = dice.randrange(7)
     if kind == 0:
         return dice.randbytes(dice.randrange(5000))
     if kind == 1:
         text = "".join(dice.choice(string.printable) for _ in range(dice.randrange(500)))
-        return json.dumps({"v": 1, "id": 1, "cmd": dice.choice(CMDS), "mode": text, "ids": [text]}).encode() + b"\n"
+        return (
+            json.dumps({"v": 1, "id": 1, "cmd": dice.choice(CMDS), "mode": text, "ids": [text]}).encode()
+            + b"\n"
+        )
     if kind == 2:
         whole = bytearray(b"".join(good))
         for _ in range(dice.randrange(1, 10)):

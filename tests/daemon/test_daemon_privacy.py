@@ -109,7 +109,9 @@ def test_reports_are_for_operators_and_members_get_their_departments_page(site):
     data = site.result("other", "report_night")
     assert {each["name"] for each in data["groups"]} <= {"d2"}
     assert {each["owner"] for part in ("failed", "waiting") for each in data[part]} <= {"ben"}
-    users = [user["name"] for each in site.result("other", "report_usage")["groups"] for user in each["users"]]
+    users = [
+        user["name"] for each in site.result("other", "report_usage")["groups"] for user in each["users"]
+    ]
     assert set(users) <= {"ben"}
 
 

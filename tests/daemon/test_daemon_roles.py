@@ -1,4 +1,4 @@
-"""Every command of the wire by everybody who may send it: one table. A command without a row fails the test."""
+"""Every command of the wire by everybody: one table. A command without a row fails the test."""
 
 import pytest
 from daemon.inner import PEOPLE, item
@@ -11,6 +11,7 @@ MANAGERS = "root, home's owner, manager"
 OPERATORS = f"{MANAGERS}, operator"
 OWNERS = f"{OPERATORS}, owner"
 NOBODY = ""
+DAY = 'define shift day when=("30 8 * * *")\nset grace 10\nend'
 
 
 def _set(path, value, op="set"):
@@ -55,7 +56,7 @@ TABLE = [
     ("qmgr", MANAGERS, lambda id: {"script": "snap"}),
     ("qmgr", MANAGERS, lambda id: {"script": "snap /tmp/here"}),
     ("qmgr", MANAGERS, lambda id: {"script": "set managers = (max:m, olga:o)"}),
-    ("qmgr", MANAGERS, lambda id: {"script": 'define shift day when=("30 8 * * *")\nset grace 10\nend'}),
+    ("qmgr", MANAGERS, lambda id: {"script": DAY}),
     ("qmgr", MANAGERS, lambda id: {"script": "set grace 10", "check": True}),
     ("qmgr", MANAGERS, lambda id: {"script": "set grace 10", "plan": True}),
     ("qstat", ALL, lambda id: {"text": "table"}),
@@ -74,7 +75,7 @@ TABLE = [
     ("exits_trace", ALL, lambda id: {"request": id}),
     *((cmd, NOBODY, lambda id: {}) for cmd in ("apply_files", "show", "why")),
 ]  # fmt: skip
-"""Command, who may, and the message for a waiting request of anne's. The daemon does the last three itself."""
+"""Command, who may, and the message for a waiting request of anne's. The last three are the daemon's own."""
 
 
 def test_every_command_of_the_wire_has_its_row():
@@ -127,10 +128,12 @@ def test_an_operator_gets_no_further_by_way_of_shifts_queues_or_files(inner):
         "create group own members=(olga)",
         "set workdir=submit batch",
     ):
-        code, text = inner.refusal("operator", "qmgr", script=script)
+        _, text = inner.refusal("operator", "qmgr", script=script)
         assert "Unauthorized Request" in text, (script, text)
     command = {"cmd": "configure", "changes": [{"op": "set", "path": "managers", "value": {"olga": "m"}}]}
-    changes = [{"op": "create", "path": "shift/mine", "value": {"when": ["5 5 * * *"], "commands": [command]}}]
+    changes = [
+        {"op": "create", "path": "shift/mine", "value": {"when": ["5 5 * * *"], "commands": [command]}}
+    ]
     assert inner.refusal("operator", "configure", changes=changes)[0] == "not_permitted"
     assert inner.refusal("operator", "configure", changes=[*changes], source="calendar")[0] == "not_permitted"
 
@@ -140,7 +143,9 @@ def test_who_asks_is_never_what_a_message_says(inner):
     [id] = inner.submit("owner")
     assert inner.refusal("other", "delete", ids=[id], **forged)[0] == "not_permitted"
     assert inner.refusal("other", "reload_exits", **forged)[0] == "not_permitted"
-    [own] = inner.result("other", "submit", items=[item(owner="root", uid=0, gid=0, group="staff")], **forged)["ids"]
+    [own] = inner.result(
+        "other", "submit", items=[item(owner="root", uid=0, gid=0, group="staff")], **forged
+    )["ids"]
     request = inner.daemon.engine.site.requests[int(own.partition(".")[0])]
     assert (request.spec.owner, request.spec.uid, request.spec.gid) == ("ben", 1004, 100)
 

@@ -57,7 +57,9 @@ def test_the_site_and_each_queue_have_limits_of_their_own():
     )  # fmt: skip
     centre.submit("anne queue=small")
     told = str(centre.refused(hand_in(centre, ANNE, 1, queue="small"), ANNE))
-    assert "anne has 1 requests in queue small; a user may have 1 (set queue small queued_limit user=1)" in told
+    assert (
+        "anne has 1 requests in queue small; a user may have 1 (set queue small queued_limit user=1)" in told
+    )
     centre.submit("ben queue=small")
     told = str(centre.refused(hand_in(centre, MAX, 1, queue="small"), MAX))
     assert "there are 2 requests in queue small of 2 (set queue small queued_limit=2)" in told

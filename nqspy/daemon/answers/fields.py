@@ -1,4 +1,4 @@
-"""What the fields of a question may be: looked at before anything is done, so that no kind of message finds its
+"""What the fields of a question may be: looked at before anything is done, so that no odd message finds its
 way further than the front."""
 
 from typing import Annotated, Any

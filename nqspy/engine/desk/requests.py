@@ -283,7 +283,9 @@ def abort_queue(desk: Desk, command: cm.AbortQueue, caller: Caller) -> Any:
 
     def one(request: Request) -> None:
         desk.emit(ev.Deleting(request.seq, request.attempt, caller.user))
-        desk.act(Kill(request.seq, request.attempt, "deleted", min(max(0, command.seconds), LONGEST_GRACE) * 1000))
+        desk.act(
+            Kill(request.seq, request.attempt, "deleted", min(max(0, command.seconds), LONGEST_GRACE) * 1000)
+        )
 
     return _in_queue(desk, command.queue, lambda r: r.state in STARTED, one)
 
