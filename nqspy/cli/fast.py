@@ -249,7 +249,7 @@ class Daemon:
 
         ``keyed``: it carries a key, so it is repeated while the daemon is away for up to 30 s, unless no
         daemon was ever started here. ``repeat``: repeated when the connection breaks (it changes nothing).
-        Both are repeated while the daemon says that it is busy.
+        Every message is repeated while the daemon says that it is busy: then it has done nothing.
         ``patient``: the answer may take for ever. Raises Failure.
         """
         line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
@@ -259,7 +259,7 @@ class Daemon:
                 connection = self._connect(patient)
                 reached = True
                 answer = _exchange(connection, line)
-                if _BUSY not in answer[:_HEAD] or not (repeat or keyed) or waited >= PATIENCE:
+                if _BUSY not in answer[:_HEAD] or waited >= PATIENCE:
                     return answer
             except (FileNotFoundError, ConnectionRefusedError, _Broken) as error:
                 again = (repeat and reached) or (keyed and (reached or self._was_started()))

@@ -28,8 +28,8 @@ class Connection:
         self._number = 0
 
     def call(self, message: dict[str, Any], *, repeat: bool) -> Any:
-        """The ``result`` of one command. ``repeat``: over a restart of the daemon, or while it is busy, for
-        up to 30 s.
+        """The ``result`` of one command. ``repeat``: over a restart of the daemon; while it is busy (and has
+        done nothing) in any case. For up to 30 s.
 
         Raises Refusal with the daemon's text, Unreachable when nothing answers.
         """
@@ -38,7 +38,7 @@ class Connection:
             try:
                 return self._once(message)
             except Refusal as refusal:
-                if not repeat or refusal.code != "busy" or waited >= PATIENCE:
+                if refusal.code != "busy" or waited >= PATIENCE:
                     raise
             except Unreachable as error:
                 silent = isinstance(error.__cause__, TimeoutError)

@@ -140,6 +140,13 @@ def test_an_environment_of_200_kb_is_taken_and_one_beyond_1_mib_refused(stage):
     assert "Latin-1" in stage.refusal("owner", "submit", items=[item(script="\u20ac")])[1]
 
 
+def test_a_list_of_more_than_100000_is_refused_before_it_is_read(stage):
+    code, text = stage.refusal("owner", "submit", items=[{}] * 100_001)
+    assert (code, text) == ("too_many", "one message names at most 100000 requests, not 100001")
+    assert stage.refusal("owner", "delete", ids=["1"] * 100_001)[0] == "too_many"
+    assert stage.refusal("owner", "wait", ids=["1"] * 100_001)[0] == "bad_message"
+
+
 def test_a_percent_sign_is_a_percent_sign(stage):
     [id] = stage.submit("owner", name="%s%n%d")
     assert "%s%n%d" in stage.ask("owner", "qstat", text="full", operands=[id])["out"]

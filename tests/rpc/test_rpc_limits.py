@@ -12,7 +12,6 @@ import pytest
 from nqspy.model.people import Caller
 from nqspy.rpc import messages
 from nqspy.rpc.client import Client
-from nqspy.rpc.connection import Connection
 from nqspy.rpc.limits import DEFAULTS, Limits, Shares
 
 QUICK = Limits(idle_time=0.2, message_time=0.3, unread_time=0.3, half_open_time=0.2, sweep=0.05)
@@ -263,21 +262,15 @@ def test_the_engine_far_behind_is_not_asked_more_and_catches_up(counter, peer):
     assert {other.answer()["id"], other.answer()["id"]} == {100, 101}
 
 
-def test_busy_for_long_refuses_and_clients_come_again_by_themselves(crowd, tmp_path):
+def test_busy_for_long_refuses_and_clients_come_again_by_themselves(crowd, peer, tmp_path):
     behind = [10]
     desk = crowd(limits=Limits(backlog=1, busy_time=0.0), backlog=lambda: (behind[0], 0))
-    raw = Connection(str(tmp_path), 20)
-    code = ""
-    while code != "busy":
-        try:
-            raw.call({"cmd": "x"}, repeat=False)
-        except Exception as error:
-            code = getattr(error, "code", "")
-    raw.close()
+    client = peer(desk)
+    until(lambda: client.ask(1, "x").get("error", {}).get("code") == "busy", "it to say so")
     timer = threading.Timer(0.3, lambda: behind.__setitem__(0, 0))
     timer.start()
     with Client(tmp_path) as nqs:
-        assert nqs.call("x", repeat=True, say="through") == "through"
+        assert nqs.call("x", say="through") == "through"
     assert desk.asked[-1].message["say"] == "through"
     timer.join()
 

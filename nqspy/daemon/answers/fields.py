@@ -45,6 +45,14 @@ def _may_be_absent(kind: Any) -> bool:
 _KINDS = {name: _kind(name, fields) for name, fields in FIELDS.items()}
 
 
+def check_list(message: dict[str, Any]) -> None:
+    """Raises Refusal for a list of requests, or of identifiers, that is longer than one message may have."""
+    for name in ("items", "ids", "changes"):
+        listed = message.get(name)
+        if isinstance(listed, list) and len(listed) > IDS_MAX:
+            raise Refusal(f"one message names at most {IDS_MAX} requests, not {len(listed)}", "too_many")
+
+
 def check(message: dict[str, Any]) -> None:
     """Raises Refusal when a field of a question is missing or of another kind."""
     kind = _KINDS.get(message["cmd"])

@@ -93,6 +93,7 @@ class Front:
                 fields.check(asked.message)
                 self._questions.append(asked)
                 return None
+            fields.check_list(asked.message)
             command = _decode(asked.message)
             if isinstance(command, cm.Submit):
                 command = _with_users(command)
