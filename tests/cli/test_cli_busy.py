@@ -1,4 +1,4 @@
-"""A daemon that is busy has done nothing: commands come again by themselves, and say so when it stays busy."""
+"""A daemon that is busy has done nothing: commands come again by themselves, and say so when it stays so."""
 
 import pytest
 
