@@ -134,3 +134,14 @@ def test_both_limits_may_stand_in_one_command():
     assert [(c.path.partition("/")[2], c.value) for c in changes] == [
         ("queued_limit", 20), ("user_queued_limit", 5), ("run_limit", 2),
     ]  # fmt: skip
+
+
+def test_many_identifiers_that_name_nothing_cost_one_question_to_the_store(monkeypatch):
+    centre, asked = centre_with(), []
+    [gone] = centre.submit("anne")
+    centre.ask(cm.Delete((centre.id(gone),)), ANNE)
+    ended = centre.journal.ended
+    monkeypatch.setattr(centre.journal, "ended", lambda seqs: asked.append(seqs) or ended(seqs))
+    failed = centre.ask(cm.Delete(tuple(str(n) for n in range(1, 500))), ANNE)["failed"]
+    assert {each["code"] for each in failed} == {"has_ended", "unknown_request"}
+    assert len(asked) == 1

@@ -1,7 +1,7 @@
 """What a desk works with: the site, the instant, and ways to say what happened, what to do and what to
 answer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Used
 from nqspy.model.sightings import News, Sighting
 from nqspy.model.site import Site
-from nqspy.ports import Batch, Exits, Journal
+from nqspy.ports import Batch, EndedRow, Exits, Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Group:
 
     ``sightings``: those its events come from, to be taken again when the commit fails; ``keys``: digest and
     requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed;
-    ``settled``: how many of its events were looked at for requests that wait for others.
+    ``settled``: how many of its events were looked at for requests that wait for others; ``looked``: what the
+    store has of requests that had ended before, None where there is none.
     """
 
     batch: Batch = field(default_factory=Batch)
@@ -43,6 +44,7 @@ class Group:
     sightings: list[Sighting | News] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
     settled: int = 0
+    looked: dict[Seq, EndedRow | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -100,23 +102,38 @@ class Desk:
 
     def known(self, seq: Seq, caller: Caller) -> bool:
         """Whether there is or was such a request, as far as the caller may see."""
-        ended = self.site.touched.ended.get(seq)
-        request = self.site.requests.get(seq) or (ended[0] if ended is not None else None)
-        spec = request.spec if request is not None else None
-        if spec is None:
-            spec = next((row["spec"] for row in self.journal.ended((seq,))), None)
-        return spec is not None and may_see(self.site.settings, caller, spec)
+        just = self.site.touched.ended.get(seq)
+        request = self.site.requests.get(seq) or (just[0] if just is not None else None)
+        if request is not None:
+            return may_see(self.site.settings, caller, request.spec)
+        row = self._row(seq)
+        return row is not None and may_see(self.site.settings, caller, row["spec"])
+
+    def look_up(self, seqs: Iterable[Seq]) -> None:
+        """Asks the store for requests that have ended, all at once: what many identifiers cost one by one."""
+        looked, requests = self.group.looked, self.site.requests
+        missing = [seq for seq in seqs if seq not in looked and seq not in requests]
+        if missing:
+            looked |= dict.fromkeys(missing)
+            looked |= {row["seq"]: row for row in self.journal.ended(missing)}
+
+    def _row(self, seq: Seq) -> EndedRow | None:
+        self.look_up((seq,))
+        return self.group.looked.get(seq)
 
     def end_of(self, seq: Seq) -> Event | None:
         """The event that ended a request, None while it has not ended or when there never was one."""
         if seq in self.site.touched.ended:
             event: Event = self.site.touched.ended[seq][1]
             return event
-        return next((row["ended"] for row in self.journal.ended((seq,))), None)
+        row = self._row(seq)
+        return None if row is None else row["ended"]
 
     def each(self, ids: Sequence[str], do: Callable[[Request], Any], caller: Caller) -> dict[str, Any]:
         """Does something for each identifier, as far as possible: what was done, and each failure with its
         text."""
+        named = (parse_id(text, self.site.name) for text in ids)
+        self.look_up(seq for seq in named if seq is not None)
         done: list[str] = []
         failed: list[dict[str, Any]] = []
         for text in ids:

@@ -37,7 +37,9 @@ def read_after(desk: Desk, spec: Spec, caller: Caller) -> Spec:
         return spec
     if len(after) > AFTER_MAX:
         raise _bad(f"a request may wait for {AFTER_MAX} others, not {len(after)}")
-    for seq in {each.seq for each in after}:
+    named = {each.seq for each in after}
+    desk.look_up(named)
+    for seq in named:
         if not desk.known(seq, caller):
             raise _bad(f"there is no request {desk.site.id_of(seq)}")
     others = tuple(each for each in spec.attributes if not each.startswith(_PREFIX))

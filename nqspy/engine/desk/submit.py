@@ -30,6 +30,8 @@ from nqspy.ports import SubmitAnswer
 SCRIPT_MAX = 64 << 20
 ENVIRONMENT_MAX = 1 << 20
 KEY_MAX = 256
+NAMED_MAX = 200_000
+"""Dependencies and attributes of a list together."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -52,6 +54,8 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
         raise Refusal("the list holds no request", "empty_list")
     if len(command.key) > KEY_MAX or not (command.key or "k").isprintable():
         raise Refusal(f"a key has up to {KEY_MAX} printable characters", "bad_value", 166)
+    if sum(len(item.spec.attributes) for item in command.items) > NAMED_MAX:
+        raise Refusal(f"a list may name {NAMED_MAX} dependencies and attributes in all", "too_many", 206)
     owners = _owners(desk, command, caller)
     digest = sha256(_encode(command.items)).hexdigest()[:32] if command.key else ""
     if command.key and not command.dry_run:
