@@ -224,6 +224,7 @@ class _Broken(Exception):
 
 
 _SILENT = ("no answer in time",)
+_BUSY, _HEAD = '"code":"busy"', 300
 
 
 class Daemon:
@@ -248,6 +249,7 @@ class Daemon:
 
         ``keyed``: it carries a key, so it is repeated while the daemon is away for up to 30 s, unless no
         daemon was ever started here. ``repeat``: repeated when the connection breaks (it changes nothing).
+        Every message is repeated while the daemon says that it is busy: then it has done nothing.
         ``patient``: the answer may take for ever. Raises Failure.
         """
         line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
@@ -256,7 +258,9 @@ class Daemon:
             try:
                 connection = self._connect(patient)
                 reached = True
-                return _exchange(connection, line)
+                answer = _exchange(connection, line)
+                if _BUSY not in answer[:_HEAD] or waited >= PATIENCE:
+                    return answer
             except (FileNotFoundError, ConnectionRefusedError, _Broken) as error:
                 again = (repeat and reached) or (keyed and (reached or self._was_started()))
                 if not again or error.args == _SILENT or waited >= PATIENCE:
@@ -356,8 +360,15 @@ def show(command: str, answer: Answer) -> int:
 def complain(command: str, text: str) -> None:
     """Lines for stderr; each begins with the command's name."""
     start = command + ": "
-    lines = [line if line.startswith(start) else start + line for line in text.splitlines()]
+    lines = [line if line.startswith(start) else start + line for line in _plain(text).splitlines()]
     write(2, "".join(line + "\n" for line in lines).encode("utf-8", "backslashreplace"))
+
+
+def _plain(text: str) -> str:
+    """The text with its control characters made visible."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join([c if c in "\n\t" or c.isprintable() else f"\\u{ord(c):04x}" for c in text])
 
 
 def run(command: str, body: "Callable[[list[str]], int]", words: "list[str]") -> int:

@@ -6,6 +6,8 @@ import sys
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from nqspy.rpc.messages import plain
+
 LOG = logging.getLogger("nqspy")
 
 
@@ -13,8 +15,8 @@ class _Formatter(logging.Formatter):
     """Every line that does not begin with a date belongs to the one before it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The message; its further lines indented."""
-        return super().format(record).rstrip("\n").replace("\n", "\n    ")
+        """The message; its further lines indented, control characters made visible."""
+        return plain(super().format(record)).rstrip("\n").replace("\n", "\n    ")
 
 
 def set_up(file: Path | None) -> None:

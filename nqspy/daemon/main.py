@@ -69,9 +69,11 @@ class Daemon:
         self.memory = PressureWatch(self.inbox.put, self.hands.resident)
         self.server = rpc.Server(
             str(home.socket),
-            self.inbox.put,
+            self.inbox.put_message,
             allow_uid=self._serves,
             mode=0o666 if os.geteuid() == 0 else 0o600,
+            backlog=self.inbox.backlog,
+            tell=LOG.warning,
         )
         self.front: Front = Front(self)
         self.morning = Morning(self)

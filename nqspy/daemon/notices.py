@@ -12,6 +12,7 @@ from nqspy.daemon.log import LOG
 from nqspy.daemon.post import Post
 from nqspy.model.actions import Notify
 from nqspy.model.site import Site
+from nqspy.rpc.messages import plain
 
 
 class Notices:
@@ -30,7 +31,8 @@ class Notices:
     def mail(self, notice: Notify, site: Site) -> None:
         """Has a mail sent by the site's way; without one the notice is only logged."""
         to = notice.to or managers(site)
-        LOG.info("notice to %s: %s: %s", to, notice.subject, notice.text.strip().replace("\n", " | "))
+        text = plain(notice.text.strip().replace("\n", " | "))
+        LOG.info("notice to %s: %s: %s", to, plain(notice.subject), text)
         if site.settings.mail.on:
             found, bad = letters(to, notice.subject, notice.text)
             if bad:

@@ -198,6 +198,7 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
     for request in chosen.values():
         twin = replace(request, slot=-1)
         copy.requests[twin.seq] = twin
+        copy.tally.enter(twin)
         place(copy, twin)
     return copy
 

@@ -80,6 +80,7 @@ def _submitted(site: Site, event: ev.Submitted, at: Instant) -> None:
     if request.state is State.HELD and (event.spec.held or not request.unmet):
         request.holds, request.hold_text = "u", "held by its owner at submission"
     site.requests[event.seq] = request
+    site.tally.enter(request)
     site.next_seq = max(site.next_seq, event.seq + 1)
     place(site, request)
     site.touched.requests.add(event.seq)
@@ -100,7 +101,9 @@ def _change_queue(site: Site, request: Request, queue: str, at: Instant) -> None
     if request.state in STARTED:
         return
     _displace(site, request)
+    site.tally.leave(request)
     request.queue = queue
+    site.tally.enter(request)
     request.date_in_queue, request.redated = at, None
     request.state = _wait_state(request, at)
     place(site, request)
@@ -282,6 +285,7 @@ def _gone(site: Site, request: Request, event: ev.Event) -> None:
     _displace(site, request)
     request.state = State.ENDED
     del site.requests[request.seq]
+    site.tally.leave(request)
     site.touched.requests.discard(request.seq)
     site.touched.ended[request.seq] = (request, event)
 

@@ -39,6 +39,10 @@ class Server:
     dependency_failed: str = setting(
         "name", "hold", "what becomes of a request whose prerequisite failed", words=("hold", "delete", "run")
     )
+    privacy: str = setting(
+        "name", "all", "whose requests a user sees: owner (their own), group or all",
+        words=("owner", "group", "all"),
+    )  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -94,6 +94,8 @@ class Queue:
     group_limit: int | None = setting("count", None, "requests of one group running at a time")
     memory_limit: int | None = setting("size", None, "requested memory of all running requests")
     pe_limit: int | None = setting("count", None, "PEs of all running requests")
+    queued_limit: int | None = setting("count", None, "requests that have not ended in it, of all users")
+    user_queued_limit: int | None = setting("count", None, "requests that have not ended in it, of one user")
     destinations: tuple[str, ...] = setting("names", (), "queues a pipe queue tries, in this order")
     pipeonly: bool = setting("flag", False, "whether only pipe queues may put requests in")
     loadonly: bool = setting("flag", False, "whether it holds no more requests than its run limit")
@@ -131,6 +133,8 @@ class Global:
     group_limit: int | None = setting("count", None, "requests of one group running at a time")
     memory_limit: int | None = setting("size", None, "requested memory of all running requests")
     pe_limit: int | None = setting("count", None, "PEs of all running requests")
+    queued_limit: int | None = setting("count", None, "requests that have not ended, of all users")
+    user_queued_limit: int | None = setting("count", None, "requests that have not ended, of one user")
     offers_per_pass: int = setting(
         "number", 1000, "candidates offered to jobselect in one pass", low=1, high=1_000_000
     )

@@ -119,7 +119,8 @@ class Spec:
     is absolute.
 
     ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
-    (``-a``). ``after``: requests it depends on; all must be met.
+    (``-a``). ``after``: requests it depends on; all must be met. ``unix_groups``: of who handed it in, kept
+    while a pipe queue holds it.
     """
 
     owner: str
@@ -147,6 +148,7 @@ class Spec:
     umask: int = 0o022
     attributes: tuple[str, ...] = ()
     after: tuple[Dependency, ...] = ()
+    unix_groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

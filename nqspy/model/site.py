@@ -17,6 +17,7 @@ from nqspy.model.people import Group, Usage, lineage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
 from nqspy.model.requests import STARTED, Request, State, finite
 from nqspy.model.shifts import Calendar, Closing, Shift, ShiftState
+from nqspy.model.tally import Tally
 
 _SHIPPED = (0, 0, 0, 1)
 
@@ -103,7 +104,8 @@ class Site:
 
     ``waiting``: columns of the queued requests, by queue; ``started``: requests that hold PEs; ``dates``:
     heap of (eligible, seq) of requests that wait for their date (entries may be stale); ``dependants``:
-    requests that wait for another one, by its number (`Request.unmet`); ``accounts``: ``g:GROUP`` and
+    requests that wait for another one, by its number (`Request.unmet`); ``tally``: how many requests there
+    are; ``accounts``: ``g:GROUP`` and
     ``u:GROUP:USER``; ``probes``: what each probe found, once it was tried; ``closings``: when a shift stops a
     queue next, by queue: worked out by the engine from settings and time, and no part of what is kept;
     ``reported``: day of the last night whose report was made.
@@ -118,6 +120,7 @@ class Site:
     started: dict[Seq, Request] = field(default_factory=dict)
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
     dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
     accounts: dict[str, Account] = field(default_factory=dict)
     shift: ShiftState = field(default_factory=ShiftState)
     probes: dict[str, ProbeState] = field(default_factory=dict)
@@ -238,7 +241,7 @@ class Site:
 
     def count(self, queue: str) -> int:
         """Requests of any state in a queue."""
-        return sum(1 for r in self.requests.values() if r.queue == queue)
+        return self.tally.queues.get(queue, 0)
 
     def check(self) -> None:
         """Raises BrokenSite unless every cross-link holds: columns, states, PEs, attempts, dates."""
@@ -256,6 +259,7 @@ class Site:
             "started index is wrong",
         )
         _check_pes(self)
+        _ensure(self.tally == Tally.of(self.requests.values()), "the tally of requests is wrong")
 
 
 def _check_request(site: Site, seq: Seq, request: Request) -> None:

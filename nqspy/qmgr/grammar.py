@@ -208,6 +208,8 @@ _SET = (
          kind="server", option="lost_request"),
     Form("SEt dependency_failed", "hold|delete|run", "set_one",
          "what becomes of a request whose prerequisite failed", kind="server", option="dependency_failed"),
+    Form("SEt privacy", "owner|group|all", "set_one",
+         "whose requests a user sees: their own, their groups', all", kind="server", option="privacy"),
     Form("SEt DEFault Batch_request Queue", "QUEUE", "set_one", "queue of a request that names none",
          kind="default", option="queue"),
     Form("SEt DEFault Batch_request PRiority", "N", "set_one", "priority of a request that names none",

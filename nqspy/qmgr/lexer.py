@@ -40,6 +40,7 @@ class ParseError(NqspyError):
     def __init__(
         self, problem: str, place: Token, expected: Sequence[str] = (), row: str = "", source: str = ""
     ) -> None:
+        problem = _short(problem)
         super().__init__(problem)
         self.problem = problem
         self.line = place.line
@@ -55,9 +56,20 @@ class ParseError(NqspyError):
 
     def caret(self) -> str:
         """The line of the source with a ``^`` under the first letter of the word."""
-        before = self.row[: self.column - 1].ljust(self.column - 1)
+        begin = max(0, self.column - _WINDOW // 2) if len(self.row) > _WINDOW else 0
+        row = self.row[begin : begin + _WINDOW]
+        before = row[: self.column - 1 - begin].ljust(self.column - 1 - begin)
         blanks = "".join("\t" if char == "\t" else " " for char in before)
-        return f"{self.row}\n{blanks}^"
+        return f"{row}\n{blanks}^"
+
+
+_WINDOW = 1_000
+"""Characters of a line that an error shows, and of a problem that it tells."""
+
+
+def _short(text: str) -> str:
+    half = _WINDOW // 2
+    return text if len(text) <= _WINDOW else f"{text[:half]} ... {text[-half:]}"
 
 
 def unexpected(token: Token, expected: Sequence[str], row: str) -> ParseError:

@@ -68,11 +68,29 @@ def read_pairs(cursor: Cursor, kind: str) -> list[Pair]:
         cursor.keyword(IGNORED)
         return _ignore(cursor)
     name = cursor.keyword(words)
+    if name == "queued_limit":
+        return _queued_limit(cursor, kind)
     if name == "sched_factor":
         return [(f"sched_factor/{factor}", value) for factor, value in _factors(cursor, own=True)]
     if name in BRANCHES:
         return _branch_pairs(cursor, name)
     return [(name, values.read(cursor, settings_of(kind)[name]))]
+
+
+def _queued_limit(cursor: Cursor, kind: str) -> list[Pair]:
+    """``queued_limit=N``, ``queued_limit user=N`` for each user, or both: ``queued_limit=N user=M``."""
+    known, found = settings_of(kind), list[Pair]()
+    if not _is_user(cursor):
+        found.append(("queued_limit", values.read(cursor, known["queued_limit"])))
+    if _is_user(cursor):
+        cursor.word("user")
+        found.append(("user_queued_limit", values.read(cursor, known["user_queued_limit"])))
+    return found
+
+
+def _is_user(cursor: Cursor) -> bool:
+    token = cursor.peek()
+    return token.kind == "word" and token.text.lower() == "user" and not token.quoted
 
 
 def _ignore(cursor: Cursor) -> list[Pair]:

@@ -102,6 +102,7 @@ def show_parameters(settings: Settings) -> str:
         ("Mails to a person in an hour", _value(settings.mail, "limit")),
         ("Lost requests", server.lost_request),
         ("Failed prerequisites", server.dependency_failed),
+        ("Users see requests of", server.privacy),
         ("Half-life of use", _value(settings.usage, "half_life")),
         ("Charged", settings.usage.charge),
         ("Planning period", _value(settings.usage, "period")),

@@ -161,4 +161,4 @@ def _short(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(_short(each) for each in value)
     text = str(value)
-    return repr(text) if " " in text or not text else text
+    return repr(text) if " " in text or not text or not text.isprintable() else text

@@ -157,9 +157,9 @@ class Client:
                 fields = {"cmd": "events", "after": after, "wait": follow}
                 result = waiting.call(fields, repeat=True)
                 yield from result["events"]
-                if not result["events"] and not follow:
+                if result["last"] == after and not follow:
                     return
-                if not result["events"]:
+                if result["last"] == after:
                     time.sleep(0.1)  # an answer without events: the daemon is shutting down
                 after = result["last"]
         finally:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import socket
 import time
 from typing import Any
@@ -27,7 +28,8 @@ class Connection:
         self._number = 0
 
     def call(self, message: dict[str, Any], *, repeat: bool) -> Any:
-        """The ``result`` of one command. ``repeat``: over a restart of the daemon, for up to 30 s.
+        """The ``result`` of one command. ``repeat``: over a restart of the daemon; while it is busy (and has
+        done nothing) in any case. For up to 30 s.
 
         Raises Refusal with the daemon's text, Unreachable when nothing answers.
         """
@@ -35,6 +37,9 @@ class Connection:
         while True:
             try:
                 return self._once(message)
+            except Refusal as refusal:
+                if refusal.code != "busy" or waited >= PATIENCE:
+                    raise
             except Unreachable as error:
                 silent = isinstance(error.__cause__, TimeoutError)
                 if not repeat or silent or waited >= PATIENCE or self._no_daemon():
@@ -64,6 +69,8 @@ class Connection:
         if answer.get("ok"):
             return answer.get("result")
         problem = answer["error"]
+        if answer["id"] is None:
+            self.close()  # it was about the connection, which the daemon closes then
         raise Refusal(problem["text"], problem["code"], problem["status"])
 
     def _sentence(self, error: Exception) -> str:
@@ -74,11 +81,13 @@ class Connection:
         return f"the nqsd in {self.home} gave no answer ({error or type(error).__name__})"
 
     def _exchange(self, line: bytes) -> dict[str, Any]:
+        if self._socket is not None and _is_closed(self._socket):
+            self.close()
         if self._socket is None:
             self._socket = _connected(self.home, self._timeout)
         try:
             self._socket.sendall(line)
-        except BrokenPipeError:
+        except (BrokenPipeError, ConnectionResetError):
             pass  # turned away before we had said all: the reason can still be read
         while True:
             answer: dict[str, Any] = json.loads(self._read_line(self._socket))
@@ -94,6 +103,16 @@ class Connection:
             parts.append(piece)
         line, _, self._buffer = b"".join(parts).partition(b"\n")
         return line
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    """Whether the daemon has hung up on a connection that asked nothing for long."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    try:
+        return bool(poll.poll(0)) and not connection.recv(1, socket.MSG_PEEK)
+    except OSError:
+        return True
 
 
 def _connected(home: str, timeout: float | None) -> socket.socket:

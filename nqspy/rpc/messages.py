@@ -4,6 +4,7 @@ Lean clients look for ``"exit":``, ``"out":"`` and ``"err":"`` by ``str.find``: 
 form are part of the protocol.
 """
 
+import re
 from typing import Any
 
 import msgspec
@@ -21,15 +22,39 @@ def result_answer(id: int, result: Any) -> bytes:
 def error_answer(id: int | None, text: str, code: str = "refused", status: int = 1) -> bytes:
     """``{"id":n,"ok":false,"error":{"text":..,"code":..,"status":..}}``; ``id`` null when it is unknown."""
     number = b"null" if id is None else b"%d" % id
-    fields = (number, _text(text), _text(code), status)
+    fields = (number, _text(plain(text)), _text(code), status)
     return b'{"id":%b,"ok":false,"error":{"text":%b,"code":%b,"status":%d}}\n' % fields
 
 
+_QUIET = bytes([*range(9), *range(11, 32), 127])
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def plain(text: str) -> str:
+    """A text that does nothing to a terminal: control characters other than tab and newline are written as
+    ``\\u001b``, which JSON reads as what it was."""
+    if text.isascii():
+        data = text.encode()
+        if len(data.translate(None, _QUIET)) == len(data):
+            return text
+    return _CONTROL.sub(lambda hit: f"\\u{ord(hit[0]):04x}", text)
+
+
+def output_answer(id: int, out: str, **more: Any) -> bytes:
+    """The text form whose ``out`` is a job's own output, byte for byte as Latin-1."""
+    return _text_form(id, 0, out, "", more)
+
+
 def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any) -> bytes:
-    """The text form: ``{"id":n,"ok":true,"exit":0,"out":"...","err":"..."}`` and then ``more``.
+    """The text form: ``{"id":n,"ok":true,"exit":0,"out":"...","err":"..."}`` and then ``more``. Control
+    characters are made visible.
 
     ``ok`` is false when ``status`` (the exit status of the command line) is not 0.
     """
+    return _text_form(id, status, plain(out), plain(err), more)
+
+
+def _text_form(id: int, status: int, out: str, err: str, more: dict[str, Any]) -> bytes:
     rest = b"".join(b",%b:%b" % (_text(name), _ENCODER.encode(value)) for name, value in more.items())
     head = b'{"id":%d,"ok":%b,"exit":%d' % (id, b"true" if status == 0 else b"false", status)
     return b'%b,"out":%b,"err":%b%b}\n' % (head, _text(out), _text(err), rest)

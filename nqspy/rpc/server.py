@@ -9,149 +9,26 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from nqspy.model.people import Caller
-from nqspy.rpc import messages, wire
+from nqspy.rpc import messages
 from nqspy.rpc.auth import Callers
 from nqspy.rpc.home import with_short_path
+from nqspy.rpc.limits import DEFAULTS, Limits, Shares
+from nqspy.rpc.peer import Asked, Connection, Handle
 
-MOST_PENDING = 1_000
-"""Requests of one connection that may wait for their answers; beyond, it is not read from."""
-
-MOST_UNREAD = 256 * 1024 * 1024
-"""Bytes of answers that a client may leave unread before it is cut off."""
+__all__ = ["Asked", "Handle", "Put", "Server"]
 
 _BACKLOG = 1_024
-
-
-class Handle:
-    """Where an answer goes: one request of one connection. ``id`` is the number the client gave it."""
-
-    __slots__ = ("_connection", "id")
-
-    def __init__(self, connection: "Connection", id: int) -> None:
-        self._connection = connection
-        self.id = id
-
-    @property
-    def gone(self) -> bool:
-        """Whether the client has hung up: nobody will read the answer."""
-        return self._connection.gone
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request as it came from the wire: where to answer, who asks, and the decoded message."""
-
-    handle: Handle
-    caller: Caller
-    message: dict[str, Any]
-
+_AT_ONCE = 64
+"""Clients let in between two looks at those that are there."""
+_REST = 0.2
+"""Seconds without new clients when no descriptor is left for them."""
+_CATCH_UP = 0.02
+"""How often a server that is behind looks whether the engine has caught up, s."""
 
 Put = Callable[[Asked], None]
 Replies = Sequence[tuple[Handle, bytes]]
-
-
-class Connection(asyncio.Protocol):
-    """One client. Lives in the server's thread; several requests may be under way at once."""
-
-    def __init__(self, server: "Server") -> None:
-        self._server = server
-        self._lines = wire.Lines(server.max_line)
-        self._transport: asyncio.Transport
-        self._caller: Caller
-        self._pending = 0
-        self._stuck = False
-        self.gone = True
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Asks the kernel who it is, and turns away who may not."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        try:
-            self._caller = self._server.callers.of(transport.get_extra_info("socket"))
-        except OSError as error:
-            self._turn_away(f"the kernel does not say who asks ({error})")
-            return
-        if not self._server.allow_uid(self._caller.uid):
-            self._turn_away(
-                f"this nqsd does not serve {self._caller.user}; it serves the owner of its home alone"
-            )
-            return
-        self.gone = False
-        self._server.connections.add(self)
-
-    def _turn_away(self, text: str) -> None:
-        self._transport.write(messages.error_answer(None, text, "not_allowed"))
-        self._transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """The client has hung up, or was cut off."""
-        self.gone = True
-        self._server.connections.discard(self)
-
-    def data_received(self, data: bytes) -> None:
-        """Each whole line is a request; what is no message is answered with one error."""
-        if self.gone:
-            return
-        for line in self._lines.feed(data):
-            if line is None:
-                self._refuse(f"a message may have at most {self._server.max_line} bytes", "too_big", None)
-            else:
-                self._ask(line)
-        self._throttle()
-
-    def _ask(self, line: bytes) -> None:
-        try:
-            message = wire.read_message(line)
-        except wire.WireError as error:
-            self._refuse(error.text, error.code, error.id)
-            return
-        self._pending += 1
-        self._server.put(Asked(Handle(self, message["id"]), self._caller, message))
-
-    def _refuse(self, text: str, code: str, id: int | None) -> None:
-        self._pending += 1
-        self.answer([messages.error_answer(id, text, code)])
-
-    def answer(self, answers: Sequence[bytes]) -> None:
-        """Writes answers; cuts the client off when it reads none of them."""
-        if self.gone:
-            return
-        self._pending -= len(answers)
-        self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
-        if self._transport.get_write_buffer_size() > MOST_UNREAD:
-            self.cut_off()
-        else:
-            self._throttle()
-
-    def _throttle(self) -> None:
-        """Reads on only while the client reads its answers and not too many of them are due."""
-        if self._stuck or self._pending >= MOST_PENDING:
-            self._transport.pause_reading()
-        elif not self._transport.is_reading() and not self._transport.is_closing():
-            self._transport.resume_reading()
-
-    def pause_writing(self) -> None:
-        """The client does not read: take no more requests from it."""
-        self._stuck = True
-        self._throttle()
-
-    def resume_writing(self) -> None:
-        """It reads again."""
-        self._stuck = False
-        self._throttle()
-
-    def cut_off(self) -> None:
-        """Closes without waiting for the client."""
-        self.gone = True
-        self._transport.abort()
-
-    def finish(self) -> None:
-        """Writes what is left and closes."""
-        self._transport.close()
 
 
 class Server:
@@ -159,6 +36,8 @@ class Server:
 
     ``put`` takes each request (called in the server's thread; it must not block); ``allow_uid`` says whom to
     serve; ``mode``: permissions of the socket file. The owner of the socket's folder, and root, are trusted.
+    ``backlog``: how many messages wait for the engine, and their bytes; ``tell`` takes what the managers
+    should know.
     """
 
     def __init__(
@@ -168,7 +47,9 @@ class Server:
         *,
         allow_uid: Callable[[int], bool],
         mode: int,
-        max_line: int = wire.MAX_LINE,
+        limits: Limits = DEFAULTS,
+        backlog: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._path = path
         self._mode = mode
@@ -179,7 +60,14 @@ class Server:
         self._closing = False
         self.put = put
         self.allow_uid = allow_uid
-        self.max_line = max_line
+        self.limits = limits
+        self.shares = Shares(limits)
+        self._backlog = backlog
+        self._tell = tell
+        self._resting = False
+        self._full_since: float | None = None
+        self._delayed: set[Connection] = set()
+        self._coming: set[asyncio.Task[object]] = set()
         self.callers = Callers(os.stat(os.path.dirname(os.path.abspath(path))).st_uid)
         self.connections: set[Connection] = set()
 
@@ -245,8 +133,9 @@ class Server:
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        made = self._loop.create_unix_server(lambda: Connection(self), sock=self._socket, backlog=_BACKLOG)
-        self._server = self._loop.run_until_complete(made)
+        self._socket.setblocking(False)
+        self._listen()
+        self._loop.call_later(self.limits.sweep, self._sweep)
         self._listening.set()
         try:
             self._loop.run_forever()
@@ -254,15 +143,131 @@ class Server:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
+    def time(self) -> float:
+        """Seconds of a clock that only goes forward."""
+        return self._loop.time()
+
+    # ------------------------------------------------------------ who comes in
+
+    def _listen(self) -> None:
+        if not self._closing:
+            self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                client, _address = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._rest(error)
+                return
+            self._resting = False
+            self._welcome(client)
+
+    def _rest(self, error: OSError) -> None:
+        """No descriptor is left: those who come wait in the kernel until some are free. Told once."""
+        if not self._resting:
+            self._tell(f"no more clients are let in for now: {error.strerror or error}")
+        self._resting = True
+        self._loop.remove_reader(self._socket.fileno())
+        self._loop.call_later(_REST, self._listen)
+
+    def _welcome(self, client: socket.socket) -> None:
+        """Asks the kernel who it is, and turns away who may not."""
+        try:
+            caller = self.callers.of(client)
+        except OSError as error:
+            _turn_away(client, f"the kernel does not say who asks ({error})", "not_allowed")
+            return
+        if not self.allow_uid(caller.uid):
+            refusal = f"this nqsd does not serve {caller.user}; it serves the owner of its home alone"
+            _turn_away(client, refusal, "not_allowed")
+        elif busy := self.shares.refusal(caller):
+            _turn_away(client, busy, "busy")
+        else:
+            self._let_in(client, caller)
+
+    def _let_in(self, client: socket.socket, caller: Caller) -> None:
+        client.setblocking(False)
+        self.shares.enter(caller.uid)
+        made = self._loop.connect_accepted_socket(lambda: Connection(self, caller), client)
+        task = self._loop.create_task(made)
+        self._coming.add(task)
+        task.add_done_callback(lambda done: self._came(done, client, caller))
+
+    def _came(self, task: "asyncio.Task[object]", client: socket.socket, caller: Caller) -> None:
+        self._coming.discard(task)
+        if task.cancelled() or task.exception() is not None:
+            self.shares.leave(caller.uid)
+            client.close()
+
+    def left(self, connection: Connection) -> None:
+        """A client has gone."""
+        self.connections.discard(connection)
+        self._delayed.discard(connection)
+        self.shares.leave(connection.caller.uid)
+
+    def unread(self, uid: int) -> int:
+        """Bytes of answers that a user's clients have not read."""
+        return sum(each.unread() for each in self.connections if each.caller.uid == uid)
+
+    def _sweep(self) -> None:
+        now = self.time()
+        for connection in tuple(self.connections):
+            connection.look(now)
+        self._loop.call_later(self.limits.sweep, self._sweep)
+
+    # ------------------------------------------------------------ when the engine is behind
+
+    def delays(self, connection: Connection) -> bool:
+        """Whether a client is to wait because too much lies before the engine; it is read from again once
+        half of that is done, or once all are told that we are busy."""
+        if self._full_since is None and self._is_behind(1.0):
+            self._full_since = self.time()
+            self._loop.call_later(_CATCH_UP, self._catch_up)
+        if self._full_since is None or self._is_busy():
+            return False
+        self._delayed.add(connection)
+        return True
+
+    def refuses(self, caller: Caller) -> bool:
+        """Whether a message is turned away because the engine has been behind for long. Root's and the home
+        owner's get through, twice as many."""
+        if not self._is_busy():
+            return False
+        return not caller.trusted or self._is_behind(2.0)
+
+    def _is_busy(self) -> bool:
+        return self._full_since is not None and self.time() - self._full_since > self.limits.busy_time
+
+    def _is_behind(self, part: float) -> bool:
+        waiting, size = self._backlog()
+        return waiting > part * self.limits.backlog or size > part * self.limits.backlog_bytes
+
+    def _catch_up(self) -> None:
+        caught_up = not self._is_behind(0.5)
+        if caught_up:
+            self._full_since = None
+        else:
+            self._loop.call_later(_CATCH_UP, self._catch_up)
+        if caught_up or self._is_busy():
+            delayed, self._delayed = self._delayed, set()
+            for connection in delayed:
+                connection.read_on()
+
+    # ------------------------------------------------------------ answers
+
     def _deliver(self, replies: Replies) -> None:
-        by_connection: dict[Connection, list[bytes]] = {}
+        by_connection: dict[object, tuple[Handle, list[bytes]]] = {}
         for handle, data in replies:
-            by_connection.setdefault(handle._connection, []).append(data)
-        for connection, answers in by_connection.items():
-            connection.answer(answers)
+            by_connection.setdefault(handle.place, (handle, []))[1].append(data)
+        for handle, answers in by_connection.values():
+            handle.deliver(answers)
 
     def _stop(self) -> None:
-        self._server.close()
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
         for connection in tuple(self.connections):
             connection.finish()
         self._wait_for_hangups(tries=100)
@@ -275,3 +280,10 @@ class Server:
         for connection in tuple(self.connections):
             connection.cut_off()
         self._loop.call_soon(self._loop.stop)
+
+
+def _turn_away(client: socket.socket, text: str, code: str) -> None:
+    """One line, as far as the client's buffer takes it, and the end."""
+    with client, contextlib.suppress(OSError):
+        client.setblocking(False)
+        client.send(messages.error_answer(None, text, code))

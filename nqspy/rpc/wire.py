@@ -3,6 +3,7 @@
 A message is one JSON object on one line: ``{"v":1,"id":n,"cmd":"submit", ...}``.
 """
 
+import re
 from typing import Any
 
 import msgspec
@@ -26,17 +27,32 @@ class WireError(Exception):
         self.id = id
 
 
+_SUBMISSION = re.compile(rb'"cmd"\s*:\s*"submit"')
+_HEAD = 512
+"""Bytes of a line in which a submission says that it is one."""
+
+
 class Lines:
-    """Cuts a stream of bytes into lines. A line beyond ``limit`` is reported once (None) and skipped to its
-    end, in bounded memory."""
+    """Cuts a stream of bytes into lines. A line beyond ``limit`` (``usual``, unless it is a submission) is
+    reported once (None) and skipped to its end, in bounded memory."""
 
-    __slots__ = ("_limit", "_parts", "_size", "_skipping")
+    __slots__ = ("_limit", "_line", "_skipping", "_usual")
 
-    def __init__(self, limit: int = MAX_LINE) -> None:
+    def __init__(self, limit: int = MAX_LINE, usual: int | None = None) -> None:
         self._limit = limit
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._usual = limit if usual is None else min(usual, limit)
+        self._line = bytearray()
         self._skipping = False
+
+    @property
+    def size(self) -> int:
+        """Bytes kept of a line that has not ended."""
+        return len(self._line)
+
+    @property
+    def begun(self) -> bool:
+        """Whether a line has begun and not ended."""
+        return bool(self._line) or self._skipping
 
     def feed(self, data: bytes) -> list[bytes | None]:
         """The lines that ``data`` completes, without their newline; None for one that is too long."""
@@ -50,20 +66,26 @@ class Lines:
         return found
 
     def _take(self, piece: bytes, found: list[bytes | None]) -> bytes:
+        if not self.begun and len(piece) <= self._usual:
+            return piece
         self._add(piece, found)
-        line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts, self._size, self._skipping = [], 0, False
+        line = bytes(self._line)
+        self._line, self._skipping = bytearray(), False
         return line
 
     def _add(self, piece: bytes, found: list[bytes | None]) -> None:
         if self._skipping or not piece:
             return
-        self._size += len(piece)
-        if self._size > self._limit:
-            self._parts, self._skipping = [], True
+        size = len(self._line) + len(piece)
+        if size > self._usual and (size > self._limit or not self._is_submission(piece)):
+            self._line, self._skipping = bytearray(), True
             found.append(None)
         else:
-            self._parts.append(piece)
+            self._line += piece
+
+    def _is_submission(self, piece: bytes) -> bool:
+        head = bytes(self._line[:_HEAD])
+        return _SUBMISSION.search(head + piece[: _HEAD - len(head)]) is not None
 
 
 def read_message(line: bytes) -> dict[str, Any]:

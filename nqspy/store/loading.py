@@ -11,6 +11,7 @@ from nqspy.model import configure, lifecycle
 from nqspy.model.ids import Instant
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Account, Site
+from nqspy.model.tally import Tally
 from nqspy.store import rows
 
 _LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"
@@ -73,6 +74,7 @@ def _load_requests(site: Site, connection: sqlite3.Connection) -> None:
     while some := cursor.fetchmany(1000):
         for row in some:
             site.requests[row[0]] = rows.request_of(row, shared)
+    site.tally = Tally.of(site.requests.values())
     _file(site)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import peewee
 
 from nqspy.model.events import Recorded
@@ -90,7 +91,7 @@ def read_events(
     while left is None or left > 0:
         size = SLICE if left is None else min(SLICE, left)
         found = fetch(_events(after, since, size))
-        yield from map(rows.event_of, found)
+        yield from map(_event, found)
         if len(found) < size:
             return
         after = found[-1][0]
@@ -109,7 +110,7 @@ def read_kinds(
     size = SLICE
     while size == SLICE:
         found = fetch(query.where(row.n > after))
-        yield from map(rows.event_of, found)
+        yield from map(_event, found)
         size, after = len(found), found[-1][0] if found else after
 
 
@@ -119,6 +120,13 @@ def read_oldest(fetch: Fetch, since: Instant) -> Instant | None:
     there = _R.ended.is_null() | (_R.ended >= since)
     found: Instant | None = fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]
     return found
+
+
+def _event(row: rows.Row) -> Recorded:
+    try:
+        return rows.event_of(row)
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise StoreError(f"event {row[0]} of the journal cannot be read: {plain(error)}") from error
 
 
 def _events(after: int, since: Instant | None, size: int) -> Any:

@@ -1,5 +1,7 @@
-"""The daemon under test: see ``live.py``."""
+"""The daemon under test: see ``live.py`` (a process) and ``inner.py`` (inside the test)."""
 
+from daemon import inner as inside
 from daemon import live as stage
 
 make_live, live, office = stage.make_live, stage.live, stage.office
+inner, fresh = inside.inner, inside.fresh

@@ -36,7 +36,8 @@ class Counter:
                 while (more := self.inbox.get_nowait()) is not None:
                     group.append(more)
             self.asked += group
-            self.server.reply_many([(asked.handle, self._answer(asked)) for asked in group])
+            answers = [(asked.handle, self._answer(asked)) for asked in group]
+            self.server.reply_many([(handle, data) for handle, data in answers if data])
 
     def start(self) -> None:
         self.server.start()
@@ -105,3 +106,12 @@ def peer() -> Iterator[Callable[[Counter], Peer]]:
     yield connect
     for one in opened:
         one.close()
+
+
+@pytest.fixture(scope="module")
+def fuzzed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Counter, Callable[[Counter], Peer]]]:
+    """One server for all examples of a property, and what connects to it."""
+    made = Counter(tmp_path_factory.mktemp("fuzzed") / "nqsd.sock", echo)
+    made.start()
+    yield made, lambda server: Peer(server.path)
+    made.close()

@@ -32,7 +32,12 @@ def test_the_text_form_has_its_keys_in_exactly_this_order_and_spacing():
 def test_any_text_survives_the_text_form(out, err, status, id):
     line = messages.text_answer(id, status, out, err)
     assert line.count(b"\n") == 1
-    assert json.loads(line) == {"id": id, "ok": status == 0, "exit": status, "out": out, "err": err}
+    shown = {"out": messages.plain(out), "err": messages.plain(err)}
+    assert json.loads(line) == {"id": id, "ok": status == 0, "exit": status, **shown}
+
+
+def test_a_jobs_own_output_comes_as_it_is():
+    assert json.loads(messages.output_answer(1, "\x1b[31m\xff", next=6))["out"] == "\x1b[31m\xff"
 
 
 def test_an_undecodable_file_name_does_not_break_the_answer():

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.rpc import messages, server
+from nqspy.rpc import messages
+from nqspy.rpc.limits import DEFAULTS, Limits
 from nqspy.rpc.server import Server
 
 
@@ -31,7 +32,7 @@ def test_the_caller_is_named_by_the_kernel(counter, peer):
 
 
 def test_many_requests_on_one_connection_are_answered_under_their_ids(counter, peer):
-    desk, count = counter(), 3 * server.MOST_PENDING
+    desk, count = counter(), 3 * DEFAULTS.pending
     client = peer(desk)
     lines = b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n * n) for n in range(count))
     sender = threading.Thread(target=client.send, args=(lines,))
@@ -83,16 +84,29 @@ def test_what_is_no_message_gets_one_error_and_the_connection_goes_on(counter, p
     assert client.ask(9, "x", say=1)["id"] == 9
 
 
-def test_a_line_that_is_too_long_is_refused_once_and_skipped(counter, peer):
-    client = peer(counter(max_line=1000))
-    client.send(b'{"v":1,"id":1,"cmd":"' + b"x" * 500_000)
-    assert client.answer()["error"]["code"] == "too_big"
-    client.send(b"x" * 500_000 + b'"}\n')
-    assert client.ask(2, "x", say="alive") == {"id": 2, "ok": True, "result": "alive"}
+def test_a_message_that_is_too_long_is_refused_in_one_line_and_the_connection_closed(counter, peer):
+    client = peer(counter(limits=Limits(message=1000)))
+    client.send(b'{"v":1,"id":1,"cmd":"' + b"x" * 50_000)
+    refusal = client.answer()["error"]
+    assert refusal["code"] == "too_big"
+    assert "at most 1000 bytes" in refusal["text"]
+    assert client.answer() is None
+
+
+def test_a_submission_may_be_larger_and_has_to_say_so_at_its_beginning(counter, peer):
+    desk = counter(limits=Limits(message=1000, submission=100_000))
+    assert peer(desk).ask(1, "submit", say="y" * 90_000)["result"] == "y" * 90_000
+    for line in (
+        b'{"v":1,"id":1,"say":"%b","cmd":"submit"}\n',
+        b'{"v":1,"id":1,"cmd":"submit","say":"%b%b"}\n',
+    ):
+        client = peer(desk)
+        client.send(line.replace(b"%b", b"z" * 60_000))
+        assert client.answer()["error"]["code"] == "too_big"
 
 
 def test_random_bytes_do_no_harm(counter, peer):
-    desk, dice = counter(max_line=5000), random.Random(17)
+    desk, dice = counter(limits=Limits(message=5000)), random.Random(17)
     good = b'{"v":1,"id":1,"cmd":"x","say":"abc"}\n'
     for _ in range(60):
         client = peer(desk)
@@ -113,9 +127,11 @@ def test_a_peer_that_may_not_is_told_so_and_hung_up_on(counter, peer):
     assert client.answer() is None
 
 
-def test_a_client_that_reads_nothing_holds_nobody_up(counter, peer, monkeypatch):
-    monkeypatch.setattr(server, "MOST_UNREAD", 1_000_000)
-    desk = counter(lambda asked: messages.result_answer(asked.handle.id, "y" * asked.message["size"]))
+def test_a_client_that_reads_nothing_holds_nobody_up(counter, peer):
+    desk = counter(
+        lambda asked: messages.result_answer(asked.handle.id, "y" * asked.message["size"]),
+        limits=Limits(unread=1_000_000, unread_time=0.3, sweep=0.1),
+    )
     lazy = peer(desk)
     for n in range(8):
         lazy.send(b'{"v":1,"id":%d,"cmd":"x","size":400000}\n' % n)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
+from nqspy.rpc.messages import plain
 
 Data = dict[str, Any]
 
@@ -57,9 +58,9 @@ def show(data: Data, as_json: bool, text: Callable[[Data], str] | None = None) -
 
 
 def write(text: str) -> None:
-    """Writes text to stdout; a reader that has gone is no error."""
+    """Writes text to stdout, control characters made visible; a reader that has gone is no error."""
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(plain(text))
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

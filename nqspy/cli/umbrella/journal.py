@@ -22,10 +22,10 @@ def print_events(home: str | None, since: str | None, follow: bool, as_json: boo
         while True:
             result = client.call("events", repeat=True, **page)
             write("".join(_line(each, as_json) for each in result["events"]))
-            if not result["events"] and not follow:
+            if result["last"] == page["after"] and not follow:
                 return
             page["after"] = result["last"]
-            page["wait"] = follow and len(result["events"]) < PAGE
+            page["wait"] = follow
 
 
 def instant_of(client: Client, since: str) -> int:

@@ -5,6 +5,7 @@ enabled, its owner has access, it is not full (loadonly), and every limit asked 
 omitted CPU time counts as ``set default cpu_limit``.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -53,6 +54,7 @@ class Routes:
         self._exits = exits if exits is not None and exits.has("route") else None
         self._view = view
         self._held: dict[str, int] = {}
+        self._moved: Counter[tuple[str, str]] = Counter()
 
     def find(
         self, spec: Spec, pipe: Queue, groups: Collection[str] = (), seen: RequestView | None = None
@@ -79,9 +81,10 @@ class Routes:
                 objections.append(objection)
         return None, objections
 
-    def moved(self, queue: str) -> None:
-        """Counts one more request in a queue."""
+    def moved(self, queue: str, owner: str) -> None:
+        """Counts one more request of an owner in a queue."""
         self._held[queue] = self._count(queue) + 1
+        self._moved[queue, owner] += 1
 
     def _destinations(self, pipe: Queue, seen: RequestView | None) -> Sequence[str]:
         if self._exits is None or seen is None or self._view is None:
@@ -98,9 +101,22 @@ class Routes:
             return Objection(f"{queue.name}: {spec.owner} has no access")
         if not queue.enabled:
             return Objection(f"{queue.name}: the queue is disabled", later=True)
+        full = self._full(spec.owner, queue)
+        if full is not None:
+            return Objection(f"{queue.name}: {full}", later=True)
         if queue.loadonly and queue.run_limit is not None and self._count(queue.name) >= queue.run_limit:
             text = f"{queue.name}: it holds as many requests as its run limit {queue.run_limit}"
             return Objection(text, later=True)
+        return None
+
+    def _full(self, owner: str, queue: Queue) -> str | None:
+        """Which ``queued_limit`` keeps a request out."""
+        each = queue.user_queued_limit
+        if queue.queued_limit is not None and self._count(queue.name) >= queue.queued_limit:
+            return f"it holds {queue.queued_limit} requests, as many as it may"
+        pair = (queue.name, owner)
+        if each is not None and self._site.tally.pairs.get(pair, 0) + self._moved[pair] >= each:
+            return f"it holds {each} requests of {owner}, as many as it may"
         return None
 
     def _count(self, queue: str) -> int:
@@ -179,9 +195,9 @@ def _in_turn(draft: Draft, columns: Columns) -> Iterator[Request]:
 
 
 def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
-    found, objections = routes.find(request.spec, pipe, (), Seen(request, draft))
+    found, objections = routes.find(request.spec, pipe, request.spec.unix_groups, Seen(request, draft))
     if found is not None:
-        routes.moved(found)
+        routes.moved(found, request.owner)
         draft.before.append(Move(request.seq, found))
         return
     said = "; ".join(objection.text for objection in objections) or "it has no destination"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nqspy.daemon.answers import language, listing, queries, texts
+from nqspy.daemon.answers import fields, language, listing, queries, texts
 from nqspy.daemon.answers.later import Later
 from nqspy.daemon.answers.waiting import Waiting
 from nqspy.daemon.log import LOG
@@ -50,6 +50,11 @@ class Slow:
     asked: rpc.Asked
     slices: Iterator[bytes | None]
 
+
+AT_ONCE = 4
+"""Slow answers to one user that are made at a time."""
+LOOK_AGAIN = 0.1
+"""When a client that did not read is looked at again, real seconds."""
 
 Question = Callable[["Daemon", rpc.Asked], Any]
 
@@ -95,18 +100,20 @@ class Front:
             asked.message.pop("text")
             self._refuse(asked, Refusal('"text" must be the name of a form', "bad_message", 2))
             return None
-        if name not in DIRECT:
-            self._questions.append(asked)
-            return None
         try:
+            if name not in DIRECT:
+                fields.check(asked.message)
+                self._questions.append(asked)
+                return None
+            fields.check_list(asked.message)
             command = _decode(asked.message)
             if isinstance(command, cm.Submit):
                 command = _with_users(command)
         except Refusal as refusal:
             self._refuse(asked, refusal)
             return None
-        except (msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
-            self._refuse(asked, Refusal(f"bad {name} message: {error}", "bad_message", 2))
+        except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
+            self._refuse(asked, Refusal(f"bad {name} message: {error}"[:300], "bad_message", 2))
             return None
         return Asked(command, asked.caller, Pending(asked.handle, asked.message.get("text")))
 
@@ -133,11 +140,6 @@ class Front:
             yield
         except NqspyError as error:
             self._refuse(asked, error)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            LOG.warning("a bad message of %s: %r", asked.caller.user, error, exc_info=True)
-            self._refuse(
-                asked, Refusal(f"bad {asked.message['cmd']} message: {error!r}"[:300], "bad_message", 2)
-            )
         except Exception:
             LOG.exception("a question of %s could not be answered", asked.caller.user)
             self._refuse(asked, Refusal("internal error; the daemon's log has it", "internal"))
@@ -185,9 +187,23 @@ class Front:
 
     def after_turn(self) -> None:
         """One slice of each slow answer, and whoever waited for what has happened now."""
-        for slow in tuple(self._slow):
+        for slow in self._in_turn():
             self._slice(slow)
         self.waiting.look()
+
+    def _in_turn(self) -> list[Slow]:
+        """The slow answers that are made now: a few of each user at a time, none for who does not read what
+        was sent; so that nobody's wishes fill the memory or keep others waiting."""
+        turns: dict[int, int] = {}
+        found = []
+        for slow in self._slow:
+            uid = slow.asked.caller.uid
+            if slow.asked.handle.stuck and not slow.asked.handle.gone:
+                continue
+            turns[uid] = turns.get(uid, 0) + 1
+            if turns[uid] <= AT_ONCE:
+                found.append(slow)
+        return found
 
     def _slice(self, slow: Slow) -> None:
         done: bytes | None = b""
@@ -201,7 +217,9 @@ class Front:
 
     def patience(self) -> float | None:
         """How long the inbox may be waited for: not at all while an answer is half made."""
-        return 0.0 if self._slow else self.waiting.patience()
+        if not self._slow:
+            return self.waiting.patience()
+        return 0.0 if self._in_turn() else LOOK_AGAIN
 
     def shut_down(self, caller: Caller, mode: str) -> None:
         """Has the daemon stop. Raises Refusal."""

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import queues
+from nqspy.daemon.answers.sight import Sight
 from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.engine.whatif import estimate
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, parse_id
+from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
 from nqspy.report import tables, views
@@ -28,8 +30,9 @@ Objects = list[dict[str, Any]]
 class Lister:
     """Makes request objects as of one instant."""
 
-    def __init__(self, daemon: "Daemon") -> None:
+    def __init__(self, daemon: "Daemon", sight: Sight) -> None:
         self._engine = daemon.engine
+        self._sight = sight
         site = daemon.engine.site
         now = daemon.clock.now()
         self.place = views.Place(site.name, Zone(site.timezone), now)
@@ -45,13 +48,14 @@ class Lister:
         used = self._engine.samples.get(request.seq)
         if used is not None and request.started is not None:
             made["used"] = used_object(used)
-        return made
+        return self._sight.mask(made)
 
 
-def ended_objects(daemon: "Daemon", seqs: Sequence[Seq]) -> Objects:
-    """Objects of ended requests, in the order of ``seqs``."""
-    lister = Lister(daemon)
-    return [views.ended_object(row, lister.place) for row in daemon.front.waiting.reader.ended(seqs=seqs)]
+def ended_objects(daemon: "Daemon", seqs: Sequence[Seq], sight: Sight) -> Objects:
+    """Objects of ended requests, in the order of ``seqs``; hidden ones are left out."""
+    place = Lister(daemon, sight).place
+    found = daemon.front.waiting.reader.ended(seqs=seqs)
+    return [sight.mask(views.ended_object(row, place)) for row in found if sight.sees(row["spec"])]
 
 
 # ---------------------------------------------------------------- choosing
@@ -60,8 +64,9 @@ def ended_objects(daemon: "Daemon", seqs: Sequence[Seq]) -> Objects:
 class Choice:
     """Which requests an answer is about. Raises Refusal for a state or an operand that says nothing."""
 
-    def __init__(self, daemon: "Daemon", message: dict[str, Any]) -> None:
+    def __init__(self, daemon: "Daemon", message: dict[str, Any], caller: Caller) -> None:
         self.site = daemon.engine.site
+        self.sight = Sight(daemon, caller)
         operands = [str(word) for word in message.get("operands") or message.get("ids") or ()]
         self.seqs = [_seq(self.site.name, word) for word in operands if word[:1].isdigit()]
         named = [word for word in operands if not word[:1].isdigit()]
@@ -78,7 +83,8 @@ class Choice:
     def fits(self, request: Request) -> bool:
         """Whether a request is asked for."""
         return (
-            (not self.queues or request.queue in self.queues)
+            self.sight.sees(request.spec)
+            and (not self.queues or request.queue in self.queues)
             and (self.user is None or request.owner == self.user)
             and (self.state is None or request.state is self.state)
         )
@@ -98,13 +104,17 @@ class Choice:
         ``unknown``."""
         reader = daemon.front.waiting.reader
         if self.seqs:
-            missing = [seq for seq in self.seqs if seq not in self.site.requests]
-            found = list(reader.ended(seqs=missing)) if missing else []
+            requests = self.site.requests
+            missing = [
+                seq for seq in self.seqs if seq not in requests or not self.sight.sees(requests[seq].spec)
+            ]
+            ended = reader.ended(seqs=missing) if missing else ()
+            found = [row for row in ended if self.sight.sees(row["spec"])]
             self.unknown = sorted(set(missing) - {row["seq"] for row in found})
             yield from found
         elif self.ended or self.history:
             for number, row in enumerate(reader.ended(owner=self.user), 1):
-                if not self.queues or row["queue"] in self.queues:
+                if (not self.queues or row["queue"] in self.queues) and self.sight.sees(row["spec"]):
                     yield row
                 if number % SLICE == 0:
                     yield None
@@ -136,13 +146,13 @@ def _state(word: Any) -> State | None:
 def _objects(daemon: "Daemon", choice: Choice, into: Objects) -> Iterator[None]:
     """Fills ``into``, pausing after each slice."""
     gone: Objects = []
-    place = Lister(daemon).place
+    sight, place = choice.sight, Lister(daemon, choice.sight).place
     for row in choice.gone(daemon):
         if row is None:
             yield None
         else:
-            gone.append(views.ended_object(row, place))
-    lister = Lister(daemon)
+            gone.append(sight.mask(views.ended_object(row, place)))
+    lister = Lister(daemon, sight)
     for requests in choice.slices():
         into += lister.objects(requests)
         yield None
@@ -155,7 +165,7 @@ def _objects(daemon: "Daemon", choice: Choice, into: Objects) -> Iterator[None]:
 def list_requests(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     """The objects, for programs. Raises Refusal when an identifier names no request."""
     found: Objects = []
-    choice = Choice(daemon, asked.message)
+    choice = Choice(daemon, asked.message, asked.caller)
     yield from _objects(daemon, choice, found)
     _refuse_unknown(choice)
     yield messages.result_answer(asked.handle.id, found)
@@ -189,14 +199,14 @@ def qstat(daemon: "Daemon", asked: rpc.Asked) -> Any:
 
 def _rendered(daemon: "Daemon", asked: rpc.Asked, render: Callable[[Objects], str]) -> Iterator[bytes | None]:
     found: Objects = []
-    choice = Choice(daemon, asked.message)
+    choice = Choice(daemon, asked.message, asked.caller)
     yield from _objects(daemon, choice, found)
     yield _answer(asked, choice, render(found))
 
 
 def _table(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     """The POSIX table, straight from the requests: no objects are made."""
-    choice = Choice(daemon, asked.message)
+    choice = Choice(daemon, asked.message, asked.caller)
     samples, name = daemon.engine.samples, daemon.engine.site.name
     rows = []
     for row in choice.gone(daemon):
@@ -223,12 +233,12 @@ def _why(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     found: Objects = []
-    choice = Choice(daemon, {"operands": [str(word) for word in operands]})
+    choice = Choice(daemon, {"operands": [str(word) for word in operands]}, asked.caller)
     yield from _objects(daemon, choice, found)
     for each in found:
         each["estimate"] = _estimate(daemon, each["seq"])
-        each["chain"] = _chain(daemon, each["seq"])
-        each["redated"] = _redated(daemon, each["seq"])
+        each["chain"] = _chain(daemon, each["seq"], choice.sight)
+        each["redated"] = _redated(daemon, each["seq"], choice.sight)
     if message.get("json"):
         text = views.encode(found).decode() + "\n"
     else:
@@ -236,12 +246,13 @@ def _why(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     yield _answer(asked, choice, text)
 
 
-def _chain(daemon: "Daemon", seq: Seq) -> Objects:
+def _chain(daemon: "Daemon", seq: Seq, sight: Sight) -> Objects:
     """What a request waits for, and what that waits for: prerequisites with their own reasons."""
     links = chain(daemon.engine, seq)
-    lister, site = Lister(daemon), daemon.engine.site
-    live = lister.objects([site.requests[link.seq] for link in links if link.seq in site.requests])
-    gone = ended_objects(daemon, [link.seq for link in links if link.seq not in site.requests])
+    lister, site = Lister(daemon, sight), daemon.engine.site
+    there = [site.requests[link.seq] for link in links if link.seq in site.requests]
+    live = lister.objects([request for request in there if sight.sees(request.spec)])
+    gone = ended_objects(daemon, [link.seq for link in links if link.seq not in site.requests], sight)
     objects = {each["seq"]: each for each in (*live, *gone)}
     return [
         _link(site.id_of(link.needed_by), link.word, objects[link.seq])
@@ -250,9 +261,14 @@ def _chain(daemon: "Daemon", seq: Seq) -> Objects:
     ]
 
 
-def _redated(daemon: "Daemon", seq: Seq) -> dict[str, Any] | None:
+def _redated(daemon: "Daemon", seq: Seq, sight: Sight) -> dict[str, Any] | None:
     request = daemon.engine.site.requests.get(seq)
-    return views.redating_object(request, Lister(daemon).place) if request is not None else None
+    if request is None or request.redated is None:
+        return None
+    cause = request.redated.cause
+    shown = cause is None or cause in sight.known((cause,))
+    found = views.redating_object(request, Lister(daemon, sight).place)
+    return found if found is None or shown else {**found, "cause": None}
 
 
 def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:

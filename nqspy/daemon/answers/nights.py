@@ -8,6 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers.later import Later
+from nqspy.daemon.answers.sight import Sight
 from nqspy.engine import calendar
 from nqspy.model import events as ev
 from nqspy.model.configure import apply_changes
@@ -202,9 +203,10 @@ def answer(daemon: "Daemon", asked: rpc.Asked) -> Later:
     group = str(message["group"]) if message.get("group") else None
     final = bool(message.get("final")) or day is None
     picture, reader, clock = take(daemon), daemon.front.history, daemon.clock
+    sight = Sight(daemon, asked.caller)
 
     def work() -> dict[str, Any]:
-        data = report(Past(reader), picture, day, clock.text, clock.now(), final)
+        data = sight.night(report(Past(reader), picture, day, clock.text, clock.now(), final))
         data = data if group is None else for_group(data, group)
         return {"text": pages.night_text(data), **data}
 

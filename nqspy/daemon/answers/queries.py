@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import nights, shows
 from nqspy.daemon.answers.later import Later, still
+from nqspy.daemon.answers.sight import Sight
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, parse_id
 from nqspy.model.site import Site
@@ -79,7 +80,7 @@ def _report_quota(daemon: "Daemon", asked: rpc.Asked) -> Later:
 
 
 def _report_usage(daemon: "Daemon", asked: rpc.Asked) -> Any:
-    data = usage.usage(daemon.engine.site, daemon.clock.now())
+    data = Sight(daemon, asked.caller).usage(usage.usage(daemon.engine.site, daemon.clock.now()))
     return {"text": usage.usage_text(data), **data}
 
 
@@ -92,7 +93,8 @@ def _exits_trace(daemon: "Daemon", asked: rpc.Asked) -> Any:
     named = str(asked.message["request"])
     seq = parse_id(named, site.name)
     if seq is None:
-        raise Refusal(f"illegally formed job identifier: {named}", "bad_id")
+        raise Refusal(f"illegally formed job identifier: {named[:80]}", "bad_id")
+    Sight(daemon, asked.caller).need(seq)
     return {"id": site.id_of(seq), "trace": daemon.exits.trace(seq)}
 
 

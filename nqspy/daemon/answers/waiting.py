@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import listing
-from nqspy.engine.desk.people import need_owner
+from nqspy.daemon.answers.sight import Sight
+from nqspy.engine.desk.people import need, need_owner
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq, parse_id
@@ -94,8 +95,9 @@ class Waiting:
         site = self._daemon.engine.site
         seqs = [_seq(site.name, text) for text in asked.message["ids"]]
         ends = _Ends(asked, seqs, {seq for seq in seqs if seq in site.requests})
-        for seq in set(seqs) - ends.left:
-            if not any(True for _ in self.reader.ended(seqs=(seq,))):
+        known = Sight(self._daemon, asked.caller).known(seqs)
+        for seq in seqs:
+            if seq not in known:
                 raise Refusal(f"Unknown Job Id {site.id_of(seq)}", "unknown_request", 153)
         if ends.left:
             self._ends.append(ends)
@@ -112,10 +114,12 @@ class Waiting:
                     self._daemon.server.reply(ends.asked.handle, self._ended(ends))
 
     def _ended(self, ends: _Ends) -> bytes:
-        rows = listing.ended_objects(self._daemon, ends.seqs)
+        rows = listing.ended_objects(self._daemon, ends.seqs, Sight(self._daemon, ends.asked.caller))
         id = ends.asked.handle.id
         if ends.asked.message.get("text") is None:
             return messages.result_answer(id, rows)
+        if not rows:  # hidden meanwhile by another setting
+            raise Refusal("they have ended, and are not to be seen any more", "unknown_request", 153)
         last = rows[-1]
         status = last["exit_status"] if last["exit_status"] is not None else 128 + (last["exit_signal"] or 0)
         return messages.text_answer(id, status if last["end_reason"] != "deleted" or status else 3)
@@ -127,17 +131,16 @@ class Waiting:
         there is one."""
         message = asked.message
         after = int(message.get("after") or 0)
-        found = list(
-            self.reader.events(
-                after=after, since=message.get("since"), limit=int(message.get("limit") or PAGE)
-            )
-        )
+        limit = min(int(message.get("limit") or PAGE), PAGE)
+        found = list(self.reader.events(after=after, since=message.get("since"), limit=limit))
         if not found and message.get("wait"):
             self._events.append(asked)
             return None
-        site = self._daemon.engine.site
+        site, sight = self._daemon.engine.site, Sight(self._daemon, asked.caller)
         zone = Zone(site.timezone)
-        objects = [event_object(each, site.name, zone) for each in found]
+        objects = [event_object(each, site.name, zone) for each in sight.events(found)]
+        for wait in (each for row in objects for each in row.get("wait", ()) if not sight.all):
+            wait["text"] = sight.masked(wait["text"])
         return {"events": objects, "last": found[-1].n if found else after}
 
     def events_since(self, since: Instant) -> Iterator[Recorded]:
@@ -155,6 +158,7 @@ class Waiting:
         request = site.requests.get(seq)
         if request is None:
             return self._cat_ended(asked, seq, offset)
+        Sight(self._daemon, asked.caller).need(seq)
         need_owner(site, asked.caller, request, "read")
         if request.state not in STARTED:
             raise Refusal(f"{site.id_of(seq)} has not started; there is no output yet", "wrong_state", 168)
@@ -168,13 +172,16 @@ class Waiting:
             self._tails.append(asked)
             return None
         out, following = data.decode("latin-1"), offset + len(data)
-        return messages.text_answer(asked.handle.id, 0, out, "", next=following, done=not data)
+        return messages.output_answer(asked.handle.id, out, next=following, done=not data)
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
-        rows = listing.ended_objects(self._daemon, [seq])
-        name = self._daemon.engine.site.id_of(seq)
+        site = self._daemon.engine.site
+        name = site.id_of(seq)
+        rows = listing.ended_objects(self._daemon, [seq], Sight(self._daemon, asked.caller))
         if not rows:
             raise Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+        if rows[0]["owner"] != asked.caller.user:
+            need(site.settings, asked.caller, "operator", f"reading the output of {name}")
         path = rows[0]["error" if asked.message.get("stream") == "stderr" else "output"]
         if offset or asked.message.get("follow"):
             return messages.text_answer(asked.handle.id, 0, "", "", next=offset, done=True, path=path)

@@ -1,10 +1,11 @@
 """What a desk works with: the site, the instant, and ways to say what happened, what to do and what to
 answer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nqspy.engine.desk.people import may_see
 from nqspy.model import lifecycle
 from nqspy.model.actions import Action, Notify
 from nqspy.model.errors import Refusal
@@ -14,7 +15,7 @@ from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Used
 from nqspy.model.sightings import News, Sighting
 from nqspy.model.site import Site
-from nqspy.ports import Batch, Exits, Journal
+from nqspy.ports import Batch, EndedRow, Exits, Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class Group:
 
     ``sightings``: those its events come from, to be taken again when the commit fails; ``keys``: digest and
     requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed;
-    ``settled``: how many of its events were looked at for requests that wait for others.
+    ``settled``: how many of its events were looked at for requests that wait for others; ``looked``: what the
+    store has of requests that had ended before, None where there is none.
     """
 
     batch: Batch = field(default_factory=Batch)
@@ -42,6 +44,7 @@ class Group:
     sightings: list[Sighting | News] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
     settled: int = 0
+    looked: dict[Seq, EndedRow | None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -77,40 +80,65 @@ class Desk:
         """Keeps a script or an environment under its content hash, in the group's transaction."""
         self.group.batch.blobs[digest] = body
 
-    def find(self, text: str) -> Request:
-        """The request that has not ended of that identifier. Raises Refusal."""
+    def find(self, text: str, caller: Caller) -> Request:
+        """The request that has not ended of that identifier. Raises Refusal; of one that the caller may not
+        see the same as of one that never was."""
         seq = parse_id(text, self.site.name)
         request = self.site.requests.get(seq) if seq is not None else None
-        if request is None:
-            raise self.unknown(text, seq)
+        if request is None or not may_see(self.site.settings, caller, request.spec):
+            raise self._unknown(text, seq, caller)
         return request
 
-    def unknown(self, text: str, seq: Seq | None) -> Refusal:
+    def _unknown(self, text: str, seq: Seq | None, caller: Caller) -> Refusal:
         """Why an identifier names no request that has not ended."""
         if seq is None:
             if not text[:1].isdigit():
                 return Refusal(f"illegally formed job identifier: {text}", "bad_id")
             return Refusal(f"Unknown Job Id {text}", "unknown_request", 153)
         name = self.site.id_of(seq)
-        if self.end_of(seq) is not None:
+        if seq not in self.site.requests and self.known(seq, caller):
             return Refusal(f"Job has finished {name}", "has_ended", 35)
         return Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+
+    def known(self, seq: Seq, caller: Caller) -> bool:
+        """Whether there is or was such a request, as far as the caller may see."""
+        just = self.site.touched.ended.get(seq)
+        request = self.site.requests.get(seq) or (just[0] if just is not None else None)
+        if request is not None:
+            return may_see(self.site.settings, caller, request.spec)
+        row = self._row(seq)
+        return row is not None and may_see(self.site.settings, caller, row["spec"])
+
+    def look_up(self, seqs: Iterable[Seq]) -> None:
+        """Asks the store for requests that have ended, all at once: what many identifiers cost one by one."""
+        looked, requests = self.group.looked, self.site.requests
+        missing = [seq for seq in seqs if seq not in looked and seq not in requests]
+        if missing:
+            looked |= dict.fromkeys(missing)
+            looked |= {row["seq"]: row for row in self.journal.ended(missing)}
+
+    def _row(self, seq: Seq) -> EndedRow | None:
+        self.look_up((seq,))
+        return self.group.looked.get(seq)
 
     def end_of(self, seq: Seq) -> Event | None:
         """The event that ended a request, None while it has not ended or when there never was one."""
         if seq in self.site.touched.ended:
             event: Event = self.site.touched.ended[seq][1]
             return event
-        return next((row["ended"] for row in self.journal.ended((seq,))), None)
+        row = self._row(seq)
+        return None if row is None else row["ended"]
 
-    def each(self, ids: Sequence[str], do: Callable[[Request], Any]) -> dict[str, Any]:
+    def each(self, ids: Sequence[str], do: Callable[[Request], Any], caller: Caller) -> dict[str, Any]:
         """Does something for each identifier, as far as possible: what was done, and each failure with its
         text."""
+        named = (parse_id(text, self.site.name) for text in ids)
+        self.look_up(seq for seq in named if seq is not None)
         done: list[str] = []
         failed: list[dict[str, Any]] = []
         for text in ids:
             try:
-                request = self.find(text)
+                request = self.find(text, caller)
                 do(request)
                 done.append(self.site.id_of(request.seq))
             except Refusal as refusal:

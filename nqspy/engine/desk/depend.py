@@ -11,29 +11,36 @@ from nqspy.model.actions import Notify
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, Started
 from nqspy.model.ids import Seq, parse_id
+from nqspy.model.people import Caller
 from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Spec
 
 AFTER_MAX = 1_000
 """Requests that one request may wait for."""
 NAMED = 20
 """Requests that a mail names; the others are counted."""
+ATTRIBUTES_MAX = 100
+"""Other attributes that a request may have."""
 _PREFIX = "after:"
 
 
-def read_after(desk: Desk, spec: Spec) -> Spec:
+def read_after(desk: Desk, spec: Spec, caller: Caller) -> Spec:
     """The spec with what its attributes ``after:ID:WORD`` say in ``after``. Raises Refusal.
 
     A request can name only what has an identifier already, that is, earlier ones, and nothing adds to
     ``after`` later: there can be no cycle.
     """
+    if len(spec.attributes) + len(spec.after) > AFTER_MAX + ATTRIBUTES_MAX:
+        raise _bad(f"a request may wait for {AFTER_MAX} others")
     ours = [each.removeprefix(_PREFIX) for each in spec.attributes if each.startswith(_PREFIX)]
     after = tuple(dict.fromkeys((*spec.after, *(_read(desk, text) for text in ours))))
     if not after:
         return spec
     if len(after) > AFTER_MAX:
         raise _bad(f"a request may wait for {AFTER_MAX} others, not {len(after)}")
-    for seq in {each.seq for each in after}:
-        if seq not in desk.site.requests and desk.end_of(seq) is None:
+    named = {each.seq for each in after}
+    desk.look_up(named)
+    for seq in named:
+        if not desk.known(seq, caller):
             raise _bad(f"there is no request {desk.site.id_of(seq)}")
     others = tuple(each for each in spec.attributes if not each.startswith(_PREFIX))
     return replace(spec, after=after, attributes=others)

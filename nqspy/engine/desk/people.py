@@ -1,9 +1,9 @@
-"""Who may do what: roles, owners, access lists, and the group a request is charged to (interfaces.md 1 and
-6)."""
+"""Who may do what and see whose requests: roles, owners, access lists, and the group a request is charged to
+(interfaces.md 1 and 6)."""
 
 from nqspy.model.errors import Refusal
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Settings, Site
 
 _RANK: dict[Role, int] = {"user": 0, "operator": 1, "manager": 2}
@@ -37,6 +37,20 @@ def need_owner(site: Site, caller: Caller, request: Request, what: str) -> None:
         raise Refusal(
             f"Unauthorized Request {name}: only its owner or an operator may {what} it", "not_permitted", 159
         )
+
+
+def sees_all(settings: Settings, caller: Caller) -> bool:
+    """Whether no request is hidden from the caller (``set privacy``): operators and managers see all."""
+    return settings.server.privacy == "all" or role_of(settings, caller) != "user"
+
+
+def may_see(settings: Settings, caller: Caller, spec: Spec) -> bool:
+    """Whether the caller may know that a request exists: everybody their own, others' as ``set privacy``
+    says."""
+    if spec.owner == caller.user or sees_all(settings, caller):
+        return True
+    group = settings.groups.get(spec.group) if settings.server.privacy == "group" else None
+    return group is not None and caller.user in group.members
 
 
 def group_of(settings: Settings, caller: Caller, owner: str, account: str | None) -> tuple[str, str | None]:

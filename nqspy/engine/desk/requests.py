@@ -12,6 +12,7 @@ from nqspy.core.queueing.limits import violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import group_of, need, need_owner, role_of
+from nqspy.engine.desk.room import Room
 from nqspy.engine.desk.spec import check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -25,6 +26,10 @@ from nqspy.model.tree import declared
 _WAITING = (State.QUEUED, State.WAITING, State.HELD)
 _RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
 """``first``: the head of its queue; ``next``: ahead of everything; ``now``: in spite of limits."""
+SIGNALS = 64
+"""The greatest number of a signal (signal(7))."""
+LONGEST_GRACE = 86_400
+"""Seconds that `abort queue` may leave between TERM and KILL at most."""
 
 
 def _wrong_state(desk: Desk, request: Request, what: str) -> Refusal:
@@ -47,12 +52,14 @@ def delete(desk: Desk, command: cm.Delete, caller: Caller) -> Any:
         elif command.kill or command.force:
             end(desk, request, caller.user, signal=9 if command.kill else 15)
         elif command.signal is not None:
+            if not 0 < command.signal <= SIGNALS:
+                raise Refusal(f"Unknown/illegal signal name: {command.signal}", "bad_value", 165)
             desk.act(Signal(request.seq, request.attempt, command.signal))
         else:
             raise _wrong_state(desk, request, "end it with -k or a signal")
         desk.dirty()
 
-    return desk.each(command.ids, one)
+    return desk.each(command.ids, one, caller)
 
 
 def drop(desk: Desk, request: Request, who: str, text: str = "") -> None:
@@ -87,7 +94,7 @@ def hold(desk: Desk, command: cm.HoldRequests, caller: Caller) -> Any:
             desk.emit(ev.Held((request.seq,), letter, caller.user))
             desk.dirty()
 
-    return desk.each(command.ids, one)
+    return desk.each(command.ids, one, caller)
 
 
 def _check_letter(desk: Desk, letter: str | None, caller: Caller) -> None:
@@ -118,7 +125,7 @@ def release(desk: Desk, command: cm.ReleaseRequests, caller: Caller) -> Any:
         desk.emit(ev.Released((request.seq,), theirs, caller.user))
         desk.dirty()
 
-    return desk.each(command.ids, one)
+    return desk.each(command.ids, one, caller)
 
 
 def move(desk: Desk, command: cm.MoveRequests, caller: Caller) -> Any:
@@ -136,6 +143,7 @@ def move(desk: Desk, command: cm.MoveRequests, caller: Caller) -> Any:
             raise _wrong_state(desk, request, "only a waiting one can be moved")
         if user:
             _may_put(queue, caller)
+            Room(desk.site).enter(request.owner, queue)
         if request.queue == queue.name:
             return
         wrong = violation(desk.site, request.spec, queue) if queue.kind == "batch" else None
@@ -144,7 +152,7 @@ def move(desk: Desk, command: cm.MoveRequests, caller: Caller) -> Any:
         desk.emit(ev.Moved((request.seq,), queue.name, caller.user))
         desk.dirty()
 
-    return desk.each(ids, one)
+    return desk.each(ids, one, caller)
 
 
 def _may_put(queue: Queue, caller: Caller) -> None:
@@ -176,7 +184,7 @@ def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:
         desk.emit(ev.Modified(request.seq, spec, caller.user))
         desk.dirty()
 
-    return desk.each(command.ids, one)
+    return desk.each(command.ids, one, caller)
 
 
 _SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable")
@@ -224,7 +232,7 @@ def rerun(desk: Desk, command: cm.RerunRequests, caller: Caller) -> Any:
             raise _wrong_state(desk, request, "and is being deleted")
         end(desk, request, caller.user, rerun=True)
 
-    return desk.each(command.ids, one)
+    return desk.each(command.ids, one, caller)
 
 
 def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
@@ -245,7 +253,7 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
             desk.emit(ev.Suspended(request.seq, request.attempt, caller.user))
             desk.act(Suspend(request.seq, request.attempt))
 
-    return desk.each(command.ids, one)
+    return desk.each(command.ids, one, caller)
 
 
 def _need_its_pes(desk: Desk, request: Request) -> None:
@@ -277,7 +285,7 @@ def schedule(desk: Desk, command: cm.ScheduleRequest, caller: Caller) -> Any:
         desk.emit(ev.Ranked(request.seq, _RANKS[command.place], caller.user))
         desk.dirty()
 
-    return desk.each(command.ids, one)
+    return desk.each(command.ids, one, caller)
 
 
 def abort_queue(desk: Desk, command: cm.AbortQueue, caller: Caller) -> Any:
@@ -286,7 +294,9 @@ def abort_queue(desk: Desk, command: cm.AbortQueue, caller: Caller) -> Any:
 
     def one(request: Request) -> None:
         desk.emit(ev.Deleting(request.seq, request.attempt, caller.user))
-        desk.act(Kill(request.seq, request.attempt, "deleted", max(0, command.seconds) * 1000))
+        desk.act(
+            Kill(request.seq, request.attempt, "deleted", min(max(0, command.seconds), LONGEST_GRACE) * 1000)
+        )
 
     return _in_queue(desk, command.queue, lambda r: r.state in STARTED, one)
 

@@ -11,6 +11,9 @@ from nqspy.model.site import Site
 from nqspy.model.units import GREATEST, UNLIMITED
 
 NAME_MAX = 230
+WORD_MAX = 1024
+"""Characters of an account, an address, an attribute."""
+PATH_MAX = 4096
 LAST_DATE = 253_402_300_799_999
 """The end of the year 9999, ms since the epoch."""
 
@@ -23,6 +26,7 @@ def check_spec(site: Site, spec: Spec) -> None:
             raise _bad(f"{path[:80]!r} is no absolute path")
     if any("\0" in word for word in (*spec.args, spec.shell or "")):
         raise _bad("arguments and shell cannot hold a NUL character")
+    _check_words(spec)
     _check_ask(site, spec.ask)
     if spec.eligible is not None and not 0 <= spec.eligible <= LAST_DATE:
         raise _bad("its date is not between the years 1970 and 9999")
@@ -30,6 +34,25 @@ def check_spec(site: Site, spec: Spec) -> None:
         raise _bad(f"priority {spec.priority} is not from -1024 to 1023")
     if not 0 <= spec.umask <= 0o777:
         raise _bad(f"umask {spec.umask:o} is not from 0 to 777")
+
+
+def _check_words(spec: Spec) -> None:
+    """What else is printed or handed on: short, printable words."""
+    for what, word in _words(spec):
+        if len(word) > WORD_MAX or not word.isprintable():
+            raise _bad(f"{what} {word[:40]!r} is no word of up to {WORD_MAX} printable characters")
+    if spec.mail.to is not None and spec.mail.to.startswith("-"):
+        raise _bad(f"{spec.mail.to!r} is no mail address")
+    for path in (spec.workdir, spec.shell, spec.output.stdout, spec.output.stderr):
+        if path is not None and len(path) > PATH_MAX:
+            raise _bad(f"{path[:40]!r}... is longer than a path may be ({PATH_MAX} characters)")
+
+
+def _words(spec: Spec) -> Iterator[tuple[str, str]]:
+    named = {"account": spec.account, "queue": spec.queue, "host": spec.host, "mail address": spec.mail.to}
+    yield from ((what, word) for what, word in named.items() if word)
+    yield from (("attribute", word) for word in spec.attributes)
+    yield from (("resource", word) for word in (*spec.ask.needs, *(name for name, _ in spec.ask.others)))
 
 
 def _bad(text: str) -> Refusal:

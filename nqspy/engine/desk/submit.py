@@ -15,6 +15,7 @@ from nqspy.engine.desk import depend, shifts
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
+from nqspy.engine.desk.room import Room
 from nqspy.engine.desk.spec import check_spec
 from nqspy.engine.whatif import estimate_on
 from nqspy.model.commands import Submission, Submit
@@ -28,6 +29,9 @@ from nqspy.ports import SubmitAnswer
 
 SCRIPT_MAX = 64 << 20
 ENVIRONMENT_MAX = 1 << 20
+KEY_MAX = 256
+NAMED_MAX = 200_000
+"""Dependencies and attributes of a list together."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -48,13 +52,18 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
     Refusal naming the line."""
     if not command.items:
         raise Refusal("the list holds no request", "empty_list")
+    if len(command.key) > KEY_MAX or not (command.key or "k").isprintable():
+        raise Refusal(f"a key has up to {KEY_MAX} printable characters", "bad_value", 166)
+    if sum(len(item.spec.attributes) for item in command.items) > NAMED_MAX:
+        raise Refusal(f"a list may name {NAMED_MAX} dependencies and attributes in all", "too_many", 206)
     owners = _owners(desk, command, caller)
     digest = sha256(_encode(command.items)).hexdigest()[:32] if command.key else ""
     if command.key and not command.dry_run:
         before = _before(desk, owners, command.key, digest)
         if before is not None:
             return {"ids": [desk.site.id_of(seq) for seq in before], "repeated": True}
-    accepted = [_accept(desk, item, caller) for item in command.items]
+    room = Room(desk.site)
+    accepted = [_accept(desk, item, caller, room) for item in command.items]
     if command.dry_run:
         return {"dry_run": [_would(desk, each, len(accepted) == 1) for each in accepted]}
     seqs = tuple(_take_in(desk, each, command.key, digest) for each in accepted)
@@ -67,10 +76,12 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
 
 
 def _owners(desk: Desk, command: Submit, caller: Caller) -> Iterable[str]:
-    """Whom the requests belong to; only a manager hands in for others."""
+    """Whom the requests belong to; only a manager hands in for others, and for root root alone."""
     others = {item.user for item in command.items if item.user is not None} - {caller.user}
     if others:
         need(desk.site.settings, caller, "manager", f"submitting as {min(others)}")
+    if caller.uid != 0 and any(item.user in others and item.spec.uid == 0 for item in command.items):
+        raise Refusal("Unauthorized Request: only root may submit as root", "not_permitted", 159)
     return dict.fromkeys(item.user or caller.user for item in command.items)
 
 
@@ -100,9 +111,11 @@ def _remember(desk: Desk, key: str, digest: str, seqs: tuple[Seq, ...]) -> None:
 # ---------------------------------------------------------------- one request
 
 
-def _accept(desk: Desk, item: Submission, caller: Caller) -> Accepted:
+def _accept(desk: Desk, item: Submission, caller: Caller, room: Room) -> Accepted:
     try:
-        return _check(desk, item, caller)
+        found = _check(desk, item, caller)
+        room.take(found.spec.owner, (found.queue, found.target))
+        return found
     except Refusal as refusal:
         if item.line is None:
             raise
@@ -120,10 +133,10 @@ def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
     named = spec.queue or site.settings.default.queue or ""
     spec = replace(
         spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
-        script=_digest(script), environment=_digest(environment),
+        script=_digest(script), environment=_digest(environment), unix_groups=(),
     )  # fmt: skip
     check_spec(site, spec)
-    spec = depend.read_after(desk, spec)
+    spec = depend.read_after(desk, spec, caller)
     if desk.exits.has("submit"):
         spec = _ask_exits(desk, spec)
     queue = _queue_named(desk, spec.queue)
@@ -133,6 +146,8 @@ def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
     if not may_enter(queue, spec.owner, groups):
         raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
     target = _batch(desk, spec, queue) if queue.kind == "batch" else _routed(desk, spec, queue, groups)
+    if target == queue.name and queue.kind == "pipe":
+        spec = replace(spec, unix_groups=groups)  # it is routed later, when nobody is there to ask
     return Accepted(spec, queue.name, target, script, environment)
 
 

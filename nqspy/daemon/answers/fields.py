@@ -1,0 +1,64 @@
+"""What the fields of a question may be: looked at before anything is done, so that no odd message finds its
+way further than the front."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from nqspy.model.errors import Refusal
+
+IDS_MAX = 100_000
+"""Requests that one message may name."""
+NUMBER_MAX = 2**53
+
+Word = Annotated[str, msgspec.Meta(max_length=4096)] | None
+Flag = bool | None
+Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)] | None
+Ids = Annotated[list[Annotated[str, msgspec.Meta(max_length=300)]], msgspec.Meta(max_length=IDS_MAX)]
+
+_LIST = {"ids": Ids | None, "queue": Word, "user": Word, "state": Word, "ended": Flag, "history": Flag}
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "shutdown": {"mode": Word},
+    "qmgr": {"script": str, "source": Word, "atomic": Flag, "check": Flag, "plan": Flag, "json": Flag},
+    "qstat": _LIST | {"operands": Ids | None, "request": Word, "json": Flag, "mpp": Flag, "posix": Flag},
+    "list_requests": _LIST | {"operands": Ids | None},
+    "wait": {"ids": Annotated[Ids, msgspec.Meta(min_length=1)]},
+    "events": {"after": Number, "since": Number, "limit": Number, "wait": Flag},
+    "cat": {"request": str, "offset": Number, "stream": Word, "follow": Flag},
+    "report_night": {"date": Word},
+    "exits_trace": {"request": str},
+}
+"""The fields that a question reads, each with its kind; None stands for absent unless it must be there."""
+
+
+def _kind(name: str, fields: dict[str, Any]) -> type[msgspec.Struct]:
+    required = [(field, kind) for field, kind in fields.items() if not _may_be_absent(kind)]
+    others = [(field, kind, None) for field, kind in fields.items() if _may_be_absent(kind)]
+    return msgspec.defstruct(name, [*required, *others], kw_only=True)
+
+
+def _may_be_absent(kind: Any) -> bool:
+    return type(None) in getattr(kind, "__args__", ())
+
+
+_KINDS = {name: _kind(name, fields) for name, fields in FIELDS.items()}
+
+
+def check_list(message: dict[str, Any]) -> None:
+    """Raises Refusal for a list of requests, or of identifiers, that is longer than one message may have."""
+    for name in ("items", "ids", "changes"):
+        listed = message.get(name)
+        if isinstance(listed, list) and len(listed) > IDS_MAX:
+            raise Refusal(f"one message names at most {IDS_MAX} requests, not {len(listed)}", "too_many")
+
+
+def check(message: dict[str, Any]) -> None:
+    """Raises Refusal when a field of a question is missing or of another kind."""
+    kind = _KINDS.get(message["cmd"])
+    if kind is None:
+        return
+    try:
+        msgspec.convert(message, kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise Refusal(f"bad {message['cmd']} message: {error}"[:300], "bad_message", 2) from None

@@ -1,0 +1,144 @@
+"""What the caller of a question may see of others (``set privacy``): a request that is hidden is answered for
+as if there were none."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nqspy.engine.desk.people import may_see, sees_all
+from nqspy.model import events as ev
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Seq
+from nqspy.model.people import Caller
+from nqspy.model.requests import Spec
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+
+class Sight:
+    """One caller's view. ``all``: nothing is hidden."""
+
+    def __init__(self, daemon: "Daemon", caller: Caller) -> None:
+        self._daemon, self._caller = daemon, caller
+        self._settings = daemon.engine.site.settings
+        self.all = sees_all(self._settings, caller)
+        self._id = re.compile(rf"\b([0-9]+)\.{re.escape(daemon.engine.site.name)}\b")
+
+    def sees(self, spec: Spec) -> bool:
+        """Whether a request of this specification is shown."""
+        return self.all or may_see(self._settings, self._caller, spec)
+
+    def known(self, seqs: Iterable[Seq]) -> set[Seq]:
+        """Those of these requests, ended or not, that there are for the caller."""
+        requests, wanted = self._daemon.engine.site.requests, set(seqs)
+        found = {seq for seq in wanted if seq in requests and self.sees(requests[seq].spec)}
+        rest = sorted(seq for seq in wanted if seq not in requests)
+        rows = self._daemon.front.waiting.reader.ended(seqs=rest) if rest else ()
+        return found | {row["seq"] for row in rows if self.sees(row["spec"])}
+
+    def need(self, seq: Seq) -> None:
+        """Raises Refusal, the same for a request that is hidden and for one that never was."""
+        if seq not in self.known((seq,)):
+            name = self._daemon.engine.site.id_of(seq)
+            raise Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+
+    def masked(self, text: str) -> str:
+        """A sentence in which hidden requests have no number."""
+        if self.all:
+            return text
+        known = self.known(int(found) for found in self._id.findall(text)[:100])
+        return self._id.sub(lambda hit: hit[0] if int(hit[1]) in known else "another request", text)
+
+    def mask(self, row: dict[str, Any]) -> dict[str, Any]:
+        """An object of ``qstat --json`` whose reason names no hidden request."""
+        if not self.all and row["reason"]:
+            row["reason"]["text"] = self.masked(row["reason"]["text"])
+        return row
+
+    # ------------------------------------------------------------ the journal
+
+    def events(self, happened: Sequence[ev.Recorded]) -> list[ev.Recorded]:
+        """The events that concern what the caller sees, narrowed to it; alarms are the operators'."""
+        if self.all:
+            return list(happened)
+        known = self.known(seq for each in happened for seq in _named(each.event))
+        narrowed = ((each, _narrowed(each.event, known)) for each in happened)
+        return [replace(each, event=event) for each, event in narrowed if event is not None]
+
+    # ------------------------------------------------------------ reports
+
+    def groups(self) -> set[str]:
+        """The departments that the caller is a member of."""
+        named = self._settings.groups.values()
+        return {group.name for group in named if self._caller.user in group.members}
+
+    def night(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The part of a night's report that the caller may read: the pages of the own departments. Raises
+        Refusal for who is a member of none."""
+        if self.all:
+            return data
+        groups = self.groups()
+        if not groups:
+            raise Refusal(
+                "Unauthorized Request: the night's report is for operators and members of departments",
+                "not_permitted", 159,
+            )  # fmt: skip
+        kept = {"groups": [each for each in data["groups"] if each["name"] in groups]}
+        for part in ("failed", "waiting", "running"):
+            kept[part] = [self._in_report(each) for each in data[part] if self._shown(each, groups)]
+        outlook = data["outlook"]
+        outlook = outlook | {"departments": [e for e in outlook["departments"] if e["name"] in groups]}
+        nothing: dict[str, Any] = {key: [] for key in ("overtaken", "incidents", "story", "exits")}
+        return data | kept | nothing | {"outlook": outlook}
+
+    def _shown(self, row: dict[str, Any], groups: set[str]) -> bool:
+        own = row["owner"] == self._caller.user
+        return own or (self._settings.server.privacy == "group" and row["group"] in groups)
+
+    def _in_report(self, row: dict[str, Any]) -> dict[str, Any]:
+        return self.mask(row) if "reason" in row else row
+
+    def usage(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Use of the departments; of single users the own, and with privacy ``group`` the fellow members'."""
+        if self.all:
+            return data
+        fellows = self.groups() if self._settings.server.privacy == "group" else set()
+        for group in data["groups"]:
+            users = [each for each in group["users"] if each["name"] == self._caller.user]
+            group["users"] = group["users"] if group["name"] in fellows else users
+        return data
+
+
+def _named(event: Any) -> Iterable[Seq]:
+    """Requests that an event is about."""
+    if isinstance(event, ev.Decided):
+        yield from (seq for seq, _ in event.samples)
+        yield from (seq for seq, *_ in event.wait)
+        yield from (failure.seq for failure in event.failures if failure.seq is not None)
+    if hasattr(event, "seq"):
+        yield event.seq
+    yield from getattr(event, "seqs", ())
+    if isinstance(event, ev.Redated) and event.cause is not None:
+        yield event.cause
+
+
+def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
+    """What is left of an event for somebody who knows these requests only; None: nothing."""
+    if isinstance(event, ev.Decided):
+        return replace(
+            event,
+            samples=tuple(each for each in event.samples if each[0] in known),
+            wait=tuple(each for each in event.wait if each[0] in known),
+            failures=tuple(each for each in event.failures if each.seq in known),
+        )
+    if isinstance(event, ev.Alarm) or (hasattr(event, "seq") and event.seq not in known):
+        return None
+    if hasattr(event, "seqs"):
+        seqs = tuple(seq for seq in event.seqs if seq in known)
+        event = replace(event, seqs=seqs) if seqs else None
+    if isinstance(event, ev.Redated) and event.cause not in known:
+        event = replace(event, cause=None)
+    found: ev.Event | None = event
+    return found

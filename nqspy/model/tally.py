@@ -1,0 +1,51 @@
+"""How many requests there are: of each owner, in each queue, of each owner in each queue. Kept as they come
+and go, so that a limit on them costs the same with ten as with a million."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from nqspy.model.requests import Request
+
+Key = TypeVar("Key")
+
+
+@dataclass(slots=True)
+class Tally:
+    """Requests that have not ended; who and what has none is not listed."""
+
+    total: int = 0
+    owners: dict[str, int] = field(default_factory=dict)
+    queues: dict[str, int] = field(default_factory=dict)
+    pairs: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, requests: Iterable[Request]) -> "Tally":
+        """Counted from the requests themselves."""
+        made = cls()
+        for request in requests:
+            made.enter(request)
+        return made
+
+    def enter(self, request: Request) -> None:
+        """One more, where it is now."""
+        self.count(request.spec.owner, request.queue)
+
+    def leave(self, request: Request) -> None:
+        """One less, where it still is."""
+        self.count(request.spec.owner, request.queue, -1)
+
+    def count(self, owner: str, queue: str, by: int = 1) -> None:
+        """``by`` more of an owner in a queue."""
+        self.total += by
+        _add(self.owners, owner, by)
+        _add(self.queues, queue, by)
+        _add(self.pairs, (queue, owner), by)
+
+
+def _add(counts: dict[Key, int], key: Key, by: int) -> None:
+    number = counts.get(key, 0) + by
+    if number:
+        counts[key] = number
+    else:
+        counts.pop(key, None)

@@ -1,0 +1,107 @@
+"""What one client, one user and all together may take of the counter: nobody can make the daemon slow, large
+or deaf for others. What is beyond a limit is refused in one line (manual/wire.md has the table)."""
+
+import resource
+from dataclasses import dataclass, field
+
+from nqspy.model.people import Caller
+
+MIB = 1 << 20
+
+
+def _most_connections() -> int:
+    """1,024, but no more than half the descriptors this process may open: others need some too."""
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1024 if soft == resource.RLIM_INFINITY else min(1024, soft // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Times are real seconds, sizes bytes."""
+
+    message: int = 4 * MIB
+    """A message that is no submission."""
+    submission: int = 256 * MIB
+    """A submission: room for a script of 64 MiB with what has to be escaped in it. Its command stands in the
+    first 512 bytes of the line."""
+    user_connections: int = 64
+    """Connections of one user; of root and the home's owner only the whole counts."""
+    connections: int = field(default_factory=_most_connections)
+    """Connections in all."""
+    spare: int = 32
+    """Connections beyond that for root and the home's owner."""
+    user_bytes: int = 288 * MIB
+    """Bytes of a user's messages that have not arrived whole."""
+    bytes: int = 1024 * MIB
+    """The same of all users."""
+    pending: int = 1_000
+    """Questions of one connection that wait for their answers; beyond, it is not read from."""
+    unread: int = 256 * MIB
+    """Bytes of answers that a user's connections may leave unread before one is cut off."""
+    idle_time: float = 600.0
+    """A connection that asks nothing and waits for nothing is closed after this."""
+    message_time: float = 120.0
+    """A message must have arrived whole this long after its first byte."""
+    unread_time: float = 60.0
+    """A client that reads nothing of its answers is cut off after this."""
+    half_open_time: float = 10.0
+    """One that has closed its sending side still gets the answers that come within this."""
+    backlog: int = 2_000
+    """Messages that wait for the engine; beyond, nobody is read from until half of them are done."""
+    backlog_bytes: int = 64 * MIB
+    """The same in bytes."""
+    busy_time: float = 10.0
+    """When it stays so for this long, messages are refused: busy, try again."""
+    sweep: float = 5.0
+    """How often connections are looked at for these times."""
+
+
+DEFAULTS = Limits()
+
+
+class Shares:
+    """Who takes how much: connections, and bytes of messages that are still coming in."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self.connections: dict[int, int] = {}
+        self.bytes: dict[int, int] = {}
+        self.all_connections = 0
+        self.all_bytes = 0
+
+    def refusal(self, caller: Caller) -> str | None:
+        """Why one more connection of a caller is turned away; None: it is welcome."""
+        limits = self._limits
+        if self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0):
+            return f"this nqsd is busy: it has {self.all_connections} connections; try again in a moment"
+        have = self.connections.get(caller.uid, 0)
+        if have >= limits.user_connections and not caller.trusted:
+            most = limits.user_connections
+            return (
+                f"{caller.user} has {have} connections to this nqsd, a user may have {most}; try again later"
+            )
+        return None
+
+    def enter(self, uid: int) -> None:
+        """One more connection."""
+        self.all_connections += 1
+        self.connections[uid] = self.connections.get(uid, 0) + 1
+
+    def leave(self, uid: int) -> None:
+        """One less."""
+        self.all_connections -= 1
+        left = self.connections[uid] - 1
+        if left:
+            self.connections[uid] = left
+        else:
+            del self.connections[uid]
+
+    def hold(self, uid: int, more: int) -> bool:
+        """``more`` bytes are kept for a user (less: negative); whether that is within the limits."""
+        self.all_bytes += more
+        held = self.bytes.get(uid, 0) + more
+        if held:
+            self.bytes[uid] = held
+        else:
+            self.bytes.pop(uid, None)
+        return held <= self._limits.user_bytes and self.all_bytes <= self._limits.bytes

@@ -1,0 +1,253 @@
+"""One client at the counter: its bytes become messages, its answers bytes; slow, silent and greedy ones are
+shown out. All of it lives in the server's thread."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nqspy.model.people import Caller
+from nqspy.rpc import messages, wire
+from nqspy.rpc.limits import Limits, Shares
+
+_PROGRESS = 65_536
+"""Bytes that a client must have read between two looks to count as one that reads."""
+
+
+class Handle:
+    """Where an answer goes: one request of one connection. ``id`` is the number the client gave it."""
+
+    __slots__ = ("_connection", "id")
+
+    def __init__(self, connection: "Connection", id: int) -> None:
+        self._connection = connection
+        self.id = id
+
+    @property
+    def gone(self) -> bool:
+        """Whether the client has hung up: nobody will read the answer."""
+        return self._connection.gone
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the client does not read the answers it has got."""
+        return self._connection.stuck_since is not None
+
+    def deliver(self, answers: Sequence[bytes]) -> None:
+        """Writes answers; in the server's thread."""
+        self._connection.answer(answers)
+
+    @property
+    def place(self) -> object:
+        """The same for all requests of one connection."""
+        return self._connection
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request as it came from the wire: where to answer, who asks, the decoded message, and how many
+    bytes it had."""
+
+    handle: Handle
+    caller: Caller
+    message: dict[str, Any]
+    size: int = 0
+
+
+class Counter(Protocol):
+    """What a connection needs of the server it belongs to."""
+
+    limits: Limits
+    shares: Shares
+    put: Callable[[Asked], None]
+    connections: "set[Connection]"
+
+    def time(self) -> float:
+        """Seconds of a clock that only goes forward."""
+
+    def left(self, connection: "Connection") -> None:
+        """A client has gone."""
+
+    def unread(self, uid: int) -> int:
+        """Bytes of answers that a user's clients have not read."""
+
+    def delays(self, connection: "Connection") -> bool:
+        """Whether a client is to wait because too much lies before the engine."""
+
+    def refuses(self, caller: Caller) -> bool:
+        """Whether a message is turned away because the engine has been behind for long."""
+
+
+class Connection(asyncio.Protocol):
+    """One client; several requests may be under way at once. ``stuck_since``: when it stopped reading."""
+
+    def __init__(self, server: Counter, caller: Caller) -> None:
+        self._server = server
+        self.caller = caller
+        limits = server.limits
+        self._lines = wire.Lines(limits.submission, limits.message)
+        self._transport: asyncio.Transport
+        self._pending = 0
+        self._held = 0
+        self._unread = 0
+        self._heard = self._begun = server.time()
+        self._half_open: float | None = None
+        self._leaving: float | None = None
+        self.stuck_since: float | None = None
+        self.gone = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """From now on it is served."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.gone = False
+        self._server.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has hung up, or was cut off."""
+        self.gone = True
+        self._hold(0)
+        self._server.left(self)
+
+    # ------------------------------------------------------------ coming in
+
+    def data_received(self, data: bytes) -> None:
+        """Each whole line is a request; what is no message is answered with one error."""
+        if self.gone:
+            return
+        now, begun = self._server.time(), self._lines.begun
+        self._heard = now
+        found = self._lines.feed(data)
+        if found or not begun:
+            self._begun = now
+        for line in found:
+            if line is None:
+                self._too_big()
+                return
+            self._ask(line)
+        if not self._hold(self._lines.size):
+            self._dismiss("too much is on its way to this nqsd at once; try again in a moment", "busy")
+        self._throttle()
+
+    def _hold(self, size: int) -> bool:
+        more, self._held = size - self._held, size
+        return self._server.shares.hold(self.caller.uid, more)
+
+    def _too_big(self) -> None:
+        limits = self._server.limits
+        self._dismiss(
+            f"a message may have at most {limits.message} bytes, a submission {limits.submission}", "too_big"
+        )
+
+    def _ask(self, line: bytes) -> None:
+        try:
+            message = wire.read_message(line)
+        except wire.WireError as error:
+            self._refuse(error.text, error.code, error.id)
+            return
+        if self._server.refuses(self.caller):
+            self._refuse("this nqsd is busy: too many messages wait; try again", "busy", message["id"])
+            return
+        self._pending += 1
+        self._server.put(Asked(Handle(self, message["id"]), self.caller, message, len(line)))
+
+    def _refuse(self, text: str, code: str, id: int | None) -> None:
+        self._pending += 1
+        self.answer([messages.error_answer(id, text, code)])
+
+    def _dismiss(self, text: str, code: str) -> None:
+        """One answer, and the connection is closed."""
+        if not self.gone:
+            self._transport.write(messages.error_answer(None, text, code))
+            self.finish()
+
+    def eof_received(self) -> bool:
+        """It sends no more: the answers that are due may still come."""
+        if self._pending and not self.gone:
+            self._half_open = self._server.time()
+        return self._half_open is not None
+
+    # ------------------------------------------------------------ going out
+
+    def answer(self, answers: Sequence[bytes]) -> None:
+        """Writes answers; cuts the client off when it reads none of them."""
+        if self.gone:
+            return
+        self._pending -= len(answers)
+        self._heard = self._server.time()
+        self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+        if self.unread() and self._server.unread(self.caller.uid) > self._server.limits.unread:
+            self.cut_off()
+        elif self._half_open is not None and not self._pending:
+            self.finish()
+        else:
+            self._throttle()
+
+    def unread(self) -> int:
+        """Bytes of answers that it has not read and the kernel does not keep."""
+        return self._transport.get_write_buffer_size()
+
+    def pause_writing(self) -> None:
+        """The client does not read: take no more requests from it."""
+        self.stuck_since, self._unread = self._server.time(), self.unread()
+        self._throttle()
+
+    def resume_writing(self) -> None:
+        """It reads again."""
+        self.stuck_since = None
+        self._throttle()
+
+    # ------------------------------------------------------------ reading on, or not
+
+    def _throttle(self) -> None:
+        """Reads on only while the client reads its answers, not too many of them are due and the engine is
+        not far behind."""
+        if self.gone or self._half_open is not None:
+            return
+        own = self.stuck_since is not None or self._pending >= self._server.limits.pending
+        if own or self._server.delays(self):
+            self._transport.pause_reading()
+        elif not self._transport.is_reading() and not self._transport.is_closing():
+            self._begun = self._heard = self._server.time()  # it was we who let it wait
+            self._transport.resume_reading()
+
+    def read_on(self) -> None:
+        """The engine has caught up."""
+        self._throttle()
+
+    def look(self, now: float) -> None:
+        """Shows it out when its time is over."""
+        limits = self._server.limits
+        if self._leaving is not None and now - self._leaving > limits.unread_time:
+            self.cut_off()
+        elif self.gone:
+            return
+        elif self.stuck_since is not None:
+            self._look_at_reader(now)
+        elif self._half_open is not None and now - self._half_open > limits.half_open_time:
+            self.finish()
+        elif self._lines.begun:
+            if self._transport.is_reading() and now - self._begun > limits.message_time:
+                self._dismiss(
+                    f"the message did not arrive whole within {limits.message_time:g} s", "too_slow"
+                )
+        elif not self._pending and now - self._heard > limits.idle_time:
+            self.finish()
+
+    def _look_at_reader(self, now: float) -> None:
+        left = self.unread()
+        if left < self._unread - _PROGRESS:
+            self.stuck_since = now
+        elif self.stuck_since is not None and now - self.stuck_since > self._server.limits.unread_time:
+            self.cut_off()
+        self._unread = left
+
+    def cut_off(self) -> None:
+        """Closes without waiting for the client."""
+        self.gone = True
+        self._transport.abort()
+
+    def finish(self) -> None:
+        """Writes what is left and closes."""
+        self.gone, self._leaving = True, self._server.time()
+        self._transport.close()

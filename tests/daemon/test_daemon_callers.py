@@ -1,0 +1,186 @@
+"""Real callers of a daemon of root: who they are, and in which groups, is what the kernel says of them."""
+
+import contextlib
+import json
+import os
+import socket
+
+import pytest
+
+from nqspy.rpc.home import with_short_path
+
+pytestmark = [
+    pytest.mark.privileged,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may speak as other users"),
+]
+
+ANNE, BEN, CATE = 61001, 61002, 61003
+CRAY, BULL = 62001, 62002
+"""Users and groups that need no entry in /etc/passwd: the kernel knows their numbers."""
+
+SITE = """\
+set machine pes=1
+create batch_queue open priority=1
+enable queue open
+create batch_queue named priority=1
+enable queue named
+set no_access named
+add users=("61001") named
+create batch_queue cray priority=1
+enable queue cray
+set groups=("62001") cray
+create pipe_queue both priority=1 destination=(cray, named)
+enable queue both
+start queue both
+create pipe_queue later priority=1 destination=(cray)
+enable queue later
+"""
+
+
+@contextlib.contextmanager
+def speaking_as(uid, *groups):
+    """This process has that user's effective rights."""
+    before = os.getgroups()
+    os.setgroups(list(groups))
+    os.setegid(uid)
+    os.seteuid(uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(before)
+
+
+class Person:
+    """Somebody at the counter, connected once."""
+
+    def __init__(self, live, uid, *groups):
+        name, folder = with_short_path(str(live.home / "nqsd.sock"))
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(30)
+        with speaking_as(uid, *groups):
+            self._socket.connect(name)
+        if folder >= 0:
+            os.close(folder)
+        self._file = self._socket.makefile("rb")
+
+    def ask(self, cmd, **fields):
+        line = json.dumps({"v": 1, "id": 1, "cmd": cmd, **fields}).encode() + b"\n"
+        with contextlib.suppress(BrokenPipeError):
+            self._socket.sendall(line)
+        answer = self._file.readline()
+        return json.loads(answer) if answer else None
+
+    def submit(self, queue, **more):
+        spec = {
+            "owner": "",
+            "uid": 0,
+            "script": "",
+            "environment": "",
+            "name": "x",
+            "queue": queue,
+            "workdir": "/",
+        }
+        return self.ask("submit", items=[{"spec": spec, "script": "true\n", **more}])
+
+    def close(self):
+        self._file.close()
+        self._socket.close()
+
+
+@pytest.fixture
+def centre(make_live):
+    live = make_live().site(SITE).start()
+    for folder in (live.home, *live.home.parents):
+        if len(folder.parts) > 2 and folder.stat().st_uid == 0:
+            folder.chmod(folder.stat().st_mode | 0o011)
+    people = []
+
+    def person(uid, *groups):
+        people.append(Person(live, uid, *groups))
+        return people[-1]
+
+    live.person = person
+    yield live
+    for each in people:
+        each.close()
+
+
+def queue_of(centre, answer):
+    assert answer["ok"], answer
+    return centre.job(answer["result"]["ids"][0])["queue"]
+
+
+def test_the_kernel_says_who_asks_whatever_the_message_says(centre):
+    anne, ben = centre.person(ANNE), centre.person(BEN)
+    id = anne.submit("open", user=None)["result"]["ids"][0]
+    assert centre.job(id)["owner"] == str(ANNE)
+    for forged in ({}, {"uid": 0}, {"user": "root", "uid": 0, "gid": 0}, {"caller": {"user": str(ANNE)}}):
+        failed = ben.ask("delete", ids=[id], **forged)["result"]["failed"]
+        assert failed[0]["code"] == "not_permitted"
+    assert ben.submit("open", user="root")["error"]["code"] == "not_permitted"
+    assert ben.submit("open", user=str(ANNE))["error"]["code"] == "unknown_user"
+    assert anne.ask("delete", ids=[id])["result"]["done"] == [id]
+
+
+def test_access_to_a_queue_by_user_and_by_the_groups_of_the_socket(centre):
+    anne, ben, cate = centre.person(ANNE), centre.person(BEN, CRAY), centre.person(CATE, BULL)
+    assert queue_of(centre, anne.submit("named")) == "named"
+    assert queue_of(centre, ben.submit("cray")) == "cray"
+    for person, queue in ((ben, "named"), (cate, "named"), (anne, "cray"), (cate, "cray")):
+        error = person.submit(queue)["error"]
+        assert (error["code"], error["status"]) == ("no_access", 174)
+    assert cate.submit("open")["ok"]
+
+
+def test_a_pipe_queue_leads_only_where_its_caller_may_go(centre):
+    anne, ben, cate = centre.person(ANNE), centre.person(BEN, CRAY), centre.person(CATE, BULL)
+    assert queue_of(centre, anne.submit("both")) == "named"
+    assert queue_of(centre, ben.submit("both")) == "cray"
+    error = cate.submit("both")["error"]
+    assert f"cray: {CATE} has no access; named: {CATE} has no access" in error["text"]
+
+
+def test_a_pipe_queue_that_routes_later_remembers_the_groups(centre):
+    ben = centre.person(BEN, CRAY)
+    id = ben.submit("later")["result"]["ids"][0]
+    assert centre.job(id)["queue"] == "later"
+    centre.restart()
+    centre.set("start queue later")
+    centre.until(id, lambda job: job["queue"] == "cray", "be routed by the groups its owner had")
+
+
+def test_a_user_moves_nothing_into_a_queue_that_is_closed_to_them(centre):
+    cate = centre.person(CATE, BULL)
+    id = cate.submit("open")["result"]["ids"][0]
+    assert cate.ask("move", ids=[id], queue="cray")["result"]["failed"][0]["code"] == "no_access"
+
+
+def test_one_user_fills_no_counter_for_the_others(centre):
+    crowd = []
+    while (answer := (one := centre.person(ANNE)).ask("ping")) and answer["ok"]:
+        crowd.append(one)
+        assert len(crowd) <= 64
+    assert len(crowd) == 64
+    assert "a user may have 64" in answer["error"]["text"]
+    assert centre.person(BEN).ask("ping")["ok"]
+    assert centre.run("nqsd", "status").ok()
+
+
+def test_files_of_the_daemon_are_closed_to_others(centre):
+    id = centre.submit("sleep 60", queue="open")
+    with speaking_as(ANNE):
+        for path in (centre.home / "nqs.db", centre.home / "spool", centre.home / "nqsd.pid"):
+            assert not os.access(path, os.W_OK, effective_ids=True)
+        with pytest.raises(PermissionError):
+            os.listdir(centre.home / "spool")
+        with pytest.raises(PermissionError):
+            (centre.home / "nqs.db").read_bytes()
+        with pytest.raises(PermissionError):
+            (centre.home / "exits" / "mine.py").write_text("")
+        with pytest.raises(PermissionError):
+            (centre.home / "queues.d" / "mine.qmgr").write_text("")
+        with pytest.raises(PermissionError):
+            (centre.home / "nqsd.sock").unlink()
+    centre.client.delete(id)

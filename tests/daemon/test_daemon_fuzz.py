@@ -1,0 +1,228 @@
+"""A real daemon fed with rubbish: each message is refused clearly or the connection closed; afterwards
+nothing has changed, nothing has grown and the log is clean."""
+
+import contextlib
+import json
+import os
+import random
+import socket
+import string
+from pathlib import Path
+
+import pytest
+from daemon.inner import item
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.daemon.answers.front import DIRECT, QUESTIONS
+from nqspy.model.commands import COMMANDS
+from nqspy.rpc.home import with_short_path
+
+CMDS = sorted({*COMMANDS, *DIRECT, *QUESTIONS} - {"submit"})
+FIELDS = (
+    "ids", "queue", "values", "changes", "items", "key", "text", "script", "request", "after", "since",
+    "limit", "offset", "letter", "place", "shift", "until", "seconds", "mode", "operands", "date", "user",
+    "state", "what", "names", "files", "source", "signal", "owner", "account", "stream",
+)  # fmt: skip
+ODD = st.sampled_from(
+    (
+        "",
+        "\0",
+        "\n",
+        "../../etc/passwd",
+        "%s%n",
+        "\x1b[31mred",
+        "9" * 400,
+        "-1",
+        "é\u202e",
+        "a" * 3000,
+        "1.x@",
+    )
+)
+WILD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | ODD
+    | st.text(max_size=12),
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(ODD | st.text(max_size=5), below, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+MESSAGES = st.builds(
+    lambda cmd, fields: {"cmd": cmd, **fields} | ({"mode": "no way"} if cmd == "shutdown" else {}),
+    st.sampled_from(CMDS) | st.text(max_size=8),
+    st.dictionaries(st.sampled_from(FIELDS), WILD, max_size=5),
+)
+
+
+def picture(inner):
+    site = inner.daemon.engine.site
+    return inner.qmgr("snap"), {seq: (r.state, r.queue, r.spec, r.holds) for seq, r in site.requests.items()}
+
+
+@pytest.fixture(scope="module")
+def stage(inner):
+    inner.submit("owner", count=3)
+    inner.before = picture(inner)
+    return inner
+
+
+@settings(max_examples=400, deadline=None)
+@given(MESSAGES, st.sampled_from(("root", "operator", "owner", "unknown uid")))
+def test_any_fields_of_any_command_are_answered_and_change_nothing(stage, message, by):
+    if message["cmd"] in ("wait", "events") and message.get("wait"):
+        message["wait"] = False
+    fields = {name: value for name, value in message.items() if name != "cmd"}
+    if message["cmd"] in ("cat",):
+        fields["follow"] = False
+    answer = stage.ask(by, message["cmd"], **fields)
+    text = str(answer.get("error", {}).get("text", ""))
+    assert answer["ok"] in (True, False)
+    assert "internal error" not in text + str(answer.get("err", "")), answer
+    assert len(text.splitlines()) <= 4
+    assert picture(stage) == stage.before
+
+
+SPEC_FIELDS = [
+    *item()["spec"], "ask", "args", "shell", "account", "output", "mail", "umask", "eligible", "priority",
+    "attributes", "after", "held", "host", "dialect", "unix_groups", "group",
+]  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.sampled_from(SPEC_FIELDS), WILD, min_size=1, max_size=4))
+def test_any_submission_is_taken_or_refused_in_one_line_and_shown_without_harm(stage, spec):
+    answer = stage.ask("owner", "submit", items=[item(**spec)])
+    assert "internal error" not in str(answer)
+    if not answer["ok"]:
+        assert len(answer["error"]["text"].splitlines()) == 1
+        assert answer["error"]["text"].isprintable()
+        return
+    [id] = answer["result"]["ids"]
+    for form in ("table", "full", "why", "json"):
+        shown = stage.ask("other", "qstat", text=form, operands=[id])
+        assert all(c == "\n" or c == "\t" or c.isprintable() for c in shown["out"] + shown["err"]), shown
+    stage.result("root", "delete", ids=[id])
+    assert picture(stage) == stage.before
+
+
+@pytest.mark.parametrize(
+    ("what", "fields", "word"),
+    [
+        ("a name of 1 MB", {"name": "x" * 1_000_000}, "no request name"),
+        ("a name with a newline", {"name": "a\nb"}, "no request name"),
+        ("a name that leads out", {"name": "../../x"}, "no request name"),
+        ("a name with an escape", {"name": "\x1b[2J"}, "no request name"),
+        ("a NUL", {"name": "a\0b"}, "no request name"),
+        ("a NUL in an argument", {"args": ["a\0b"]}, "NUL"),
+        ("an account with an escape", {"account": "\x1b]0;x\x07"}, "account"),
+        ("an address that is an option", {"mail": {"to": "-oQ/tmp"}}, "mail address"),
+        ("an address of two lines", {"mail": {"to": "a\nBcc: b"}}, "mail address"),
+        ("a host with an escape", {"host": "\x9b1m"}, "host"),
+        ("10,000 dependencies", {"attributes": [f"after:{n}:ok" for n in range(10_000)]}, "1000 others"),
+        ("a long path", {"workdir": "/" + "x" * 5000}, "longer than a path"),
+        ("a path with a newline", {"output": {"stdout": "/a\nb"}}, "absolute path"),
+        ("a date beyond all", {"eligible": 2**62}, "date"),
+        ("a priority beyond all", {"priority": 2**40}, "priority"),
+    ],
+)
+def test_bad_words_of_a_submission_are_refused_and_named(stage, what, fields, word):
+    _, text = stage.refusal("owner", "submit", items=[item(**fields)])
+    assert word in text, text
+    assert text.isprintable()
+    assert len(text) < 400
+
+
+def test_an_environment_of_200_kb_is_taken_and_one_beyond_1_mib_refused(stage):
+    [id] = stage.result("owner", "submit", items=[item(environment="A=" + "x" * 200_000)])["ids"]
+    stage.result("owner", "delete", ids=[id])
+    assert (
+        "larger than 1 MiB"
+        in stage.refusal("owner", "submit", items=[item(environment="A=" + "x" * (1 << 20))])[1]
+    )
+    assert "Latin-1" in stage.refusal("owner", "submit", items=[item(script="\u20ac")])[1]
+
+
+def test_a_list_of_more_than_100000_is_refused_before_it_is_read(stage):
+    code, text = stage.refusal("owner", "submit", items=[{}] * 100_001)
+    assert (code, text) == ("too_many", "one message names at most 100000 requests, not 100001")
+    assert stage.refusal("owner", "delete", ids=["1"] * 100_001)[0] == "too_many"
+    assert stage.refusal("owner", "wait", ids=["1"] * 100_001)[0] == "bad_message"
+
+
+def test_a_percent_sign_is_a_percent_sign(stage):
+    [id] = stage.submit("owner", name="%s%n%d")
+    assert "%s%n%d" in stage.ask("owner", "qstat", text="full", operands=[id])["out"]
+    stage.result("root", "delete", ids=[id])
+
+
+def test_texts_of_operators_are_shown_without_control_characters(fresh):
+    fresh.qmgr('create group d1 members=("a\x1b[31mb")')
+    shown = fresh.qmgr("show groups", by="other")
+    assert "\\u001b[31m" in fresh.ask("other", "qmgr", script="show groups", text="qmgr")["out"]
+    assert "a" in shown
+
+
+# ---------------------------------------------------------------- over the socket
+
+
+def speak(live, data: bytes) -> None:
+    """Sends bytes, reads what comes for a moment and hangs up."""
+    with socket.socket(socket.AF_UNIX) as sock, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        name, folder = with_short_path(str(live.home / "nqsd.sock"))
+        sock.connect(name)
+        if folder >= 0:
+            os.close(folder)
+        sock.settimeout(20)
+        sock.sendall(data)
+        sock.settimeout(0.02)
+        with contextlib.suppress(TimeoutError):
+            while sock.recv(65536):
+                pass
+
+
+def memory(pid: int) -> int:
+    """Resident bytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def streams(dice: random.Random) -> bytes:
+    good = [
+        b'{"v":1,"id":%d,"cmd":"%b"}\n' % (n, dice.choice((b"ping", b"status", b"now"))) for n in range(3)
+    ]
+    kind = dice.randrange(7)
+    if kind == 0:
+        return dice.randbytes(dice.randrange(5000))
+    if kind == 1:
+        text = "".join(dice.choice(string.printable) for _ in range(dice.randrange(500)))
+        return (
+            json.dumps({"v": 1, "id": 1, "cmd": dice.choice(CMDS), "mode": text, "ids": [text]}).encode()
+            + b"\n"
+        )
+    if kind == 2:
+        whole = bytearray(b"".join(good))
+        for _ in range(dice.randrange(1, 10)):
+            whole[dice.randrange(len(whole))] = dice.randrange(256)
+        return bytes(whole)
+    if kind == 3:
+        return b"".join(good)[: dice.randrange(100)]
+    if kind == 4:
+        return dice.choice((b"[", b'{"v":', b'[{"a":')) * dice.randrange(200_000)
+    if kind == 5:
+        return b'{"v":1,"id":1,"cmd":"ping","x":' + b"9" * dice.randrange(100_000) + b"}\n"
+    return b'{"v":1,"id":1,"cmd":"' + b"z" * dice.randrange(6 << 20)
+
+
+def test_a_fuzzed_stream_of_bytes_never_harms(live):
+    id = live.submit("sleep 60")
+    live.running(id)
+    events, dice = len(live.events()), random.Random(20)
+    for _ in range(50):
+        speak(live, streams(dice))
+    before = memory(live.pid)
+    for _ in range(250):
+        speak(live, streams(dice))
+    assert memory(live.pid) < before + 64 * 1024 * 1024
+    assert live.job(id)["state"] == "running"
+    assert len(live.events()) == events
+    assert live.run("nqsd", "status").ok()
+    assert "Traceback" not in live.log
+    assert all(c == "\n" or c.isprintable() for c in live.log)
+    live.client.delete(id)

@@ -1,0 +1,132 @@
+"""Whose requests a user sees: `set privacy owner|group|all`. What is hidden is answered for as if there were
+none."""
+
+import json
+
+import pytest
+from daemon.inner import PEOPLE, item
+
+from nqspy.daemon.answers.sight import Sight
+from nqspy.model.people import Caller
+
+UNKNOWN = "unknown_request"
+GROUPS = ("create group d1 members=(anne, eva)", "create group d2 members=(ben)")
+EVA = Caller("eva", 1010, 100, ("users",))
+
+
+@pytest.fixture
+def site(fresh):
+    fresh.qmgr(*GROUPS)
+    fresh.annes = fresh.submit("owner", name="annes")[0]
+    fresh.bens = fresh.submit("other", name="bens")[0]
+    ended = fresh.submit("owner", name="gone")[0]
+    fresh.result("owner", "delete", ids=[ended])
+    fresh.gone = ended
+    fresh.never = f"999.{ended.partition('.')[2]}"
+    return fresh
+
+
+def seen(site, by, **fields):
+    return {each["name"] for each in site.result(by, "list_requests", **fields)}
+
+
+@pytest.mark.parametrize(
+    ("privacy", "by_owner", "by_fellow", "by_other"),
+    [
+        ("all", {"annes", "bens"}, {"annes", "bens"}, {"annes", "bens"}),
+        ("group", {"annes"}, {"annes"}, {"bens"}),
+        ("owner", {"annes"}, set(), {"bens"}),
+    ],
+)
+def test_lists_show_the_own_requests_those_of_the_group_or_all(site, privacy, by_owner, by_fellow, by_other):
+    site.qmgr(f"set privacy {privacy}")
+    assert seen(site, "owner") == by_owner
+    assert seen(site, EVA) == by_fellow
+    assert seen(site, "other") == by_other
+    assert seen(site, "unknown uid") == (by_owner if privacy == "all" else set())
+    for role in ("root", "home's owner", "manager", "operator"):
+        assert seen(site, role) == {"annes", "bens"}
+    table = site.ask("other", "qstat", text="table")["out"]
+    assert ("annes" in table) == ("annes" in by_other)
+    rows = json.loads(site.ask("other", "qstat", text="json")["out"])
+    assert {row["name"] for row in rows} == by_other
+    gone = {each["name"] for each in site.result("other", "list_requests", ended=True)}
+    assert gone == ({"gone"} if privacy == "all" else set())
+
+
+QUESTIONS = [
+    ("list_requests", lambda id: {"ids": [id]}),
+    ("wait", lambda id: {"ids": [id]}),
+    ("cat", lambda id: {"request": id}),
+    ("exits_trace", lambda id: {"request": id}),
+    ("qstat", lambda id: {"text": "table", "operands": [id]}),
+    ("qstat", lambda id: {"text": "full", "operands": [id]}),
+    ("qstat", lambda id: {"text": "json", "operands": [id]}),
+    ("qstat", lambda id: {"text": "why", "operands": [id]}),
+    ("delete", lambda id: {"ids": [id]}),
+    ("hold", lambda id: {"ids": [id]}),
+    ("release", lambda id: {"ids": [id]}),
+    ("move", lambda id: {"ids": [id], "queue": "spare"}),
+    ("modify", lambda id: {"ids": [id], "values": {"priority": 1}}),
+    ("rerun", lambda id: {"ids": [id]}),
+    ("submit", lambda id: {"items": [item(attributes=[f"after:{id}:ok"])]}),
+]
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=[f"{n}-{cmd}" for n, (cmd, _) in enumerate(QUESTIONS)])
+def test_a_hidden_request_answers_exactly_as_one_that_never_was(site, asked):
+    cmd, fields = asked
+    site.qmgr("set privacy owner")
+    told = site.refusal("other", cmd, **fields(site.never))
+    for hidden in (site.annes, site.gone):
+        code, text = site.refusal("other", cmd, **fields(hidden))
+        assert (code, text.replace(hidden, site.never)) == told
+    assert site.result("root", "list_requests", ids=[site.annes])[0]["state"] == "queued"
+
+
+def test_events_are_those_of_what_one_sees(site):
+    site.qmgr("set privacy owner")
+    own = site.result("other", "events", after=0)
+    named = {each["request"] for each in own["events"] if "request" in each}
+    assert named == {site.bens}
+    assert not [each for each in own["events"] if each["kind"] == "alarm"]
+    every = site.result("operator", "events", after=0)
+    assert {site.annes, site.bens, site.gone} <= {e.get("request") for e in every["events"]}
+    assert own["last"] == every["last"], "who asks on goes on behind what is hidden"
+
+
+def test_counts_of_queues_stay_as_they_are(site):
+    before = site.ask("other", "qstat", text="queues")["out"]
+    site.qmgr("set privacy owner")
+    assert site.ask("other", "qstat", text="queues")["out"] == before
+    assert site.ask("other", "qstat", text="server")["out"] == site.ask("root", "qstat", text="server")["out"]
+
+
+def test_reports_are_for_operators_and_members_get_their_departments_page(site):
+    site.qmgr("set privacy group")
+    assert site.refusal("unknown uid", "report_night")[0] == "not_permitted"
+    assert "night:" in site.result("operator", "report_night")["text"]
+    data = site.result("other", "report_night")
+    assert {each["name"] for each in data["groups"]} <= {"d2"}
+    assert {each["owner"] for part in ("failed", "waiting") for each in data[part]} <= {"ben"}
+    users = [
+        user["name"] for each in site.result("other", "report_usage")["groups"] for user in each["users"]
+    ]
+    assert set(users) <= {"ben"}
+
+
+def test_reasons_name_no_hidden_request(site):
+    site.result("root", "hold", ids=[site.annes])
+    [bens] = site.result("operator", "list_requests", ids=[site.bens])
+    sight = Sight(site.daemon, PEOPLE["other"])
+    assert sight.masked(f"{site.annes} closes the line") == f"{site.annes} closes the line"
+    site.qmgr("set privacy owner")
+    sight = Sight(site.daemon, PEOPLE["other"])
+    assert sight.masked(f"{site.annes} and {bens['id']} wait") == f"another request and {bens['id']} wait"
+
+
+def test_privacy_is_shown_and_written_by_snap(site):
+    site.qmgr("set privacy group")
+    assert "privacy=group" in site.qmgr("snap")
+    assert "group" in next(line for line in site.qmgr("show parameters").splitlines() if "Users see" in line)
+    assert "expected owner, group, all" in site.refusal("root", "qmgr", script="set privacy nobody")[1]

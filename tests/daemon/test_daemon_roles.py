@@ -1,0 +1,163 @@
+"""Every command of the wire by everybody: one table. A command without a row fails the test."""
+
+import pytest
+from daemon.inner import PEOPLE, item
+
+from nqspy.daemon.answers.front import DIRECT, QUESTIONS
+from nqspy.model.commands import COMMANDS
+
+ALL = "root, home's owner, manager, operator, owner, other, unknown uid"
+MANAGERS = "root, home's owner, manager"
+OPERATORS = f"{MANAGERS}, operator"
+OWNERS = f"{OPERATORS}, owner"
+NOBODY = ""
+DAY = 'define shift day when=("30 8 * * *")\nset grace 10\nend'
+
+
+def _set(path, value, op="set"):
+    return {"changes": [{"op": op, "path": path, "value": value}]}
+
+
+TABLE = [
+    ("submit", ALL, lambda id: {"items": [item()]}),
+    ("submit", MANAGERS, lambda id: {"items": [item(user="daemon")]}),
+    ("submit", "root", lambda id: {"items": [item(user="root")]}),
+    ("configure", OPERATORS, lambda id: _set("queue/spare/run_limit", 3)),
+    ("configure", OPERATORS, lambda id: _set("queue/spare/started", False)),
+    ("configure", MANAGERS, lambda id: _set("queue/spare/user_limit", 3)),
+    ("configure", MANAGERS, lambda id: _set("managers", ["olga:o"], "add")),
+    ("configure", MANAGERS, lambda id: _set("server/privacy", "all")),
+    ("configure", MANAGERS, lambda id: _set("server/mail", None)),
+    ("configure", MANAGERS, lambda id: _set("shift/night/when", ["0 21 * * *"])),
+    ("configure", MANAGERS, lambda id: _set("shift/night/when", ["1 21 * * *"], "add")),
+    ("configure", MANAGERS, lambda id: _set("queue/spare/users", ["root"], "remove")),
+    ("configure", MANAGERS, lambda id: _set("global/user_queued_limit", 100_000)),
+    ("configure", MANAGERS, lambda id: _set("usage/period", 43_200_000)),
+    ("delete", OWNERS, lambda id: {"ids": [id]}),
+    ("hold", OWNERS, lambda id: {"ids": [id]}),
+    ("hold", OPERATORS, lambda id: {"ids": [id], "letter": "s"}),
+    ("release", OWNERS, lambda id: {"ids": [id]}),
+    ("move", OWNERS, lambda id: {"ids": [id], "queue": "spare"}),
+    ("move", OPERATORS, lambda id: {"ids": [], "queue": "spare", "source": "spare"}),
+    ("modify", OWNERS, lambda id: {"ids": [id], "values": {"priority": 1}}),
+    ("rerun", OWNERS, lambda id: {"ids": [id]}),
+    ("suspend", OPERATORS, lambda id: {"ids": [id]}),
+    ("suspend", OPERATORS, lambda id: {"ids": [id], "resume": True}),
+    ("schedule", OPERATORS, lambda id: {"ids": [id], "place": "now"}),
+    ("abort_queue", OPERATORS, lambda id: {"queue": "spare"}),
+    ("purge_queue", OPERATORS, lambda id: {"queue": "spare"}),
+    ("switch_shift", OPERATORS, lambda id: {"shift": "night"}),
+    ("automatic_shift", OPERATORS, lambda id: {}),
+    ("reload_exits", MANAGERS, lambda id: {}),
+    ("shutdown", OPERATORS, lambda id: {"mode": "sideways"}),
+    ("qmgr", ALL, lambda id: {"script": "show all"}),
+    ("qmgr", ALL, lambda id: {"script": "show managers"}),
+    ("qmgr", OPERATORS, lambda id: {"script": "stop queue spare"}),
+    ("qmgr", MANAGERS, lambda id: {"script": "snap"}),
+    ("qmgr", MANAGERS, lambda id: {"script": "snap /tmp/here"}),
+    ("qmgr", MANAGERS, lambda id: {"script": "set managers = (max:m, olga:o)"}),
+    ("qmgr", MANAGERS, lambda id: {"script": DAY}),
+    ("qmgr", MANAGERS, lambda id: {"script": "set grace 10", "check": True}),
+    ("qmgr", MANAGERS, lambda id: {"script": "set grace 10", "plan": True}),
+    ("qstat", ALL, lambda id: {"text": "table"}),
+    ("qstat", ALL, lambda id: {"text": "why", "operands": [id]}),
+    ("list_requests", ALL, lambda id: {"ids": [id]}),
+    ("wait", ALL, lambda id: {"ids": ["1"]}),
+    ("events", ALL, lambda id: {"after": 0}),
+    ("cat", OWNERS, lambda id: {"request": id}),
+    ("status", ALL, lambda id: {}),
+    ("ping", ALL, lambda id: {}),
+    ("now", ALL, lambda id: {}),
+    ("counters", ALL, lambda id: {}),
+    ("report_night", ALL, lambda id: {}),
+    ("report_usage", ALL, lambda id: {}),
+    ("exits_list", ALL, lambda id: {}),
+    ("exits_trace", ALL, lambda id: {"request": id}),
+    *((cmd, NOBODY, lambda id: {}) for cmd in ("apply_files", "show", "why")),
+]  # fmt: skip
+"""Command, who may, and the message for a waiting request of anne's. The last three are the daemon's own."""
+
+
+def test_every_command_of_the_wire_has_its_row():
+    rows = {cmd for cmd, _, _ in TABLE}
+    assert {*COMMANDS, *DIRECT, *QUESTIONS} - rows == set()
+    assert rows - {*COMMANDS, *DIRECT, *QUESTIONS} == set()
+
+
+@pytest.mark.parametrize("row", TABLE, ids=[f"{n}-{row[0]}" for n, row in enumerate(TABLE)])
+def test_who_may_is_as_the_table_says(inner, row):
+    cmd, allowed, message = row
+    if inner.daemon.engine.site.next_seq == 1:
+        [first] = inner.submit("root")
+        inner.result("root", "delete", ids=[first])
+    for role in PEOPLE:
+        [id] = inner.submit("owner")
+        before = settings(inner)
+        answer = inner.ask(role, cmd, **message(id))
+        if allowed == NOBODY:
+            assert answer["error"]["code"] == "unknown_command", role
+        else:
+            assert _may(answer) == (role in allowed.split(", ")), (role, answer)
+        if not _may(answer):
+            assert settings(inner) == before, f"{role} changed something"
+            assert inner.result("root", "list_requests", ids=[id])[0]["state"] == "queued"
+
+
+def _may(answer):
+    text = str(answer.get("error", "")) + str(answer.get("err", "")) + str(answer.get("result", ""))
+    return "Unauthorized Request" not in text and "only root may" not in text
+
+
+def settings(inner):
+    return inner.qmgr("snap")
+
+
+# ---------------------------------------------------------------- no one grants more than they have
+
+
+def test_an_operator_gets_no_further_by_way_of_shifts_queues_or_files(inner):
+    for script in (
+        "set managers = (olga:m)",
+        "add managers = (olga:m)",
+        'define shift mine when=("5 5 * * *")\nset managers = (olga:m)\nend',
+        "set no_access batch",
+        "set server mail=/tmp/program",
+        "set shell_strategy fixed=(/tmp/shell)",
+        "set exit x budget=60ms",
+        "create batch_queue own",
+        "create group own members=(olga)",
+        "set workdir=submit batch",
+    ):
+        _, text = inner.refusal("operator", "qmgr", script=script)
+        assert "Unauthorized Request" in text, (script, text)
+    command = {"cmd": "configure", "changes": [{"op": "set", "path": "managers", "value": {"olga": "m"}}]}
+    changes = [
+        {"op": "create", "path": "shift/mine", "value": {"when": ["5 5 * * *"], "commands": [command]}}
+    ]
+    assert inner.refusal("operator", "configure", changes=changes)[0] == "not_permitted"
+    assert inner.refusal("operator", "configure", changes=[*changes], source="calendar")[0] == "not_permitted"
+
+
+def test_who_asks_is_never_what_a_message_says(inner):
+    forged = {"user": "root", "uid": 0, "caller": {"user": "root", "trusted": True}, "trusted": True}
+    [id] = inner.submit("owner")
+    assert inner.refusal("other", "delete", ids=[id], **forged)[0] == "not_permitted"
+    assert inner.refusal("other", "reload_exits", **forged)[0] == "not_permitted"
+    [own] = inner.result(
+        "other", "submit", items=[item(owner="root", uid=0, gid=0, group="staff")], **forged
+    )["ids"]
+    request = inner.daemon.engine.site.requests[int(own.partition(".")[0])]
+    assert (request.spec.owner, request.spec.uid, request.spec.gid) == ("ben", 1004, 100)
+
+
+def test_a_manager_who_is_not_root_runs_nothing_as_root(inner):
+    code, text = inner.refusal("manager", "submit", items=[item(user="root")])
+    assert (code, text) == ("not_permitted", "Unauthorized Request: only root may submit as root")
+    assert inner.refusal("home's owner", "submit", items=[item(user="root", uid=1001)])[0] == "not_permitted"
+
+
+def test_output_of_an_ended_request_is_its_owners_business(inner):
+    [id] = inner.submit("owner")
+    inner.result("owner", "delete", ids=[id])
+    assert inner.refusal("other", "cat", request=id)[0] == "not_permitted"
+    assert inner.refusal("owner", "cat", request=id)[0] == "has_ended"

@@ -1,0 +1,283 @@
+"""What one client may take of the counter: however slow, silent, greedy or many they are, all are served."""
+
+import contextlib
+import os
+import resource
+import socket
+import threading
+import time
+
+import pytest
+
+from nqspy.model.people import Caller
+from nqspy.rpc import messages
+from nqspy.rpc.client import Client
+from nqspy.rpc.limits import DEFAULTS, Limits, Shares
+
+QUICK = Limits(idle_time=0.2, message_time=0.3, unread_time=0.3, half_open_time=0.2, sweep=0.05)
+ANNE = Caller("anne", 1001)
+BEN = Caller("ben", 1002)
+OWNER = Caller("owner", 1000, trusted=True)
+
+
+def until(condition, what, patience=20.0):
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.01)
+    pytest.fail(f"in vain: {what}")
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+class Ordinary:
+    """Callers by the kernel, but nobody is trusted."""
+
+    def __init__(self, callers):
+        self._callers = callers
+
+    def of(self, connection):
+        named = self._callers.of(connection)
+        return Caller(named.user, named.uid, named.gid, named.groups, trusted=False)
+
+
+@pytest.fixture
+def crowd(counter):
+    """A server whose clients are ordinary users."""
+
+    def make(**options):
+        desk = counter(**options)
+        desk.server.callers = Ordinary(desk.server.callers)
+        return desk
+
+    return make
+
+
+# ---------------------------------------------------------------- how many
+
+
+def test_a_user_has_so_many_connections_and_the_next_is_told_so(crowd, peer):
+    desk = crowd(limits=Limits(user_connections=3))
+    clients = [peer(desk) for _ in range(3)]
+    assert all(client.ask(1, "x", say=1)["ok"] for client in clients)
+    refused = peer(desk)
+    assert "has 3 connections to this nqsd, a user may have 3" in refused.answer()["error"]["text"]
+    assert refused.answer() is None
+    clients[0].close()
+    until(lambda: desk.server.shares.all_connections == 2, "the place to become free")
+    assert peer(desk).ask(1, "x", say="in")["result"] == "in"
+
+
+def test_shares_count_by_user_and_in_all_and_the_owner_always_gets_one_more():
+    shares = Shares(Limits(user_connections=2, connections=3, spare=1))
+    for caller in (ANNE, ANNE, BEN):
+        assert shares.refusal(caller) is None
+        shares.enter(caller.uid)
+    assert "anne has 2" in str(shares.refusal(ANNE)) or "3 connections" in str(shares.refusal(ANNE))
+    assert "it has 3 connections" in str(shares.refusal(BEN))
+    assert shares.refusal(OWNER) is None
+    shares.enter(OWNER.uid)
+    assert shares.refusal(OWNER) is not None
+    for caller in (ANNE, ANNE, BEN, OWNER):
+        shares.leave(caller.uid)
+    assert (shares.connections, shares.all_connections) == ({}, 0)
+
+
+def test_the_defaults_leave_descriptors_for_the_rest_of_the_daemon():
+    assert DEFAULTS.user_connections == 64
+    assert DEFAULTS.connections <= 1024
+
+
+def test_thousands_of_clients_that_come_and_go_leave_nothing_behind(counter):
+    desk = counter()
+    before = descriptors()
+    for number in range(3000):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(desk.path))
+            if number % 3 == 0:
+                client.sendall(b'{"v":1,"id":1,"cmd":"x"}\n')
+            elif number % 3 == 1:
+                client.sendall(b'{"v":1,"id"')
+    until(lambda: not desk.server.connections, "all to be gone")
+    until(lambda: descriptors() == before, "no descriptor to be left")
+    assert desk.server.shares.all_connections == 0
+    assert (desk.server.shares.bytes, desk.server.shares.all_bytes) == ({}, 0)
+
+
+def test_without_descriptors_the_counter_rests_says_so_once_and_goes_on(counter, peer):
+    told = []
+    desk = counter(tell=told.append)
+    first = peer(desk)
+    assert first.ask(1, "x", say=1)["ok"]
+    waiting = [socket.socket(socket.AF_UNIX) for _ in range(4)]
+    taken = []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors() + 8, hard))
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.dup(0))
+        for each in waiting:
+            each.connect(str(desk.path))
+            each.settimeout(20)
+            each.sendall(b'{"v":1,"id":1,"cmd":"x","say":"late"}\n')
+        assert first.ask(2, "x", say="served")["result"] == "served"
+        until(lambda: told, "it to be told")
+    finally:
+        for fd in taken:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert all(b"late" in each.recv(1000) for each in waiting)
+    assert len(told) == 1
+    assert "Too many open files" in told[0]
+    for each in waiting:
+        each.close()
+
+
+# ---------------------------------------------------------------- how slow
+
+
+def test_one_that_asks_nothing_is_shown_out_and_one_that_waits_for_an_answer_is_not(counter, peer):
+    desk = counter(lambda asked: b"" if asked.message["cmd"] == "hold" else answer(asked), limits=QUICK)
+
+    def answer(asked):
+        return messages.result_answer(asked.handle.id, "now")
+
+    patient, idle = peer(desk), peer(desk)
+    patient.send(b'{"v":1,"id":1,"cmd":"hold"}\n')
+    assert idle.ask(1, "x")["result"] == "now"
+    assert idle.answer() is None, "it was not closed"
+    until(lambda: desk.asked, "the question to arrive")
+    held = [asked for asked in desk.asked if asked.message["cmd"] == "hold"]
+    assert not held[0].handle.gone
+    desk.server.reply(held[0].handle, messages.result_answer(1, "at last"))
+
+
+def test_one_byte_at_a_time_is_told_that_it_takes_too_long(counter, peer):
+    desk = counter(limits=QUICK)
+    slow = peer(desk)
+    line = b'{"v":1,"id":1,"cmd":"x","say":"' + b"y" * 100_000
+
+    def drip():
+        for at in range(len(line)):
+            try:
+                slow.send(line[at : at + 1])
+            except OSError:
+                return
+            threading.Event().wait(0.01)
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    assert peer(desk).ask(1, "x", say="quick")["result"] == "quick"
+    assert slow.answer()["error"]["code"] == "too_slow"
+    assert slow.answer() is None
+    dripping.join()
+
+
+def test_a_client_that_reads_nothing_is_cut_off_in_time_and_one_that_reads_slowly_is_not(counter, peer):
+    big = "y" * 3_000_000
+    desk = counter(lambda asked: messages.result_answer(asked.handle.id, big), limits=QUICK)
+    lazy, reader = peer(desk), peer(desk)
+    for each in (lazy, reader):
+        each.send(b'{"v":1,"id":1,"cmd":"x"}\n')
+    got = b""
+    while not got.endswith(b"\n"):
+        got += reader.socket.recv(300_000)
+        threading.Event().wait(0.05)
+    assert len(got) > len(big)
+    until(lambda: all(asked.handle.gone for asked in desk.asked[:1]), "the lazy one to be cut off")
+
+
+def test_one_that_has_closed_its_sending_side_gets_its_answers_first(counter, peer):
+    desk = counter(limits=QUICK)
+    client = peer(desk)
+    client.send(b'{"v":1,"id":1,"cmd":"x","say":"a"}\n{"v":1,"id":2,"cmd":"x","say":"b"}\n')
+    client.socket.shutdown(socket.SHUT_WR)
+    assert [client.answer()["result"], client.answer()["result"]] == ["a", "b"]
+    assert client.answer() is None
+
+
+def test_a_half_open_one_that_waits_for_ever_is_closed(counter, peer):
+    desk = counter(lambda asked: b"", limits=QUICK)
+    client = peer(desk)
+    client.send(b'{"v":1,"id":1,"cmd":"x"}\n')
+    client.socket.shutdown(socket.SHUT_WR)
+    assert client.answer() is None
+
+
+# ---------------------------------------------------------------- how much
+
+
+def test_unfinished_messages_of_one_user_are_bounded_together(crowd, peer):
+    desk = crowd(limits=Limits(user_bytes=3_000_000))
+    begun = [peer(desk) for _ in range(6)]
+    line = b'{"v":1,"id":1,"cmd":"submit","say":"' + b"y" * 900_000
+    refused = 0
+    for each in begun:
+        with contextlib.suppress(BrokenPipeError):
+            each.send(line)
+    until(lambda: len(desk.server.connections) <= 3, "what is beyond to be refused")
+    for each in begun:
+        each.socket.settimeout(0.2)
+        try:
+            refused += each.answer()["error"]["code"] == "busy"
+        except TimeoutError:
+            pass
+    assert refused >= 3
+    assert desk.server.shares.all_bytes <= 3_000_000
+
+
+def test_the_engine_far_behind_is_not_asked_more_and_catches_up(counter, peer):
+    going = threading.Event()
+    backlog = [0]
+
+    def answer(asked):
+        going.wait(20)
+        backlog[0] -= 1
+        return messages.result_answer(asked.handle.id, asked.message["say"])
+
+    desk = counter(answer, limits=Limits(backlog=50), backlog=lambda: (backlog[0], 0))
+    put = desk.server.put
+
+    def count(asked):
+        backlog[0] += 1
+        put(asked)
+
+    desk.server.put = count
+    client, other = peer(desk), peer(desk)
+    first = b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n) for n in range(60))
+    client.send(first)
+    until(lambda: backlog[0] == 60, "the first to arrive")
+    for each in (client, other):
+        each.send(b'{"v":1,"id":100,"cmd":"x","say":100}\n')
+    until(lambda: len(desk.server._delayed) == 1, "the first client to be delayed")
+    other.send(b'{"v":1,"id":101,"cmd":"x","say":101}\n')
+    until(lambda: len(desk.server._delayed) == 2, "the other to be delayed after one message at most")
+    assert backlog[0] <= 62
+    going.set()
+    assert [client.answer()["id"] for _ in range(61)] == [*range(60), 100]
+    assert {other.answer()["id"], other.answer()["id"]} == {100, 101}
+
+
+def test_busy_for_long_refuses_and_clients_come_again_by_themselves(crowd, peer, tmp_path):
+    behind = [10]
+    desk = crowd(limits=Limits(backlog=1, busy_time=0.0), backlog=lambda: (behind[0], 0))
+    client = peer(desk)
+    until(lambda: client.ask(1, "x").get("error", {}).get("code") == "busy", "it to say so")
+    timer = threading.Timer(0.3, lambda: behind.__setitem__(0, 0))
+    timer.start()
+    with Client(tmp_path) as nqs:
+        assert nqs.call("x", say="through") == "through"
+    assert desk.asked[-1].message["say"] == "through"
+    timer.join()
+
+
+def test_the_library_finds_its_connection_closed_and_opens_another(counter, tmp_path):
+    desk = counter(limits=QUICK)
+    with Client(tmp_path) as nqs:
+        assert nqs.call("x", say=1) == 1
+        until(lambda: not desk.server.connections, "the idle connection to be closed")
+        assert nqs.call("x", say=2) == 2
