@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from nqspy.model import books
 from nqspy.model import events as ev
+from nqspy.model.columns import compact
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import STARTED, Dependency, Request, State, Used
 from nqspy.model.site import Site
@@ -28,6 +29,8 @@ def place(site: Site, request: Request) -> None:
     index of those that wait for others (used when rows are loaded)."""
     if request.state is State.QUEUED:
         site.columns(request.queue).add(request, site.numbers)
+        if site.numbers.is_full():
+            compact(site.numbers, site.waiting.values())
     elif request.state is State.WAITING and request.spec.eligible is not None:
         heapq.heappush(site.dates, (request.spec.eligible, request.seq))
     elif request.state in STARTED:
@@ -317,5 +320,6 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.FilesApplied: books.files_applied,
     ev.ProbeChanged: books.probe_changed,
     ev.PressureChanged: books.pressure_changed,
+    ev.Restored: books.restored,
     ev.Alarm: cast(_Handler, _nothing),
 }

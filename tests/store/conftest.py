@@ -50,6 +50,7 @@ def observable(site: Site) -> dict[str, Any]:
         "due": site.due(Instant(2**60)),
         "accounts": list(site.accounts.items()),
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
+        "health": (site.probes, site.pressure),
         "next_date": site.next_date(),
     }  # fmt: skip
 
@@ -265,6 +266,10 @@ class Story:
     def _other(self) -> None:
         self.tell(ev.FilesApplied((("00_site.qmgr", f"{self._random.randrange(99):064}"),)))
         self.tell(ev.Alarm("large", "too slow"))
+        self.tell(ev.ProbeChanged("nfs", self._random.choice(("ok", "broken")), "it said so"))
+        self.tell(ev.PressureChanged(self._random.choice(("calm", "high")), 91.5, "", ((1, 5),)))
+        attempts = tuple((r.seq, r.attempt + 1) for r in self._some(*BEFORE_START)[:1])
+        self.tell(ev.Restored("a backup", self.site.next_seq + self._random.randrange(2), attempts))
 
 
 @pytest.fixture
