@@ -22,6 +22,7 @@ from nqspy.daemon.inbox import Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import Options
+from nqspy.daemon.upkeep import Trouble, Upkeep
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.desk.context import Reply
@@ -29,9 +30,11 @@ from nqspy.engine.loop import Asked, Engine, Input, Outcome
 from nqspy.executors.local import LocalHands
 from nqspy.model.commands import Command
 from nqspy.model.errors import NqspyError
+from nqspy.model.events import Alarm
 from nqspy.model.people import Caller
 from nqspy.model.sightings import Sighting
 from nqspy.rpc import server as rpc
+from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
 from nqspy.userexit.site_exits import SiteExits
 
@@ -54,6 +57,7 @@ class Daemon:
         self.engine = Engine(
             self.journal.load(), self.journal, self.hands, self.exits, AtOnce(self.exits), LOG.error
         )
+        self.upkeep = Upkeep(self.journal, self.inbox.put)
         self.notices = Notices()
         self.hooks = Hooks(self.exits, self.notices)
         self.hooks.adopt(self.engine.site)
@@ -84,12 +88,20 @@ class Daemon:
         self.notices.start()
         self.bell.start()
         host, zone = socket.gethostname().split(".")[0], _zone()
-        self.pump(restart.begin(self.engine, self.hands.found(), host, zone, self.clock.now()))
+        later = self._later()
+        self.pump(restart.begin(self.engine, self.hands.found(), host, zone, self.clock.now(), later))
+        restoring.taken(self.home.database)
         files.apply_changed(self)
         self.engine.resting = False
         self.front.open_history()
         self.server.start()
         self.pump(self.engine.feed((), self.clock.now()))
+
+    def _later(self) -> restart.Later | None:
+        """What a restore has left behind, and what the spool has that the database does not know."""
+        note = restoring.rewound(self.home.database)
+        told = restart.Later(note.text, note.next_seq, note.attempts) if note is not None else None
+        return restart.later_than(self.engine.site, self.hands.latest(), told)
 
     # ------------------------------------------------------------ the loop
 
@@ -113,6 +125,8 @@ class Daemon:
                 command = self.front.take(item)
                 if command is not None:
                     inputs.append(command)
+            elif isinstance(item, Trouble):
+                self.pump(self.engine.note(Alarm(item.who, item.text), self.clock.now()))
             elif isinstance(item, Stop):
                 self.stop(item.mode)
         now = self.clock.now()
@@ -121,6 +135,7 @@ class Daemon:
             self.pump(self.engine.flush(now))
         self.front.answer_questions()
         self.front.after_turn()
+        self.upkeep.look(self.engine.site.settings, now)
 
     def pump(self, outcome: Outcome) -> None:
         """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""
@@ -172,8 +187,8 @@ class Daemon:
     def close(self) -> None:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
-            for step in (self.journal.close, self.front.close, self.notices.close, self.hands.close,
-                         self.bell.close, self.server.close):  # fmt: skip
+            for step in (self.journal.close, self.upkeep.close, self.front.close, self.notices.close,
+                         self.hands.close, self.bell.close, self.server.close):  # fmt: skip
                 last.callback(step)
             self.engine.flush(self.clock.now())
 

@@ -73,6 +73,13 @@ class LocalHands:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return Found(tuple(sorted(os.sched_getaffinity(0))), memory)
 
+    def latest(self) -> dict[int, int]:
+        """The last attempt in the spool of each request that has one."""
+        found: dict[int, int] = {}
+        for _, seq, attempt in scan.attempts(self._spool):
+            found[seq] = max(attempt, found.get(seq, 0))
+        return found
+
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         """Carries out what concerns attempts; other actions are not for hands. Does not wait."""
         match action:

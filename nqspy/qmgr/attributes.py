@@ -8,6 +8,7 @@ from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
 from nqspy.model.shifts import Shift
 from nqspy.model.tree import Declared, declared
+from nqspy.model.upkeep import Backup, History
 from nqspy.qmgr.cursor import Keyword
 
 CLASSES: dict[str, type] = {
@@ -22,6 +23,8 @@ CLASSES: dict[str, type] = {
     "default": Defaults,
     "sched_factor": Factors,
     "usage": Usage,
+    "backup": Backup,
+    "history": History,
 }
 """Objects of the settings by the head of their paths."""
 

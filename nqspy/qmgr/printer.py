@@ -67,6 +67,8 @@ def _singles(settings: Settings) -> Iterator[str]:
         ("global", settings.global_),
         ("default", settings.default),
         ("usage", settings.usage),
+        ("backup", settings.backup),
+        ("history", settings.history),
     ):
         for name, value in _different(node).items():
             if (head, name) != ("default", "queue"):

@@ -128,20 +128,17 @@ def _end(count: int, digest: str) -> bytes:
     return json.dumps({"end": count, "sha256": digest}).encode() + b"\n"
 
 
-def read(path: Path) -> Iterator[bytes]:
-    """The lines of a file. Raises StoreError when it is missing or damaged (gzip has a checksum of its own);
-    what came before the damage was good."""
-    last = b""
+def read(path: Path) -> list[bytes]:
+    """The lines of a file, once its checksum (gzip's) was found right. Raises StoreError when it is missing
+    or damaged."""
     try:
         with gzip.open(path, "rb") as file:
-            for line in file:
-                if last:
-                    yield last
-                last = line
+            lines = file.read().splitlines(keepends=True)
     except (OSError, EOFError, zlib.error) as error:
         raise StoreError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    if not last.startswith(b'{"end":'):
+    if not lines or not lines[-1].startswith(b'{"end":'):
         raise StoreError(f"{path} is damaged: its last line is missing")
+    return lines[:-1]
 
 
 def check(path: Path, archive: Archive) -> str | None:

@@ -134,6 +134,7 @@ def back_up(
     places.make_folder(folder)
     target = folder / name_of(at, label)
     copy_to(path, target, go_on)
+    places.give(target, path.parent)
     thin_out(path, target, keep)
     return target
 

@@ -39,7 +39,7 @@ class History:
         query = _A.select(*_ALL).where(_A.kind == kind, *where).order_by(_A.since, _A.until, _A.first)
         return [Archive(*row) for row in self._fetch(query)]
 
-    def _lines(self, one: Archive) -> Iterator[bytes]:
+    def _lines(self, one: Archive) -> list[bytes]:
         return archive.read(self._folder / one.name)
 
     # ------------------------------------------------------------ events

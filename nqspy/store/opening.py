@@ -95,6 +95,9 @@ def _check_pages(path: Path, connection: sqlite3.Connection, how: str) -> None:
 
 
 def _connect(path: Path, steps: Sequence[Step]) -> peewee.SqliteDatabase:
+    if not os.access(path, os.W_OK):
+        # SQLite would open it all the same, and the first commit would fail.
+        raise StoreError(f"{path} may not be written; its owner can say: chmod u+w {path}")
     db = schema.database(path)
     try:
         connection = schema.connection(db)

@@ -57,4 +57,12 @@ def make_folder(folder: Path) -> None:
     """Makes a folder that nobody else may look into. Raises OSError."""
     if not folder.is_dir():
         folder.mkdir(mode=0o700)
+        give(folder, folder.parent)
         sync(folder.parent)
+
+
+def give(path: Path, home: Path) -> None:
+    """Makes a file the home's owner's, when root has made it in somebody's home. Raises OSError."""
+    owner = home.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        os.chown(path, owner.st_uid, owner.st_gid)

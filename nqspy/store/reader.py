@@ -1,6 +1,5 @@
 """Reading beside the writer: ended requests and the history, from any thread, without stopping commits."""
 
-import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -99,13 +98,3 @@ class Reader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def try_to_read(path: Path) -> sqlite3.Connection | None:
-    """A connection to a database that may be damaged, None when nothing can be read of it."""
-    try:
-        connection = schema.connection(schema.readonly(path))
-        connection.execute("SELECT n FROM state").fetchone()
-    except copies.SPOILT:
-        return None
-    return connection

@@ -1,13 +1,12 @@
 """Restoring a backup: checked first, put in place by one rename, what was there kept beside it.
 
-What happened after the backup was made is not in it. So that no identifier is given out twice and nothing that
-ran since runs again, what is known of that time (by the database that is replaced, if it can be read) is left
-in a note, `Rewound`, for the next start.
+What happened after the backup was made is not in it. So that no identifier is given out twice and nothing
+that ran since runs again, what is known of that time (by the database that is replaced, if it can be read) is
+left in a note, `Rewound`, for the next start.
 """
 
 import os
 import sqlite3
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +114,9 @@ def _restore(path: Path, file: Path, date: str) -> Restored:
     finally:
         db.close()
     text = f"{file.name} was restored; its last event is number {n}"
-    _write_note(path, Rewound(text, *(known[:2] if known else ())))
-    os.replace(draft, places.restoring(path))
-    places.sync(path.parent)
+    places.give(draft, path.parent)
+    places.put_in_place(draft, places.restoring(path))
+    _write_note(path, Rewound(text, known[0], known[1]) if known else Rewound(text))
     kept = _put_aside(path, date)
     os.replace(places.restoring(path), path)
     places.sync(path.parent)
@@ -159,7 +158,7 @@ def _last(connection: sqlite3.Connection) -> tuple[int, Instant]:
     return (row[0], Instant(row[1])) if row is not None else (0, Instant(0))
 
 
-def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, Mapping[Seq, int], int] | None:
+def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], int] | None:
     """First number never given out, attempts begun since the copy, last event: by the database that is to be
     replaced; None when it cannot be read."""
     db = schema.readonly(path)
@@ -172,7 +171,7 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, Mapping[Seq, int]
             for seq, attempt in _attempts(copy).items()
             if (found := _attempt_since(old, seq, attempt)) is not None
         }
-    except copies.SPOILT:
+    except (*copies.SPOILT, msgspec.MsgspecError):
         return None
     finally:
         db.close()

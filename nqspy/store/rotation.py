@@ -26,8 +26,8 @@ from nqspy.store.errors import StoreError, plain
 from nqspy.store.fetching import SLICE
 from nqspy.store.rows import Row, in_slices
 
-EVENTS = 20_000
-"""Events in a file."""
+EVENTS = 5_000
+"""Events in a file: whoever wants one of them reads it whole."""
 REQUESTS = 2_000
 """Requests in a file: one asked for by its identifier is found by reading it."""
 BLOBS = 500
