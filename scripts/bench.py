@@ -272,6 +272,7 @@ def table(figures: list[Figure]) -> str:
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
     from bench_passes import bench_passes
+    from bench_store import bench_store
 
     return {
         "commands": lambda: bench_commands(10 if quick else 40),
@@ -280,13 +281,14 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "jobs": lambda: bench_jobs(200 if quick else 1000),
         "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
         "many": lambda: bench_many(10_000 if quick else MANY),
+        "store": lambda: bench_store(figure, 10_000 if quick else MANY),
     }
 
 
 def main() -> int:
     """Prints the table, or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("names", nargs="*", help="commands latency submits jobs passes many; none: all")
+    parser.add_argument("names", nargs="*", help="commands latency submits jobs passes many store; none: all")
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     parser.add_argument("--quick", action="store_true", help="smaller numbers, for a look")
     options = parser.parse_args()

@@ -135,7 +135,6 @@ class Daemon:
             self.pump(self.engine.flush(now))
         self.front.answer_questions()
         self.front.after_turn()
-        self.upkeep.look(self.engine.site.settings, now)
 
     def pump(self, outcome: Outcome) -> None:
         """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""
@@ -152,7 +151,9 @@ class Daemon:
             if not outcome.again:
                 break
             outcome = self.engine.feed((), self.clock.now())
-        self.bell.ring_at(outcome.wake_at)
+        if not self.engine.resting:
+            self.upkeep.look(self.engine.site.settings, self.clock.now())
+        self.bell.ring_at(min(filter(None, (outcome.wake_at, self.upkeep.due)), default=None))
 
     def ask(self, command: Command, caller: Caller) -> Reply:
         """Has one command done now, the pass it calls for included, and returns its reply."""

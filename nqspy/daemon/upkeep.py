@@ -1,12 +1,12 @@
 """The database's upkeep: backups and rotation, when the site's clock says so, on a thread of their own."""
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from nqspy.daemon.inbox import Ring
 from nqspy.daemon.log import LOG
 from nqspy.model.ids import DAY, HOUR, Instant
 from nqspy.model.site import Settings
@@ -14,9 +14,6 @@ from nqspy.store import copies
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.rotation import PAUSE, Rotation
-
-APART = 1.0
-"""Real seconds between two looks at the least (an accelerated clock may have a day in less)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class Wishes:
 class Upkeep:
     """Looks at each turn of the daemon whether something is due; the engine's thread does nothing of it."""
 
-    def __init__(self, journal: SqliteJournal, put: Callable[[Trouble], None]) -> None:
+    def __init__(self, journal: SqliteJournal, put: Callable[[Trouble | Ring], None]) -> None:
         self._journal = journal
         self._path: Path = journal.path
         self._put = put
@@ -54,7 +51,11 @@ class Upkeep:
         self._began: Instant | None = None
         self._looked = Instant(0)
         self._due = Instant(0)
-        self._real = 0.0
+
+    @property
+    def due(self) -> Instant | None:
+        """When to look again; None while something is under way (its end rings the bell)."""
+        return self._due if self._work is None and self._wishes is not None else None
 
     def look(self, settings: Settings, now: Instant) -> None:
         """Has done what is due. Cheap when nothing is."""
@@ -63,14 +64,14 @@ class Upkeep:
             if not self._work.done():
                 return
             self._due, self._work = self._work.result(), None
-        real = time.monotonic()
         # A clock that was set back would be waited for in vain.
-        if (self._looked <= now < self._due and wishes == self._wishes) or real < self._real + APART:
+        if self._looked <= now < self._due and wishes == self._wishes:
             return
         if self._began is None:
             self._began = now
-        self._wishes, self._looked, self._real = wishes, now, real
+        self._wishes, self._looked = wishes, now
         self._work = self._worker.submit(self._run, wishes, self._began, now)
+        self._work.add_done_callback(lambda _: self._put(Ring()))
 
     def _run(self, wishes: Wishes, began: Instant, now: Instant) -> Instant:
         """What is due, and when to look again."""

@@ -64,6 +64,9 @@ def _check(path: Path, known: int) -> None:
     """Looks at the file through a connection that cannot write: a damaged one stays as it is."""
     if path.stat().st_size == 0:
         raise DamagedStore(path, "it is empty")
+    if not os.access(path, os.W_OK):
+        # SQLite would open it all the same, and the first commit would fail.
+        raise StoreError(f"{path} may not be written; its owner can say: chmod u+w {path}")
     unclean = places.mark(path).exists() or places.log_size(path) > 0
     db = schema.readonly(path)
     try:
@@ -95,9 +98,6 @@ def _check_pages(path: Path, connection: sqlite3.Connection, how: str) -> None:
 
 
 def _connect(path: Path, steps: Sequence[Step]) -> peewee.SqliteDatabase:
-    if not os.access(path, os.W_OK):
-        # SQLite would open it all the same, and the first commit would fail.
-        raise StoreError(f"{path} may not be written; its owner can say: chmod u+w {path}")
     db = schema.database(path)
     try:
         connection = schema.connection(db)

@@ -156,4 +156,3 @@ def test_a_database_that_may_not_be_written_is_named(told, path, what):
         assert len(run.stdout.splitlines()) == 1, run.stdout
         assert str(database) in run.stdout
         assert database.read_bytes() == path.read_bytes()
-        assert [each.name for each in folder.iterdir()] == ["nqs.db"]
