@@ -5,10 +5,12 @@ A copy is one file that needs no other; its name tells the instant of the site's
 ``nqs-20261121T030000Z.db``.
 """
 
+import fcntl
 import os
 import re
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -133,10 +135,24 @@ def back_up(
     folder = places.backups(path)
     places.make_folder(folder)
     target = folder / name_of(at, label)
-    copy_to(path, target, go_on)
-    places.give(target, path.parent)
-    thin_out(path, target, keep)
+    with _alone(folder):
+        for left in folder.glob("nqs-*.db.new"):  # of one that was killed
+            left.unlink(missing_ok=True)
+        copy_to(path, target, go_on)
+        places.give(target, path.parent)
+        thin_out(path, target, keep)
     return target
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One at a time: the daemon and ``nqspy backup`` may both want to."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def thin_out(path: Path, newest: Path, keep: int) -> None:
@@ -145,5 +161,3 @@ def thin_out(path: Path, newest: Path, keep: int) -> None:
     others = [copy.path for copy in listed(path) if copy.path != newest]
     for old in others[: max(0, len(others) + 1 - keep)]:
         old.unlink(missing_ok=True)
-    for left in places.backups(path).glob("nqs-*.db.new*"):
-        left.unlink(missing_ok=True)

@@ -7,10 +7,11 @@ import pytest
 
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, Instant
-from nqspy.store import copies, migrations, places, restoring
+from nqspy.store import copies, migrations, opening, places, restoring
 from nqspy.store.errors import NewerStore, StoreError
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.reader import Reader
+from nqspy.store.rotation import Rotation
 
 NOON = Instant(1_795_262_400_000)
 
@@ -74,6 +75,27 @@ def test_a_backup_that_is_given_up_leaves_nothing(told, path):
     with pytest.raises(Enough):
         copies.back_up(path, NOON, 3, go_on=stop)
     assert list(places.backups(path).iterdir()) == []
+
+
+def test_what_a_killed_backup_left_goes_with_the_next_one(told, path):
+    folder = places.backups(path)
+    folder.mkdir()
+    (folder / "nqs-20261120T120000Z.db.new").write_bytes(b"half")
+    assert copies.listed(path) == []
+    file = copies.back_up(path, NOON, 3)
+    assert list(folder.iterdir()) == [file]
+
+
+def test_a_start_gives_back_the_room_of_a_file_that_is_mostly_unused(told, path, monkeypatch, same_site):
+    with SqliteJournal.open(path) as journal:
+        before = journal.load()
+        Rotation(path, journal.turn, journal.forget_blobs).run(Instant(2**60))
+    size = path.stat().st_size
+    SqliteJournal.open(path).close()
+    assert path.stat().st_size == size, "not worth it"
+    monkeypatch.setattr(opening, "GIVEN_BACK", 1)
+    same_site(before, load(path))
+    assert path.stat().st_size < size / 2
 
 
 # ---------------------------------------------------------------- restore
