@@ -274,6 +274,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     from bench_nights import bench_simulation
     from bench_passes import bench_passes
     from bench_report import bench_report
+    from bench_store import bench_store
 
     return {
         "commands": lambda: bench_commands(10 if quick else 40),
@@ -284,6 +285,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "many": lambda: bench_many(10_000 if quick else MANY),
         "report": lambda: bench_report(1_000 if quick else 10_000),
         "simulation": lambda: bench_simulation(figure, 1 if quick else 5),
+        "store": lambda: bench_store(figure, 10_000 if quick else MANY),
     }
 
 
@@ -295,7 +297,8 @@ def main() -> int:
         return nights(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
-        "commands latency submits jobs passes many report simulation; none: all. Or nights (alone): see there"
+        "commands latency submits jobs passes many report simulation store; none: all. "
+        "Or nights (alone): see there"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")

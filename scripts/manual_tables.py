@@ -58,6 +58,8 @@ def _written(path: str, info: Declared) -> str:
     if info.words:
         return ", ".join(f"`{word}`" for word in info.words)
     text = "number" if "weight" in info.doc else WRITTEN[info.unit]
+    if info.nothing:
+        text += f" or `{info.nothing}`"
     if "auto:" in info.doc:
         text = f"{text.removesuffix(' or `unlimited`')} or `auto`"
     if info.high is None or info.unit == "time":

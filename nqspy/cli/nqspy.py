@@ -196,6 +196,25 @@ def doctor(as_json: JsonOption = False, home: HomeOption = None) -> None:
     _run_tool("doctor", ["--json"] if as_json else [], _home(home))
 
 
+@app.command()
+def backup(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="nothing: one more in the home's backups")
+    ] = None,
+    home: HomeOption = None,
+) -> None:
+    """Copy the database now, while the daemon runs or not, and check the copy."""
+    _run_tool("backup", [str(file)] if file is not None else [], _home(home))
+
+
+@app.command()
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="a backup")], home: HomeOption = None
+) -> None:
+    """Put a backup in the database's place (the daemon must be stopped); the replaced one is kept."""
+    _run_tool("restore", [str(file)], _home(home))
+
+
 def _run_tool(name: str, words: list[str], home: str | None) -> NoReturn:
     """Hands over to the daemon's room: this process becomes that command."""
     sys.stdout.flush()

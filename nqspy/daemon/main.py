@@ -26,6 +26,7 @@ from nqspy.daemon.options import Options
 from nqspy.daemon.post import Post
 from nqspy.daemon.pressure import PressureWatch
 from nqspy.daemon.probes import Probes
+from nqspy.daemon.upkeep import Trouble, Upkeep
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.desk.context import Reply
@@ -39,6 +40,7 @@ from nqspy.model.events import Alarm, DaemonStarted, SettingsChanged
 from nqspy.model.people import Caller
 from nqspy.model.sightings import News, Sighting
 from nqspy.rpc import server as rpc
+from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
 from nqspy.userexit.site_exits import SiteExits
 
@@ -61,6 +63,7 @@ class Daemon:
         self.engine = Engine(
             self.journal.load(), self.journal, self.hands, self.exits, AtOnce(self.exits), LOG.error
         )
+        self.upkeep = Upkeep(self.journal, self.inbox.put)
         self.notices = Notices(Post(home.mail, self.clock, self.tell_trouble))
         self.hooks = Hooks(self.exits, self.notices)
         self.hooks.adopt(self.engine.site)
@@ -99,7 +102,9 @@ class Daemon:
             event = DaemonStarted(self.engine.site.at, clean)
             self.pump(self.engine.note(event, self.clock.now()))
         host, zone = socket.gethostname().split(".")[0], _zone()
-        self.pump(restart.begin(self.engine, self.hands.found(), host, zone, self.clock.now()))
+        later = self._later()
+        self.pump(restart.begin(self.engine, self.hands.found(), host, zone, self.clock.now(), later))
+        restoring.taken(self.home.database)
         files.apply_changed(self)
         self.engine.resting = False
         self.front.open_history()
@@ -107,6 +112,12 @@ class Daemon:
         self._follow_probes()
         self.pump(self.engine.feed((), self.clock.now()))
         self.morning.begin()
+
+    def _later(self) -> restart.Later | None:
+        """What a restore has left behind, and what the spool has that the database does not know."""
+        note = restoring.rewound(self.home.database)
+        told = restart.Later(note.text, note.next_seq, note.attempts) if note is not None else None
+        return restart.later_than(self.engine.site, self.hands.latest(), told)
 
     # ------------------------------------------------------------ the loop
 
@@ -130,6 +141,8 @@ class Daemon:
                 command = self.front.take(item)
                 if command is not None:
                     inputs.append(command)
+            elif isinstance(item, Trouble):
+                self.pump(self.engine.note(Alarm(item.who, item.text), self.clock.now()))
             elif isinstance(item, Stop):
                 self.stop(item.mode)
             elif isinstance(item, Back):
@@ -159,7 +172,9 @@ class Daemon:
             if not outcome.again:
                 break
             outcome = self.engine.feed((), self.clock.now())
-        self.bell.ring_at(outcome.wake_at)
+        if not self.engine.resting:
+            self.upkeep.look(self.engine.site.settings, self.clock.now())
+        self.bell.ring_at(min(filter(None, (outcome.wake_at, self.upkeep.due)), default=None))
         self.memory.follow(self.engine.site)
 
     def _follow_probes(self) -> None:
@@ -205,8 +220,8 @@ class Daemon:
     def close(self) -> None:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
-            for step in (self.journal.close, self.front.close, self.notices.close, self.hands.close,
-                         self.memory.close, self.bell.close, self.probes.close,
+            for step in (self.journal.close, self.upkeep.close, self.front.close, self.notices.close,
+                         self.hands.close, self.memory.close, self.bell.close, self.probes.close,
                          self.server.close):  # fmt: skip
                 last.callback(step)
             self.engine.flush(self.clock.now())

@@ -1,24 +1,29 @@
-"""Tools that look at an installation itself: ``nqspy exits check FILE`` and ``nqspy doctor``."""
+"""Tools that look at an installation itself: ``nqspy exits check FILE``, ``nqspy doctor``, ``nqspy backup``
+and ``nqspy restore``."""
 
 import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, NoReturn
 
 import typer
 
 from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.home import Home, file_system, running_pid
+from nqspy.daemon.home import Home, file_system, lock, running_pid, unlock
 from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
 from nqspy.model.errors import NqspyError
+from nqspy.model.ids import DAY, HOUR, Instant
 from nqspy.qmgr.parser import ParseError, parse_text
 from nqspy.rpc.client import Client
 from nqspy.rpc.home import resolve_home
+from nqspy.store import copies, places, restoring
+from nqspy.store.errors import StoreError, plain
 from nqspy.store.reader import Reader
 from nqspy.userexit.loader import check_file
 
@@ -44,6 +49,74 @@ def exits_check(file: Path, home: HomeOption = None) -> None:
     if problems:
         raise SystemExit(1)
     print(f"{file}: ok")
+
+
+@app.command()
+def backup(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]")] = None, home: HomeOption = None
+) -> None:
+    """Make a backup now: FILE, else one more in the home's folder of backups."""
+    where = Home(Path(resolve_home(home)))
+    try:
+        made = _back_up(where, file)
+    except NqspyError as error:
+        _fail(error)
+    print(f"{made} made and checked, {made.stat().st_size // 1024} KiB")
+
+
+def _back_up(where: Home, file: Path | None) -> Path:
+    if not where.database.exists():
+        raise StoreError(f"{where.database} does not exist; there is nothing to copy")
+    with Reader(where.database) as reader:
+        if file is not None:
+            if file.exists():
+                raise StoreError(f"{file} exists already; name another file")
+            reader.backup(file)
+            return file
+        keep = reader.settings("backup").keep
+    try:
+        return copies.back_up(where.database, clock_of(where.path, None).now(), keep)
+    except copies.SPOILT as error:
+        raise StoreError(f"no backup could be made: {plain(error)}") from error
+
+
+@app.command()
+def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOption = None) -> None:
+    """Put a backup in the database's place; the daemon must be stopped. The replaced one is kept."""
+    where = Home(Path(resolve_home(home)))
+    try:
+        print(_restore(where, file.absolute()))
+    except NqspyError as error:
+        _fail(error)
+
+
+def _restore(where: Home, file: Path) -> str:
+    if not where.path.is_dir():
+        raise StoreError(f"home {where.path} does not exist; make it with: nqsd init --home {where.path}")
+    held = lock(where)
+    try:
+        now = clock_of(where.path, None).now()
+        date = copies.name_of(now).removeprefix("nqs-").removesuffix(".db")
+        done = restoring.restore(where.database, file, date)
+    finally:
+        unlock(held)
+    kept = f"what it replaced is {done.kept}" if done.kept else "there was none before"
+    if done.lost is None:
+        lost = f"what happened after event {done.n} ({_utc(done.at)}) is not in it"
+    elif done.lost > 0:
+        lost = f"the {done.lost} events after number {done.n} ({_utc(done.at)}) are lost with it"
+    else:
+        lost = f"nothing happened after its last event, number {done.n} ({_utc(done.at)})"
+    return f"{file} is {where.database.name} now; {kept}; {lost}"
+
+
+def _utc(at: Instant) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _fail(error: object) -> NoReturn:
+    print(f"nqspy: {error}", file=sys.stderr)
+    raise SystemExit(1)
 
 
 @app.command()
@@ -138,10 +211,55 @@ def _database(home: Home) -> _Said:
     if not home.database.exists():
         yield "note", "there is none yet; the first start makes it"
         return
-    reader = Reader(home.database)
-    problems = reader.problems()
-    reader.close()
-    yield ("bad", problems[0]) if problems else ("ok", f"{home.database.name} passes integrity_check")
+    size = _size(home.database.stat().st_size)
+    with Reader(home.database) as reader:
+        problems = reader.problems()
+    yield ("bad", problems[0]) if problems else ("ok", f"{home.database.name} passes integrity_check, {size}")
+
+
+_OLD_BACKUP = 2
+"""A last backup that is older than so many times what the site has set is bad."""
+
+
+def _backups(home: Home) -> _Said:
+    if not home.database.exists():
+        return
+    with Reader(home.database) as reader:
+        every = reader.settings("backup").every
+    found = copies.listed(home.database)
+    if not found:
+        yield "note", "there is none yet"
+        return
+    last = found[-1]
+    wrong = copies.problem(last.path)
+    age = clock_of(home.path, None).now() - last.at
+    state = "bad" if wrong or (every is not None and age > _OLD_BACKUP * every) else "ok"
+    checked = wrong or "passes integrity_check"
+    yield (
+        state,
+        f"{last.path.name}, {_age(age)} old, {checked}; {len(found)} in {places.backups(home.database)}",
+    )
+
+
+def _history(home: Home) -> _Said:
+    if not home.database.exists():
+        return
+    with Reader(home.database) as reader:
+        files, wrong = reader.archives(), reader.damaged_archives()
+    for text in wrong:
+        yield "bad", text
+    if not wrong:
+        folder = places.history(home.database)
+        size = sum((folder / one.name).stat().st_size for one in files)
+        yield "ok", f"{len(files)} files, {_size(size)}" if files else "all in the database"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB"
+
+
+def _age(ms: int) -> str:
+    return f"{ms / DAY:.1f} days" if ms >= 2 * DAY else f"{max(0, ms) / HOUR:.1f} hours"
 
 
 _LOOKS: dict[str, Callable[[Home], _Said]] = {
@@ -153,6 +271,8 @@ _LOOKS: dict[str, Callable[[Home], _Said]] = {
     "exits": _exits,
     "queues.d": _queues,
     "database": _database,
+    "backups": _backups,
+    "history": _history,
 }
 
 if __name__ == "__main__":

@@ -1,16 +1,59 @@
 """After a restart: what the rows say runs is compared with what the hands find (architecture.md 5.8)."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.inputs import Outcome
 from nqspy.engine.loop import Engine
-from nqspy.model.events import MachineFound
-from nqspy.model.ids import Instant
+from nqspy.model.events import Held, MachineFound, Restored
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
+from nqspy.model.requests import STARTED
+from nqspy.model.sightings import SeenVoid, Sighting
+from nqspy.model.site import Site
 
 
-def begin(engine: Engine, found: Found, host: str, zone: str, now: Instant) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What is known of a time after the last event of the rows: an older database was put in place.
+
+    ``next_seq``: the first number that was never given out; ``attempts``: the last attempt of each request
+    that was started then, the known and the unknown ones.
+    """
+
+    text: str
+    next_seq: Seq = 1
+    attempts: Mapping[Seq, int] = field(default_factory=dict)
+
+
+def later_than(site: Site, seen: Mapping[Seq, int], told: Later | None = None) -> Later | None:
+    """What the spool's attempts (``seen``: the last one of each request) and a restore's note tell of a time
+    that the rows know nothing of; None when there is none: the usual case."""
+    unknown = {seq: attempt for seq, attempt in seen.items() if seq >= site.next_seq}
+    newer = {
+        seq: attempt
+        for seq, attempt in seen.items()
+        if (request := site.requests.get(seq)) is not None and attempt > request.attempt
+    }
+    if told is None and not unknown and not newer:
+        return None
+    attempts = dict(told.attempts) if told is not None else {}
+    for seq, attempt in (unknown | newer).items():
+        attempts[seq] = max(attempt, attempts.get(seq, 0))
+    next_seq = max(told.next_seq if told is not None else 1, *(seq + 1 for seq in attempts), 1)
+    text = told.text if told is not None else "the spool has attempts that the database does not know"
+    return Later(text, max(next_seq, site.next_seq), attempts)
+
+
+def begin(
+    engine: Engine, found: Found, host: str, zone: str, now: Instant, later: Later | None = None
+) -> Outcome:
     """Adopts what runs, ends what ended meanwhile, queues again what was never begun; then the site must be
     sound. Raises BrokenSite when it is not.
+
+    ``later``: what happened after the rows were written (`later_than`). No number is given out again then,
+    and requests that were started in that time are held until an operator releases them.
 
     The hands claim every attempt that was not begun as void first, so nothing can run twice. A commit that
     fails leaves nothing undone: what the hands found is taken again later.
@@ -23,6 +66,8 @@ def begin(engine: Engine, found: Found, host: str, zone: str, now: Instant) -> O
     _meet_machine(desk, found, host, zone)
     for sighting in sightings:
         engine.adopt(desk, sighting)
+    if later is not None:
+        _meet_later(desk, later, sightings)
     site.check()
     return engine.feed((), now)
 
@@ -32,3 +77,42 @@ def _meet_machine(desk: Desk, found: Found, host: str, zone: str) -> None:
     known = (site.found.cpus, site.found.memory, site.host, site.zone)
     if site.n == 0 or known != (found.cpus, found.memory, host, zone):
         desk.emit(MachineFound(found.cpus, found.memory, host, zone))
+
+
+def _meet_later(desk: Desk, later: Later, sightings: Sequence[Sighting]) -> None:
+    site = desk.site
+    desk.emit(Restored(later.text, later.next_seq, tuple(sorted(later.attempts.items()))))
+    # An attempt without a trace may have ended after the backup: it must not run again by itself either.
+    vanished = {each.seq for each in sightings if isinstance(each, SeenVoid)}
+    held = [
+        seq
+        for seq in sorted({*later.attempts, *vanished})
+        if (request := site.requests.get(seq)) is not None and request.state not in STARTED
+    ]
+    if held:
+        desk.emit(Held(tuple(held), "o", "nqsd", HELD))
+    unknown = sorted(seq for seq in later.attempts if seq not in site.requests)
+    desk.alarm("restore", _told(site, later, held, unknown), "a backup was restored")
+
+
+HELD = (
+    "it was started after the backup that was restored was made, or may have been:"
+    " release it to have it run (again)"
+)
+"""Why a request is held after a restore."""
+
+_FEW = 20
+
+
+def _told(site: Site, later: Later, held: Sequence[Seq], unknown: Sequence[Seq]) -> str:
+    parts = [f"{later.text}; the next identifier is {site.id_of(site.next_seq)}"]
+    if held:
+        parts.append(f"held, for they were started since or may have been: {_names(site, held)}")
+    if unknown:
+        parts.append(f"started since and not known any more: {_names(site, unknown)}")
+    return "; ".join(parts)
+
+
+def _names(site: Site, seqs: Sequence[Seq]) -> str:
+    more = f" and {len(seqs) - _FEW} more" if len(seqs) > _FEW else ""
+    return ", ".join(site.id_of(seq) for seq in seqs[:_FEW]) + more

@@ -81,6 +81,13 @@ class LocalHands:
         found = {key[0]: self._resident.of(self._watch.path(key)) for key in attempts.items()}
         return {seq: size for seq, size in found.items() if size is not None}
 
+    def latest(self) -> dict[int, int]:
+        """The last attempt in the spool of each request that has one."""
+        found: dict[int, int] = {}
+        for _, seq, attempt in scan.attempts(self._spool):
+            found[seq] = max(attempt, found.get(seq, 0))
+        return found
+
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         """Carries out what concerns attempts; other actions are not for hands. Does not wait."""
         match action:

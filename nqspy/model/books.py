@@ -11,7 +11,7 @@ from nqspy.model.configure import OBJECTS, apply_changes, renamed
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
-from nqspy.model.requests import Request, Used
+from nqspy.model.requests import STARTED, Request, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import RECENT, Account, Site
 
@@ -154,4 +154,15 @@ def pressure_changed(site: Site, event: ev.PressureChanged, at: Instant) -> None
 def pressure_answered(site: Site) -> None:
     """A request gave way or came back: whether that sufficed the next reading tells."""
     site.pressure = replace(site.pressure, answered=True)
+    site.touched.state = True
+
+
+def restored(site: Site, event: ev.Restored, at: Instant) -> None:
+    """No number and no attempt that was given out is given out again."""
+    site.next_seq = max(site.next_seq, event.next_seq)
+    for seq, attempt in event.attempts:
+        request = site.requests.get(seq)
+        if request is not None and request.state not in STARTED:
+            request.attempt = max(request.attempt, attempt)
+            site.touched.requests.add(seq)
     site.touched.state = True

@@ -4,7 +4,7 @@ objects.
 Row order means nothing: a removed row is filled by the last one. `lifecycle` alone writes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,17 +58,38 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.names)
 
+    def become(self, names: list[str]) -> None:
+        """These names alone, numbered in this order."""
+        self.names = names
+        self._by_name = {name: number for number, name in enumerate(names)}
+
+
+SPARE = 10_000
+"""So many names are kept at least before those that nobody bears any more are forgotten."""
+
 
 @dataclass(slots=True)
 class Dictionary:
-    """The numbers of owners, groups, request names, pairs ``GROUP:OWNER`` and needs (`needs_key`) of a
-    site."""
+    """The numbers of owners, groups, request names, pairs ``GROUP:OWNER`` and needs (`needs_key`) of a site;
+    ``limit``: so many of a kind call for `compact`."""
 
     owners: Numbers = field(default_factory=Numbers)
     groups: Numbers = field(default_factory=Numbers)
     names: Numbers = field(default_factory=Numbers)
     pairs: Numbers = field(default_factory=Numbers)
     needs: Numbers = field(default_factory=Numbers)
+    limit: int = SPARE
+
+    def is_full(self) -> bool:
+        """Whether it is time to forget names that no queued request bears."""
+        return len(self.names) > self.limit or len(self.pairs) > self.limit
+
+    def by_column(self) -> tuple[tuple[str, Numbers], ...]:
+        """The numbers by the column that holds them."""
+        return (
+            ("owner", self.owners), ("group", self.groups), ("name", self.names), ("pair", self.pairs),
+            ("needs", self.needs),
+        )  # fmt: skip
 
 
 def needs_key(names: tuple[str, ...]) -> str:
@@ -159,6 +180,12 @@ class Columns:
         self._arrays["date"][rows] = date
         self.version += 1
 
+    def renumber(self, name: str, table: Ints) -> None:
+        """Gives each row of a column of numbers the number that ``table`` has for its own."""
+        rows = self._arrays[name][: self._length]
+        rows[:] = table[rows]
+        self.version += 1
+
     def _write(self, row: int, request: Request, numbers: Dictionary) -> None:
         arrays, spec = self._arrays, request.spec
         arrays["seq"][row] = request.seq
@@ -190,6 +217,20 @@ class Columns:
         """Sequence numbers in row order."""
         found: list[Seq] = self._arrays["seq"][: self._length].tolist()
         return found
+
+
+def compact(numbers: Dictionary, every: Iterable[Columns]) -> None:
+    """Forgets the names that no row of ``every`` (all columns of the site) bears. The others keep their
+    order, so that nothing sorted by number changes. Costs a look at each row, after as many new names."""
+    columns = list(every)
+    for name, known in numbers.by_column():
+        used = np.unique(np.concatenate([getattr(each, name) for each in columns]))
+        table = np.zeros(len(known), dtype=np.int64)
+        table[used] = np.arange(len(used))
+        for each in columns:
+            each.renumber(name, table)
+        known.become([known.names[number] for number in used.tolist()])
+    numbers.limit = max(SPARE, 2 * len(numbers.names), 2 * len(numbers.pairs))
 
 
 def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Sequence[float]]:

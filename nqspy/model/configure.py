@@ -37,6 +37,8 @@ SINGLES = {
     "usage": "usage",
     "calendar": "calendar",
     "swap_control": "swap_control",
+    "backup": "backup",
+    "history": "history",
 }
 """Objects there is one of: path head -> attribute of Settings."""
 

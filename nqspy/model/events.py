@@ -371,6 +371,20 @@ class PressureChanged(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class Restored(Event):
+    """The database was found older than what had happened: a backup was restored.
+
+    ``next_seq``: the first number that was never given out; ``attempts``: the last attempt of requests that
+    had been started since.
+    """
+
+    kind: ClassVar[str] = "restored"
+    text: str
+    next_seq: Seq
+    attempts: tuple[tuple[Seq, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Alarm(Event):
     """Something the managers must know. ``since``: when it began, where that was earlier."""
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from nqspy.model import books
 from nqspy.model import events as ev
+from nqspy.model.columns import compact
 from nqspy.model.health import SWAP
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reported import reported
@@ -30,6 +31,8 @@ def place(site: Site, request: Request) -> None:
     index of those that wait for others (used when rows are loaded)."""
     if request.state is State.QUEUED:
         site.columns(request.queue).add(request, site.numbers)
+        if site.numbers.is_full():
+            compact(site.numbers, site.waiting.values())
     elif request.state is State.WAITING and request.spec.eligible is not None:
         heapq.heappush(site.dates, (request.spec.eligible, request.seq))
     elif request.state in STARTED:
@@ -333,6 +336,7 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.FilesApplied: books.files_applied,
     ev.ProbeChanged: books.probe_changed,
     ev.PressureChanged: books.pressure_changed,
+    ev.Restored: books.restored,
     ev.Alarm: cast(_Handler, _nothing),
     ev.DaemonStarted: cast(_Handler, _nothing),
     ev.Reported: reported,

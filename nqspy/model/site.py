@@ -18,6 +18,7 @@ from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weight
 from nqspy.model.requests import STARTED, Request, State, finite
 from nqspy.model.shifts import Calendar, Closing, Shift, ShiftState
 from nqspy.model.tally import Tally
+from nqspy.model.upkeep import Backup, History
 
 _SHIPPED = (0, 0, 0, 1)
 
@@ -35,6 +36,8 @@ class Settings:
     usage: Usage = field(default_factory=Usage)
     calendar: Calendar = field(default_factory=Calendar)
     swap_control: SwapControl = field(default_factory=SwapControl)
+    backup: Backup = field(default_factory=Backup)
+    history: History = field(default_factory=History)
     managers: dict[str, str] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
     complexes: dict[str, Complex] = field(default_factory=dict)

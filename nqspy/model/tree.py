@@ -30,7 +30,7 @@ Value = None | bool | int | float | str | tuple[str, ...] | dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What is known of one setting: its name, unit, default, bounds (inclusive) and sentence; ``words`` are
-    the only texts allowed."""
+    the only texts allowed; ``nothing``: the word for no value where the bounds would not allow it."""
 
     name: str
     unit: Unit
@@ -40,6 +40,7 @@ class Declared:
     high: int | None = None
     words: tuple[str, ...] = ()
     operator: bool = False
+    nothing: str = ""
 
 
 def setting(
@@ -51,9 +52,10 @@ def setting(
     high: int | None = None,
     words: tuple[str, ...] = (),
     operator: bool = False,
+    nothing: str = "",
 ) -> Any:
     """A dataclass field that is a setting. ``operator``: operators may change it, not managers only."""
-    info = Declared("", unit, default, doc, low, high, words, operator)
+    info = Declared("", unit, default, doc, low, high, words, operator, nothing)
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata={"setting": info})
     return field(default=default, metadata={"setting": info})

@@ -9,6 +9,7 @@ from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
 from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.tree import Declared, declared
+from nqspy.model.upkeep import Backup, History
 from nqspy.qmgr.cursor import Keyword
 
 CLASSES: dict[str, type] = {
@@ -27,6 +28,8 @@ CLASSES: dict[str, type] = {
     "usage": Usage,
     "calendar": Calendar,
     "swap_control": SwapControl,
+    "backup": Backup,
+    "history": History,
 }
 """Objects of the settings by the head of their paths."""
 

@@ -73,6 +73,8 @@ def _singles(settings: Settings) -> Iterator[str]:
         ("default", settings.default),
         ("usage", settings.usage),
         ("calendar", settings.calendar),
+        ("backup", settings.backup),
+        ("history", settings.history),
     ):
         for name, value in _different(node).items():
             if (head, name) != ("default", "queue"):

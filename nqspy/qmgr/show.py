@@ -106,6 +106,9 @@ def show_parameters(settings: Settings) -> str:
         ("Half-life of use", _value(settings.usage, "half_life")),
         ("Charged", settings.usage.charge),
         ("Planning period", _value(settings.usage, "period")),
+        ("Backups every", _value(settings.backup, "every")),
+        ("Backups kept", _value(settings.backup, "keep")),
+        ("History in the database", _value(settings.history, "keep")),
     ]
     body = "\n".join(f"  {name:<30}{value}" for name, value in rows)
     return "\n\n".join([_titled("Parameters", body), show_global(settings), show_sched_factor(settings)])

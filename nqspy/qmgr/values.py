@@ -48,7 +48,11 @@ def what(info: Declared) -> str:
 
 def can_be_none(info: Declared) -> bool:
     """Whether the setting may have no value: unlimited, automatic or none."""
-    return info.default is None or (info.unit in ("count", "time", "size", "percent") and info.low is None)
+    return (
+        info.default is None
+        or bool(info.nothing)
+        or (info.unit in ("count", "time", "size", "percent") and info.low is None)
+    )
 
 
 def read(cursor: Cursor, info: Declared) -> Any:
@@ -82,7 +86,7 @@ def _amount(most: int) -> str:
 
 def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
     """The value that one word gives. Raises ParseError at that word."""
-    if not token.quoted and token.text.lower() in NOTHING and can_be_none(info):
+    if not token.quoted and token.text.lower() in (*NOTHING, info.nothing) and can_be_none(info):
         return None
     try:
         value = _parse(info, token.text)
@@ -163,6 +167,8 @@ def write_names(names: tuple[str, ...] | list[str]) -> str:
 
 def write(info: Declared, value: Any) -> str:
     """A value as `read` understands it."""
+    if value is None and info.nothing:
+        return info.nothing
     if value is None:
         return "unlimited" if info.unit in ("count", "time", "size", "percent") else "none"
     if info.unit == "flag":

@@ -66,13 +66,13 @@ class Simulation:
         """The engine's site."""
         return self.engine.site
 
-    def restart(self) -> None:
+    def restart(self, later: restart.Later | None = None) -> None:
         """Throws the engine away, whatever it was about to do, and begins a new one from the journal; the
-        machine goes on meanwhile."""
+        machine goes on meanwhile. ``later``: what the journal does not know, for it was put back."""
         self.engine = Engine(
             self.journal.load(), self.journal, self.machine, self._exits, self._decider, self.log.append
         )
-        self._settle(restart.begin(self.engine, self._found, self._host, self._zone, self.now))
+        self._settle(restart.begin(self.engine, self._found, self._host, self._zone, self.now, later))
 
     # ------------------------------------------------------------ asking
 

@@ -4,6 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from nqspy.model.errors import NqspyError
+from nqspy.store import copies, places
 
 
 class StoreError(NqspyError):
@@ -11,15 +12,21 @@ class StoreError(NqspyError):
 
 
 class DamagedStore(StoreError):
-    """The database file is damaged; it was left as it is."""
+    """The database file is damaged or missing; what is there was left as it is."""
 
     def __init__(self, path: Path, detail: str) -> None:
-        name = path.name
-        super().__init__(
-            f"{path} is damaged ({one_line(detail)}); it was left as it is. Restore a copy: stop nqsd,"
-            f" move {name}, {name}-wal and {name}-shm away, put the last backup {name}.bak in its place"
-            f" as {name}, start nqsd"
-        )
+        super().__init__(f"{path} is damaged ({one_line(detail)}); it was left as it is. {advice(path)}")
+
+
+def advice(path: Path) -> str:
+    """What to do without the database at ``path``, in one sentence."""
+    good = copies.newest_good(path)
+    if good is not None:
+        return f"Restore the newest good backup: nqspy restore {good} --home {path.parent}"
+    return (
+        f"There is no good backup in {places.backups(path)}; with a copy of your own:"
+        f" nqspy restore FILE --home {path.parent}"
+    )
 
 
 class NewerStore(StoreError):

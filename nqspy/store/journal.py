@@ -1,7 +1,8 @@
 """SqliteJournal: the journal door on SQLite. One commit is one transaction, durable when it returns."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,8 +13,10 @@ from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 from nqspy.ports import Batch, CommitFailed, EndedRow
-from nqspy.store import reader, rows, schema
+from nqspy.store import copies, places, rows, schema
 from nqspy.store.errors import DamagedStore, StoreError, plain
+from nqspy.store.fetching import fetch_from
+from nqspy.store.history import History
 from nqspy.store.loading import load_site
 from nqspy.store.opening import open_database
 
@@ -39,7 +42,8 @@ class SqliteJournal:
     """The store of one home. It belongs to the thread that opened it; other threads use a `Reader`.
 
     ``failpoint``, when set, is called in each commit just before it becomes durable; what it raises undoes
-    the commit (for tests and drills).
+    the commit (for tests and drills). ``turn``: who writes to the database holds it; rotation, on its own
+    thread and connection, holds it for a few milliseconds at a time.
     """
 
     def __init__(self, path: Path, db: peewee.SqliteDatabase) -> None:
@@ -48,7 +52,8 @@ class SqliteJournal:
         self.failpoint: Callable[[], None] | None = None
         self._db = db
         self._connection = schema.connection(db)
-        self._fetch = reader.fetch_from(db, path)
+        self._history = History(fetch_from(db, path), path)
+        self.turn = threading.Lock()
         self._blobs: set[str] = set()
         self._accounts = int(self._connection.execute("SELECT count(*) FROM accounts").fetchone()[0])
 
@@ -60,7 +65,12 @@ class SqliteJournal:
         """
         db = open_database(path)
         try:
-            return cls(path, db)
+            journal = cls(path, db)
+            _set_mark(path)
+            return journal
+        except OSError as error:
+            db.close()
+            raise StoreError(f"{places.mark(path)} cannot be written: {plain(error)}") from error
         except sqlite3.Error as error:
             db.close()
             raise DamagedStore(path, str(error)) from error
@@ -70,6 +80,10 @@ class SqliteJournal:
 
         Raises CommitFailed: then nothing of it is there, and the journal can be used further.
         """
+        with self.turn:
+            self._commit(batch, site)
+
+    def _commit(self, batch: Batch, site: Site) -> None:
         try:
             changes = rows.gather(batch, site, self._blobs, self._accounts)
         except (TypeError, ValueError, OverflowError) as error:
@@ -157,33 +171,45 @@ class SqliteJournal:
             raise StoreError(f"{self.path} cannot be read: {plain(error)}") from error
         return None if row is None else (row[0], tuple(msgspec.json.decode(row[1])))
 
+    def forget_blobs(self, digests: Iterable[str]) -> None:
+        """These blobs are no longer there: whoever submits one again brings it again. Call it in one's
+        ``turn``."""
+        self._blobs.difference_update(digests)
+
     def blob(self, digest: str) -> bytes:
         """A script or environment. Raises KeyError."""
-        return reader.read_blob(self._fetch, digest)
+        return self._history.blob(digest)
 
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
         """Those of these requests that have ended, in the order given."""
-        return reader.read_ended(self._fetch, seqs=seqs)
+        return self._history.ended(seqs=seqs)
 
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None
     ) -> Iterator[Recorded]:
         """Events numbered above ``after``, of instant ``since`` or later, at most ``limit``, in order."""
-        return reader.read_events(self._fetch, after, since, limit)
+        return self._history.events(after, since, limit)
 
     def backup(self, path: Path) -> None:
         """Copies the database as it is now to ``path``, whole or not at all. Raises StoreError."""
         try:
-            reader.copy_to(self._connection, path)
-        except (sqlite3.Error, OSError) as error:
+            copies.copy_to(self.path, path)
+        except copies.SPOILT as error:
             raise StoreError(f"{path} could not be written: {plain(error)}") from error
 
     def close(self) -> None:
         """Closes the database; what was committed is in the one file then, unless a reader is still open."""
         self._db.close()
+        places.mark(self.path).unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _set_mark(path: Path) -> None:
+    """Durable before the first commit: an end that does not take it away was not clean."""
+    places.mark(path).touch(0o600)
+    places.sync(path.parent)

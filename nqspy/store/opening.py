@@ -7,13 +7,17 @@ from pathlib import Path
 
 import peewee
 
-from nqspy.store import schema
-from nqspy.store.errors import DamagedStore, NewerStore, StoreError, cause, is_damage, plain
+from nqspy.model.ids import Instant
+from nqspy.store import copies, places, schema
+from nqspy.store.errors import DamagedStore, NewerStore, StoreError, advice, cause, is_damage, plain
 from nqspy.store.migrations import STEPS, Step, upgrade, version
 
 CHECKED_ALWAYS = 256 << 20
-"""Up to this size (bytes) the whole file is checked at every start (about 0.2 s); a greater one only when it
-was not closed properly."""
+"""Up to this size (bytes) a ``quick_check`` is made also after a clean end (about 0.2 s); after any other the
+whole file passes ``integrity_check`` first."""
+
+KEPT_BEFORE_UPGRADE = 100
+"""Backups that stay when one is made before an upgrade: none goes then."""
 
 
 def open_database(path: Path, steps: Sequence[Step] = STEPS) -> peewee.SqliteDatabase:
@@ -22,6 +26,8 @@ def open_database(path: Path, steps: Sequence[Step] = STEPS) -> peewee.SqliteDat
     Raises DamagedStore (and leaves all files as they are), NewerStore, or StoreError.
     """
     try:
+        if places.restoring(path).exists():
+            raise StoreError(f"{path}: a restore was begun and not finished. {advice(path)}")
         if not path.exists():
             _create(path, steps)
         _check(path, len(steps))
@@ -33,8 +39,13 @@ def open_database(path: Path, steps: Sequence[Step] = STEPS) -> peewee.SqliteDat
 def _create(path: Path, steps: Sequence[Step]) -> None:
     """Makes it under another name first: a file under the right name is never half made, and an empty one
     is damage (it must not start again at request 1)."""
-    if _wal(path) > 0:
+    if places.log_size(path) > 0:
         raise DamagedStore(path, f"it is missing, and {path.name}-wal, a part of it, is there")
+    traces = [
+        each for each in (places.mark(path), places.backups(path), places.history(path)) if each.exists()
+    ]
+    if traces:
+        raise DamagedStore(path, f"it is missing, and {traces[0].name} is there: this home is not new")
     new = path.with_name(path.name + ".new")
     for leftover in (new, Path(f"{new}-wal"), Path(f"{new}-shm")):
         leftover.unlink(missing_ok=True)
@@ -46,35 +57,25 @@ def _create(path: Path, steps: Sequence[Step]) -> None:
         upgrade(connection, steps)
     finally:
         db.close()
-    put_in_place(new, path)
-
-
-def put_in_place(new: Path, path: Path) -> None:
-    """Renames ``new`` to ``path``, durably: after a power cut one of the two is there, whole."""
-    _sync(new)
-    os.replace(new, path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    places.put_in_place(new, path)
 
 
 def _check(path: Path, known: int) -> None:
     """Looks at the file through a connection that cannot write: a damaged one stays as it is."""
     if path.stat().st_size == 0:
         raise DamagedStore(path, "it is empty")
-    thorough = path.stat().st_size <= CHECKED_ALWAYS or _wal(path) > 0
+    if not os.access(path, os.W_OK):
+        # SQLite would open it all the same, and the first commit would fail.
+        raise StoreError(f"{path} may not be written; its owner can say: chmod u+w {path}")
+    unclean = places.mark(path).exists() or places.log_size(path) > 0
     db = schema.readonly(path)
     try:
         connection = schema.connection(db)
         _check_mark(path, connection, known)
-        if thorough:
-            _check_pages(path, connection)
+        if unclean:
+            _check_pages(path, connection, "integrity_check")
+        elif path.stat().st_size <= CHECKED_ALWAYS:
+            _check_pages(path, connection, "quick_check")
     except (sqlite3.DatabaseError, peewee.DatabaseError) as error:
         if is_damage(error):
             raise DamagedStore(path, str(cause(error))) from error
@@ -90,18 +91,10 @@ def _check_mark(path: Path, connection: sqlite3.Connection, known: int) -> None:
         raise NewerStore(path, version(connection), known)
 
 
-def _check_pages(path: Path, connection: sqlite3.Connection) -> None:
-    found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
+def _check_pages(path: Path, connection: sqlite3.Connection, how: str) -> None:
+    found = [str(row[0]) for row in connection.execute(f"PRAGMA {how}(1)")]
     if found != ["ok"]:
-        raise DamagedStore(path, found[0] if found else "no answer to quick_check")
-
-
-def _wal(path: Path) -> int:
-    """Bytes of the write-ahead log beside it: none when it was closed properly."""
-    try:
-        return Path(f"{path}-wal").stat().st_size
-    except FileNotFoundError:
-        return 0
+        raise DamagedStore(path, found[0] if found else f"no answer to {how}")
 
 
 def _connect(path: Path, steps: Sequence[Step]) -> peewee.SqliteDatabase:
@@ -109,15 +102,40 @@ def _connect(path: Path, steps: Sequence[Step]) -> peewee.SqliteDatabase:
     try:
         connection = schema.connection(db)
         try:
+            if 0 < version(connection) < len(steps):
+                _keep_former(path, connection)
             upgrade(connection, steps)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             old = version(connection)
             raise StoreError(
                 f"{path} could not be brought from format {old} to {len(steps)}: {plain(error)};"
                 " it was left as it is"
             ) from error
         path.chmod(0o600)
+        _give_back(connection)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _keep_former(path: Path, connection: sqlite3.Connection) -> None:
+    """A backup before the format changes, named by the last thing that happened."""
+    row = connection.execute("SELECT at FROM state").fetchone()
+    at = Instant(row[0] if row is not None else 0)
+    copies.back_up(path, at, KEPT_BEFORE_UPGRADE, f"format{version(connection)}")
+
+
+GIVEN_BACK = 256 << 20
+"""Bytes of unused pages, and more than half of the file, from which a start makes the file smaller."""
+
+
+def _give_back(connection: sqlite3.Connection) -> None:
+    """Unused pages are used again by later rows. Only after a first large rotation most of the file is
+    unused: then it is written anew, once. (``auto_vacuum`` would cost each commit a tenth more.)"""
+    free, pages, size = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("freelist_count", "page_count", "page_size")
+    )
+    if free * size >= GIVEN_BACK and 2 * free > pages:
+        connection.execute("VACUUM")

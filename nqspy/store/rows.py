@@ -371,3 +371,8 @@ def in_slices(items: list[Any], size: int) -> Iterator[list[Any]]:
     """The list in slices of at most ``size``."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+def decoded(body: str) -> Any:
+    """The value of a JSON text. Raises msgspec.DecodeError."""
+    return msgspec.json.decode(body)

@@ -128,6 +128,27 @@ class BlobRow(peewee.Model):
         table_name = "blobs"
 
 
+class ArchiveRow(peewee.Model):
+    """Files in the folder ``history`` that hold rows which were here, or still are until ``cleared``.
+
+    ``kind`` events, requests or blobs; ``first`` to ``last``: their numbers, ``since`` to ``until``: their
+    instants (of the end, for requests), both inclusive; ``rows``: how many; ``digest``: SHA-256 of the lines.
+    """
+
+    name = peewee.TextField(primary_key=True)
+    kind = peewee.TextField()
+    first = peewee.IntegerField()
+    last = peewee.IntegerField()
+    since = peewee.IntegerField()
+    until = peewee.IntegerField()
+    rows = peewee.IntegerField()
+    digest = peewee.TextField()
+    cleared = peewee.IntegerField()
+
+    class Meta:
+        table_name = "archives"
+
+
 MODELS: tuple[type[peewee.Model], ...] = (
     EventRow,
     RequestRow,
@@ -136,6 +157,7 @@ MODELS: tuple[type[peewee.Model], ...] = (
     StateRow,
     KeyRow,
     BlobRow,
+    ArchiveRow,
 )
 """All tables."""
 
@@ -161,16 +183,24 @@ def database(path: Path, pragmas: tuple[tuple[str, Any], ...] = PRAGMAS) -> peew
 
 def readonly(path: Path) -> peewee.SqliteDatabase:
     """A peewee database that can only read and changes no file, usable from any thread (one at a time)."""
-    # Characters that have a meaning in a URI: a path may contain them.
-    quoted = str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     return peewee.SqliteDatabase(
-        f"file:{quoted}?mode=ro",
+        f"file:{_quoted(path)}?mode=ro",
         uri=True,
         pragmas=(("query_only", 1), ("cache_size", -4096)),
         timeout=LOCK_WAIT,
         thread_safe=False,
         check_same_thread=False,
     )
+
+
+def still(path: Path) -> sqlite3.Connection:
+    """A connection that reads a file nobody writes, and leaves no file beside it."""
+    return sqlite3.connect(f"file:{_quoted(path)}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+
+
+def _quoted(path: Path) -> str:
+    """Characters that have a meaning in a URI: a path may contain them."""
+    return str(path).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def connection(db: peewee.SqliteDatabase) -> sqlite3.Connection:

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.model.columns import Columns, Dictionary
+from nqspy.model.columns import Columns, Dictionary, compact
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Ask, Request, Spec, State
 from nqspy.model.units import UNLIMITED
@@ -113,3 +113,27 @@ def test_a_name_keeps_its_number():
     numbers = Dictionary().owners
     assert [numbers.of(name) for name in ("anne", "ben", "anne")] == [0, 1, 0]
     assert (numbers.known("ben"), numbers.known("eva"), len(numbers)) == (1, None, 2)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 30)), max_size=60))
+def test_names_that_nobody_bears_are_forgotten_and_no_row_changes(steps):
+    queues, numbers = (Columns(2), Columns(2)), Dictionary()
+    there: list[tuple[Columns, Request]] = []
+    for number, (remove, which) in enumerate(steps):
+        if remove and there:
+            columns, one = there.pop(which % len(there))
+            columns.remove(one)
+        else:
+            columns = queues[which % 2]
+            there.append((columns, request(number, f"o{which}")))
+            columns.add(there[-1][1], numbers)
+    before = [rows(columns, numbers) for columns in queues]
+    orders = [[columns.owner.argsort(kind="stable").tolist() for columns in queues]]
+    versions = [columns.version for columns in queues]
+    compact(numbers, queues)
+    assert [rows(columns, numbers) for columns in queues] == before
+    assert [columns.owner.argsort(kind="stable").tolist() for columns in queues] == orders[0]
+    assert set(numbers.owners.names) == {one.owner for _, one in there}
+    assert set(numbers.pairs.names) == {f"{one.group}:{one.owner}" for _, one in there}
+    assert all(numbers.names.of(name) == number for number, name in enumerate(numbers.names.names))
+    assert all(columns.version > version for columns, version in zip(queues, versions, strict=True))

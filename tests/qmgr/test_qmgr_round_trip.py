@@ -211,6 +211,8 @@ def sites(draw) -> Settings:
         global_=draw(filled(type(Settings().global_))),
         default=draw(filled(type(Settings().default))),
         usage=draw(filled(type(Settings().usage))),
+        backup=draw(filled(type(Settings().backup))),
+        history=draw(filled(type(Settings().history))),
         server=draw(filled(type(Settings().server))),
         swap_control=draw(filled(type(Settings().swap_control))),
     )

@@ -301,6 +301,9 @@ class Story:
         self.tell(ev.FilesApplied((("00_site.qmgr", f"{self._random.randrange(99):064}"),)))
         self.tell(ev.Alarm("large", "too slow", Instant(self._at - 5)))
         self.tell(ev.ProbeChanged("nfs", self._random.choice(("ok", "broken")), "stale handle"))
+        self.tell(ev.PressureChanged(self._random.choice(("calm", "high")), 91.5, "", ((1, 5),)))
+        attempts = tuple((r.seq, r.attempt + 1) for r in self._some(*BEFORE_START)[:1])
+        self.tell(ev.Restored("a backup", self.site.next_seq + self._random.randrange(2), attempts))
         self.tell(ev.DaemonStarted(Instant(self._at), False))
         day = f"2026-03-{self._random.randrange(1, 32):02d}"
         used = ((3, Used(5, 6, 7)),)

@@ -37,7 +37,8 @@ def test_a_damaged_file_is_refused_and_kept(told, path, spoil):
         SqliteJournal.open(path)
     text = str(refused.value)
     assert text.startswith(f"{path} is damaged (")
-    assert "nqs.db.bak" in text
+    assert f"There is no good backup in {path.parent}/backups" in text
+    assert text.endswith(f"nqspy restore FILE --home {path.parent}")
     assert "\n" not in text
     assert path.read_bytes() == before
 
@@ -87,7 +88,9 @@ def test_an_older_database_is_brought_up_to_date_or_left_alone(told, path):
         connection.execute("ALTER TABLE events ADD COLUMN note TEXT")
         connection.execute("SELECT nothing FROM nowhere")
 
-    with pytest.raises(StoreError, match="could not be brought from format 1 to 2"):
+    with pytest.raises(
+        StoreError, match=f"could not be brought from format {migrations.VERSION} to {migrations.VERSION + 1}"
+    ):
         opening.open_database(path, (*migrations.STEPS, broken))
     SqliteJournal.open(path).close()
 
@@ -96,7 +99,7 @@ def test_an_older_database_is_brought_up_to_date_or_left_alone(told, path):
 
     db = opening.open_database(path, (*migrations.STEPS, step))
     connection = schema.connection(db)
-    assert migrations.version(connection) == 2
+    assert migrations.version(connection) == migrations.VERSION + 1
     assert connection.execute("SELECT count(note), count(*) FROM events").fetchone() == (0, told.site.n)
     db.close()
 

@@ -26,7 +26,7 @@ def test_everything_is_there_after_it_was_closed(told, path, same_site):
 def test_the_file_is_the_owners_alone(sqlite, path, tell_story):
     tell_story(sqlite)
     modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
-    assert modes == {"nqs.db": 0o600, "nqs.db-wal": 0o600, "nqs.db-shm": 0o600}
+    assert modes == {"nqs.db": 0o600, "nqs.db-wal": 0o600, "nqs.db-shm": 0o600, "nqs.db-open": 0o600}
 
 
 def test_commits_wait_for_the_disk(sqlite):

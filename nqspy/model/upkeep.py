@@ -1,0 +1,29 @@
+"""What the daemon does for its own database: backups, and how long the history stays in it."""
+
+from dataclasses import dataclass
+
+from nqspy.model.ids import DAY
+from nqspy.model.tree import setting
+
+
+@dataclass(slots=True)
+class Backup:
+    """Copies of the database that are made by themselves."""
+
+    every: int | None = setting(
+        "time", DAY, "time between two backups; off: none by itself", low=60_000, nothing="off"
+    )
+    keep: int = setting("number", 7, "backups that are kept", low=1, high=10_000)
+
+
+@dataclass(slots=True)
+class History:
+    """Events and ended requests: how long they stay in the database before they move into files."""
+
+    keep: int | None = setting(
+        "time",
+        90 * DAY,
+        "age at which events and ended requests move into files",
+        low=14 * DAY,
+        nothing="unlimited",
+    )

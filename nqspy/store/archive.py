@@ -1,0 +1,156 @@
+"""Files of the history: JSON lines, compressed, the last line saying how many there are and their digest.
+
+``events-FIRST-LAST.jsonl.gz`` holds events by their numbers, ``requests-FIRST-LAST-SINCE.jsonl.gz`` ended
+requests by the numbers and the instants of their ends, ``blobs-…`` scripts and environments that nobody names
+any more. A file is on the disk, whole, before the table ``archives`` names it, and named before a row goes.
+"""
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nqspy.model import codec
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant
+from nqspy.store.errors import StoreError
+from nqspy.store.rows import Row, blob_body
+
+_LEVEL = 6
+_TOGETHER = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """One file, as the table ``archives`` has it."""
+
+    name: str
+    kind: str
+    first: int
+    last: int
+    since: int
+    until: int
+    rows: int
+    digest: str
+    cleared: int = 0
+
+
+class _Event(msgspec.Struct):
+    n: int
+    at: Instant
+    kind: str
+    body: msgspec.Raw
+
+
+_event = msgspec.json.Decoder(_Event)
+
+
+# ---------------------------------------------------------------- lines
+
+
+def event_line(row: Row) -> str:
+    """A line from ``n, at, kind, version, body``."""
+    n, at, kind, version, body = row
+    return f'{{"n":{n},"at":{at},"kind":"{kind}","version":{version},"body":{body}}}'
+
+
+def event_of(line: bytes) -> ev.Recorded:
+    """The event of a line. Raises msgspec.DecodeError."""
+    found = _event.decode(line)
+    return ev.Recorded(found.n, found.at, codec.decode(found.kind, bytes(found.body)))
+
+
+REQUEST = ("seq", "ended", "state", "queue", "owner", "grp", "name", "submitted", "spec", "live", "ending")
+"""Columns of a request, in the order of its line."""
+
+
+def request_line(row: Row) -> str:
+    """A line from the columns REQUEST."""
+    named = dict(zip(REQUEST, row, strict=True))
+    return json.dumps(named, ensure_ascii=False, separators=(",", ":"))
+
+
+def request_of(line: bytes) -> dict[str, Any]:
+    """The columns of a request's line."""
+    found: dict[str, Any] = msgspec.json.decode(line)
+    return found
+
+
+def blob_line(row: Row) -> str:
+    """A line from ``digest, body, codec``."""
+    digest, body, codec = row
+    return json.dumps({"digest": digest, "codec": codec, "body": base64.b64encode(body).decode()})
+
+
+def blob_of(line: bytes) -> bytes:
+    """What a blob's line holds."""
+    found = json.loads(line)
+    return blob_body(base64.b64decode(found["body"]), found["codec"])
+
+
+# ---------------------------------------------------------------- files
+
+
+def write(path: Path, lines: Iterable[str]) -> tuple[int, str]:
+    """Writes a file anew; returns how many lines it has and their digest. Raises OSError."""
+    path.unlink(missing_ok=True)
+    handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    digest, count = hashlib.sha256(), 0
+    with open(handle, "wb") as raw, gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as file:
+        for some in _together(lines):
+            data = "".join(f"{line}\n" for line in some).encode()
+            digest.update(data)
+            file.write(data)
+            count += len(some)
+        file.write(_end(count, digest.hexdigest()))
+    return count, digest.hexdigest()
+
+
+def _together(lines: Iterable[str]) -> Iterator[list[str]]:
+    some: list[str] = []
+    for line in lines:
+        some.append(line)
+        if len(some) == _TOGETHER:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+def _end(count: int, digest: str) -> bytes:
+    return json.dumps({"end": count, "sha256": digest}).encode() + b"\n"
+
+
+def read(path: Path) -> list[bytes]:
+    """The lines of a file, once its checksum (gzip's) was found right. Raises StoreError when it is missing
+    or damaged."""
+    try:
+        with gzip.open(path, "rb") as file:
+            lines = file.read().splitlines(keepends=True)
+    except (OSError, EOFError, zlib.error) as error:
+        raise StoreError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if not lines or not lines[-1].startswith(b'{"end":'):
+        raise StoreError(f"{path} is damaged: its last line is missing")
+    return lines[:-1]
+
+
+def check(path: Path, archive: Archive) -> str | None:
+    """What is wrong with a file, None when it is as it was written."""
+    digest, count = hashlib.sha256(), 0
+    try:
+        for line in read(path):
+            digest.update(line)
+            count += 1
+    except StoreError as error:
+        return str(error)
+    if (count, digest.hexdigest()) != (archive.rows, archive.digest):
+        return f"{path} is damaged: it has {count} lines that are not the {archive.rows} written"
+    return None

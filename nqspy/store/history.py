@@ -1,0 +1,253 @@
+"""The history as one: what was rotated into files, then what is in the tables.
+
+Rows move into files while others read. So each look at a table is followed by one at the list of files: when
+that has grown, what was seen may have had gaps, and is looked for in the new files first.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import peewee
+
+from nqspy.model.events import Recorded
+from nqspy.model.ids import Instant, Seq
+from nqspy.ports import EndedRow
+from nqspy.store import archive, places, rows
+from nqspy.store.archive import Archive
+from nqspy.store.errors import StoreError, plain
+from nqspy.store.fetching import SLICE, Fetch
+from nqspy.store.schema import ArchiveRow, BlobRow, EventRow, RequestRow
+
+_A = ArchiveRow
+_R = RequestRow
+_ALL = (_A.name, _A.kind, _A.first, _A.last, _A.since, _A.until, _A.rows, _A.digest, _A.cleared)
+_ENDED = (_R.seq, _R.state, _R.queue, _R.submitted, _R.spec, _R.live, _R.ending, _R.ended, _R.owner)
+
+Position = tuple[int, int]
+"""Instant of an end, and request: the order in which requests ended."""
+
+
+class History:
+    """Reads events and ended requests of the database at ``path`` by ``fetch``, and the files beside it."""
+
+    def __init__(self, fetch: Fetch, path: Path) -> None:
+        self._fetch = fetch
+        self._folder = places.history(path)
+
+    def archives(self, kind: str, *where: Any) -> list[Archive]:
+        """Files of a kind that satisfy the conditions, oldest first."""
+        query = _A.select(*_ALL).where(_A.kind == kind, *where).order_by(_A.since, _A.until, _A.first)
+        return [Archive(*row) for row in self._fetch(query)]
+
+    def _lines(self, one: Archive) -> list[bytes]:
+        return archive.read(self._folder / one.name)
+
+    # ------------------------------------------------------------ events
+
+    def events(
+        self, after: int = 0, since: Instant | None = None, limit: int | None = None
+    ) -> Iterator[Recorded]:
+        """Events in order of their numbers, from ``after`` (not included) on; ``since``: of that instant or
+        later; at most ``limit``."""
+        left = limit
+        for recorded in self._all_events(after, since, limit):
+            if left is not None:
+                if left <= 0:
+                    return
+                left -= 1
+            yield recorded
+
+    def _all_events(self, after: int, since: Instant | None, limit: int | None) -> Iterator[Recorded]:
+        size = SLICE if limit is None else max(1, min(SLICE, limit))
+        while True:
+            found = self._fetch(self._event_rows(after, since, size))
+            # Numbers have no gaps: rows that follow on what was read are not in a file.
+            follows = since is None and found and found[-1][0] - after == len(found)
+            if not follows and (files := self._event_files(after)):
+                for one in files:
+                    if since is None or one.until >= since:
+                        yield from self._from_file(one, after, since)
+                    after = one.last
+                continue
+            yield from map(_event, found)
+            if len(found) < size:
+                return
+            after = found[-1][0]
+
+    def _event_files(self, after: int) -> list[Archive]:
+        return sorted(self.archives("events", _A.last > after), key=lambda one: one.first)
+
+    def _from_file(self, one: Archive, after: int, since: Instant | None) -> Iterator[Recorded]:
+        for line in self._lines(one):
+            recorded = archive.event_of(line)
+            if recorded.n > after and (since is None or recorded.at >= since):
+                yield recorded
+
+    def _event_rows(self, after: int, since: Instant | None, size: int) -> Any:
+        query = EventRow.select(EventRow.n, EventRow.at, EventRow.kind, EventRow.body)
+        if since is not None:
+            # The index finds the first; then each is asked, for after a clock was set back some later ones
+            # are older. The unary plus keeps SQLite on the order of n.
+            first = EventRow.select(peewee.fn.MIN(EventRow.n)).where(EventRow.at >= since)
+            query = query.where(EventRow.n >= first)
+            query = query.where(peewee.NodeList((peewee.SQL("+"), EventRow.at)) >= since)
+        return query.where(EventRow.n > after).order_by(EventRow.n).limit(size)
+
+    def kinds(self, kinds: Sequence[str], after: int = 0, upto: int | None = None) -> Iterator[Recorded]:
+        """Events of these kinds in order of their numbers, from ``after`` (not included) up to ``upto``
+        (included)."""
+        for recorded in self._some_events(kinds, after):
+            if upto is not None and recorded.n > upto:
+                return
+            yield recorded
+
+    def _some_events(self, kinds: Sequence[str], after: int) -> Iterator[Recorded]:
+        row = EventRow
+        query = row.select(row.n, row.at, row.kind, row.body).where(row.kind.in_(kinds))
+        query = query.order_by(row.n).limit(SLICE)
+        while True:
+            found = self._fetch(query.where(row.n > after))
+            if files := self._event_files(after):
+                for one in files:
+                    yield from (e for e in self._from_file(one, after, None) if e.event.kind in kinds)
+                    after = one.last
+                continue
+            yield from map(_event, found)
+            if len(found) < SLICE:
+                return
+            after = found[-1][0]
+
+    def oldest(self, since: Instant) -> Instant | None:
+        """When the oldest of the requests was submitted that had not ended before ``since``; None: there are
+        none."""
+        there = _R.ended.is_null() | (_R.ended >= since)
+        found = [self._fetch(_R.select(peewee.fn.MIN(_R.submitted)).where(there))[0][0]]
+        for one in self.archives("requests", _A.until >= since):
+            found += [row[3] for row in map(_row_of, self._lines(one)) if row[7] >= since]
+        return min((at for at in found if at is not None), default=None)
+
+    # ------------------------------------------------------------ ended requests
+
+    def ended(
+        self,
+        *,
+        seqs: Sequence[Seq] | None = None,
+        queue: str | None = None,
+        owner: str | None = None,
+        since: Instant | None = None,
+    ) -> Iterator[EndedRow]:
+        """Ended requests that satisfy all that is given: in the order of ``seqs``, else in the order in which
+        they ended. ``since``: ended then or later."""
+        shared = rows.SharedSpecs()
+        wanted = _Wanted(queue, owner, since)
+        found = self._by_time(wanted) if seqs is None else self._by_seq(wanted, list(seqs))
+        return (rows.ended_of(row[:7], shared) for row in found)
+
+    def _by_seq(self, wanted: "_Wanted", seqs: list[Seq]) -> Iterator[rows.Row]:
+        for some in rows.in_slices(seqs, SLICE):
+            found = {row[0]: row for row in self._fetch(wanted.query().where(_R.seq.in_(some)))}
+            missing = [seq for seq in some if seq not in found]
+            if missing:
+                found |= self._filed(wanted, missing)
+            yield from (found[seq] for seq in some if seq in found)
+
+    def _filed(self, wanted: "_Wanted", seqs: list[Seq]) -> dict[Seq, rows.Row]:
+        """Requests from the files. A line begins with its number: only those asked for are decoded."""
+        found: dict[Seq, rows.Row] = {}
+        files = self.archives("requests", _A.first <= max(seqs), _A.last >= min(seqs))
+        for one in files:
+            left = {b'{"seq":%d,' % s: s for s in seqs if one.first <= s <= one.last and s not in found}
+            for line in self._lines(one) if left else ():
+                if line[: line.index(b",") + 1] in left:
+                    row = _row_of(line)
+                    if wanted.fits(row):
+                        found[row[0]] = row
+        return found
+
+    def _by_time(self, wanted: "_Wanted") -> Iterator[rows.Row]:
+        known: set[str] = set()
+        twice: set[Seq] = set()
+        place: Position | None = None
+        while True:
+            for one in self.archives("requests", _A.until >= (wanted.since or 0)):
+                if one.name not in known:
+                    known.add(one.name)
+                    for row in self._wanted_lines(wanted, one):
+                        if not one.cleared:
+                            twice.add(row[0])
+                        if place is None or (row[7], row[0]) > place:
+                            yield row
+            found = self._fetch(wanted.after(place))
+            if {one.name for one in self.archives("requests", _A.until >= (wanted.since or 0))} - known:
+                continue
+            yield from (row for row in found if row[0] not in twice)
+            if len(found) < SLICE:
+                return
+            place = (found[-1][7], found[-1][0])
+
+    def _wanted_lines(self, wanted: "_Wanted", one: Archive) -> list[rows.Row]:
+        return [row for row in map(_row_of, self._lines(one)) if wanted.fits(row)]
+
+    # ------------------------------------------------------------ blobs
+
+    def blob(self, digest: str) -> bytes:
+        """A script or environment. Raises KeyError."""
+        query = BlobRow.select(BlobRow.body, BlobRow.codec).where(BlobRow.digest == digest)
+        for body, codec in self._fetch(query):
+            return rows.blob_body(body, codec)
+        for one in self.archives("blobs"):
+            mark = b'{"digest": "%b"' % digest.encode()
+            for line in self._lines(one):
+                if line.startswith(mark):
+                    return archive.blob_of(line)
+        raise KeyError(digest)
+
+
+def _event(row: rows.Row) -> Recorded:
+    try:
+        return rows.event_of(row)
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise StoreError(f"event {row[0]} of the journal cannot be read: {plain(error)}") from error
+
+
+class _Wanted:
+    """Which ended requests are asked for."""
+
+    def __init__(self, queue: str | None, owner: str | None, since: Instant | None) -> None:
+        self.queue, self.owner, self.since = queue, owner, since
+
+    def query(self) -> Any:
+        """Rows of the table."""
+        query = _R.select(*_ENDED).where(_R.ended.is_null(False))
+        if self.queue is not None:
+            query = query.where(_R.queue == self.queue)
+        if self.owner is not None:
+            query = query.where(_R.owner == self.owner)
+        return query if self.since is None else query.where(_R.ended >= self.since)
+
+    def after(self, place: Position | None) -> Any:
+        """The next slice of them in the order of their ends."""
+        query = self.query().order_by(_R.ended, _R.seq).limit(SLICE)
+        if place is None:
+            return query
+        ended, seq = place
+        later = (_R.ended > ended) | ((_R.ended == ended) & (_R.seq > seq))
+        return query.where((_R.ended >= ended) & later)
+
+    def fits(self, row: rows.Row) -> bool:
+        """Whether a row from a file is among them."""
+        return (
+            (self.queue is None or row[2] == self.queue)
+            and (self.owner is None or row[8] == self.owner)
+            and (self.since is None or row[7] >= self.since)
+        )
+
+
+def _row_of(line: bytes) -> rows.Row:
+    named = archive.request_of(line)
+    return tuple(
+        named[name]
+        for name in ("seq", "state", "queue", "submitted", "spec", "live", "ending", "ended", "owner")
+    )

@@ -1,0 +1,197 @@
+"""Restoring a backup: checked first, put in place by one rename, what was there kept beside it.
+
+What happened after the backup was made is not in it. So that no identifier is given out twice and nothing
+that ran since runs again, what is known of that time (by the database that is replaced, if it can be read) is
+left in a note, `Rewound`, for the next start.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nqspy.model.ids import Instant, Seq
+from nqspy.store import copies, places, schema
+from nqspy.store.errors import NewerStore, StoreError, plain
+from nqspy.store.migrations import VERSION, version
+
+
+class Rewound(msgspec.Struct):
+    """What a restore leaves for the next start: what was restored, the first number never given out, and the
+    last attempt of requests that were started or had ended after the backup."""
+
+    text: str
+    next_seq: Seq = 1
+    attempts: dict[Seq, int] = {}
+
+
+class Restored(msgspec.Struct):
+    """What a restore did: where the replaced database lies, instant and number of the last event of the
+    backup, and how many of the replaced database's came after it (None: it could not be read)."""
+
+    kept: Path | None
+    at: Instant
+    n: int
+    lost: int | None
+
+
+def note_of(path: Path) -> Path:
+    """Where the note for the next start lies."""
+    return path.with_name(path.name + ".restored")
+
+
+def rewound(path: Path) -> Rewound | None:
+    """The note of a restore that no start has taken yet. Raises StoreError."""
+    try:
+        return msgspec.json.decode(note_of(path).read_bytes(), type=Rewound)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError) as error:
+        raise StoreError(f"{note_of(path)} cannot be read: {plain(error)}") from error
+
+
+def taken(path: Path) -> None:
+    """The note has been taken: what it says is committed."""
+    note_of(path).unlink(missing_ok=True)
+
+
+def restore(path: Path, file: Path, date: str) -> Restored:
+    """Puts a copy of ``file`` in the place of the database at ``path``, which nobody may have open; the one
+    that was there becomes ``nqs.db.before-restore-DATE``.
+
+    Raises StoreError when the file is not good (then nothing has changed) or the disk fails; a restore that
+    did not finish keeps a daemon from starting until it is given again.
+    """
+    _check(file)
+    try:
+        return _restore(path, file, date)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(f"{file} could not be restored: {plain(error)}") from error
+
+
+def _check(file: Path) -> None:
+    if not file.is_file():
+        raise StoreError(f"{file} is no file; give a backup, for example one of HOME/backups")
+    wrong = copies.problem(file) if places.log_size(file) == 0 else _problem_with_log(file)
+    if wrong is not None:
+        raise StoreError(f"{file} cannot be restored: {wrong}; nothing was changed")
+    connection = schema.connection(schema.readonly(file))
+    try:
+        found = version(connection)
+    finally:
+        connection.close()
+    if found > VERSION:
+        raise NewerStore(file, found, VERSION)
+    if found == 0:
+        raise StoreError(f"{file} cannot be restored: it has no tables; nothing was changed")
+
+
+def _problem_with_log(file: Path) -> str | None:
+    """The same for a database that was not closed properly: its log is part of it."""
+    db = schema.readonly(file)
+    try:
+        connection = schema.connection(db)
+        if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
+            return "it is no database of nqspy"
+        found = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    except copies.SPOILT as error:
+        return plain(error)
+    finally:
+        db.close()
+    return None if found == "ok" else found
+
+
+def _restore(path: Path, file: Path, date: str) -> Restored:
+    draft = path.with_name(path.name + ".restore")
+    copies.copy_to(file, draft)
+    db = schema.readonly(draft)
+    try:
+        copy = schema.connection(db)
+        n, at = _last(copy)
+        known = _since(path, copy) if path.exists() else None
+    finally:
+        db.close()
+    text = f"{file.name} was restored; its last event is number {n}"
+    places.give(draft, path.parent)
+    places.put_in_place(draft, places.restoring(path))
+    _write_note(path, Rewound(text, known[0], known[1]) if known else Rewound(text))
+    kept = _put_aside(path, date)
+    os.replace(places.restoring(path), path)
+    places.sync(path.parent)
+    return Restored(kept, at, n, known[2] - n if known else None)
+
+
+def _write_note(path: Path, note: Rewound) -> None:
+    """Adds to the note of an earlier restore that no start has taken."""
+    former = rewound(path)
+    if former is not None:
+        note.next_seq = max(note.next_seq, former.next_seq)
+        note.attempts = former.attempts | note.attempts
+    new = note_of(path).with_suffix(".new")
+    new.write_bytes(msgspec.json.encode(note))
+    places.put_in_place(new, note_of(path))
+
+
+def _put_aside(path: Path, date: str) -> Path | None:
+    """Renames the database with its log; the copy in waiting keeps a start from missing it."""
+    aside = path.with_name(f"{path.name}.before-restore-{date}")
+    number = 1
+    while aside.exists():
+        number += 1
+        aside = path.with_name(f"{path.name}.before-restore-{date}-{number}")
+    kept = path.exists()
+    for tail in ("", "-wal", "-shm"):
+        part = Path(f"{path}{tail}")
+        if part.exists():
+            os.replace(part, f"{aside}{tail}")
+    places.mark(path).unlink(missing_ok=True)
+    return aside if kept else None
+
+
+# ---------------------------------------------------------------- what the replaced one knew
+
+
+def _last(connection: sqlite3.Connection) -> tuple[int, Instant]:
+    row = connection.execute("SELECT n, at FROM state").fetchone()
+    return (row[0], Instant(row[1])) if row is not None else (0, Instant(0))
+
+
+def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], int] | None:
+    """First number never given out, attempts begun since the copy, last event: by the database that is to be
+    replaced; None when it cannot be read."""
+    db = schema.readonly(path)
+    try:
+        old = schema.connection(db)
+        next_seq = old.execute("SELECT coalesce(max(next_seq), 1) FROM state").fetchone()[0]
+        n, _ = _last(old)
+        begun = {
+            seq: found
+            for seq, attempt in _attempts(copy).items()
+            if (found := _attempt_since(old, seq, attempt)) is not None
+        }
+    except (*copies.SPOILT, msgspec.MsgspecError):
+        return None
+    finally:
+        db.close()
+    return next_seq, begun, n
+
+
+def _attempts(connection: sqlite3.Connection) -> dict[Seq, int]:
+    found = connection.execute("SELECT seq, live FROM requests WHERE ended IS NULL")
+    return {seq: _attempt(live) for seq, live in found}
+
+
+def _attempt(live: str) -> int:
+    fields: dict[str, Any] = msgspec.json.decode(live)
+    return int(fields.get("attempt", 0))
+
+
+def _attempt_since(old: sqlite3.Connection, seq: Seq, attempt: int) -> int | None:
+    """The last attempt of a request if it was begun, or if the request ended, after the copy was made."""
+    row = old.execute("SELECT live, ended FROM requests WHERE seq = ?", (seq,)).fetchone()
+    if row is None:
+        return None
+    found = _attempt(row[0])
+    return found if found > attempt or row[1] is not None else None

@@ -1,0 +1,284 @@
+"""Rotation: what is older than the site keeps moves from the database into files of the history.
+
+Each file goes the same way: written and on the disk, then named in the table ``archives``, then its rows go
+(by the hundred), then it counts as cleared. A kill between two of these steps loses nothing and moves nothing
+twice: the next round finds a file that is named and not cleared and takes its rows away; one that is not
+named is written again.
+
+It has a connection of its own, on a thread of its own. It writes only in its ``turn``, a few milliseconds at
+a time, and leaves the engine a pause between two.
+"""
+
+import filecmp
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import peewee
+
+from nqspy.model.ids import Instant
+from nqspy.store import archive, places, schema
+from nqspy.store.archive import Archive
+from nqspy.store.errors import StoreError, plain
+from nqspy.store.fetching import SLICE
+from nqspy.store.rows import Row, in_slices
+
+EVENTS = 5_000
+"""Events in a file: whoever wants one of them reads it whole."""
+REQUESTS = 2_000
+"""Requests in a file: one asked for by its identifier is found by reading it."""
+BLOBS = 500
+"""Blobs in a file."""
+GONE = 100
+"""Rows deleted in one turn."""
+PAUSE = 0.01
+"""Seconds between two turns."""
+
+_PRAGMAS = (
+    ("synchronous", "normal"),  # what a power cut brings back of deleted rows is deleted again
+    ("wal_autocheckpoint", 0),  # done between the turns
+    ("cache_size", -4096),
+    ("temp_store", "memory"),
+)
+_FILE = """INSERT OR REPLACE INTO archives (name, kind, first, last, since, until, rows, digest, cleared)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)"""
+_EVENTS = "SELECT n, at, kind, version, body FROM events WHERE n BETWEEN ? AND ? ORDER BY n"
+_GONE_EVENT = "DELETE FROM events WHERE n = ?"
+_GONE_REQUEST = "DELETE FROM requests WHERE seq = ? AND ended IS NOT NULL"
+_NOTHING = "SELECT ?"
+_ARCHIVES = "SELECT name, kind, first, last, since, until, rows, digest, cleared FROM archives"
+_OLD_EVENTS = "SELECT coalesce((SELECT min(n) FROM events WHERE at >= ?) - 1, (SELECT max(n) FROM events), 0)"
+_OLD_REQUESTS = f"""SELECT {", ".join(archive.REQUEST)} FROM requests
+WHERE ended IS NOT NULL AND ended < ? ORDER BY ended, seq LIMIT {REQUESTS}"""
+_DEAD_KEYS = """SELECT owner, key, seqs FROM keys WHERE (owner, key) > (?, ?) AND NOT EXISTS
+(SELECT 1 FROM json_each(keys.seqs) AS each JOIN requests ON requests.seq = each.value)
+ORDER BY owner, key LIMIT ?"""
+_NAMED = """SELECT json_extract(spec, '$.script') FROM requests WHERE seq > :low AND seq <= :high
+UNION SELECT json_extract(spec, '$.environment') FROM requests WHERE seq > :low AND seq <= :high"""
+
+Failpoint = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Rotated:
+    """What a round moved: rows by kind, and how many files it wrote."""
+
+    events: int = 0
+    requests: int = 0
+    blobs: int = 0
+    keys: int = 0
+    files: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.keys)
+
+
+class Rotation:
+    """One round over the database at ``path``. Use it in the thread that makes it.
+
+    ``turn`` and ``forget`` are the journal's: its lock, and what it must hear of blobs that go. ``pause`` is
+    called between two turns; what it raises ends the round where it is. ``failpoint`` is called with the name
+    of each step that has been done (for tests).
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        turn: threading.Lock,
+        forget: Callable[[Iterable[str]], None],
+        pause: Callable[[], None] = lambda: None,
+        failpoint: Failpoint = lambda step: None,
+    ) -> None:
+        self._folder = places.history(path)
+        self._path = path
+        self._turn = turn
+        self._forget = forget
+        self._pause = pause
+        self._step = failpoint
+        self._rotated = Rotated()
+        self._connection: sqlite3.Connection
+
+    def run(self, before: Instant) -> Rotated:
+        """Moves what is older than ``before``: events that happened, requests that ended before, then keys
+        and blobs that nobody names any more. Raises StoreError."""
+        db = schema.database(self._path, _PRAGMAS)
+        try:
+            self._connection = schema.connection(db)
+            self._finish()
+            if self._has_old(before):
+                places.make_folder(self._folder)
+                self._events(before)
+                self._requests(before)
+                self._keys()
+                self._blobs()
+            self._checkpoint()
+        except (sqlite3.Error, peewee.PeeweeException, OSError) as error:
+            raise StoreError(f"{self._folder}: rotation stopped: {plain(error)}") from error
+        finally:
+            db.close()
+        return self._rotated
+
+    def _one(self, statement: str, *values: Any) -> Any:
+        return self._connection.execute(statement, values).fetchone()[0]
+
+    def _has_old(self, before: Instant) -> bool:
+        return bool(
+            self._one("SELECT EXISTS(SELECT 1 FROM events WHERE at < ?)", before)
+            or self._one(
+                "SELECT EXISTS(SELECT 1 FROM requests WHERE ended IS NOT NULL AND ended < ?)", before
+            )
+        )
+
+    # ------------------------------------------------------------ one file
+
+    def _file(self, one: Archive, lines: Iterator[str]) -> Archive:
+        """Writes a file and has it named."""
+        target = self._folder / one.name
+        new = target.with_name(target.name + ".new")
+        count, digest = archive.write(new, lines)
+        made = replace(one, rows=count, digest=digest)
+        wrong = archive.check(new, made)
+        if wrong is not None:
+            raise OSError(wrong)
+        if target.exists() and not filecmp.cmp(target, new, shallow=False):
+            self._set_aside(target)
+        places.put_in_place(new, target)
+        self._step("written")
+        self._in_turn(_FILE, [astuple(made)[:8]])
+        self._rotated.files += 1
+        self._step("named")
+        return made
+
+    def _set_aside(self, target: Path) -> None:
+        """A file that no row names: of the time before an older backup was restored. It is kept under another
+        name."""
+        number = 1
+        while (other := target.with_name(f"{target.name}.{number}")).exists():
+            number += 1
+        target.rename(other)
+
+    def _clear(self, one: Archive, statement: str, keys: Sequence[Row]) -> None:
+        """Takes the rows of a named file away."""
+        for some in in_slices(list(keys), GONE):
+            self._in_turn(statement, some)
+            self._step("deleted")
+        self._in_turn("UPDATE archives SET cleared = 1 WHERE name = ?", [(one.name,)])
+        self._step("cleared")
+        self._checkpoint()
+
+    def _in_turn(self, statement: str, rows: Sequence[Row], first: Callable[[], None] = lambda: None) -> None:
+        with self._turn:
+            connection = self._connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                first()
+                connection.executemany(statement, rows)
+                connection.execute("COMMIT")
+            except BaseException:
+                connection.rollback()
+                raise
+        self._pause()
+
+    def _checkpoint(self) -> None:
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _finish(self) -> None:
+        """What a round that was killed has named and not cleared."""
+        for row in self._connection.execute(f"{_ARCHIVES} WHERE cleared = 0").fetchall():
+            one = Archive(*row)
+            wrong = archive.check(self._folder / one.name, one)
+            if wrong is not None:
+                raise OSError(f"{wrong}; its rows stay in the database")
+            lines = archive.read(self._folder / one.name)
+            if one.kind == "events":
+                self._clear(one, _GONE_EVENT, [(n,) for n in range(one.first, one.last + 1)])
+            elif one.kind == "requests":
+                self._clear(one, _GONE_REQUEST, [(archive.request_of(line)["seq"],) for line in lines])
+            else:
+                self._clear(one, _NOTHING, [])  # those left are found again
+
+    # ------------------------------------------------------------ what goes
+
+    def _events(self, before: Instant) -> None:
+        last = self._one(_OLD_EVENTS, before)
+        first = self._one("SELECT coalesce(max(last), 0) + 1 FROM archives WHERE kind = 'events'")
+        while first <= last:
+            until = min(first + EVENTS - 1, last)
+            since, latest = self._connection.execute(
+                "SELECT min(at), max(at) FROM events WHERE n BETWEEN ? AND ?", (first, until)
+            ).fetchone()
+            name = f"events-{first:09d}-{until:09d}.jsonl.gz"
+            made = self._file(
+                Archive(name, "events", first, until, since, latest, 0, ""), self._event_lines(first, until)
+            )
+            self._clear(made, _GONE_EVENT, [(n,) for n in range(first, until + 1)])
+            self._rotated.events += made.rows
+            first = until + 1
+
+    def _event_lines(self, first: int, last: int) -> Iterator[str]:
+        for start in range(first, last + 1, SLICE):
+            found = self._connection.execute(_EVENTS, (start, min(last, start + SLICE - 1))).fetchall()
+            yield from map(archive.event_line, found)
+            self._pause()
+
+    def _requests(self, before: Instant) -> None:
+        while found := self._connection.execute(_OLD_REQUESTS, (before,)).fetchall():
+            seqs, ends = sorted(row[0] for row in found), (found[0][1], found[-1][1])
+            name = f"requests-{seqs[0]:09d}-{seqs[-1]:09d}-{ends[0]}.jsonl.gz"
+            one = Archive(name, "requests", seqs[0], seqs[-1], *ends, 0, "")
+            made = self._file(one, map(archive.request_line, found))
+            self._clear(made, _GONE_REQUEST, [(seq,) for seq in seqs])
+            self._rotated.requests += made.rows
+
+    def _keys(self) -> None:
+        """A key lives as long as a record of its submission; the events keep it."""
+        place: Row = ("", "")
+        while found := self._connection.execute(_DEAD_KEYS, (*place, GONE)).fetchall():
+            place = found[-1][:2]
+            self._in_turn("DELETE FROM keys WHERE owner = ? AND key = ? AND seqs = ?", found)
+            self._rotated.keys += len(found)
+            self._step("keys")
+
+    def _blobs(self) -> None:
+        top = self._one("SELECT coalesce(max(seq), 0) FROM requests")
+        named: set[str] = set()
+        for low in range(0, top, SLICE):
+            named |= self._named(low, min(top, low + SLICE))
+            self._pause()
+        every = [row[0] for row in self._connection.execute("SELECT digest FROM blobs ORDER BY digest")]
+        for some in in_slices([digest for digest in every if digest not in named], BLOBS):
+            self._file_blobs(some, top)
+
+    def _named(self, low: int, high: int) -> set[str]:
+        return {row[0] for row in self._connection.execute(_NAMED, {"low": low, "high": high})}
+
+    def _file_blobs(self, digests: list[str], top: int) -> None:
+        name = f"blobs-{digests[0][:12]}-{digests[-1][:12]}-{top}.jsonl.gz"
+        one = Archive(name, "blobs", 0, 0, 0, 0, 0, "")
+        made = self._file(one, self._blob_lines(digests))
+        for some in in_slices(digests, GONE):
+            self._drop_blobs(some, top)
+            self._step("deleted")
+        self._clear(made, _NOTHING, [])
+
+    def _drop_blobs(self, digests: list[str], top: int) -> None:
+        gone: list[Row] = []
+
+        def look_again() -> None:
+            # A request that was submitted since is committed or comes after us: the turn is ours.
+            named = self._named(top, 2**62)
+            gone[:] = [(digest,) for digest in digests if digest not in named]
+            self._forget(digest for (digest,) in gone)
+
+        self._in_turn("DELETE FROM blobs WHERE digest = ?", gone, look_again)
+        self._rotated.blobs += len(gone)
+
+    def _blob_lines(self, digests: list[str]) -> Iterator[str]:
+        for digest in digests:
+            row = self._connection.execute(
+                "SELECT digest, body, codec FROM blobs WHERE digest = ?", (digest,)
+            )
+            yield archive.blob_line(row.fetchone())

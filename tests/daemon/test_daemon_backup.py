@@ -1,0 +1,211 @@
+"""Backups while the daemon works, restore, rotation by the site's clock, and what the doctor says of it."""
+
+import gzip
+import json
+import logging
+import os
+import threading
+
+import pytest
+from daemon.live import ONE_QUEUE, until
+
+from nqspy.daemon import log
+from nqspy.rpc.client import Client
+from nqspy.store import copies
+
+MARCH, JULY = "2026-03-02T20:00:00+01:00 x60", "2026-07-20T20:00:00+02:00 x60"
+
+
+def backups(live):
+    return copies.listed(live.home / "nqs.db")
+
+
+def finding(live, what):
+    found = live.run("nqspy", "doctor", "--json").data
+    return [(each["state"], each["text"]) for each in found if each["what"] == what]
+
+
+def test_backups_under_load_hold_nobody_up_and_each_is_whole(live):
+    live.set("stop queue batch")
+    promised, enough = [], threading.Event()
+
+    def submit():
+        client = Client(live.home)
+        while not enough.is_set():
+            promised.append(client.submit("true\n", shell="/bin/sh", workdir=live.work).id)
+        client.close()
+
+    thread = threading.Thread(target=submit)
+    thread.start()
+    counts = []
+    for number in range(4):
+        before = len(promised)
+        file = live.work / f"copy{number}.db"
+        live.run("nqspy", "backup", str(file)).ok()
+        assert copies.problem(file) is None
+        counts.append(len(promised) - before)
+    enough.set()
+    thread.join()
+    assert all(counts), "submissions went on meanwhile"
+    assert len(live.client.requests()) == len(promised)
+    live.run("nqspy", "backup", str(file)).refused(str(file), "exists")
+
+
+@pytest.mark.slow
+def test_a_backup_is_made_each_day_of_the_sites_clock_and_the_last_few_are_kept(make_live):
+    live = make_live().site().start("--clock", "2026-03-02T20:00:00+01:00 x100000")
+    live.set("set backup every=12h keep=2")
+    until(lambda: len(backups(live)) == 2, "two backups")
+    first = backups(live)[0]
+    until(lambda: backups(live)[0] != first, "the oldest goes when there is a third")
+    assert len(backups(live)) <= 3
+    [(state, text)] = finding(live, "backups")
+    assert "passes integrity_check" in text, state
+    live.set("set backup every=off")
+    assert "set backup every=off" in live.qmgr("snap").out
+    live.stop()
+
+
+def test_what_cannot_be_backed_up_is_an_alarm_and_the_daemon_goes_on(make_live):
+    live = make_live().site(ONE_QUEUE + "set backup every=off\n")
+    live.start("--clock", "2026-03-02T20:00:00+01:00 x3600")
+    (live.home / "backups").write_text("in the way")
+    live.set("set backup every=1h")
+    until(lambda: live.events("alarm"), "an alarm")
+    assert "no backup could be made" in live.events("alarm")[0]["text"]
+    assert live.ended(live.submit("true"))["exit_status"] == 0
+    live.run("nqspy", "backup").refused("no backup could be made")
+
+
+# ---------------------------------------------------------------- restore
+
+
+def test_nothing_runs_twice_and_no_number_is_given_twice_after_a_restore(live):
+    """Before the backup: one waits, one runs. After it: the waiting one runs, and another is submitted."""
+    live.set("set machine pes=4")
+    gate = live.work / "gate"
+    script = f"echo $QSUB_REQID >> ran; while [ ! -e {gate} ]; do sleep 0.02; done"
+    runs = live.submit(script)
+    live.running(runs)
+    waits = live.submit(script, held=True)
+    rests = live.submit("true", held=True)
+    live.run("nqspy", "backup").ok()
+    [copy] = backups(live)
+    live.run("qrls", waits).ok()
+    live.running(waits)
+    later = live.submit(script)
+    live.running(later)
+    live.run("nqspy", "restore", str(copy.path)).refused("an nqsd serves", "nqsd stop")
+    live.stop()
+    done = live.run("nqspy", "restore", str(copy.path)).ok()
+    assert len(done.lines) == 1
+    assert "before-restore-" in done.out
+    assert "events after number" in done.out
+    live.start()
+    live.set("set machine pes=4")
+    assert live.job(runs)["state"] == "running", "adopted"
+    assert live.job(rests)["held"] == ["u"]
+    found = live.job(waits)
+    assert (found["state"], found["attempt"]) == ("held", 1)
+    assert "after the backup" in live.why(waits)["reason"]["text"]
+    assert later not in [each.id for each in live.client.requests()]
+    [alarm] = live.events("alarm")
+    assert later in alarm["text"]
+    assert waits in alarm["text"]
+    [restored] = live.events("restored")
+    new = live.submit("true")
+    assert int(new.split(".")[0]) > int(later.split(".")[0])
+    assert live.ended(new)["exit_status"] == 0
+    gate.touch()
+    assert live.ended(runs)["exit_status"] == 0
+    assert sorted((live.work / "ran").read_text().split()) == sorted([runs, waits, later])
+    live.run("qrls", "-h", "uo", waits).ok()
+    ended = live.ended(waits)
+    assert (ended["exit_status"], ended["attempt"]) == (0, 2)
+    live.restart()
+    assert len(live.events("restored")) == 1, "told once"
+    assert restored["next_seq"] == int(later.split(".")[0]) + 1
+
+
+def test_a_damaged_database_names_the_backup_and_the_command_that_bring_it_back(live):
+    id = live.submit("true")
+    live.ended(id)
+    live.run("nqspy", "backup").ok()
+    live.stop()
+    (live.home / "nqs.db").write_bytes(b"")
+    refused = live.run("nqsd", "start").refused("damaged", "nqspy restore", f"--home {live.home}")
+    words = refused.err.partition("nqspy restore ")[2].split()
+    live.run("nqspy", "restore", *words).ok()
+    live.start()
+    assert live.job(id)["state"] == "ended"
+    assert live.job(live.submit("true"))["seq"] == live.job(id)["seq"] + 1
+    live.stop()
+    (live.home / "nqs.db").unlink()
+    live.run("nqsd", "start").refused("missing", "nqspy restore")
+
+
+def test_a_restore_of_what_is_no_backup_says_so(live):
+    live.stop()
+    live.run("nqspy", "restore", "nowhere.db").refused("nowhere.db", "no file")
+    live.run("nqspy", "restore", str(live.write("text", "no database" * 99))).refused("cannot be restored")
+    live.run("nqspy", "restore", "x", "--home", str(live.work / "none")).refused("does not exist")
+
+
+# ---------------------------------------------------------------- rotation
+
+
+def test_old_history_moves_into_files_and_everybody_finds_it(make_live):
+    live = make_live().site().start("--clock", MARCH)
+    old = [live.submit(f"exit {n}") for n in range(3)]
+    for id in old:
+        live.ended(id)
+    stays = live.submit("true", held=True)
+    before = live.run("nqspy", "events", "--json").ok().lines
+    report = live.run("nqspy", "report", "night", "--date", "2026-03-02", "--json").ok().data
+    live.stop()
+    live.start("--clock", JULY)
+    folder = live.home / "history"
+    until(
+        lambda: folder.exists() and len(list(folder.glob("*.gz"))) >= 3 and "moved into" in live.log, "files"
+    )
+    assert live.run("nqspy", "events", "--json").ok().lines[: len(before)] == before
+    rows = live.run("qstat", "--json", "--ended", *old).ok().data
+    assert [(row["id"], row["exit_status"]) for row in rows] == [(id, n) for n, id in enumerate(old)]
+    assert [row["id"] for row in live.run("qstat", "--json", "--ended").ok().data] == old
+    assert live.why(old[2])["exit_status"] == 2
+    assert live.job(stays)["state"] == "held"
+    again = live.run("nqspy", "report", "night", "--date", "2026-03-02", "--json").ok().data
+    assert again["groups"] == report["groups"]
+    [(state, text)] = finding(live, "history")
+    assert state == "ok"
+    assert "files" in text
+    live.set("set history keep=unlimited")
+    assert "set history keep=unlimited" in live.qmgr("snap").out
+    assert live.qmgr("set history keep=1d").status == 1
+    # The line of the first submission is in a file, and no longer in the database.
+    [events] = folder.glob("events-000000001-*.gz")
+    assert any(
+        json.loads(line).get("kind") == "submitted"
+        for line in gzip.decompress(events.read_bytes()).splitlines()
+    )
+
+
+# ---------------------------------------------------------------- the log
+
+
+def test_the_log_is_put_away_compressed_and_the_last_five_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(log, "SIZE", 2_000)
+    file = tmp_path / "nqsd.log"
+    log.set_up(file)
+    [handler] = log.LOG.handlers
+    try:
+        for number in range(300):
+            log.LOG.info("line %d %s", number, "x" * 60)
+            until(lambda: not list(tmp_path.glob("*.[0-9]")), "compressed")
+    finally:
+        handler.close()
+        log.LOG.handlers[:] = [logging.NullHandler()]
+    names = sorted(each.name for each in tmp_path.iterdir())
+    assert names == ["nqsd.log", *(f"nqsd.log.{number}.gz" for number in range(1, 6))]
+    assert b"line " in gzip.decompress((tmp_path / "nqsd.log.1.gz").read_bytes())
+    assert os.path.getsize(file) <= 2_000

@@ -1,0 +1,115 @@
+"""A start over a database that is older than what has happened: nothing runs twice, no number is given
+twice."""
+
+import copy
+
+import pytest
+from engine.harness import PLAIN, Centre
+
+from nqspy.engine import restart
+from nqspy.engine.restart import Later
+from nqspy.model import columns, lifecycle
+from nqspy.model.requests import State
+from nqspy.model.site import Site
+
+
+def rewound(story):
+    """A centre whose journal is put back to the instant at which ``story`` gives it away; what happened in
+    the machine since stays."""
+    centre = Centre(PLAIN, pes=1, length=600)
+    kept = []
+    story(centre, lambda: kept.append(copy.deepcopy(centre.journal.__dict__)))
+    centre.journal.__dict__.update(kept[0])
+    return centre
+
+
+def begin(centre, seen, told=None):
+    sim = centre.sim
+    later = restart.later_than(centre.journal.load(), seen, told)
+    sim.restart(later)
+    return later
+
+
+def test_a_start_that_is_not_rewound_finds_nothing():
+    site = Site(next_seq=5)
+    assert restart.later_than(site, {}) is None
+    assert restart.later_than(site, {3: 1, 4: 2}) is None
+
+
+def test_a_request_that_was_started_since_is_held_and_its_attempt_is_not_used_again():
+    def story(centre, keep):
+        centre.submit("anne", "ben")
+        keep()
+        centre.later(minutes=1)
+
+    centre = rewound(story)
+    site = centre.site
+    assert not site.touched.requests
+    later = begin(centre, {2: 3, 9: 1})
+    assert (later.next_seq, later.attempts) == (10, {2: 3, 9: 1})
+    ben = centre.site.requests[2]
+    assert (ben.state, ben.attempt, ben.holds) == (State.HELD, 3, "o")
+    assert "backup" in ben.hold_text
+    assert centre.site.next_seq == 10
+    [alarm] = [each.event for each in centre.journal.events() if each.event.kind == "alarm"]
+    assert "the next identifier is 10." in alarm.text
+    assert "held, for they were started since or may have been: 2." in alarm.text
+    assert "not known any more: 9." in alarm.text
+    [cleo] = centre.submit("cleo")
+    assert cleo == 10
+    replayed = Site()
+    for each in centre.journal.events():
+        lifecycle.apply(replayed, each)
+    assert (replayed.next_seq, replayed.requests[2].attempt) == (11, 3)
+
+
+def test_an_attempt_without_a_trace_after_a_restore_is_held_and_not_run_again():
+    def story(centre, keep):
+        centre.submit("anne")
+        keep()
+        centre.later(minutes=30)  # it ends, and nothing of it stays
+
+    centre = rewound(story)
+    begin(centre, {}, Later("a backup was restored", 7, {}))
+    assert centre.site.requests[1].state is State.HELD
+    assert centre.site.next_seq == 7
+    centre.later(minutes=30)
+    assert centre.sim.machine.begun == [(1, 1)]
+
+
+def test_an_attempt_that_still_runs_after_a_restore_is_adopted():
+    def story(centre, keep):
+        centre.submit("anne")
+        keep()
+        centre.later(minutes=1)
+
+    centre = rewound(story)
+    begin(centre, {1: 1}, Later("a backup was restored", 2, {}))
+    assert centre.site.requests[1].state is State.RUNNING
+    centre.later(minutes=30)
+    assert [row["seq"] for row in centre.journal.ended((1,))] == [1]
+    assert centre.sim.machine.begun == [(1, 1)]
+
+
+def night(spare):
+    """What a night starts, in order, and how many names are kept in mind at its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "SPARE", spare)
+        settings = PLAIN + "set sched_factor share 20\ncreate group d1 share=30 members=(anne)\n"
+        centre = Centre(settings, pes=2, length=300)
+        centre.site.numbers.limit = spare
+        for number in range(12):
+            centre.submit(f"anne name=a{number}", f"ben name=b{number}", f"cleo name=c{number % 3}")
+            centre.later(minutes=7)
+        centre.later(minutes=200)
+        starts = [each.event.seq for each in centre.journal.events() if each.event.kind == "starting"]
+        return starts, len(centre.site.numbers.names)
+
+
+def test_forgetting_names_changes_no_decision():
+    """The same night twice: once every few new names have the others looked through."""
+    starts, few = night(1)
+    as_ever, many = night(10_000)
+    assert starts == as_ever
+    assert len(starts) == 36
+    assert few < many

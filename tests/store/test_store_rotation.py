@@ -1,0 +1,299 @@
+"""Rotation: what is old moves into files, once, and everybody finds it there."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant
+from nqspy.store import places, rotation, schema
+from nqspy.store.errors import StoreError
+from nqspy.store.journal import SqliteJournal
+from nqspy.store.reader import Reader
+from nqspy.store.rotation import Rotation
+
+NEVER = Instant(2**60)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Small files, so that a short history makes several."""
+    for name, size in (("EVENTS", 70), ("REQUESTS", 9), ("BLOBS", 2), ("GONE", 8)):
+        monkeypatch.setattr(rotation, name, size)
+    monkeypatch.setattr(rotation, "_OLD_REQUESTS", rotation._OLD_REQUESTS.replace("LIMIT 2000", "LIMIT 9"))
+
+
+def rotate(journal, before, **more):
+    return Rotation(journal.path, journal.turn, journal.forget_blobs, **more).run(before)
+
+
+def counts(path):
+    db = schema.readonly(path)
+    connection = schema.connection(db)
+    found = {
+        table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+        for table in ("events", "requests", "keys", "blobs")
+    }
+    db.close()
+    return found
+
+
+def everything(reader):
+    """All that can be read of the history."""
+    return list(reader.events()), list(reader.ended()), {r["seq"]: r for r in reader.ended()}
+
+
+@pytest.mark.parametrize("part", [0.0, 0.4, 1.1])
+def test_a_reader_sees_no_difference(sqlite, path, tell_story, reader, same_site, part):
+    story = tell_story(sqlite, 3)
+    story.go_on(500)
+    before = everything(reader)
+    middle = Instant(int(story.history[0].at + part * (story.site.at - story.history[0].at)))
+    done = rotate(sqlite, middle)
+    assert everything(reader) == before
+    assert (done.events > 0) == (part > 0)
+    old = [each for each in story.history if each.at < middle]
+    if part == 0.4:
+        assert done.events <= len(old)
+        assert counts(path)["events"] == len(story.history) - done.events
+        assert done.requests == sum(at < middle for _, at in story.ended.values())
+    for after, since in ((0, middle), (30, None), (70, None), (71, middle), (10**6, None)):
+        expected = [e for e in story.history if e.n > after and (since is None or e.at >= since)]
+        assert list(reader.events(after=after, since=since)) == expected
+        assert list(reader.events(after=after, since=since, limit=75)) == expected[:75]
+    asked = [*reversed(story.ended), 10**9, *story.site.requests]
+    assert [row["seq"] for row in reader.ended(seqs=asked)] == list(reversed(story.ended))
+    assert [row["seq"] for row in sqlite.ended(asked)] == list(reversed(story.ended))
+    for narrow in ({"owner": "anne"}, {"queue": "night"}, {"since": middle}):
+        expected = [
+            row
+            for row in before[1]
+            if narrow.get("owner", row["spec"].owner) == row["spec"].owner
+            and narrow.get("queue", row["queue"]) == row["queue"]
+            and row["at"] >= narrow.get("since", 0)
+        ]
+        assert list(reader.ended(**narrow)) == expected
+    same_site(story.site, sqlite.load())
+    story.go_on(50)
+    assert list(reader.events()) == story.history
+
+
+def test_what_is_no_longer_named_goes_and_comes_back(sqlite, path, tell_story, reader):
+    story = tell_story(sqlite)
+    body = b"only once\n" * 300
+    old = story.spec(owner="anne", script=story.keep(body), held=False, eligible=None, after=())
+    kept = story.spec(owner="anne", script=story.keep(b"still named\n"), held=False, eligible=None, after=())
+    for number, (spec, key) in enumerate(((old, "old"), (kept, "kept")), 1):
+        story.tell(ev.Submitted(number, spec, "night", "queued", key=key, digest="d"))
+    story.tell(ev.Deleted(1, "anne"))
+    story.commit()
+    done = rotate(sqlite, NEVER)
+    assert (done.requests, done.keys) == (1, 1)
+    assert sqlite.find_key("anne", "old") is None
+    assert sqlite.find_key("anne", "kept") == ("d", (2,))
+    assert counts(path)["blobs"] == 1, "the one that is still named"
+    assert reader.blob(old.script) == body
+    assert sqlite.blob(old.script) == body
+    with pytest.raises(KeyError):
+        reader.blob("f" * 64)
+    # Submitted again: the journal has not kept in mind that it is there.
+    story.keep(body)
+    story.submit(owner="anne", script=old.script)
+    story.commit()
+    rotate(sqlite, Instant(0))
+    (places.history(path)).rename(path.parent / "away")
+    assert sqlite.blob(old.script) == body
+
+
+def test_files_are_the_owners_alone_and_say_what_they_hold(sqlite, path, tell_story, reader):
+    story = tell_story(sqlite)
+    story.go_on(200)
+    rotate(sqlite, NEVER)
+    folder = places.history(path)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    files = sorted(folder.iterdir())
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    assert sorted(one.name for one in reader.archives()) == [file.name for file in files]
+    events = [file for file in files if file.name.startswith("events-")]
+    assert events[0].name == "events-000000001-000000070.jsonl.gz"
+    lines = [json.loads(line) for file in events for line in gzip.decompress(file.read_bytes()).splitlines()]
+    assert [line["n"] for line in lines if "n" in line] == [each.n for each in story.history]
+    assert all("sha256" in line for line in lines if "n" not in line)
+    assert reader.damaged_archives() == []
+    assert counts(path)["events"] == counts(path)["keys"] == 0
+
+
+@pytest.mark.parametrize("spoil", ["torn", "flipped", "missing"])
+def test_a_damaged_file_is_named_and_spoils_nothing_else(sqlite, path, tell_story, reader, spoil):
+    story = tell_story(sqlite)
+    story.go_on(200)
+    rotate(sqlite, NEVER)
+    file = places.history(path) / "events-000000071-000000140.jsonl.gz"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 255
+    file.write_bytes(file.read_bytes()[:-30] if spoil == "torn" else data)
+    if spoil == "missing":
+        file.unlink()
+    with pytest.raises(StoreError, match="events-000000071-000000140") as error:
+        list(reader.events())
+    assert "\n" not in str(error.value)
+    assert [text for text in reader.damaged_archives() if file.name in text]
+    assert list(reader.events(after=140)) == story.history[140:]
+    assert list(reader.ended())
+
+
+# ---------------------------------------------------------------- killed anywhere
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def steps_of(path, tell_story):
+    found = []
+    with SqliteJournal.open(path) as journal:
+        tell_story(journal, 4).go_on(90)
+        rotate(journal, NEVER, failpoint=found.append)
+    return found
+
+
+def test_killed_at_any_step_nothing_is_lost_and_nothing_moves_twice(tmp_path, tell_story):
+    steps = steps_of(tmp_path / "trial.db", tell_story)
+    assert set(steps) == {"written", "named", "deleted", "cleared"}
+    for number in (*range(10), *range(10, len(steps), 6)):
+        home = tmp_path / str(number)
+        home.mkdir()
+        path = home / "nqs.db"
+        with SqliteJournal.open(path) as journal, Reader(path) as reader:
+            story = tell_story(journal, 4)
+            story.go_on(90)
+            before, left = everything(reader), [number]
+
+            def step(name, left=left):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Killed
+
+            with pytest.raises(Killed):
+                rotate(journal, NEVER, failpoint=step)
+            assert everything(reader) == before, "in between"
+            rotate(journal, NEVER)
+            assert everything(reader) == before, "afterwards"
+            assert counts(path)["events"] == 0
+            names = [one.name for one in reader.archives()]
+            numbers = [
+                line["n"]
+                for name in names
+                if name.startswith("events-")
+                for line in map(
+                    json.loads, gzip.decompress((places.history(path) / name).read_bytes()).splitlines()
+                )
+                if "n" in line
+            ]
+            assert sorted(numbers) == [each.n for each in story.history]
+            seqs = [row["seq"] for row in reader.ended()]
+            assert sorted(seqs) == sorted(story.ended)
+            assert not list(places.history(path).glob("*.gz.*")), "nothing is left over"
+
+
+KILL = """
+import os, signal, sys
+from pathlib import Path
+from nqspy.model.ids import Instant
+from nqspy.store import rotation
+from nqspy.store.journal import SqliteJournal
+rotation.EVENTS, rotation.GONE = 70, 8
+left = int(sys.argv[2])
+def step(name):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+journal = SqliteJournal.open(Path(sys.argv[1]))
+rotation.Rotation(journal.path, journal.turn, journal.forget_blobs, failpoint=step).run(Instant(2**60))
+"""
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 5, 10, 11, 25])
+def test_kill_9_in_the_middle(told, path, number):
+    with Reader(path) as reader:
+        before = everything(reader)
+    run = subprocess.run([sys.executable, "-c", KILL, str(path), str(number)], check=False)
+    assert run.returncode == -signal.SIGKILL
+    with SqliteJournal.open(path) as journal, Reader(path) as reader:
+        assert everything(reader) == before
+        rotate(journal, NEVER)
+        assert everything(reader) == before
+        assert counts(path)["events"] == 0
+
+
+def test_readers_and_writers_go_on_while_rows_move(sqlite, path, tell_story, reader):
+    """Rotation on a thread of its own: every look at the history meanwhile is whole."""
+    story = tell_story(sqlite, 6)
+    story.go_on(600)
+    before = everything(reader)
+    gate = threading.Semaphore(0)
+    done = threading.Event()
+
+    def work():
+        rotate(sqlite, NEVER, failpoint=lambda step: gate.acquire(timeout=5))
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    listing, events = reader.ended(), reader.events()
+    seen, heard = [], []
+    while not done.is_set():
+        gate.release()
+        gate.release()
+        seen += [row for _, row in zip(range(3), listing, strict=False)]
+        heard += [each for _, each in zip(range(9), events, strict=False)]
+        assert [row["seq"] for row in reader.ended(seqs=list(before[2]))] == list(before[2])
+        story.submit(held=False, eligible=None)
+        story.commit()
+    thread.join()
+    seen += listing
+    heard += events
+    assert [row["seq"] for row in seen] == [row["seq"] for row in before[1]]
+    assert len(heard) >= len(before[0])
+    assert heard == story.history[: len(heard)]
+
+
+def test_a_file_of_a_time_that_was_restored_away_is_set_aside(told, path):
+    copy = path.read_bytes()
+    with SqliteJournal.open(path) as journal:
+        rotate(journal, NEVER)
+        lost = {file.name for file in places.history(path).iterdir()}
+    path.write_bytes(copy)
+    name = "events-000000001-000000070.jsonl.gz"
+    (places.history(path) / name).write_bytes(b"of another time")
+    with SqliteJournal.open(path) as journal, Reader(path) as reader:
+        assert reader.archives() == []
+        before = everything(reader)
+        rotate(journal, NEVER)
+        assert everything(reader) == before
+    assert (places.history(path) / f"{name}.1").read_bytes() == b"of another time"
+    assert {file.name for file in places.history(path).iterdir()} == lost | {f"{name}.1"}
+
+
+def test_a_full_disk_stops_a_round_in_one_line_and_the_next_one_finishes_it(
+    sqlite, tell_story, reader, monkeypatch
+):
+    story = tell_story(sqlite)
+    story.go_on(200)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(StoreError, match="rotation stopped: No space left on device"):
+            rotate(sqlite, NEVER)
+    assert list(reader.events()) == story.history
+    assert rotate(sqlite, NEVER).events == len(story.history)
