@@ -34,6 +34,9 @@ class Server:
         "text", "login", "shell of a request that names none: login, free or fixed=PATH"
     )
     mail: str | None = setting("text", None, "command that mails are fed to; none: no mail")
+    log_level: str = setting(
+        "name", "info", "what the daemon's log tells", words=("debug", "info", "warning", "error")
+    )
     lost_request: str = setting(
         "name", "rerun", "what becomes of a request whose end nobody saw", words=("rerun", "fail")
     )

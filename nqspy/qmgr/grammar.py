@@ -183,6 +183,8 @@ _SET = (
     Form("SEt MAIl", "COMMAND|none", "set_one", "command that is fed mails", kind="server", option="mail"),
     Form("SEt lost_request", "rerun|fail", "set_one", "what becomes of a request whose end nobody saw",
          kind="server", option="lost_request"),
+    Form("SEt log_level", "debug|info|warning|error", "set_one", "what the daemon's log tells",
+         kind="server", option="log_level"),
     Form("SEt dependency_failed", "hold|delete|run", "set_one",
          "what becomes of a request whose prerequisite failed", kind="server", option="dependency_failed"),
     Form("SEt DEFault Batch_request Queue", "QUEUE", "set_one", "queue of a request that names none",

@@ -100,6 +100,7 @@ def show_parameters(settings: Settings) -> str:
         ("Mail command", server.mail or "none"),
         ("Lost requests", server.lost_request),
         ("Failed prerequisites", server.dependency_failed),
+        ("Log tells", server.log_level),
         ("Half-life of use", _value(settings.usage, "half_life")),
         ("Charged", settings.usage.charge),
         ("Planning period", _value(settings.usage, "period")),
