@@ -13,6 +13,7 @@ import typer
 
 from nqspy.daemon.home import Home, init, running_pid
 from nqspy.daemon.options import Options
+from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
 from nqspy.rpc.home import resolve_home
@@ -188,6 +189,19 @@ def stop(
     select.select([fd], [], [], 60 if mode == "leave" else None)
     if running_pid(where) == pid:
         _fail(f"process {pid} has not stopped; see {where.log}")
+
+
+@app.command("unit")
+def unit_command(
+    home: HomeOption = None,
+    user: Annotated[bool, typer.Option("--user", help="for your own systemd, not the machine's")] = False,
+) -> None:
+    """Print a unit file for systemd: nqsd unit > /etc/systemd/system/nqsd.service"""
+    words = (f" --home {home}" if home else "") + (" --user" if user else "")
+    try:
+        print(unit(str(_home(home).path), user=user, words=words), end="")
+    except ValueError as error:
+        _fail(error)
 
 
 @app.command()

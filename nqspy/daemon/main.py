@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nqspy.daemon import files, log
+from nqspy.daemon import files, log, systemd
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
@@ -82,6 +82,7 @@ class Daemon:
         self.morning = Morning(self)
         self.alarms: list[str] = []
         self.stopping: str | None = None
+        self.watchdog = systemd.Watchdog()
         self._pending: float | None = None
 
     def _serves(self, uid: int) -> bool:
@@ -124,7 +125,8 @@ class Daemon:
     def run(self) -> None:
         """Serves until somebody asks to stop and what was asked for is done."""
         while not self._done():
-            self.turn(self.inbox.drain(self._patience()))
+            self.watchdog.beat()
+            self.turn(self.inbox.drain(_shorter(self._patience(), self.watchdog.patience())))
 
     def _patience(self) -> float | None:
         if self._pending is not None:
@@ -151,6 +153,7 @@ class Daemon:
         self.pump(self.engine.feed(inputs, now))
         if self._pending is not None and time.monotonic() >= self._pending + PENDING:
             self.pump(self.engine.flush(now))
+        log.set_level(self.engine.site.settings.server.log_level)
         self.front.answer_questions()
         self.front.after_turn()
         self.morning.look()
@@ -227,6 +230,10 @@ class Daemon:
             self.engine.flush(self.clock.now())
 
 
+def _shorter(*times: float | None) -> float | None:
+    return min((each for each in times if each is not None), default=None)
+
+
 def _zone() -> str:
     if name := os.environ.get("TZ", "").strip(":"):
         return name if (Path("/usr/share/zoneinfo") / name).is_file() else "UTC"
@@ -274,22 +281,13 @@ def _live(home: Home, options: Options, ready: Callable[[str], None], clean: boo
         _calm_collector()
         LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
         ready("\n".join((*daemon.alarms, *daemon.exits.problems)))
-        _notify_systemd("READY=1")
+        systemd.notify("READY=1")
         daemon.run()
     finally:
-        _notify_systemd("STOPPING=1")
+        systemd.notify("STOPPING=1")
         daemon.close()
         LOG.info("stopped")
 
 
 def _clock_words(daemon: Daemon) -> str:
     return f", accelerated clock {daemon.clock.text}" if daemon.clock.accelerated else ""
-
-
-def _notify_systemd(text: str) -> None:
-    """Tells systemd (sd_notify(3)): a datagram to ``$NOTIFY_SOCKET``."""
-    path = os.environ.get("NOTIFY_SOCKET")
-    if path:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-            sock.connect("\0" + path[1:] if path.startswith("@") else path)
-            sock.sendall(text.encode())

@@ -33,6 +33,9 @@ class Server:
     shell_strategy: str = setting(
         "text", "login", "shell of a request that names none: login, free or fixed=PATH"
     )
+    log_level: str = setting(
+        "name", "info", "what the daemon's log tells", words=("debug", "info", "warning", "error")
+    )
     lost_request: str = setting(
         "name", "rerun", "what becomes of a request whose end nobody saw", words=("rerun", "fail")
     )

@@ -210,6 +210,8 @@ _SET = (
          "how mails leave the house: one way of three; how many a person gets within an hour", kind="mail"),
     Form("SEt lost_request", "rerun|fail", "set_one", "what becomes of a request whose end nobody saw",
          kind="server", option="lost_request"),
+    Form("SEt log_level", "debug|info|warning|error", "set_one", "what the daemon's log tells",
+         kind="server", option="log_level"),
     Form("SEt dependency_failed", "hold|delete|run", "set_one",
          "what becomes of a request whose prerequisite failed", kind="server", option="dependency_failed"),
     Form("SEt privacy", "owner|group|all", "set_one",

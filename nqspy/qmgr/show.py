@@ -103,6 +103,7 @@ def show_parameters(settings: Settings) -> str:
         ("Lost requests", server.lost_request),
         ("Failed prerequisites", server.dependency_failed),
         ("Users see requests of", server.privacy),
+        ("Log tells", server.log_level),
         ("Half-life of use", _value(settings.usage, "half_life")),
         ("Charged", settings.usage.charge),
         ("Planning period", _value(settings.usage, "period")),

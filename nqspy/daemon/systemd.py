@@ -1,0 +1,109 @@
+"""Running under systemd: the unit file, readiness and watchdog (sd_notify(3)), levels of the journal."""
+
+import contextlib
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+UNIT = """\
+# nqsd as a service of systemd. Written by: nqsd unit{words}
+[Unit]
+Description=nqspy batch queues ({home})
+Documentation=man:systemd.service(5)
+After=network.target nss-user-lookup.target remote-fs.target time-sync.target
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command} run --home {home}
+ExecStop={command} stop --home {home}
+Restart=on-failure
+RestartSec=5
+WatchdogSec=120
+TimeoutStartSec=300
+# Shepherds and their requests outlive the daemon: a restart adopts them, nothing is lost.
+KillMode=process
+Delegate=yes
+OOMPolicy=continue
+OOMScoreAdjust=-500
+LimitNOFILE=65536
+TasksMax=infinity
+UMask=0077
+{rights}
+# Requests run in this service's namespaces: what would change what they may do or see is left alone.
+ProtectClock=yes
+ProtectHostname=yes
+ProtectKernelLogs=yes
+ProtectKernelModules=yes
+ProtectKernelTunables=no
+ProtectControlGroups=no
+RestrictNamespaces=no
+LockPersonality=no
+SystemCallArchitectures=native
+SystemCallFilter=~@clock @cpu-emulation @module @obsolete @raw-io @reboot @swap
+
+[Install]
+WantedBy={target}
+"""
+"""The unit. Hardening stops where it would reach into the users' requests, which inherit it."""
+
+_ROOT = """\
+# To start requests as their submitters, hold them to their limits and end them, and no more.
+CapabilityBoundingSet=CAP_SETUID CAP_SETGID CAP_KILL CAP_CHOWN CAP_FOWNER CAP_DAC_OVERRIDE
+CapabilityBoundingSet=CAP_DAC_READ_SEARCH CAP_SYS_NICE CAP_SYS_RESOURCE CAP_SYS_PTRACE CAP_SYS_ADMIN
+CapabilityBoundingSet=CAP_AUDIT_WRITE CAP_NET_BIND_SERVICE CAP_NET_RAW
+"""
+_USER = "NoNewPrivileges=yes\n"
+
+
+def unit(home: str, *, user: bool = False, words: str = "") -> str:
+    """The text of a unit file for this home; ``user``: for a user's own systemd. Raises ValueError for a path
+    that no unit file can hold."""
+    if any(c in home for c in " \t\n\"'\\%$"):
+        raise ValueError(
+            f"{home!r} cannot stand in a unit file: blanks, quotes, %, $ and \\ mean something there"
+        )
+    command = Path(sys.executable).parent / "nqsd"
+    return UNIT.format(
+        home=home, command=command, words=words, rights=_USER if user else _ROOT,
+        target="default.target" if user else "multi-user.target",
+    )  # fmt: skip
+
+
+def notify(text: str) -> None:
+    """Tells systemd: a datagram to ``$NOTIFY_SOCKET``; without one nothing happens. That it cannot be told is
+    no reason to stop."""
+    path = os.environ.get("NOTIFY_SOCKET")
+    if path:
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.connect("\0" + path[1:] if path.startswith("@") else path)
+            sock.sendall(text.encode())
+
+
+class Watchdog:
+    """Says to systemd that the engine's loop is alive, three times within ``WatchdogSec``."""
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self.period = _period(environment)
+        self._next = 0.0
+
+    def patience(self) -> float | None:
+        """Longest time the loop may wait for its inbox; None where nobody watches."""
+        return None if self.period is None else max(0.0, self._next - time.monotonic())
+
+    def beat(self) -> None:
+        """The loop came by."""
+        if self.period is not None and time.monotonic() >= self._next:
+            self._next = time.monotonic() + self.period
+            notify("WATCHDOG=1")
+
+
+def _period(environment: Mapping[str, str]) -> float | None:
+    """Real seconds between two signs of life; None unless this very process is watched."""
+    told, pid = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
+    if not told.isdigit() or int(told) == 0 or (pid and pid != str(os.getpid())):
+        return None
+    return int(told) / 3e6
