@@ -1,8 +1,7 @@
 """What happened: frozen dataclasses, one per kind. Kinds are only added; a field added later has a default.
 
 An event is journaled as ``(n, at, kind, version, JSON of its fields)``; applying the journal's events in
-order of ``n``
-(`lifecycle.apply`) gives the same state again.
+order of ``n`` (`lifecycle.apply`) gives the same state again.
 """
 
 from dataclasses import dataclass
@@ -249,8 +248,7 @@ class Decided(Event):
     """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
 
     ``samples`` are charged; ``short_of_pes``: after it some request waited only for a PE. ``wait`` names
-    the reasons of
-    those that were looked at: ``(seq, code, who, text)``.
+    the reasons of those that were looked at: ``(seq, code, who, text)``.
     """
 
     kind: ClassVar[str] = "decided"

@@ -49,6 +49,8 @@ def test_an_old_database_says_what_it_said(kept, path, same_site):
         for each in events:
             lifecycle.apply(replayed, each)
         replayed.touched.clear()
+        for request in replayed.requests.values():
+            request.redated = None  # rows tell it since it is kept: these were written before
         same_site(site, replayed)
 
 
