@@ -16,6 +16,10 @@ from nqspy.daemon import files, log
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
+from nqspy.daemon.deciding.exits import RemoteExits
+from nqspy.daemon.deciding.parent import Heard, Parent
+from nqspy.daemon.deciding.strikes import Trouble
+from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, unlock
 from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.inbox import Back, Inbox, Ring, Stop
@@ -25,7 +29,7 @@ from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import Options
 from nqspy.daemon.post import Post
 from nqspy.engine import restart
-from nqspy.engine.decider import AtOnce
+from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk.context import Reply
 from nqspy.engine.inputs import Asked, Input, Outcome
 from nqspy.engine.loop import Engine
@@ -37,7 +41,6 @@ from nqspy.model.people import Caller
 from nqspy.model.sightings import Sighting
 from nqspy.rpc import server as rpc
 from nqspy.store.journal import SqliteJournal
-from nqspy.userexit.site_exits import SiteExits
 
 PENDING = 0.1
 """Longest time that events nobody waits for stay uncommitted, real seconds."""
@@ -53,13 +56,14 @@ class Daemon:
         self.clock = clock_of(home.path, options.clock)
         self.owner = Caller("nqsd", os.geteuid(), os.getegid(), (), True)
         self.journal = SqliteJournal.open(home.database)
-        self.exits = SiteExits(Path(options.exits) if options.exits else home.path / "exits")
+        site, folder = self.journal.load(), Path(options.exits) if options.exits else home.path / "exits"
+        self.decider = Parent(site, folder, self.inbox.put, self.clock.now, self.exits_lost)
+        self.exits = RemoteExits(self.decider)
         self.hands = LocalHands(str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed)
-        self.engine = Engine(
-            self.journal.load(), self.journal, self.hands, self.exits, AtOnce(self.exits), LOG.error
-        )
+        self.engine = Engine(site, self.journal, self.hands, self.exits, self.decider, LOG.error)
         self.notices = Notices(Post(home.mail, self.clock, self.tell_trouble))
-        self.hooks = Hooks(self.exits, self.notices)
+        self.teller = Teller(self.decider, lambda work: self.inbox.put(Back(work)))
+        self.hooks = Hooks(self.exits, self.notices, self.teller)
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
         self.server = rpc.Server(
@@ -82,6 +86,7 @@ class Daemon:
     def start(self, clean: bool = True) -> None:
         """Adopts what runs, applies changed files of ``queues.d``, then opens the counter. ``clean``: the
         daemon before, if there was one, had been stopped. Raises NqspyError."""
+        self.decider.load()
         for problem in self.exits.problems:
             LOG.error("user exit left out: %s", problem)
         self.engine.resting = True  # nothing starts before the settings are those of the files
@@ -110,7 +115,8 @@ class Daemon:
     def _patience(self) -> float | None:
         if self._pending is not None:
             return max(0.0, self._pending + PENDING - time.monotonic())
-        return self.front.patience() if self.stopping is None else 0.2
+        times = (self.front.patience(), self.decider.patience(), None if self.stopping is None else 0.2)
+        return min((each for each in times if each is not None), default=None)
 
     def turn(self, items: list[Any]) -> None:
         """Takes one group of what has arrived."""
@@ -122,11 +128,16 @@ class Daemon:
                 command = self.front.take(item)
                 if command is not None:
                     inputs.append(command)
+            elif isinstance(item, Heard):
+                decision = self.decider.take(item)
+                inputs += [decision] if decision is not None else []
             elif isinstance(item, Stop):
                 self.stop(item.mode)
             elif isinstance(item, Back):
                 item.work()
         now = self.clock.now()
+        if self.decider.look():
+            self.engine.desk(now).dirty()
         self.pump(self.engine.feed(inputs, now))
         if self._pending is not None and time.monotonic() >= self._pending + PENDING:
             self.pump(self.engine.flush(now))
@@ -170,6 +181,11 @@ class Daemon:
         event = Alarm("mail", text)
         self.inbox.put(Back(lambda: self.pump(self.engine.note(event, self.clock.now()))))
 
+    def exits_lost(self, trouble: Trouble) -> None:
+        """Has it journaled and told that the process of the exits was lost; fed with what comes next."""
+        desk = self.engine.desk(self.clock.now())
+        exits_desk.tell_lost(desk, trouble.exit, trouble.seq, trouble.text, trouble.off)
+
     # ------------------------------------------------------------ going down
 
     def stop(self, mode: str) -> None:
@@ -190,8 +206,9 @@ class Daemon:
     def close(self) -> None:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
-            for step in (self.journal.close, self.front.close, self.notices.close, self.hands.close,
-                         self.bell.close, self.server.close):  # fmt: skip
+            for step in (self.journal.close, self.front.close, self.notices.close, self.teller.close,
+                         self.decider.close, self.hands.close, self.bell.close,
+                         self.server.close):  # fmt: skip
                 last.callback(step)
             self.engine.flush(self.clock.now())
 

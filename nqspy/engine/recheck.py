@@ -20,7 +20,7 @@ class Recheck:
 
     ``changed``: requests to which something happened since the plan was asked for; ``now``: when it comes. A
     change of settings or shift voids a whole plan: that is not asked here. ``samples``: use of running
-    attempts as last told.
+    attempts as last told. Whoever made the plan is not trusted: whatever it says, the site stays sound.
     """
 
     def __init__(
@@ -58,25 +58,38 @@ class Recheck:
             case Start():
                 return self._may_start(action)
             case Redate():
-                return action.cause not in self._fallen
-            case Move(seq) | Hold(seq):
-                request = self._site.requests.get(seq)
-                return request is not None and request.state is State.QUEUED and seq not in self._changed
-            case Suspend(seq, attempt) | Requeue(seq, attempt):
+                return action.cause not in self._fallen and 0 <= action.date <= self._now
+            case Move(seq, queue):
+                return self._waits(seq) and queue in self._site.settings.queues
+            case Hold(seq):
+                return self._waits(seq)
+            case Suspend(seq, attempt):
+                return self._unchanged(seq, attempt) and self._site.started[seq].state is State.RUNNING
+            case Requeue(seq, attempt):
                 return self._unchanged(seq, attempt)
             case Resume(seq, attempt):
                 return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq])
         return True
+
+    def _waits(self, seq: Seq) -> bool:
+        request = self._site.requests.get(seq)
+        return request is not None and request.state is State.QUEUED and seq not in self._changed
 
     def _unchanged(self, seq: Seq, attempt: int) -> bool:
         request = self._site.started.get(seq)
         return request is not None and request.attempt == attempt and seq not in self._changed
 
     def _may_resume(self, request: Request) -> bool:
+        if request.state is not State.SUSPENDED:
+            return False
         return not request.parked or self._taken().isdisjoint(request.pes)
 
     def _taken(self) -> set[int]:
         return {pe for other in self._site.started.values() if not other.parked for pe in other.pes}
+
+    def _are_pes(self, pes: tuple[int, ...], request: Request) -> bool:
+        wanted, there = request.spec.ask.pes, self._site.pes()
+        return len(pes) == len(set(pes)) == wanted and all(0 <= pe < there for pe in pes)
 
     def _may_start(self, action: Start) -> bool:
         site, request = self._site, self._site.requests.get(action.seq)
@@ -85,6 +98,6 @@ class Recheck:
         queue = site.settings.queues.get(request.queue)
         if action.seq in self._changed or queue is None or not queue.started:
             return False
-        if not self._taken().isdisjoint(action.pes):
+        if not self._are_pes(action.pes, request) or not self._taken().isdisjoint(action.pes):
             return False
         return request.rank >= NOW or self._tally.keeping(request, action.forced) is None

@@ -37,6 +37,7 @@ SINGLES = {
     "usage": "usage",
     "calendar": "calendar",
     "swap_control": "swap_control",
+    "decider": "decider",
 }
 """Objects there is one of: path head -> attribute of Settings."""
 

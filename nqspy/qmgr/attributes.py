@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from nqspy.model.machine import ExitSettings, Machine, Mail, Server
+from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
 from nqspy.model.shifts import Calendar, Shift
@@ -24,6 +24,7 @@ CLASSES: dict[str, type] = {
     "sched_factor": Factors,
     "usage": Usage,
     "calendar": Calendar,
+    "decider": Deciding,
 }
 """Objects of the settings by the head of their paths."""
 

@@ -188,6 +188,8 @@ _SET = (
             ("REMove", "remove", "takes days out of the calendar"),
         )
     ),
+    Form("SEt decider", "memory=SIZE", "set_single",
+         "how much memory the process of the user exits may take", kind="decider"),
     Form("SEt server", _ATTRIBUTES, "set_single", "name, zone and habits of the installation", kind="server"),
     Form("SEt timezone", "ZONE", "set_timezone", "zone of shifts and reports", kind="server",
          option="timezone"),

@@ -71,6 +71,7 @@ def _singles(settings: Settings) -> Iterator[str]:
         ("default", settings.default),
         ("usage", settings.usage),
         ("calendar", settings.calendar),
+        ("decider", settings.decider),
     ):
         for name, value in _different(node).items():
             if (head, name) != ("default", "queue"):

@@ -105,6 +105,7 @@ def show_parameters(settings: Settings) -> str:
         ("Half-life of use", _value(settings.usage, "half_life")),
         ("Charged", settings.usage.charge),
         ("Planning period", _value(settings.usage, "period")),
+        ("Memory of the exits' process", _value(settings.decider, "memory")),
     ]
     body = "\n".join(f"  {name:<30}{value}" for name, value in rows)
     return "\n\n".join([_titled("Parameters", body), show_global(settings), show_sched_factor(settings)])
@@ -303,6 +304,7 @@ def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
             parts.append(f"  {str(row['doc']).splitlines()[0]}")
         settings = row.get("settings") or {}
         parts += [f"  {name} = {_shown(value)}" for name, value in settings.items()]
+        parts += [f"  left out: {row['left_out']}"] if row.get("left_out") else []
         parts.append(f"  called {row.get('calls', 0)} times, {row.get('failures', 0)} failures")
     return "\n".join(parts) if parts else "no exits"
 

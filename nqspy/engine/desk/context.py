@@ -14,7 +14,7 @@ from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Used
 from nqspy.model.sightings import News, Sighting
 from nqspy.model.site import Site
-from nqspy.ports import Batch, Exits, Journal
+from nqspy.ports import Batch, Decider, Exits, Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Desk:
     exits: Exits
     journal: Journal
     dirty: Callable[[], None]
+    decider: Decider
     samples: dict[Seq, Used] = field(default_factory=dict)
 
     def emit(self, event: Event) -> None:
@@ -62,6 +63,7 @@ class Desk:
         recorded = Recorded(self.site.n + 1, self.now, event)
         lifecycle.apply(self.site, recorded)
         self.group.batch.events.append(recorded)
+        self.decider.follow((recorded,))
 
     def act(self, action: Action) -> None:
         """Something shall be done, after the commit."""
