@@ -1,6 +1,7 @@
-"""The child in which passes and deciding exits run. It was forked with the site as the daemon had it, keeps it
-by the same events, and answers one order after another until it is ended."""
+"""The child in which passes and deciding exits run. It was forked with the site as the daemon had it, keeps
+it by the same events, and answers one order after another until it is ended."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -177,6 +178,8 @@ class Notices:
         """Loads the exits and gives notices."""
         exits = SiteExits(self.folder, sources=self.sources, watch=ends.page)
         exits.begin(self.site)
+        # What failed is told to the daemon, whose log has it with its traceback.
+        logging.getLogger("nqspy.userexit").addFilter(lambda record: record.levelno < logging.ERROR)
         ends.answer(words.Loaded(0, exits.problems, [], exits.listing(), {}))
         while True:
             order = ends.take()

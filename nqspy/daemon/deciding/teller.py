@@ -50,6 +50,8 @@ class Teller:
                 LOG.error("exit %s: %s ended its process: %s", call.exit if call else "?", hook, word.how)
                 return
             if isinstance(word, words.Told) and word.id == id:
+                for each in word.failures:
+                    LOG.error("exit %s: %s\n%s", each.exit, each.text, each.traceback)
                 return
         call = child.page.read()
         LOG.error("exit %s: %s did not come back within %.0f s", call.exit if call else "?", hook, WALL)
