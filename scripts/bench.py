@@ -271,6 +271,7 @@ def table(figures: list[Figure]) -> str:
 
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
+    from bench_decider import bench_decider
     from bench_passes import bench_passes
     from bench_report import bench_report
 
@@ -282,6 +283,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
         "many": lambda: bench_many(10_000 if quick else MANY),
         "report": lambda: bench_report(1_000 if quick else 10_000),
+        "faults": lambda: bench_decider(100 if quick else 400),
     }
 
 
@@ -289,7 +291,7 @@ def main() -> int:
     """Prints the table, or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     parser.add_argument(
-        "names", nargs="*", help="commands latency submits jobs passes many report; none: all"
+        "names", nargs="*", help="commands latency submits jobs passes many report faults; none: all"
     )
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     parser.add_argument("--quick", action="store_true", help="smaller numbers, for a look")

@@ -284,3 +284,63 @@ def test_the_process_ends_with_the_daemon(make_wild):
     pid = wild.child()
     wild.stop()
     until(lambda: not alive(pid), "its end")
+
+
+SHARES = """\
+from nqspy.userexit import userexit
+
+
+@userexit
+def shrpri(owner, group, view):
+    return 2.0 if view.share(group=group) else 1.0
+
+
+@userexit
+def route(request, destinations):
+    return ("second",) if request.name == "sideways" else None
+"""
+
+PIPES = """\
+create batch_queue first run_limit=1
+create batch_queue second
+enable queue first
+enable queue second
+create pipe_queue door destination=(first, second)
+enable queue door
+start queue door
+"""
+
+
+def test_looks_ahead_and_displays_are_answered_by_the_process(make_wild):
+    wild = make_wild().site(ONE_QUEUE + PIPES, {"wild": WILD, "shares": SHARES}).start()
+    gated = wild.submit("sleep 60", name="gated")
+    wild.until(gated, lambda job: job["reason"], "have a reason")
+    why = wild.why(gated)
+    assert why["estimate"]["start"] is None
+    assert why["reason"]["text"] == "gate closed"
+    assert why["priority"]["share"] == 1.0
+    dry = wild.run("qsub", "--dry-run", "-N", "plain", stdin="sleep 1\n").ok().out
+    assert "start" in dry
+    assert "no estimate" not in dry
+    wild.set("set queue batch run_limit=0")
+    kept = wild.submit("sleep 60", name="kept")
+    wild.write("more.qmgr", "set queue batch run_limit=4\n")
+    planned = wild.run("qmgr", "plan", "more.qmgr").ok().out
+    assert f"{kept} would start earlier" in planned
+    [row] = [
+        each for each in wild.client.call("exits_trace", request=gated)["trace"] if each["exit"] == "wild"
+    ]
+    assert row["answer"] == "refuse('gate closed')"
+    assert wild.job(wild.submit("true", name="sideways", queue="door"))["queue"] == "second"
+    assert wild.job(wild.submit("true", name="ahead", queue="door"))["queue"] == "first"
+
+
+def test_the_memory_it_may_take_is_a_setting(make_wild):
+    wild = make_wild().begin()
+    former = wild.child()
+    wild.set("set decider memory=96mb")
+    hoard = wild.submit("true", name="hoard")
+    wild.until(hoard, lambda job: "MemoryError" in (job["reason"] or {}).get("text", ""), "be kept back")
+    assert wild.child() != former
+    assert "set decider memory=96mb" in wild.qmgr("snap").ok().out
+    assert "96mb" in wild.qmgr("show parameters").ok().out

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.harness import Centre, item, moment
 
@@ -24,13 +25,19 @@ class Site(Centre):
     """The shipped site. ``run``: seconds of each request, by its name."""
 
     def __init__(
-        self, run: Callable[[Request], float], *, at: str = EVENING, pes: int = 2, more: str = ""
+        self,
+        run: Callable[[Request], float],
+        *,
+        at: str = EVENING,
+        pes: int = 2,
+        more: str = "",
+        decided: tuple[Any, Any] | None = None,
     ) -> None:
-        self.exits = SiteExits(ROOT / "exits")
+        """``decided``: exits and decider, where passes do not run at once."""
+        self.exits, decider = decided or (SiteExits(ROOT / "exits"), None)
         assert not self.exits.problems
-        super().__init__(
-            "", at=at, pes=pes, lengths=lambda r: Run(wall=round(run(r) * 1000)), exits=self.exits
-        )
+        lengths = lambda r: Run(wall=round(run(r) * 1000))  # noqa: E731
+        super().__init__("", at=at, pes=pes, lengths=lengths, exits=self.exits, decider=decider)
         files = []
         for path in sorted((ROOT / "queues.d").glob("*.qmgr")):
             commands = tuple(cm.encode(parsed.command) for parsed in parse_text(path.read_text(), path.name))
