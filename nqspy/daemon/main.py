@@ -16,6 +16,7 @@ from nqspy.daemon import files, log
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
+from nqspy.daemon.deciding import loading
 from nqspy.daemon.deciding.exits import RemoteExits
 from nqspy.daemon.deciding.parent import Heard, Parent
 from nqspy.daemon.deciding.strikes import Trouble
@@ -86,7 +87,7 @@ class Daemon:
     def start(self, clean: bool = True) -> None:
         """Adopts what runs, applies changed files of ``queues.d``, then opens the counter. ``clean``: the
         daemon before, if there was one, had been stopped. Raises NqspyError."""
-        self.decider.load()
+        loading.load(self.decider)
         for problem in self.exits.problems:
             LOG.error("user exit left out: %s", problem)
         self.engine.resting = True  # nothing starts before the settings are those of the files
@@ -206,8 +207,8 @@ class Daemon:
     def close(self) -> None:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
-            for step in (self.journal.close, self.front.close, self.notices.close, self.teller.close,
-                         self.decider.close, self.hands.close, self.bell.close,
+            for step in (self.journal.close, self.front.close, self.decider.close, self.teller.close,
+                         self.notices.close, self.hands.close, self.bell.close,
                          self.server.close):  # fmt: skip
                 last.callback(step)
             self.engine.flush(self.clock.now())

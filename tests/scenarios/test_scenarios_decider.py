@@ -7,6 +7,7 @@ import pytest
 from scenarios.computing_centre import ROOT, Site, lists_for, seconds_in_name, until_all_ended
 from store.conftest import observable
 
+from nqspy.daemon.deciding import loading
 from nqspy.daemon.deciding.exits import RemoteExits
 from nqspy.daemon.deciding.parent import Heard, Parent
 from nqspy.model import events as ev
@@ -27,7 +28,7 @@ class Waiting(Parent):
         self.troubles = []
         self.plans = 0
         super().__init__(State(), folder, self.heard.put, lambda: Instant(0), self.troubles.append)
-        self.load()
+        loading.load(self)
 
     def ask(self, site, now, samples):
         plan = super().ask(site, now, samples)

@@ -112,7 +112,7 @@ class Child:
 
     def _answer(self, order: words.Order) -> words.Word:
         if order.n != self._site.n:
-            return words.Failed(order.id, f"it knows {self._site.n} events, not {order.n}")
+            return words.Behind(order.id, f"it knows {self._site.n} events, not {order.n}")
         try:
             return self._answers[type(order)](order)
         except BaseException:

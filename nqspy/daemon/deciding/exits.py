@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.core.draft import FIELDS
 from nqspy.core.plain import NoExits
-from nqspy.daemon.deciding import words
+from nqspy.daemon.deciding import loading, words
 from nqspy.daemon.deciding.parent import QUESTION, Parent
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
@@ -55,7 +55,7 @@ class RemoteExits(NoExits):
 
     def reload(self) -> str:
         """Loads the files again, all or none. Raises Refusal with file and line."""
-        return self._parent.reload()
+        return loading.reload(self._parent)
 
     def listing(self) -> list[dict[str, Any]]:
         """One entry for each exit; ``left_out``: why it is not loaded any more."""

@@ -16,19 +16,17 @@ from nqspy.daemon.deciding.child import Work, names
 from nqspy.daemon.deciding.page import Call
 from nqspy.daemon.deciding.process import Ends, Gone, Process
 from nqspy.daemon.deciding.roster import Roster
-from nqspy.daemon.deciding.strikes import Strikes, Trouble
+from nqspy.daemon.deciding.strikes import Strikes, Trouble, standstill
+from nqspy.daemon.log import LOG
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import Decision
 from nqspy.engine.whatif import Estimate
 from nqspy.model import events as ev
 from nqspy.model.actions import Plan
-from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import Reason, ReasonCode, Reasons
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site
-from nqspy.userexit.loader import Source, read_folder
-from nqspy.userexit.site_exits import loaded, owner_of
+from nqspy.userexit.loader import Source
 
 LOOK = 0.25
 """Real seconds between two looks at a child that has something to answer."""
@@ -121,7 +119,7 @@ class Parent:
             return self._plain.ask(site, now, samples)
         if (child := self._ready()) is None:
             self._paused = True
-            return _standstill(site)
+            return standstill(site)
         asked = _Asked(next(self._ids), site.n, tuple(samples.items()))
         self._asked = asked
         self._open[asked.id] = _Open(time.monotonic())
@@ -148,62 +146,8 @@ class Parent:
 
     # ------------------------------------------------------------ files
 
-    def load(self) -> None:
-        """At the start: loads what can be loaded; a file that ends the process it is loaded in is left out
-        too."""
-        sources, self.problems = read_folder(self.folder, owner_of(self.folder))
-        while sources:
-            process = self._fork(tuple(sources), self.site)
-            said = self._loaded(process, len(sources))
-            if isinstance(said, words.Loaded):
-                self.problems = sorted([*self.problems, *said.problems])
-                self._take_on(process, tuple(sources), said)
-                return
-            bad = said[0] or sources[-1].path.stem
-            self.problems.append(f"{self.folder.name}/{bad}.py: left out: {said[1]}")
-            sources = [source for source in sources if source.path.stem != bad]
-
-    def reload(self) -> str:
-        """Loads the files again in a new child, all or none; a sentence for the person who asked. Raises
-        Refusal with file and line; the child before stays in force then."""
-        found, problems = read_folder(self.folder, owner_of(self.folder))
-        sources = tuple(found)
-        if not problems and sources:
-            process = self._fork(sources, self.site)
-            said = self._loaded(process, len(sources))
-            if isinstance(said, words.Loaded) and not (said.problems or said.unfit):
-                self.strikes.forgive()
-                self.drop("the exits were loaded again")
-                self._take_on(process, sources, said)
-                self.problems = []
-                return loaded(self.roster.names)
-            process.kill("it is not wanted")
-            if isinstance(said, tuple):
-                problems = [f"{self.folder.name}/{said[0]}.py: {said[1]}"]
-            else:
-                problems = said.problems or said.unfit
-        if problems:
-            more = f" (and {len(problems) - 1} more: nqspy exits check)" if len(problems) > 1 else ""
-            raise Refusal(f"{problems[0]}{more}; the exits loaded before stay in force", code="bad_exit")
-        self.strikes.forgive()
-        self.drop("there are no exits any more")
-        self.sources, self.problems, self.roster = (), [], Roster()
-        return loaded([])
-
-    def _loaded(self, process: Process, files: int) -> words.Loaded | tuple[str, str]:
-        """What a new child says, or (file, how) when it is lost over a file."""
-        try:
-            said = process.mailbox.get(timeout=LOAD * files)
-            if isinstance(said, words.Loaded):
-                return said
-        except queue.Empty:
-            said = None
-        call = process.page.read()
-        process.kill(f"it was not loaded within {LOAD:.0f} s")
-        how = said.how if isinstance(said, Gone) else process.why
-        return (call.exit if call is not None else "", f"loading it ended its process: {how}")
-
-    def _take_on(self, process: Process, sources: tuple[Source, ...], said: words.Loaded) -> None:
+    def take_on(self, process: Process, sources: tuple[Source, ...], said: words.Loaded) -> None:
+        """A child that has loaded these files is the one from now on."""
         known = {row["name"] for row in said.listing}
         self.sources = tuple(source for source in sources if source.path.stem in known)
         self.roster.take(said.listing, said.units, fresh=True)
@@ -215,7 +159,15 @@ class Parent:
 
     # ------------------------------------------------------------ children
 
-    def _fork(self, sources: tuple[Source, ...], site: Site, listing: words.Listing | None = None) -> Process:
+    def forget(self) -> None:
+        """There are no exits any more."""
+        self.drop("there are no exits any more")
+        self.sources, self.problems, self.roster = (), [], Roster()
+
+    def fork(self, sources: tuple[Source, ...], listing: words.Listing | None = None) -> Process:
+        """A child with the site as it is, which loads these files. ``listing``: it takes the place of one
+        that was lost, and goes on counting from there. Raises OSError."""
+        site = self.site
         self._memory = site.settings.decider.memory
         jail = rights.Jail(self._memory, True, 64, self.user)
         spares = tuple(self.strikes.spares) if listing is not None else ()
@@ -226,7 +178,13 @@ class Parent:
         """The child, forked anew where there is none; None while it may not be."""
         if self.child is None and self.strikes.pause() <= 0:
             sources = tuple(s for s in self.sources if s.path.stem not in self.strikes.out)
-            self.child = self._fork(sources, self.site, self.roster.listing({}))
+            try:
+                self.child = self.fork(sources, self.roster.listing({}))
+            except OSError as error:
+                self._tell(
+                    self.strikes.lost(None, f"it cannot be begun: {error}", names(sources), self._now())
+                )
+                return None
             self._open[0] = _Open(time.monotonic())  # until it says that the exits are loaded
             self._events.clear()
         return self.child
@@ -288,8 +246,10 @@ class Parent:
             return word
         if word is None:
             self._open[order.id] = _Open(since)
+        elif isinstance(word, words.Behind):
+            child.kill(word.text)
         else:
-            child.kill(_reason(word))
+            LOG.warning("the process of the exits has no answer: %s", words.why(word))
         return None
 
     @property
@@ -340,8 +300,9 @@ class Parent:
             return self._planned(heard.process, what)
         elif waits is not None and waits.future is not None:
             waits.future.set_result(what)
-        elif isinstance(what, words.Failed):
-            heard.process.kill(_reason(what))
+        elif isinstance(what, words.Failed | words.Behind):
+            LOG.warning("the process of the exits failed: %s", what.text)
+            heard.process.kill(words.why(what))
         return None
 
     def _planned(self, process: Process, word: words.Planned) -> Decision | None:
@@ -392,7 +353,7 @@ class Parent:
         return LOOK if self._open and self.child is not None else None
 
     def _judge(self, child: Process) -> None:
-        for word in _drained(child):
+        for word in child.drained():
             self._open.pop(word.id, None)
         now, call = time.monotonic(), child.page.read()
         if call is not None and call.since != self._seen[0]:
@@ -436,26 +397,5 @@ class Parent:
         return f"passes and exits run in {where}{who}{lost}"
 
 
-def _drained(child: Process) -> list[words.Word]:
-    """Answers that came just when nobody waited for them any more."""
-    found = []
-    while not child.mailbox.empty():
-        word = child.mailbox.get()
-        if isinstance(word, words.Word):
-            found.append(word)
-    return found
-
-
-def _reason(word: words.Word) -> str:
-    text = word.text.strip() if isinstance(word, words.Failed) else "it answered something else"
-    return text.splitlines()[-1][:300] if text else "it failed"
-
-
 def _instant(at: int | None) -> Instant | None:
     return None if at is None else Instant(at)
-
-
-def _standstill(site: Site) -> Plan:
-    text = "the process of the user exits is begun again in a moment; nothing starts before"
-    why = Reason(ReasonCode.EXIT, "exits", text)
-    return Plan(reasons=Reasons({}, dict.fromkeys(site.settings.queues, why)), as_of=site.n)

@@ -79,7 +79,12 @@ class Process:
         self._answers, answers = os.pipe()
         self._printed, printed = os.pipe()
         parent = os.getpid()
-        self.pid = os.fork()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            for fd in (orders, answers, printed, self._orders, self._answers, self._printed):
+                os.close(fd)
+            raise
         if self.pid == 0:
             _live(work, jail, Ends(orders, answers, self.page), (orders, answers), printed, parent)
         for fd in (orders, answers, printed):
@@ -126,6 +131,15 @@ class Process:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
+
+    def drained(self) -> list[words.Word]:
+        """Answers that came just when nobody waited for them any more."""
+        found = []
+        while not self.mailbox.empty():
+            word = self.mailbox.get()
+            if isinstance(word, words.Word):
+                found.append(word)
+        return found
 
     # ------------------------------------------------------------ in, in a thread of its own
 

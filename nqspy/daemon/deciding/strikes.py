@@ -6,7 +6,10 @@ from dataclasses import dataclass, field
 
 from nqspy.daemon.deciding.child import Spare
 from nqspy.daemon.deciding.page import Call
+from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reason, ReasonCode, Reasons
+from nqspy.model.site import Site
 from nqspy.userexit.ledger import RETRY
 
 HOUR = 3600.0
@@ -90,3 +93,10 @@ class Strikes:
             self._died.pop(name, None)
         self.spares = [each for each in self.spares if exit is not None and each.exit != exit]
         self._row, self._until = 0, 0.0
+
+
+def standstill(site: Site) -> Plan:
+    """The plan while no child can be had: nothing is started that an exit might refuse."""
+    text = "the process of the user exits is begun again in a moment; nothing starts before"
+    why = Reason(ReasonCode.EXIT, "exits", text)
+    return Plan(reasons=Reasons({}, dict.fromkeys(site.settings.queues, why)), as_of=site.n)

@@ -197,12 +197,18 @@ class Told(Word, tag="told"):
 
 
 class Failed(Word, tag="failed"):
-    """It could not be answered: our own error, or the events do not agree (``text``)."""
+    """It could not be answered: a traceback of our own code."""
 
     text: str
 
 
-Words = Loaded | Planned | Submitted | Routed | Shared | Begins | Outlooks | Traced | Told | Failed
+class Behind(Word, tag="behind"):
+    """It does not know the same events as the daemon."""
+
+    text: str
+
+
+Words = Loaded | Planned | Submitted | Routed | Shared | Begins | Outlooks | Traced | Told | Failed | Behind
 
 _encoder = msgspec.msgpack.Encoder()
 _orders = msgspec.msgpack.Decoder(Orders)
@@ -239,6 +245,12 @@ def events_of(events: Sequence[ev.Recorded]) -> Events:
 def recorded_of(rows: Sequence[tuple[int, int, str, bytes]]) -> list[ev.Recorded]:
     """Events as they were sent."""
     return [ev.Recorded(n, Instant(at), ev.decode(kind, fields)) for n, at, kind, fields in rows]
+
+
+def why(word: Word) -> str:
+    """Why an answer is none, in a line."""
+    text = word.text.strip() if isinstance(word, Failed | Behind) else "it answered something else"
+    return text.splitlines()[-1][:300] if text else "it failed"
 
 
 # ---------------------------------------------------------------- plans
