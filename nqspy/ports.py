@@ -223,6 +223,15 @@ class Decider(Protocol):
         """Asks for a pass over the site as it is. Returns its plan at once, or None and it comes later as
         an input."""
 
+    def follow(self, events: Sequence[Recorded]) -> None:
+        """Tells what was just applied to the site, in order and once: a decider elsewhere applies it too."""
+
+    def reset(self, site: Site) -> None:
+        """The site is another one now, as after a commit that failed: what was followed so far is void."""
+
+    def foresee(self, site: Site, request: Request, now: Instant) -> tuple[Instant | None, str]:
+        """When a request that may be submitted would start, and what that rests on."""
+
 
 class Bell(Protocol):
     """Wakes the engine at an instant of the site's clock."""

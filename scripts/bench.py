@@ -271,6 +271,7 @@ def table(figures: list[Figure]) -> str:
 
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
+    from bench_decider import bench_decider
     from bench_nights import bench_simulation
     from bench_passes import bench_passes
     from bench_report import bench_report
@@ -286,6 +287,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "report": lambda: bench_report(1_000 if quick else 10_000),
         "simulation": lambda: bench_simulation(figure, 1 if quick else 5),
         "store": lambda: bench_store(figure, 10_000 if quick else MANY),
+        "faults": lambda: bench_decider(100 if quick else 400),
     }
 
 
@@ -297,7 +299,7 @@ def main() -> int:
         return nights(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
-        "commands latency submits jobs passes many report simulation store; none: all. "
+        "commands latency submits jobs passes many report simulation store faults; none: all. "
         "Or nights (alone): see there"
     )
     parser.add_argument("names", nargs="*", help=words)

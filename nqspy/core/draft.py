@@ -222,6 +222,10 @@ _FIELDS: dict[str, Callable[[Request, Draft], Any]] = {
 }
 
 
+FIELDS: tuple[str, ...] = tuple(_FIELDS)
+"""What exits see of a request."""
+
+
 class Seen:
     """A request as exits see it (`ports.RequestView`): read only, each field looked up when it is read."""
 

@@ -151,6 +151,9 @@ def run(
 
 
 def _serve(where: Home, options: Options, ready: int | None) -> None:
+    # Threads of a numeric library would be lost in forked children, which may begin none.
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"
     from nqspy.daemon.main import serve
 
     serve(where, options, lambda text: _say(ready, f"ok\n{text}"))

@@ -4,24 +4,26 @@ the notices' thread."""
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
-from nqspy.core.draft import Draft, Seen
+from nqspy.core.draft import FIELDS, Draft, Seen
+from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.notices import Notices
 from nqspy.model.events import Ended, Recorded, Requeued, ShiftChanged, Started, Starting
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
-from nqspy.userexit.site_exits import SiteExits
+from nqspy.ports import Exits
 
 
 class Hooks:
-    """Looks at what was committed; costs nothing where no exit listens."""
+    """Looks at what was committed; costs nothing where no exit listens. ``teller`` gives notices, in the
+    notices' thread."""
 
-    def __init__(self, exits: SiteExits, notices: Notices) -> None:
+    def __init__(self, exits: Exits, notices: Notices, teller: Teller) -> None:
         self._exits = exits
         self._notices = notices
+        self._teller = teller
         self._begun: dict[Seq, Request] = {}
 
     def adopt(self, site: Site) -> None:
@@ -40,13 +42,13 @@ class Hooks:
             elif isinstance(event, (Ended, Requeued)):
                 self._ended(event, recorded, site)
             elif isinstance(event, ShiftChanged) and self._exits.has("shift_changed"):
-                call = partial(self._exits.notify, "shift_changed", old=event.former, new=event.shift)
-                self._notices.later(call)
+                names = {"old": event.former, "new": event.shift}
+                self._later("shift_changed", names)
 
     def report(self, data: Any) -> None:
         """Has the exits told of the night's report, which they can read only."""
         if self._exits.has("night_report"):
-            self._notices.later(partial(self._exits.notify, "night_report", report=read_only(data)))
+            self._later("night_report", {"report": data})
 
     def _starting(self, event: Starting, site: Site) -> None:
         """Remembers the request: a short one is gone from the site when its start is told."""
@@ -62,11 +64,9 @@ class Hooks:
     def _call(self, hook: str, request: Request, recorded: Recorded, site: Site) -> None:
         if self._exits.has(hook):
             seen = Seen(request, Draft(site, recorded.at, self._exits, {}))
-            self._notices.later(partial(self._exits.notify, hook, request=seen))
+            fields = {name: getattr(seen, name) for name in FIELDS}
+            self._later(hook, {"request": fields})
 
-
-def read_only(value: Any) -> Any:
-    """The same data, unchangeable: mappings and tuples all the way down."""
-    if isinstance(value, dict):
-        return MappingProxyType({key: read_only(each) for key, each in value.items()})
-    return tuple(map(read_only, value)) if isinstance(value, list | tuple) else value
+    def _later(self, hook: str, arguments: dict[str, Any]) -> None:
+        self._teller.ready()
+        self._notices.later(partial(self._teller.tell, hook, arguments))

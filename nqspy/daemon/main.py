@@ -16,6 +16,11 @@ from nqspy.daemon import files, log, systemd
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
+from nqspy.daemon.deciding import loading
+from nqspy.daemon.deciding.exits import RemoteExits
+from nqspy.daemon.deciding.parent import Heard, Parent
+from nqspy.daemon.deciding.strikes import Trouble as Loss
+from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, unlock
 from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.inbox import Back, Inbox, Ring, Stop
@@ -28,7 +33,7 @@ from nqspy.daemon.pressure import PressureWatch
 from nqspy.daemon.probes import Probes
 from nqspy.daemon.upkeep import Trouble, Upkeep
 from nqspy.engine import restart
-from nqspy.engine.decider import AtOnce
+from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk.context import Reply
 from nqspy.engine.inputs import Asked, Input, Outcome
 from nqspy.engine.loop import Engine
@@ -42,7 +47,6 @@ from nqspy.model.sightings import News, Sighting
 from nqspy.rpc import server as rpc
 from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
-from nqspy.userexit.site_exits import SiteExits
 
 PENDING = 0.1
 """Longest time that events nobody waits for stay uncommitted, real seconds."""
@@ -58,14 +62,15 @@ class Daemon:
         self.clock = clock_of(home.path, options.clock)
         self.owner = Caller("nqsd", os.geteuid(), os.getegid(), (), True)
         self.journal = SqliteJournal.open(home.database)
-        self.exits = SiteExits(Path(options.exits) if options.exits else home.path / "exits")
+        site, folder = self.journal.load(), Path(options.exits) if options.exits else home.path / "exits"
+        self.decider = Parent(site, folder, self.inbox.put, self.clock.now, self.exits_lost)
+        self.exits = RemoteExits(self.decider)
         self.hands = LocalHands(str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed)
-        self.engine = Engine(
-            self.journal.load(), self.journal, self.hands, self.exits, AtOnce(self.exits), LOG.error
-        )
+        self.engine = Engine(site, self.journal, self.hands, self.exits, self.decider, LOG.error)
         self.upkeep = Upkeep(self.journal, self.inbox.put)
         self.notices = Notices(Post(home.mail, self.clock, self.tell_trouble))
-        self.hooks = Hooks(self.exits, self.notices)
+        self.teller = Teller(self.decider, lambda work: self.inbox.put(Back(work)))
+        self.hooks = Hooks(self.exits, self.notices, self.teller)
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
         self.probes = Probes(self.inbox.put, self.clock.now)
@@ -93,6 +98,7 @@ class Daemon:
     def start(self, clean: bool = True) -> None:
         """Adopts what runs, applies changed files of ``queues.d``, then opens the counter. ``clean``: the
         daemon before, if there was one, had been stopped. Raises NqspyError."""
+        loading.load(self.decider)
         for problem in self.exits.problems:
             LOG.error("user exit left out: %s", problem)
         self.engine.resting = True  # nothing starts before the settings are those of the files
@@ -131,7 +137,8 @@ class Daemon:
     def _patience(self) -> float | None:
         if self._pending is not None:
             return max(0.0, self._pending + PENDING - time.monotonic())
-        return self.front.patience() if self.stopping is None else 0.2
+        times = (self.front.patience(), self.decider.patience(), None if self.stopping is None else 0.2)
+        return min((each for each in times if each is not None), default=None)
 
     def turn(self, items: list[Any]) -> None:
         """Takes one group of what has arrived."""
@@ -145,11 +152,16 @@ class Daemon:
                     inputs.append(command)
             elif isinstance(item, Trouble):
                 self.pump(self.engine.note(Alarm(item.who, item.text), self.clock.now()))
+            elif isinstance(item, Heard):
+                decision = self.decider.take(item)
+                inputs += [decision] if decision is not None else []
             elif isinstance(item, Stop):
                 self.stop(item.mode)
             elif isinstance(item, Back):
                 item.work()
         now = self.clock.now()
+        if self.decider.look():
+            self.engine.desk(now).dirty()
         self.pump(self.engine.feed(inputs, now))
         if self._pending is not None and time.monotonic() >= self._pending + PENDING:
             self.pump(self.engine.flush(now))
@@ -202,6 +214,11 @@ class Daemon:
         event = Alarm("mail", text)
         self.inbox.put(Back(lambda: self.pump(self.engine.note(event, self.clock.now()))))
 
+    def exits_lost(self, trouble: Loss) -> None:
+        """Has it journaled and told that the process of the exits was lost; fed with what comes next."""
+        desk = self.engine.desk(self.clock.now())
+        exits_desk.tell_lost(desk, trouble.exit, trouble.seq, trouble.text, trouble.off)
+
     # ------------------------------------------------------------ going down
 
     def stop(self, mode: str) -> None:
@@ -223,8 +240,9 @@ class Daemon:
     def close(self) -> None:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
-            for step in (self.journal.close, self.upkeep.close, self.front.close, self.notices.close,
-                         self.hands.close, self.memory.close, self.bell.close, self.probes.close,
+            for step in (self.journal.close, self.upkeep.close, self.front.close, self.decider.close,
+                         self.teller.close, self.notices.close, self.hands.close, self.memory.close,
+                         self.bell.close, self.probes.close,
                          self.server.close):  # fmt: skip
                 last.callback(step)
             self.engine.flush(self.clock.now())

@@ -165,6 +165,8 @@ def _daemon(home: Home) -> _Said:
         return
     status = Client(home.path, timeout=10).call("status")
     yield "ok", f"process {pid} answers: {status['requests']} requests, {status['pes']} PEs"
+    if "decider" in status:
+        yield "ok", status["decider"]
     for alarm in status["alarms"]:
         yield "bad", alarm
 

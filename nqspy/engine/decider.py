@@ -1,11 +1,13 @@
 """The decider that runs a pass at once, in the same process."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from nqspy.core.passes import run_pass
+from nqspy.engine.whatif import Estimate, estimate_on
 from nqspy.model.actions import Plan
+from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Used
+from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site
 from nqspy.ports import Exits
 
@@ -19,3 +21,13 @@ class AtOnce:
     def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
         """Runs a pass over the site as it is."""
         return run_pass(site, now, self._exits, samples)
+
+    def follow(self, events: Sequence[Recorded]) -> None:
+        """It looks at the site itself."""
+
+    def reset(self, site: Site) -> None:
+        """It keeps nothing."""
+
+    def foresee(self, site: Site, request: Request, now: Instant) -> Estimate:
+        """When a request that may be submitted would start, and what that rests on."""
+        return estimate_on(site, self._exits, request, now)

@@ -24,9 +24,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A plan that a decider in another process sent."""
+    """A plan that a decider in another process sent; None: there will be none, it is to be asked again."""
 
-    plan: Plan
+    plan: Plan | None
 
 
 Input = Asked | Decision | Sighting | News

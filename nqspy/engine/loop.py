@@ -189,7 +189,9 @@ class Engine:
 
     def desk(self, now: Instant) -> Desk:
         """A desk of the group that is being gathered."""
-        return Desk(self.site, now, self._group, self.exits, self.journal, self._mark, self.samples)
+        return Desk(
+            self.site, now, self._group, self.exits, self.journal, self._mark, self.decider, self.samples
+        )
 
     def _mark(self) -> None:
         self._dirty = True
@@ -310,18 +312,16 @@ class Engine:
             )
         self._pass_failed = True
 
-    def _decided(self, desk: Desk, plan: Plan) -> None:
-        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped."""
+    def _decided(self, desk: Desk, plan: Plan | None) -> None:
+        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped; the
+        others are looked at again: whoever made it was not in this process."""
         if not self._asked:
             return
         self._asked = False
-        if self._void or self.resting:
+        if plan is None or self._void or self.resting:
             self._mark()
         else:
-            fresh = plan.as_of == self.site.n
-            self._carry_out(
-                desk, plan, None if fresh else Recheck(self.site, self._changed, desk.now, self.samples)
-            )
+            self._carry_out(desk, plan, Recheck(self.site, self._changed, desk.now, self.samples))
 
     def _carry_out(self, desk: Desk, plan: Plan, recheck: Recheck | None) -> None:
         """Turns a plan into events and orders, action by action; after a look at what happened since it was
@@ -390,6 +390,7 @@ class Engine:
         self._taking = None
         self._group = Group()
         self.site = self.journal.load()
+        self.decider.reset(self.site)
         self.exits.begin(self.site)
         self.plan, self._dirty, self._void, self._shift_seen = Plan(), True, self._asked, None
         self._again_at = Instant(now + RETRY_COMMIT)

@@ -23,7 +23,7 @@ class Recheck:
 
     ``changed``: requests to which something happened since the plan was asked for; ``now``: when it comes. A
     change of settings or shift voids a whole plan: that is not asked here. ``samples``: use of running
-    attempts as last told.
+    attempts as last told. Whoever made the plan is not trusted: whatever it says, the site stays sound.
     """
 
     def __init__(
@@ -61,17 +61,22 @@ class Recheck:
             case Start():
                 return self._may_start(action)
             case Redate():
-                return action.cause not in self._fallen
-            case Move(seq) | Hold(seq):
-                request = self._site.requests.get(seq)
-                return request is not None and request.state is State.QUEUED and seq not in self._changed
-            case Suspend(seq, attempt) if action.who == SWAP:
-                return self._unchanged(seq, attempt) and self._memory_is_short()
-            case Suspend(seq, attempt) | Requeue(seq, attempt):
+                return action.cause not in self._fallen and 0 <= action.date <= self._now
+            case Move(seq, queue):
+                return self._waits(seq) and queue in self._site.settings.queues
+            case Hold(seq):
+                return self._waits(seq)
+            case Suspend(seq, attempt):
+                return self._unchanged(seq, attempt) and self._may_suspend(seq, action.who)
+            case Requeue(seq, attempt):
                 return self._unchanged(seq, attempt) and self._is_still_broken(action.who)
             case Resume(seq, attempt):
                 return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq])
         return True
+
+    def _waits(self, seq: Seq) -> bool:
+        request = self._site.requests.get(seq)
+        return request is not None and request.state is State.QUEUED and seq not in self._changed
 
     def _unchanged(self, seq: Seq, attempt: int) -> bool:
         request = self._site.started.get(seq)
@@ -81,9 +86,16 @@ class Recheck:
         return self._site.pressure.level == "high" and not self._site.pressure.answered
 
     def _may_resume(self, request: Request) -> bool:
+        if request.state is not State.SUSPENDED:
+            return False
         if not request.parked:
             return True
         return self._taken().isdisjoint(request.pes) and health.wish(self._site, request) is None
+
+    def _may_suspend(self, seq: Seq, who: str) -> bool:
+        if self._site.started[seq].state is not State.RUNNING:
+            return False
+        return self._memory_is_short() if who == SWAP else self._is_still_broken(who)
 
     def _is_still_broken(self, who: str) -> bool:
         """Whether what a probe wants of a started request is still called for; others are not asked."""
@@ -92,6 +104,10 @@ class Recheck:
     def _taken(self) -> set[int]:
         return {pe for other in self._site.started.values() if not other.parked for pe in other.pes}
 
+    def _are_pes(self, pes: tuple[int, ...], request: Request) -> bool:
+        wanted, there = request.spec.ask.pes, self._site.pes()
+        return len(pes) == len(set(pes)) == wanted and all(0 <= pe < there for pe in pes)
+
     def _may_start(self, action: Start) -> bool:
         site, request = self._site, self._site.requests.get(action.seq)
         if request is None or request.state is not State.QUEUED or request.attempt + 1 != action.attempt:
@@ -99,6 +115,8 @@ class Recheck:
         queue = site.settings.queues.get(request.queue)
         if action.seq in self._changed or queue is None or not queue.started:
             return False
-        if not self._taken().isdisjoint(action.pes) or broken.keeping(site, request) is not None:
+        if not self._are_pes(action.pes, request) or not self._taken().isdisjoint(action.pes):
+            return False
+        if broken.keeping(site, request) is not None:
             return False
         return request.rank >= NOW or self._tally.keeping(request, action.forced) is None

@@ -39,6 +39,7 @@ SINGLES = {
     "swap_control": "swap_control",
     "backup": "backup",
     "history": "history",
+    "decider": "decider",
 }
 """Objects there is one of: path head -> attribute of Settings."""
 

@@ -69,6 +69,16 @@ class Mail:
 
 
 @dataclass(slots=True)
+class Deciding:
+    """The process in which passes and user exits run."""
+
+    memory: int = setting(
+        "size", 1 << 30, "memory that the process of the user exits may take beyond what it begins with",
+        low=64 << 20,
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
 class ExitSettings:
     """What a site set of one exit module: switched on or off, its budget, and its own settings as written."""
 

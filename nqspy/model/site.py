@@ -12,7 +12,7 @@ from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
 from nqspy.model.ids import Instant, Seq, full_id
-from nqspy.model.machine import ExitSettings, Found, Machine, Mail, Server
+from nqspy.model.machine import Deciding, ExitSettings, Found, Machine, Mail, Server
 from nqspy.model.people import Group, Usage, lineage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
 from nqspy.model.requests import STARTED, Request, State, finite
@@ -38,6 +38,7 @@ class Settings:
     swap_control: SwapControl = field(default_factory=SwapControl)
     backup: Backup = field(default_factory=Backup)
     history: History = field(default_factory=History)
+    decider: Deciding = field(default_factory=Deciding)
     managers: dict[str, str] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
     complexes: dict[str, Complex] = field(default_factory=dict)

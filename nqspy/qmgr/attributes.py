@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nqspy.model.health import Probe, SwapControl
-from nqspy.model.machine import ExitSettings, Machine, Mail, Server
+from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
 from nqspy.model.shifts import Calendar, Shift
@@ -30,6 +30,7 @@ CLASSES: dict[str, type] = {
     "swap_control": SwapControl,
     "backup": Backup,
     "history": History,
+    "decider": Deciding,
 }
 """Objects of the settings by the head of their paths."""
 

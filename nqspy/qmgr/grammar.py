@@ -195,6 +195,8 @@ _SET = (
             ("REMove", "remove", "takes days out of the calendar"),
         )
     ),
+    Form("SEt decider", "memory=SIZE", "set_single",
+         "how much memory the process of the user exits may take", kind="decider"),
     Form("SEt server", _ATTRIBUTES, "set_single", "name, zone and habits of the installation", kind="server"),
     Form("SEt backup", "every=TIME|off keep=N", "set_single", "when backups are made, and how many are kept",
          kind="backup"),

@@ -75,6 +75,7 @@ def _singles(settings: Settings) -> Iterator[str]:
         ("calendar", settings.calendar),
         ("backup", settings.backup),
         ("history", settings.history),
+        ("decider", settings.decider),
     ):
         for name, value in _different(node).items():
             if (head, name) != ("default", "queue"):

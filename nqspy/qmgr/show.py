@@ -110,6 +110,7 @@ def show_parameters(settings: Settings) -> str:
         ("Backups every", _value(settings.backup, "every")),
         ("Backups kept", _value(settings.backup, "keep")),
         ("History in the database", _value(settings.history, "keep")),
+        ("Memory of the exits' process", _value(settings.decider, "memory")),
     ]
     body = "\n".join(f"  {name:<30}{value}" for name, value in rows)
     return "\n\n".join([_titled("Parameters", body), show_global(settings), show_sched_factor(settings)])
@@ -308,6 +309,7 @@ def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:
             parts.append(f"  {str(row['doc']).splitlines()[0]}")
         settings = row.get("settings") or {}
         parts += [f"  {name} = {_shown(value)}" for name, value in settings.items()]
+        parts += [f"  left out: {row['left_out']}"] if row.get("left_out") else []
         parts.append(f"  called {row.get('calls', 0)} times, {row.get('failures', 0)} failures")
     return "\n".join(parts) if parts else "no exits"
 

@@ -1,5 +1,6 @@
 """What is remembered of the exits: how often and how long they ran, what they answered, where they failed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,11 @@ class Record:
         if ns > self.longest:
             self.longest = ns
 
+    def resume(self, figures: Mapping[str, Any]) -> None:
+        """Goes on counting from figures as a listing shows them."""
+        self.calls, self.failures = figures["calls"], figures["failures"]
+        self.total, self.longest = round(figures["total_ms"] * 1e6), round(figures["longest_ms"] * 1e6)
+
     def answered(self) -> None:
         """A call came back with an answer: the row of failures is broken."""
         if self._row:
@@ -47,9 +53,13 @@ class Record:
         if subject is None or subject not in self._row:
             self._row.append(subject)
         if subject is not None:
-            self._spared = {s: why for s, why in self._spared.items() if 0 <= now - why[0] < RETRY}
-            self._spared[subject] = (now, text)
+            self.spare(subject, now, text)
         return len(self._row) >= IN_A_ROW
+
+    def spare(self, subject: Subject, now: Instant, text: str) -> None:
+        """It is not asked about this subject for a while: what it failed with counts."""
+        self._spared = {s: why for s, why in self._spared.items() if 0 <= now - why[0] < RETRY}
+        self._spared[subject] = (now, text)
 
     def spared(self, subject: Subject, now: Instant) -> str | None:
         """What it failed with on this subject, while it is not asked about it again; else None."""

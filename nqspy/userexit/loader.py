@@ -4,13 +4,14 @@ import ast
 import difflib
 import functools
 import inspect
+import linecache
 import os
 import pwd
 import re
 import stat
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -22,6 +23,7 @@ from nqspy.model.errors import Refusal
 from nqspy.userexit import specs
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.settings import Setting
+from nqspy.userexit.watch import UNWATCHED, Watch
 
 IMPORT_BUDGET = 5_000
 """ms of CPU time that the top level of a file may take when it is loaded."""
@@ -48,15 +50,22 @@ class Module:
     settings: dict[str, Setting[Any]] = field(default_factory=dict)
 
 
-def load_folder(
-    folder: Path, owner: int, printed: Callable[[str, str], None]
-) -> tuple[list[Module], list[str]]:
-    """The exits of a folder in name order, and one line for each file that cannot be one.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file of the exits' folder that was read and not yet run."""
+
+    path: Path
+    text: bytes
+
+
+def read_folder(folder: Path, owner: int) -> tuple[list[Source], list[str]]:
+    """The files of a folder in name order, and one line for each that may not be an exit; nothing of them is
+    run.
 
     Dot files and names that start with ``_`` are left alone. ``owner`` is the uid of the home's owner: a file
-    that others may write is no exit. What the exits print goes to ``printed(exit, text)``.
+    that others may write is no exit.
     """
-    modules, problems = [], []
+    sources, problems = [], []
     if not folder.is_dir():
         return [], []
     trusted = os.stat(folder)
@@ -65,9 +74,26 @@ def load_folder(
     for path in sorted(folder.glob("*.py")):
         if path.name[0] not in "._":
             try:
-                modules.append(load_file(path, owner, printed))
+                sources.append(Source(path, _read(path, owner)))
             except LoadError as error:
                 problems.append(str(error))
+    return sources, problems
+
+
+def load_sources(
+    sources: Iterable[Source], printed: Callable[[str, str], None], watch: Watch = UNWATCHED
+) -> tuple[list[Module], list[str]]:
+    """The exits of files that were read, and one line for each that cannot be one. What the exits print goes
+    to ``printed(exit, text)``; ``watch`` is told whose code runs."""
+    modules, problems = [], []
+    for source in sources:
+        watch.enter(source.path.stem, "load", None)
+        try:
+            modules.append(_load(source, printed))
+        except LoadError as error:
+            problems.append(str(error))
+        finally:
+            watch.leave()
     return modules, problems
 
 
@@ -82,10 +108,17 @@ def check_file(path: Path) -> list[str]:
 
 def load_file(path: Path, owner: int | None, printed: Callable[[str, str], None]) -> Module:
     """Loads one file into a module of its own. ``owner`` None: whoever owns the file. Raises LoadError."""
+    return _load(Source(path, _read(path, owner)), printed)
+
+
+def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
+    path = source.path
     if not _NAME.fullmatch(path.stem):
         raise LoadError(path, None, "an exit's name has letters, digits, - and _ only, a letter first")
-    source = _read(path, owner)
-    tree = _parse(path, source)
+    # Tracebacks show the lines that were loaded, also where the file cannot be read or is another one by now.
+    text = source.text.decode("utf-8", "replace")
+    linecache.cache[str(path)] = (len(text), None, text.splitlines(keepends=True), str(path))
+    tree = _parse(path, source.text)
     for line, text in _misplaced(tree):
         raise LoadError(path, line, text)
     # Never a name that something else could import: an exit may be called calendar.py.

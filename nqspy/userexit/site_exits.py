@@ -14,7 +14,7 @@ What a failure means (an exit that raises, answers nonsense or overruns its budg
 import logging
 import os
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from typing import Any
 
 from nqspy.model.actions import Action, ExitFailure
 from nqspy.model.errors import BadValue, Refusal
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import ExitSettings
 from nqspy.model.site import Site
 from nqspy.ports import Answer, RequestView, SubmitAnswer
@@ -31,9 +31,10 @@ from nqspy.userexit import settings, specs
 from nqspy.userexit.answers import Changes
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.ledger import Subject, Trace
-from nqspy.userexit.loader import Module, describe, load_folder
+from nqspy.userexit.loader import Module, Source, describe, load_sources, read_folder
 from nqspy.userexit.seats import Exit, Failed, Hook, entry
 from nqspy.userexit.view import View
+from nqspy.userexit.watch import UNWATCHED, Watch
 
 NOTICE_WALL = 30_000
 """ms of wall time that a notice may take."""
@@ -46,12 +47,22 @@ class SiteExits:
 
     ``problems``: one line for each file that was left out at the start (a broken set never keeps the daemon
     from starting). ``owner``: uid of the home's owner, by default that of the folder's parent.
+    ``sources``: these files instead, which were read before; ``watch`` is told whose code runs.
     """
 
-    def __init__(self, folder: Path, owner: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        owner: int | None = None,
+        *,
+        sources: Sequence[Source] | None = None,
+        watch: Watch = UNWATCHED,
+    ) -> None:
         self.folder = folder
         self.problems: list[str] = []
         self._owner = owner
+        self._sources = sources
+        self._watch = watch
         self._guard = Guard()
         self._notice_guard = Guard()
         self._trace = Trace()
@@ -70,22 +81,39 @@ class SiteExits:
         """Loads the files again, all or none; a sentence for the person who asked. Raises Refusal with file
         and line."""
         modules, problems = self._load()
-        problems = problems or _misfits(modules, self._settings)
+        problems = problems or misfits(modules, self._settings)
         if problems:
             more = f" (and {len(problems) - 1} more: nqspy exits check)" if len(problems) > 1 else ""
             raise Refusal(f"{problems[0]}{more}; the exits loaded before stay in force", code="bad_exit")
         self._take(modules)
         self.problems = []
-        if not modules:
-            return "no exits loaded: the standard rules decide alone"
-        word = "exit" if len(modules) == 1 else "exits"
-        return f"{len(modules)} {word} loaded: {', '.join(module.name for module in modules)}"
+        return loaded([module.name for module in modules])
 
     def _load(self) -> tuple[list[Module], list[str]]:
-        owner = self._owner
-        if owner is None and self.folder.is_dir():
-            owner = os.stat(self.folder.resolve().parent).st_uid
-        return load_folder(self.folder, owner or 0, self._printed)
+        if self._sources is not None:
+            return load_sources(self._sources, self._printed, self._watch)
+        sources, unread = read_folder(self.folder, owner_of(self.folder, self._owner))
+        modules, problems = load_sources(sources, self._printed, self._watch)
+        return modules, sorted(unread + problems)
+
+    def unfit(self, known: Mapping[str, ExitSettings]) -> list[str]:
+        """Values in force that the loaded files would not take, one line each."""
+        return misfits([one.module for one in self._exits.values()], known)
+
+    def spare(self, exit: str, hook: str, subject: Subject, now: Instant, text: str) -> None:
+        """That exit is not asked about this subject for a while; what it failed with counts. To be called
+        after `begin`."""
+        one = self._exits.get(exit)
+        if one is not None and hook in one.hooks:
+            one.hooks[hook].record.spare(subject, now, text)
+
+    def remember(self, listing: Iterable[Mapping[str, Any]]) -> None:
+        """Goes on counting from the figures of an earlier `listing`."""
+        for row in listing:
+            hooks = self._exits[row["name"]].hooks if row["name"] in self._exits else {}
+            for name, figures in row["by_hook"].items():
+                if name in hooks:
+                    hooks[name].record.resume(figures)
 
     def _printed(self, exit: str, text: str) -> None:
         self._guard.shielded(_log.info)("exit %s: %s", exit, text)
@@ -245,6 +273,14 @@ class SiteExits:
             return Failed(spared)
         if hook.exit.down:
             return None
+        self._watch.enter(hook.exit.module.name, hook.name, subject)
+        try:
+            return self._call(hook, subject, seq, args)
+        finally:
+            self._watch.leave()
+
+    def _call(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
+        now, record = args[-1], hook.record
         try:
             answer = self._guard.call(hook.run, (args,), hook.exit.budget)
         except BaseException as error:
@@ -335,7 +371,21 @@ def _traceback(error: BaseException, file: str) -> str:
     return "".join(traceback.format_exception(type(error), error, where))
 
 
-def _misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:
+def owner_of(folder: Path, owner: int | None = None) -> int:
+    """Uid of the owner of the home that a folder of exits belongs to, unless it is given."""
+    if owner is None and folder.is_dir():
+        return os.stat(folder.resolve().parent).st_uid
+    return owner or 0
+
+
+def loaded(names: Sequence[str]) -> str:
+    """What is said to the person who had the exits loaded."""
+    if not names:
+        return "no exits loaded: the standard rules decide alone"
+    return f"{len(names)} {'exit' if len(names) == 1 else 'exits'} loaded: {', '.join(names)}"
+
+
+def misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:
     """Values in force that the new files would not take."""
     problems = []
     for module in modules:

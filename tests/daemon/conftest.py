@@ -5,3 +5,4 @@ from daemon import live as stage
 
 make_live, live, office = stage.make_live, stage.live, stage.office
 inner, fresh = inside.inner, inside.fresh
+open_folder = stage.open_folder

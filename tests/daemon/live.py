@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -310,6 +311,14 @@ def make_live(tmp_path: Path) -> Iterator[Callable[..., Live]]:
     yield make
     for live in made:
         live.close()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody may write to, as exits need one where they run with no rights."""
+    with tempfile.TemporaryDirectory(prefix="nqspy-open-") as name:
+        os.chmod(name, 0o777)
+        yield Path(name)
 
 
 @pytest.fixture

@@ -166,8 +166,8 @@ def jobend(request):
 """
 
 
-def test_notices_are_told_of_starts_and_ends_after_the_commit(make_live, tmp_path):
-    log = tmp_path / "told"
+def test_notices_are_told_of_starts_and_ends_after_the_commit(make_live, open_folder):
+    log = open_folder / "told"
     live = make_live().site(ONE_QUEUE, {"telling": TELLING.format(log=log)}).start()
     id = live.submit("true", name="told")
     owner = live.ended(id)["owner"]

@@ -84,8 +84,8 @@ def a_night(live):
     return good, bad, late
 
 
-def test_the_start_of_the_shift_report_brings_files_mails_and_the_notice(make_live, tmp_path):
-    log = tmp_path / "told"
+def test_the_start_of_the_shift_report_brings_files_mails_and_the_notice(make_live, open_folder):
+    log = open_folder / "told"
     live = site(make_live, exits={"telling": TELLING.format(log=log)}).start()
     _, bad, late = a_night(live)
     until(lambda: len(mails(live)) == 5, "five mails")

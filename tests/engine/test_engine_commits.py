@@ -247,6 +247,9 @@ def test_a_pass_that_breaks_down_keeps_nobody_from_ending_or_submitting():
         def ask(self, site, now, samples):
             raise ZeroDivisionError("a bug")
 
+        def follow(self, events):
+            """It looks at the site itself."""
+
     centre = Centre(length=60)
     centre.submit("anne")
     centre.engine.decider = Broken()

@@ -24,6 +24,12 @@ class Later:
         self.asked += 1
         self.plans.append(run_pass(site, now, self.exits, samples))
 
+    def follow(self, events):
+        """It looks at the site itself."""
+
+    def reset(self, site):
+        """It keeps nothing of it."""
+
 
 class Late(Centre):
     """A centre with such a decider."""

@@ -33,9 +33,11 @@ class Site(Centre):
         pes: int = 2,
         more: str = "",
         folder: Path = ROOT / "exits",
+        decided: tuple[Any, Any] | None = None,
         **options: Any,
     ) -> None:
-        self.exits = SiteExits(folder)
+        """``decided``: exits and decider, where passes do not run at once."""
+        self.exits, options["decider"] = decided or (SiteExits(folder), options.get("decider"))
         assert not self.exits.problems
         super().__init__("", at=at, pes=pes, lengths=lambda r: _run(r, run(r)), exits=self.exits, **options)
         files = []

@@ -159,7 +159,8 @@ class Front:
 
     def _work(self, asked: rpc.Asked, later: Later) -> None:
         try:
-            answer = messages.result_answer(asked.handle.id, later.work())
+            made = later.work()
+            answer = made if isinstance(made, bytes) else messages.result_answer(asked.handle.id, made)
         except NqspyError as error:
             answer = texts.refusal(asked.handle.id, asked.message.get("text"), error)
         except Exception as error:

@@ -1,9 +1,12 @@
 """qmgr scripts: parsed as a whole first, then carried out command by command, or as one transaction."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from nqspy.daemon.answers import shows
+from nqspy.daemon.answers.later import Later
 from nqspy.engine.desk.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
@@ -28,7 +31,7 @@ class _Said:
         return f"{self.source}, line {line}" if self.source else f"line {line}"
 
 
-def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes:
+def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes | Later:
     """Runs ``script``. ``atomic``: its settings all or none; ``check``: parse and verify only."""
     message = asked.message
     source = str(message.get("source") or "")
@@ -48,7 +51,12 @@ def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes:
         if not _run(daemon, each, asked.caller, said, bool(message.get("json"))) and message.get("atomic"):
             break
     if message.get("plan") and not said.err:
-        said.out.append(shows.plan(daemon, parsed))
+        return Later(partial(_planned, asked, said, shows.plan(daemon, parsed)))
+    return _answer(asked, said)
+
+
+def _planned(asked: rpc.Asked, said: _Said, plan: Callable[[], str]) -> bytes:
+    said.out.append(plan())
     return _answer(asked, said)
 
 

@@ -1,12 +1,15 @@
 """qstat: requests as tables and objects, made in slices so that a long list never stalls the engine."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import queues
+from nqspy.daemon.answers.later import Later
 from nqspy.daemon.answers.sight import Sight
+from nqspy.daemon.deciding import foresight
+from nqspy.daemon.deciding.foresight import PATIENCE, Foresight
 from nqspy.engine.explain import Places, chain, reasons_of
-from nqspy.engine.whatif import estimate
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, parse_id
 from nqspy.model.people import Caller
@@ -229,21 +232,32 @@ _RENDERERS: dict[str, Callable[[Objects], str]] = {
 }
 
 
-def _why(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
+def _why(daemon: "Daemon", asked: rpc.Asked) -> Later:
+    """The estimates may come late: what else there is to say is gathered now."""
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     found: Objects = []
     choice = Choice(daemon, {"operands": [str(word) for word in operands]}, asked.caller)
-    yield from _objects(daemon, choice, found)
+    for _ in _objects(daemon, choice, found):
+        pass
     for each in found:
-        each["estimate"] = _estimate(daemon, each["seq"])
         each["chain"] = _chain(daemon, each["seq"], choice.sight)
         each["redated"] = _redated(daemon, each["seq"], choice.sight)
-    if message.get("json"):
-        text = views.encode(found).decode() + "\n"
-    else:
-        text = "".join(map(tables.why_text, found))
-    yield _answer(asked, choice, text)
+    estimates = [_estimate(daemon, each["seq"]) for each in found]
+    zone = Zone(daemon.engine.site.timezone)
+
+    def work() -> bytes:
+        end = time.monotonic() + PATIENCE
+        for each, estimate in zip(found, estimates, strict=True):
+            at, basis = estimate(max(0.0, end - time.monotonic())) if estimate is not None else (None, "")
+            each["estimate"] = None if estimate is None else {"start": zone.stamp(at), "basis": basis}
+        if message.get("json"):
+            text = views.encode(found).decode() + "\n"
+        else:
+            text = "".join(map(tables.why_text, found))
+        return _answer(asked, choice, text)
+
+    return Later(work)
 
 
 def _chain(daemon: "Daemon", seq: Seq, sight: Sight) -> Objects:
@@ -276,9 +290,8 @@ def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:
     return {"needed_by": needed_by, "word": word} | {key: each[key] for key in kept}
 
 
-def _estimate(daemon: "Daemon", seq: Seq) -> dict[str, Any] | None:
+def _estimate(daemon: "Daemon", seq: Seq) -> Foresight | None:
     request = daemon.engine.site.requests.get(seq)
     if request is None or request.state is not State.QUEUED:
         return None
-    at, basis = estimate(daemon.engine, request, daemon.clock.now())
-    return {"start": Zone(daemon.engine.site.timezone).stamp(at), "basis": basis}
+    return foresight.start(daemon.decider, request, daemon.clock.now())

@@ -28,12 +28,13 @@ def _status(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
         f"nqsd serves {daemon.home.path}: {len(site.requests)} requests, {running} started, {site.pes()} PEs",
         f"clock {clock}{f' (accelerated: {daemon.clock.text})' if daemon.clock.accelerated else ''}",
         f"shift {site.shift.current or 'none'}{' (switched by hand)' if site.shift.manual else ''}",
+        daemon.decider.state(),
         *(f"ALARM {text}" for text in alarms),
     ]
     return {
         "text": "\n".join(words), "host": site.name, "requests": len(site.requests), "started": running,
         "pes": site.pes(), "clock": clock, "shift": site.shift.current, "alarms": alarms, "events": site.n,
-        "commits": daemon.engine.commits,
+        "commits": daemon.engine.commits, "decider": daemon.decider.state(),
     }  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """qmgr's ``show``, ``snap``, ``help`` and ``plan``: settings from the state, with what only the daemon
 knows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,15 +10,15 @@ import msgspec
 from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.preemption.swap import words
 from nqspy.daemon.answers import queues
+from nqspy.daemon.deciding import foresight
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
-from nqspy.engine.whatif import outlook
 from nqspy.model import commands as cm
 from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.health import SWAP
-from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.ids import DAY, Instant, Seq, full_id
 from nqspy.model.people import with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
@@ -208,31 +209,45 @@ def word(verb: str, args: tuple[str, ...]) -> str:
     return help_text(args) if verb == "help" else ""
 
 
-def plan(daemon: "Daemon", parsed: list[Any]) -> str:
+def plan(daemon: "Daemon", parsed: list[Any]) -> Callable[[], str]:
     """What a script would change: its settings line by line, and which waiting requests the next pass would
-    start then and not now."""
+    start then and not now. What it gives may take a while, in any thread."""
     site, now = daemon.engine.site, daemon.clock.now()
     changes = tuple(
         c for each in parsed if isinstance(each.command, cm.Configure) for c in each.command.changes
     )
     if not changes:
-        return "it changes no setting\n"
+        return lambda: "it changes no setting\n"
     desk = daemon.engine.desk(now)
     after = try_changes(desk, site.settings, changes, upsert=False)
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
-    before, then = outlook(site, daemon.exits, now), outlook(site, daemon.exits, now, after)
-    lines += _moves(daemon, before, then)
-    return "".join(f"{line}\n" for line in lines)
+    starts, names = foresight.outlook(daemon.decider, now, changes), Names(site.name, Zone(site.timezone))
+
+    def work() -> str:
+        try:
+            moves = _moves(names, *starts(foresight.PATIENCE))
+        except Refusal as refusal:
+            moves = [str(refusal)]
+        return "".join(f"{line}\n" for line in [*lines, *moves])
+
+    return work
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """How a site calls requests and times."""
+
+    host: str
+    zone: Zone
 
 
 _FEW = 1_000
 """Starts closer together than this count as the same, ms."""
 
 
-def _moves(daemon: "Daemon", before: Mapping[Seq, Instant], then: Mapping[Seq, Instant]) -> list[str]:
+def _moves(names: Names, before: Mapping[Seq, Instant], then: Mapping[Seq, Instant]) -> list[str]:
     """Which waiting requests would start earlier or later, as far as can be looked ahead."""
-    site = daemon.engine.site
-    zone, lines = Zone(site.timezone), []
+    zone, lines = names.zone, []
     for seq in sorted(before.keys() | then.keys()):
         old, new = before.get(seq), then.get(seq)
         if old is None or new is None:
@@ -242,7 +257,7 @@ def _moves(daemon: "Daemon", before: Mapping[Seq, Instant], then: Mapping[Seq, I
         else:
             continue
         told = " -> ".join(zone.text(at) if at is not None else "not in sight" for at in (old, new))
-        lines.append(f"{site.id_of(seq)} would start {word}: {told}")
+        lines.append(f"{full_id(seq, names.host)} would start {word}: {told}")
     return lines
 
 

@@ -15,7 +15,7 @@ from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Used
 from nqspy.model.sightings import News, Sighting
 from nqspy.model.site import Site
-from nqspy.ports import Batch, EndedRow, Exits, Journal
+from nqspy.ports import Batch, Decider, EndedRow, Exits, Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class Desk:
     exits: Exits
     journal: Journal
     dirty: Callable[[], None]
+    decider: Decider
     samples: dict[Seq, Used] = field(default_factory=dict)
 
     def emit(self, event: Event) -> None:
@@ -65,6 +66,7 @@ class Desk:
         recorded = Recorded(self.site.n + 1, self.now, event)
         lifecycle.apply(self.site, recorded)
         self.group.batch.events.append(recorded)
+        self.decider.follow((recorded,))
 
     def act(self, action: Action) -> None:
         """Something shall be done, after the commit."""

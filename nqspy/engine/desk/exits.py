@@ -5,6 +5,7 @@ from nqspy.engine.desk.people import need
 from nqspy.model import commands as cm
 from nqspy.model.actions import ExitFailure
 from nqspy.model.events import ExitOff
+from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
 
 
@@ -32,3 +33,19 @@ def tell_failures(desk: Desk, failures: tuple[ExitFailure, ...]) -> None:
             text = f"exit {name} failed{on}: {failure.text}"
             desk.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback)
         told.add(name)
+
+
+def tell_lost(desk: Desk, exit: str, seq: Seq | None, text: str, off: tuple[str, ...]) -> None:
+    """The process of the exits was lost at the work of an exit (empty: at nobody's): an alarm, and those that
+    are left out from now on are switched off."""
+    for name in off:
+        desk.emit(ExitOff(name, text))
+    who = f"exit {exit}" if exit else "the exits"
+    on = f" on {desk.site.id_of(seq)}" if seq is not None else ""
+    if off:
+        what = f"{who}{on}: {text}; switched off: {', '.join(off)}"
+        subject = f"exit {off[0]} is switched off" if len(off) == 1 else "the exits are switched off"
+    else:
+        what, subject = f"{who}{on}: {text}", f"{who} failed"
+    desk.alarm(who if exit else "exits", what, subject)
+    desk.dirty()

@@ -17,7 +17,6 @@ from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
 from nqspy.engine.desk.room import Room
 from nqspy.engine.desk.spec import check_spec
-from nqspy.engine.whatif import estimate_on
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Routed, Submitted
@@ -244,7 +243,7 @@ def _would(desk: Desk, accepted: Accepted, alone: bool) -> dict[str, Any]:
         state = State(_state(desk, replace(spec, after=unmet)))
         found["depends_on"] = [site.id_of(each.seq) for each in unmet]
         request = Request(site.next_seq, spec, accepted.target, state, desk.now, desk.now)
-        start, basis = estimate_on(site, desk.exits, request, desk.now)
+        start, basis = desk.decider.foresee(site, request, desk.now)
         at = None if start is None else local(start, site.timezone).isoformat(timespec="milliseconds")
         found["estimate"] = {"start": at, "basis": basis}
         found["note"] = shifts.note(desk, request, start)

@@ -1,0 +1,210 @@
+"""The child in which passes and deciding exits run. It was forked with the site as the daemon had it, keeps
+it by the same events, and answers one order after another until it is ended."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from traceback import format_exc
+from types import MappingProxyType
+from typing import Any
+
+from nqspy.core.draft import Draft
+from nqspy.core.passes import run_pass
+from nqspy.daemon.deciding import words
+from nqspy.daemon.deciding.process import Ends
+from nqspy.engine.whatif import estimate_on, outlook
+from nqspy.model import lifecycle
+from nqspy.model.actions import ExitFailure
+from nqspy.model.configure import apply_changes, copy_of
+from nqspy.model.ids import Instant
+from nqspy.model.site import Site
+from nqspy.userexit.ledger import Subject
+from nqspy.userexit.loader import Source
+from nqspy.userexit.site_exits import SiteExits
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """What an exit died on: it is not asked about that for a while."""
+
+    exit: str
+    hook: str
+    subject: Subject
+    at: Instant
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a child is born with. ``listing``: figures of the exits it goes on counting from."""
+
+    folder: Path
+    sources: tuple[Source, ...]
+    site: Site
+    spares: tuple[Spare, ...] = ()
+    listing: words.Listing = ()  # type: ignore[assignment]
+
+    def __call__(self, ends: Ends) -> None:
+        """Loads the exits and serves."""
+        exits = SiteExits(self.folder, sources=self.sources, watch=ends.page)
+        exits.begin(self.site)
+        for each in self.spares:
+            exits.spare(each.exit, each.hook, each.subject, each.at, each.text)
+        exits.remember(self.listing)
+        units = {name: dict(settings) for name, settings in exits.declared().items()}
+        unfit = exits.unfit(self.site.settings.exits)
+        ends.answer(words.Loaded(0, exits.problems, unfit, exits.listing(), units))
+        Child(self.site, exits, ends).serve()
+
+
+class Shown:
+    """A request as exits see it, of fields that were sent: read only."""
+
+    __slots__ = ("_fields",)
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        object.__setattr__(self, "_fields", dict(fields) | {"attributes": tuple(fields["attributes"])})
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._fields[name]
+        except KeyError:
+            known = ", ".join(self._fields)
+            raise AttributeError(f"a request has no {name}; it has {known}") from None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a request is read only")
+
+    def __repr__(self) -> str:
+        return f"<request {self.id} {self.name} of {self.owner}>"
+
+
+class Child:
+    """Serves orders over a site of its own."""
+
+    def __init__(self, site: Site, exits: SiteExits, ends: Ends) -> None:
+        self._site, self._exits, self._ends = site, exits, ends
+        self._answers: dict[type[words.Order], Callable[[Any], words.Word]] = {
+            words.Ask: self._pass,
+            words.AskSubmit: self._submit,
+            words.AskRoute: self._route,
+            words.AskShares: self._shares,
+            words.AskStart: self._start,
+            words.AskOutlook: self._outlook,
+            words.AskTrace: self._trace,
+        }
+
+    def serve(self) -> None:
+        """Until it is ended."""
+        while True:
+            order = self._ends.take()
+            if isinstance(order, words.Events):
+                self._follow(order)
+            else:
+                self._ends.answer(self._answer(order))
+
+    def _follow(self, order: words.Events) -> None:
+        for recorded in words.recorded_of(order.rows):
+            lifecycle.apply(self._site, recorded)
+        self._site.touched.clear()
+
+    def _answer(self, order: words.Order) -> words.Word:
+        if order.n != self._site.n:
+            return words.Behind(order.id, f"it knows {self._site.n} events, not {order.n}")
+        try:
+            return self._answers[type(order)](order)
+        except BaseException:
+            return words.Failed(order.id, format_exc())
+
+    # ------------------------------------------------------------ answers
+
+    def _pass(self, order: words.Ask) -> words.Word:
+        self._site.closings = order.closings
+        plan = run_pass(self._site, order.now, self._exits, dict(order.samples))
+        return words.planned(order.id, plan, self._exits.listing())
+
+    def _draft(self, now: Instant, samples: words.Samples = ()) -> Draft:
+        self._exits.begin(self._site)
+        return Draft(self._site, now, self._exits, dict(samples))
+
+    def _submit(self, order: words.AskSubmit) -> words.Word:
+        view = self._draft(order.now).view
+        answer = self._exits.submit(Shown(order.request), view)
+        fields = None if answer is None else dict(answer.changes)
+        refusal, who = (answer.refusal, answer.who) if answer is not None else (None, "")
+        return words.Submitted(order.id, refusal, who, fields, self._exits.failures())
+
+    def _route(self, order: words.AskRoute) -> words.Word:
+        view = self._draft(order.now).view
+        found = self._exits.route(Shown(order.request), order.destinations, view)
+        return words.Routed(order.id, tuple(found), self._exits.failures())
+
+    def _shares(self, order: words.AskShares) -> words.Word:
+        view = self._draft(order.now, order.samples).view
+        with self._exits.rehearsal():
+            values = [self._exits.shrpri(owner, group, view) for owner, group in order.pairs]
+        return words.Shared(order.id, values)
+
+    def _start(self, order: words.AskStart) -> words.Word:
+        request = order.request or self._site.requests[order.seq]
+        at, basis = estimate_on(self._site, self._exits, request, order.now)
+        return words.Begins(order.id, at, basis)
+
+    def _outlook(self, order: words.AskOutlook) -> words.Word:
+        settings = copy_of(self._site.settings)
+        apply_changes(settings, order.changes)
+        before = outlook(self._site, self._exits, order.now)
+        then = outlook(self._site, self._exits, order.now, settings)
+        return words.Outlooks(order.id, dict(before), dict(then))
+
+    def _trace(self, order: words.AskTrace) -> words.Word:
+        return words.Traced(order.id, self._exits.trace(order.seq))
+
+
+# ---------------------------------------------------------------- notices
+
+
+@dataclass(frozen=True, slots=True)
+class Notices:
+    """The work of the other child: it gives notices and knows no site."""
+
+    folder: Path
+    sources: tuple[Source, ...]
+    site: Site
+
+    def __call__(self, ends: Ends) -> None:
+        """Loads the exits and gives notices."""
+        exits = SiteExits(self.folder, sources=self.sources, watch=ends.page)
+        exits.begin(self.site)
+        # What failed is told to the daemon, whose log has it with its traceback.
+        logging.getLogger("nqspy.userexit").addFilter(lambda record: record.levelno < logging.ERROR)
+        ends.answer(words.Loaded(0, exits.problems, [], exits.listing(), {}))
+        while True:
+            order = ends.take()
+            if isinstance(order, words.Tell):
+                ends.answer(words.Told(order.id, _notify(exits, order), exits.listing()))
+
+
+def _notify(exits: SiteExits, order: words.Tell) -> tuple[ExitFailure, ...]:
+    arguments = dict(order.arguments)
+    if "request" in arguments:
+        arguments["request"] = Shown(arguments["request"])
+    if "report" in arguments:
+        arguments["report"] = read_only(arguments["report"])
+    with suppress(Exception):
+        return tuple(exits.notify(order.hook, **arguments))
+    return ()
+
+
+def read_only(value: Any) -> Any:
+    """The same data, unchangeable: mappings and tuples all the way down."""
+    if isinstance(value, dict):
+        return MappingProxyType({key: read_only(each) for key, each in value.items()})
+    return tuple(map(read_only, value)) if isinstance(value, list | tuple) else value
+
+
+def names(sources: Iterable[Source]) -> list[str]:
+    """Names of the exits of these files."""
+    return [source.path.stem for source in sources]

@@ -1,0 +1,137 @@
+"""The exits as the engine sees them (`ports.Exits`) where they run in a child: what they declare is known,
+what they decide is asked of the child, with a deadline; then the stock rule counts."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nqspy.core.draft import FIELDS
+from nqspy.core.plain import NoExits
+from nqspy.daemon.deciding import loading, words
+from nqspy.daemon.deciding.parent import QUESTION, Parent
+from nqspy.model.actions import ExitFailure
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.site import Site
+from nqspy.ports import RequestView, SubmitAnswer, View
+
+FRESH = 0.5
+"""Real seconds for which share terms that were asked for are good."""
+
+_CHANGEABLE = frozenset(("queue", "priority", "group", "account", "name", "shell"))
+
+
+class RemoteExits(NoExits):
+    """jobselect and elected are asked in the child only, in its passes."""
+
+    def __init__(self, parent: Parent) -> None:
+        self._parent = parent
+        self._failures: list[ExitFailure] = []
+        self._shares: dict[tuple[str, str], float | None] = {}
+        self._shares_at = -FRESH
+
+    # ------------------------------------------------------------ files and settings
+
+    @property
+    def problems(self) -> list[str]:
+        """One line for each file that was left out."""
+        return self._parent.problems
+
+    def begin(self, site: Site) -> None:
+        """Takes over the settings of the exits."""
+        self._failures = []
+        self._parent.begin(site)
+
+    def has(self, hook: str) -> bool:
+        """Whether any exit that is switched on implements that hook."""
+        return self._parent.roster.has(hook)
+
+    def declared(self) -> Mapping[str, Mapping[str, str]]:
+        """Loaded exits: name -> setting -> unit."""
+        return self._parent.roster.declared()
+
+    def check_setting(self, exit: str, setting: str, text: str) -> None:
+        """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
+        self._parent.roster.check_setting(exit, setting, text)
+
+    def reload(self) -> str:
+        """Loads the files again, all or none. Raises Refusal with file and line."""
+        return loading.reload(self._parent)
+
+    def listing(self) -> list[dict[str, Any]]:
+        """One entry for each exit; ``left_out``: why it is not loaded any more."""
+        return self._parent.roster.listing(self._parent.strikes.out)
+
+    def trace(self, seq: Seq) -> list[dict[str, Any]]:
+        """The latest answers about a request since the child was forked; empty where it does not answer."""
+        if not self._parent.needed:
+            return []
+        found = self._parent.question(words.AskTrace(0, 0, seq), words.Traced, QUESTION)
+        return found.rows if found is not None else []
+
+    def failures(self) -> tuple[ExitFailure, ...]:
+        """Failures since `begin`; taking them forgets them."""
+        taken, self._failures = tuple(self._failures), []
+        return taken
+
+    # ------------------------------------------------------------ somebody waits
+
+    def submit(self, request: RequestView, view: View) -> SubmitAnswer | None:
+        """What the exits say of a submission; accepted as it is where they do not say it in time."""
+        order = words.AskSubmit(0, 0, view.now, _fields(request))
+        found = self._parent.question(order, words.Submitted, self._wall("submit"))
+        if found is None:
+            self._silent("submit")
+            return None
+        self._take(found.failures)
+        if found.refusal is not None:
+            return SubmitAnswer(found.refusal, found.who)
+        fields = {name: value for name, value in (found.fields or {}).items() if _fits(name, value)}
+        return SubmitAnswer(None, found.who, fields) if fields else None
+
+    def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
+        """The destinations to try; in the queue's order where the exits do not say it in time."""
+        order = words.AskRoute(0, 0, view.now, _fields(request), tuple(destinations))
+        found = self._parent.question(order, words.Routed, self._wall("route"))
+        if found is None:
+            self._silent("route")
+            return destinations
+        self._take(found.failures)
+        return [name for name in found.destinations if name in destinations]
+
+    def shrpri(self, owner: str, group: str, view: View) -> float | None:
+        """The share term for displays: all are asked for together, when the child has nothing else to do."""
+        pair = (owner, group)
+        if time.monotonic() - self._shares_at > FRESH or pair not in self._shares:
+            self._ask_shares(view.now, pair)
+        return self._shares.get(pair)
+
+    def _ask_shares(self, now: Instant, pair: tuple[str, str]) -> None:
+        if self._parent.busy:
+            return
+        busy = {(owner, group) for group, owner in self._parent.site.busy()}
+        pairs = sorted(busy | {pair})
+        order = words.AskShares(0, 0, now, (), pairs)
+        found = self._parent.question(order, words.Shared, self._wall("shrpri"))
+        self._shares_at = time.monotonic()
+        if found is not None and len(found.values) == len(pairs):
+            good = [v if v is not None and 0 <= v < float("inf") else None for v in found.values]
+            self._shares = dict(zip(pairs, good, strict=True))
+
+    def _wall(self, hook: str) -> float:
+        return self._parent.roster.wall(hook) + QUESTION
+
+    def _take(self, failures: tuple[ExitFailure, ...]) -> None:
+        self._failures += words.known(failures, self._parent.roster.names)
+
+    def _silent(self, hook: str) -> None:
+        for name in self._parent.roster.of(hook):
+            text = f"{hook} was not answered in time; the stock rule counts"
+            self._failures.append(ExitFailure(name, None, text))
+
+
+def _fits(name: str, value: object) -> bool:
+    return name in _CHANGEABLE and type(value) is (int if name == "priority" else str)
+
+
+def _fields(request: RequestView) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in FIELDS}

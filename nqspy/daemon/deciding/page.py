@@ -1,0 +1,79 @@
+"""A page of memory that the daemon and a child share: the child notes whose code it is about to run, so that
+the daemon can see who hangs and who died. The child's code is not trusted: what stands here is looked at with
+care."""
+
+import ctypes
+import mmap
+import struct
+import time
+from dataclasses import dataclass
+
+from nqspy.model.ids import Seq
+from nqspy.userexit.ledger import Subject
+from nqspy.userexit.watch import Watch
+
+SIZE = 4096
+_HEAD = struct.Struct("<qH")
+_LONGEST = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Site code at work: which hook of which exit (``load``: the file itself), about what, since when (ns of
+    the monotonic clock)."""
+
+    exit: str
+    hook: str
+    subject: Subject
+    since: int
+
+    @property
+    def seq(self) -> Seq | None:
+        """The request it is about, None when it is about none."""
+        return self.subject if isinstance(self.subject, int) else None
+
+    def age(self) -> float:
+        """Real seconds since it began."""
+        return (time.monotonic_ns() - self.since) / 1e9
+
+
+class Page(Watch):
+    """The page. Made before the fork; the child writes (`Watch`), the daemon reads."""
+
+    def __init__(self) -> None:
+        self._map = mmap.mmap(-1, SIZE)
+
+    @property
+    def address(self) -> int:
+        """Where it lies, the same in both processes."""
+        return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+
+    def enter(self, exit: str, hook: str, subject: Subject) -> None:
+        """Code of this exit is about to run."""
+        about = "\1".join(subject) if isinstance(subject, tuple) else "" if subject is None else str(subject)
+        text = f"{exit}\0{hook}\0{about}".encode("utf-8", "replace")[:_LONGEST]
+        self._map[_HEAD.size : _HEAD.size + len(text)] = text
+        _HEAD.pack_into(self._map, 0, time.monotonic_ns(), len(text))
+
+    def leave(self) -> None:
+        """It has come back."""
+        _HEAD.pack_into(self._map, 0, 0, 0)
+
+    def read(self) -> Call | None:
+        """Whose code runs; None: nobody's, or nothing that makes sense."""
+        since, length = _HEAD.unpack_from(self._map, 0)
+        if since <= 0 or length > _LONGEST:
+            return None
+        text = bytes(self._map[_HEAD.size : _HEAD.size + length])
+        words = text.decode("utf-8", "replace").split("\0")
+        if len(words) != 3:
+            return None
+        exit, hook, about = words
+        return Call(exit, hook, _subject(about), since)
+
+
+def _subject(text: str) -> Subject:
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        return int(text)
+    owner, mark, group = text.partition("\1")
+    return (owner, group) if mark else None

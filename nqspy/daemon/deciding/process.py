@@ -1,0 +1,290 @@
+"""A child of the daemon: forked in the engine's thread, spoken to over pipes that never block the engine."""
+
+import contextlib
+import errno
+import gc
+import os
+import queue
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from nqspy.daemon.deciding import rights, words
+from nqspy.daemon.deciding.page import Page
+from nqspy.daemon.deciding.rights import Jail
+from nqspy.daemon.log import LOG
+
+PRINTED = 30
+"""Lines a minute that the log takes of what exits print."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The child has ended: how, in words."""
+
+    how: str
+
+
+class Ends:
+    """The child's ends of the pipes."""
+
+    def __init__(self, orders: int, answers: int, page: Page) -> None:
+        self._orders, self._answers = orders, answers
+        self.page = page
+
+    def take(self) -> words.Orders:
+        """The next order; waits for it. Ends the process when the daemon has gone."""
+        return words.order_of(self._read(int.from_bytes(self._read(4), "big")))
+
+    def _read(self, count: int) -> bytes:
+        parts = []
+        while count:
+            part = os.read(self._orders, min(count, 1 << 20))
+            if not part:
+                os._exit(0)
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def answer(self, word: words.Word) -> None:
+        """Says something."""
+        body = memoryview(words.encode(word))
+        while body:
+            body = body[os.write(self._answers, body) :]
+
+
+class Process:
+    """The daemon's side. ``hear(process, what)`` is called in a thread of its own with each `words.Word`, and
+    at last with `Gone`; ``why``: what it is killed for; ``mailbox``:
+    for answers that somebody waits for at once."""
+
+    def __init__(
+        self, name: str, work: Callable[[Ends], None], jail: Jail, hear: Callable[["Process", Any], None]
+    ) -> None:
+        self.name, self.page, self.began = name, Page(), time.monotonic()
+        self.why = ""
+        self.dead = False
+        self.mailbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._hear = hear
+        self._sent = self._heard = 0
+        self._lock = threading.Lock()
+        self._backlog = bytearray()
+        orders, self._orders = os.pipe()
+        self._answers, answers = os.pipe()
+        self._printed, printed = os.pipe()
+        parent = os.getpid()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            for fd in (orders, answers, printed, self._orders, self._answers, self._printed):
+                os.close(fd)
+            raise
+        if self.pid == 0:
+            _live(work, jail, Ends(orders, answers, self.page), (orders, answers), printed, parent)
+        for fd in (orders, answers, printed):
+            os.close(fd)
+        for fd in (self._orders, self._answers, self._printed):
+            os.set_blocking(fd, False)
+        self._pidfd = os.pidfd_open(self.pid)
+        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        threading.Thread(target=self._serve, name=name, daemon=True).start()
+
+    # ------------------------------------------------------------ out
+
+    def send(self, order: words.Order) -> None:
+        """Has it told, soon; never blocks. A child that does not read for long is killed."""
+        frame = words.encode(order)
+        with self._lock:
+            if self.dead:
+                return
+            self._sent += 1
+            if not self._backlog:
+                frame = frame[self._write(frame) :]
+            self._backlog += frame
+            late = len(self._backlog) > words.LARGEST
+            if frame:
+                os.eventfd_write(self._wake, 1)
+        if late:
+            self.kill("it does not read what it is told")
+
+    def _write(self, data: bytes | bytearray) -> int:
+        try:
+            return os.write(self._orders, data)
+        except BlockingIOError:
+            return 0
+        except BrokenPipeError:
+            return len(data)
+
+    def kill(self, why: str) -> None:
+        """Ends it and all it has begun, at once."""
+        with self._lock:
+            if self.dead:
+                return
+            self.why = self.why or why
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def drained(self) -> list[words.Word]:
+        """Answers that came just when nobody waited for them any more."""
+        found = []
+        while not self.mailbox.empty():
+            word = self.mailbox.get()
+            if isinstance(word, words.Word):
+                found.append(word)
+        return found
+
+    # ------------------------------------------------------------ in, in a thread of its own
+
+    def _serve(self) -> None:
+        poll = select.poll()
+        for fd in (self._answers, self._printed, self._pidfd, self._wake):
+            poll.register(fd, select.POLLIN)
+        heard, lines = _Frames(), _Lines(self.name)
+        ended = False
+        while not ended:
+            for fd, _ in poll.poll():
+                if fd == self._wake:
+                    os.eventfd_read(self._wake)
+                    poll.register(self._orders, select.POLLOUT)
+                elif fd == self._orders:
+                    self._flush(poll)
+                elif fd == self._pidfd:
+                    ended = True
+                elif not self._take(fd, heard if fd == self._answers else lines):
+                    poll.unregister(fd)
+        self._take(self._answers, heard)
+        self._take(self._printed, lines)
+        self._end()
+
+    def _flush(self, poll: "select.poll") -> None:
+        with self._lock:
+            del self._backlog[: self._write(self._backlog)]
+            if not self._backlog:
+                poll.unregister(self._orders)
+
+    def _take(self, fd: int, into: "_Frames | _Lines") -> bool:
+        """Takes what is there; False when there will be no more."""
+        while True:
+            try:
+                data = os.read(fd, 1 << 16)
+            except BlockingIOError:
+                return True
+            if not data:
+                return False
+            try:
+                for word in into.take(data):
+                    self._heard += 1
+                    if self._heard > self._sent + 1:
+                        raise words.Nonsense("it answers what nobody asked")
+                    self._hear(self, word)
+            except words.Nonsense as error:
+                self.kill(str(error))
+                return False
+
+    def _end(self) -> None:
+        how = "it has ended"
+        with self._lock:
+            self.dead = True  # before its number may be another process's
+            with contextlib.suppress(ChildProcessError):
+                how = _how(os.waitpid(self.pid, 0)[1])
+            for fd in (self._orders, self._answers, self._printed, self._wake, self._pidfd):
+                os.close(fd)
+        self._hear(self, Gone(self.why or how))
+
+
+def _how(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
+        return f"it was ended by {name}"
+    return f"it ended with status {code}"
+
+
+class _Frames:
+    """Puts messages together."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def take(self, data: bytes) -> list[words.Words]:
+        """What is complete now. Raises Nonsense."""
+        self._data += data
+        found = []
+        while len(self._data) >= 4:
+            length = int.from_bytes(self._data[:4], "big")
+            if length > words.LARGEST:
+                raise words.Nonsense("its answer is larger than any answer")
+            if len(self._data) < 4 + length:
+                break
+            body = bytes(self._data[4 : 4 + length])
+            del self._data[: 4 + length]
+            found.append(words.word_of(body))
+        return found
+
+
+class _Lines:
+    """What the child prints: lines of the log, so many a minute."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._rest = b""
+        self._minute = 0.0
+        self._count = 0
+
+    def take(self, data: bytes) -> list[words.Words]:
+        """Logs what is complete."""
+        *lines, rest = (self._rest + data).split(b"\n")
+        self._rest = rest[-4096:]
+        for line in lines:
+            self._log(line[:1000].decode("utf-8", "replace"))
+        return []
+
+    def _log(self, line: str) -> None:
+        now = time.monotonic()
+        if now - self._minute >= 60:
+            self._minute, self._count = now, 0
+        self._count += 1
+        if self._count <= PRINTED:
+            LOG.info("%s: %s", self._name, line)
+        elif self._count == PRINTED + 1:
+            LOG.info("%s: it prints more than %d lines a minute; the rest is left out", self._name, PRINTED)
+
+
+# ---------------------------------------------------------------- in the child
+
+
+def _live(
+    work: Callable[[Ends], None], jail: Jail, ends: Ends, keep: tuple[int, int], printed: int, parent: int
+) -> NoReturn:
+    """The child's whole life."""
+    status = 70
+    try:
+        # The frames below are the daemon's: they stay, so that nothing of it is finalised here.
+        rights.enter(jail, keep, ends.page.address, printed, parent)
+        LOG.handlers[:] = []
+        _log_to_stderr()
+        work(ends)
+        status = 0
+    except BaseException as error:
+        if not (isinstance(error, OSError) and error.errno == errno.EPIPE):
+            with contextlib.suppress(BaseException):
+                traceback.print_exc(file=sys.stderr)
+    finally:
+        gc.disable()
+        os._exit(status)
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    LOG.handlers[:] = [handler]

@@ -1,0 +1,90 @@
+"""What a child said last of its exits, under the settings in force: answered without asking it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from nqspy.daemon.deciding.words import Listing
+from nqspy.model.errors import BadValue
+from nqspy.model.machine import ExitSettings
+from nqspy.model.site import Site
+from nqspy.userexit import settings
+
+
+class Roster:
+    """Names, hooks, settings and figures of the loaded exits."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, dict[str, Any]] = {}
+        self._units: dict[str, dict[str, str]] = {}
+        self._known: Mapping[str, ExitSettings] = {}
+        self._active: frozenset[str] = frozenset()
+
+    def take(self, listing: Listing, units: dict[str, dict[str, str]], fresh: bool = False) -> None:
+        """A child has loaded the exits. ``fresh``: they are all there is; else others are left out."""
+        if fresh:
+            self._rows, self._units = {}, {}
+        self._units |= units
+        self.figures(listing)
+
+    def figures(self, listing: Listing) -> None:
+        """New figures."""
+        self._rows |= {row["name"]: row for row in listing}
+
+    @property
+    def names(self) -> list[str]:
+        """The exits in the order of their files."""
+        return sorted(self._rows)
+
+    def follow(self, site: Site, out: Mapping[str, str]) -> None:
+        """Takes over who is switched on."""
+        self._known = site.settings.exits
+        self._active = frozenset(
+            hook
+            for name, row in self._rows.items()
+            if name not in out and self.settings_of(name).enabled
+            for hook in row["hooks"]
+        )
+
+    def settings_of(self, exit: str) -> ExitSettings:
+        """What is set of an exit."""
+        return self._known.get(exit) or ExitSettings(exit)
+
+    def has(self, hook: str) -> bool:
+        """Whether any exit that is switched on has that hook."""
+        return hook in self._active
+
+    def of(self, hook: str) -> list[str]:
+        """The exits that are switched on and have that hook."""
+        rows = self._rows
+        return [n for n in self.names if hook in rows[n]["hooks"] and self.settings_of(n).enabled]
+
+    def wall(self, hook: str) -> float:
+        """Real seconds that all exits with that hook may take together."""
+        return sum(self.settings_of(name).budget / 100 for name in self.of(hook))
+
+    def declared(self) -> Mapping[str, Mapping[str, str]]:
+        """Loaded exits: name -> setting -> unit."""
+        return {name: self._units.get(name, {}) for name in self.names}
+
+    def check_setting(self, exit: str, setting: str, text: str) -> None:
+        """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
+        if exit not in self._rows:
+            raise BadValue(f"no exit {exit} is loaded; loaded are {', '.join(self.names) or 'none'}")
+        known = self._units.get(exit, {})
+        if setting not in known:
+            names = ", ".join((*settings.RESERVED, *known))
+            raise BadValue(f"exit {exit} has no setting {setting}; it has {names}")
+        settings.read(known[setting], text)
+
+    def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:
+        """One entry for each exit, as the settings in force have it; ``left_out``: why it is not loaded."""
+        return [self._row(self._rows[name], out.get(name)) for name in self.names]
+
+    def _row(self, row: dict[str, Any], why: str | None) -> dict[str, Any]:
+        wanted = self.settings_of(row["name"])
+        values = {
+            name: said | {"value": wanted.values.get(name, said["default"])}
+            for name, said in row["settings"].items()
+        }
+        now = {"enabled": wanted.enabled and why is None, "budget_ms": wanted.budget, "settings": values}
+        return row | now | ({"left_out": why} if why is not None else {})

@@ -1,0 +1,306 @@
+"""What the daemon and its child say to each other: msgpack of plain data, a length before each message.
+
+Nothing that comes from the child is trusted: answers are decoded into these types and no others, a plan is
+built from them action by action, and whatever does not fit counts as a failure of the child.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from nqspy.model import codec
+from nqspy.model import events as ev
+from nqspy.model.actions import (
+    Action,
+    ExitFailure,
+    Hold,
+    Move,
+    Plan,
+    Redate,
+    Requeue,
+    Resume,
+    Start,
+    Suspend,
+)
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reason, Reasons
+from nqspy.model.requests import Request, Used
+from nqspy.model.shifts import Closing
+
+LARGEST = 64 << 20
+"""Bytes of one message, and of what may wait to be written."""
+
+Samples = tuple[tuple[Seq, Used], ...]
+Listing = list[dict[str, Any]]
+
+
+class Nonsense(Exception):
+    """The child said something that is no answer."""
+
+
+# ---------------------------------------------------------------- what the daemon says
+
+
+class Order(msgspec.Struct, tag_field="kind"):
+    """Base of what the daemon says. ``id``: the answer's; ``n``: number of the last event."""
+
+    id: int
+    n: int
+
+
+class Events(Order, tag="events"):
+    """These happened: number, instant, kind and fields of each."""
+
+    rows: list[tuple[int, int, str, bytes]]
+
+
+class Ask(Order, tag="ask"):
+    """Run a pass."""
+
+    now: Instant
+    samples: Samples
+    closings: dict[str, Closing]
+
+
+class AskSubmit(Order, tag="submit"):
+    """What do the submit exits say of this request (its fields as exits see them)?"""
+
+    now: Instant
+    request: dict[str, Any]
+
+
+class AskRoute(Order, tag="route"):
+    """Which destinations are to be tried, in which order?"""
+
+    now: Instant
+    request: dict[str, Any]
+    destinations: tuple[str, ...]
+
+
+class AskShares(Order, tag="shares"):
+    """What does the shrpri exit give each of these owners in their groups?"""
+
+    now: Instant
+    samples: Samples
+    pairs: list[tuple[str, str]]
+
+
+class AskStart(Order, tag="start"):
+    """When would this request start: one that waits, or one that may be submitted?"""
+
+    now: Instant
+    seq: Seq
+    request: Request | None = None
+
+
+class AskOutlook(Order, tag="outlook"):
+    """When would the waiting requests start, as it is and with these changes of the settings?"""
+
+    now: Instant
+    changes: tuple[ev.Change, ...]
+
+
+class AskTrace(Order, tag="trace"):
+    """What did the exits answer about this request?"""
+
+    seq: Seq
+
+
+class Tell(Order, tag="tell"):
+    """A notice: call this hook of all exits with these arguments."""
+
+    hook: str
+    arguments: dict[str, Any]
+
+
+Orders = Events | Ask | AskSubmit | AskRoute | AskShares | AskStart | AskOutlook | AskTrace | Tell
+
+# ---------------------------------------------------------------- what the child says
+
+
+class Word(msgspec.Struct, tag_field="kind", forbid_unknown_fields=True):
+    """Base of what the child says; ``id``: of what it answers."""
+
+    id: int
+
+
+class Loaded(Word, tag="loaded"):
+    """The files are loaded, but for those with a problem. ``unfit``: values in force that they would not
+    take; ``units``: exit -> setting -> unit."""
+
+    problems: list[str]
+    unfit: list[str]
+    listing: Listing
+    units: dict[str, dict[str, str]]
+
+
+class Planned(Word, tag="planned"):
+    """A pass has been run."""
+
+    actions: list[tuple[str, dict[str, Any]]]
+    own: dict[int, Reason]
+    closing: dict[str, Reason]
+    wake_at: int | None
+    short: bool
+    failures: tuple[ExitFailure, ...]
+    listing: Listing
+
+
+class Submitted(Word, tag="submitted"):
+    """``fields`` None: nothing to say."""
+
+    refusal: str | None
+    who: str
+    fields: dict[str, str | int] | None
+    failures: tuple[ExitFailure, ...]
+
+
+class Routed(Word, tag="routed"):
+    """The destinations to try."""
+
+    destinations: tuple[str, ...]
+    failures: tuple[ExitFailure, ...]
+
+
+class Shared(Word, tag="shared"):
+    """Share terms, in the order of the pairs."""
+
+    values: list[float | None]
+
+
+class Begins(Word, tag="begins"):
+    """An estimated start, and what it rests on."""
+
+    at: int | None
+    basis: str
+
+
+class Outlooks(Word, tag="outlooks"):
+    """Starts as it is, and as it would be."""
+
+    before: dict[int, int]
+    then: dict[int, int]
+
+
+class Traced(Word, tag="traced"):
+    """Answers of the exits about a request."""
+
+    rows: Listing
+
+
+class Told(Word, tag="told"):
+    """A notice has been given."""
+
+    failures: tuple[ExitFailure, ...]
+    listing: Listing
+
+
+class Failed(Word, tag="failed"):
+    """It could not be answered: a traceback of our own code."""
+
+    text: str
+
+
+class Behind(Word, tag="behind"):
+    """It does not know the same events as the daemon."""
+
+    text: str
+
+
+Words = Loaded | Planned | Submitted | Routed | Shared | Begins | Outlooks | Traced | Told | Failed | Behind
+
+_encoder = msgspec.msgpack.Encoder()
+_orders = msgspec.msgpack.Decoder(Orders)
+_words = msgspec.msgpack.Decoder(Words)
+
+
+def encode(message: Order | Word) -> bytes:
+    """A message with its length before it."""
+    body = _encoder.encode(message)
+    return len(body).to_bytes(4, "big") + body
+
+
+def order_of(body: bytes) -> Orders:
+    """What the daemon said."""
+    order: Orders = _orders.decode(body)
+    return order
+
+
+def word_of(body: bytes) -> Words:
+    """What the child said. Raises Nonsense."""
+    try:
+        word: Words = _words.decode(body)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise Nonsense(f"its answer cannot be read: {error}") from None
+    return word
+
+
+def events_of(events: Sequence[ev.Recorded]) -> Events:
+    """Events as they are sent."""
+    rows = [(each.n, int(each.at), each.event.kind, codec.encode(each.event)) for each in events]
+    return Events(0, events[-1].n, rows)
+
+
+def recorded_of(rows: Sequence[tuple[int, int, str, bytes]]) -> list[ev.Recorded]:
+    """Events as they were sent."""
+    return [ev.Recorded(n, Instant(at), codec.decode(kind, fields)) for n, at, kind, fields in rows]
+
+
+def why(word: Word) -> str:
+    """Why an answer is none, in a line."""
+    text = word.text.strip() if isinstance(word, Failed | Behind) else "it answered something else"
+    return text.splitlines()[-1][:300] if text else "it failed"
+
+
+# ---------------------------------------------------------------- plans
+
+_KINDS: dict[str, type[Action]] = {
+    kind.kind: kind for kind in (Start, Suspend, Resume, Requeue, Redate, Hold, Move)
+}
+"""What a pass may propose; the child can ask for nothing else."""
+
+
+def planned(id: int, plan: Plan, listing: Listing) -> Planned:
+    """A plan as it is sent."""
+    actions = [(action.kind, asdict(action)) for action in plan.actions]
+    return Planned(
+        id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
+        plan.wake_at, plan.short_of_pes, plan.failures, listing,
+    )  # fmt: skip
+
+
+def plan_of(word: Planned, as_of: int, samples: Samples, exits: Collection[str]) -> Plan:
+    """The plan, with what the daemon itself knows of it; failures of exits that are none are left out.
+    Raises Nonsense."""
+    return Plan(
+        actions=tuple(_action(kind, fields) for kind, fields in word.actions),
+        reasons=Reasons(word.own, word.closing),
+        wake_at=None if word.wake_at is None else Instant(word.wake_at),
+        as_of=as_of,
+        short_of_pes=word.short,
+        samples=samples,
+        failures=known(word.failures, exits),
+    )
+
+
+def known(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
+    """Those failures that are of exits which are loaded."""
+    return tuple(each for each in failures if each.exit in exits)
+
+
+_GREATEST = 1 << 53
+
+
+def _action(kind: str, fields: Mapping[str, Any]) -> Action:
+    if kind not in _KINDS:
+        raise Nonsense(f"its plan holds {kind!r}, which is no action of a pass")
+    try:
+        action: Action = msgspec.convert(fields, _KINDS[kind])
+    except (msgspec.ValidationError, ValueError, TypeError) as error:
+        raise Nonsense(f"its plan holds a {kind} that is none: {error}") from None
+    numbers = [value for value in asdict(action).values() if isinstance(value, int)]
+    if any(abs(number) > _GREATEST for number in numbers):
+        raise Nonsense(f"its plan holds a {kind} with a number out of all bounds")
+    return action

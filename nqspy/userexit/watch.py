@@ -1,0 +1,16 @@
+"""Who is told whose code runs: where exits run in a process of their own, its parent can see who hangs."""
+
+from nqspy.userexit.ledger import Subject
+
+
+class Watch:
+    """Told before and after each piece of site code. This one looks away."""
+
+    def enter(self, exit: str, hook: str, subject: Subject) -> None:
+        """Code of this exit is about to run: a hook about its subject (`ledger.Subject`), or ``load``."""
+
+    def leave(self) -> None:
+        """It has come back."""
+
+
+UNWATCHED = Watch()

@@ -1,0 +1,135 @@
+"""Does what the name of the request says: all that an exit can do wrong."""
+
+import ctypes
+import os
+import re
+import signal
+import sys
+import threading
+import time
+
+import numpy
+
+from nqspy.userexit import refuse, userexit
+
+
+def loop():
+    while True:
+        pass
+
+
+def catastrophe():
+    re.match("(a+)+$", "a" * 40 + "b")
+
+
+def sorting():
+    while True:
+        numpy.sort(numpy.arange(1_000_000)[::-1])
+
+
+def arrays():
+    numpy.correlate(numpy.ones(800_000), numpy.ones(800_000), "full")
+
+
+def total():
+    sum(range(10**12))
+
+
+def sleep():
+    while True:
+        try:
+            time.sleep(3600)
+        except BaseException:
+            pass
+
+
+def deaf():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+    time.sleep(3600)
+
+
+def deep():
+    return deep() + 1
+
+
+def huge():
+    return bytearray(10 << 30)
+
+
+def hoard():
+    kept = []
+    while True:
+        kept.append(bytearray(64 << 20))
+
+
+def leave():
+    os._exit(3)
+
+
+def crash():
+    ctypes.string_at(0)
+
+
+def system_exit():
+    sys.exit(5)
+
+
+def stubborn():
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass
+
+
+def threads():
+    for _ in range(3):
+        threading.Thread(target=time.sleep, args=(3600,), daemon=True).start()
+
+
+def printing():
+    sys.stdout.write("to stdout\n")
+    os.write(1, b"raw\n")
+    sys.stderr.write("to stderr\n" * 1000)
+
+
+def signal_parent():
+    os.kill(os.getppid(), 9)
+
+
+def patch():
+    from sys import modules
+
+    passes = modules["nqspy.daemon.deciding.child"]
+    passes.run_pass = lambda *_: 1 / 0
+    modules["nqspy.model.requests"].Request.owner = "nobody"
+
+
+def forge():
+    from sys import modules
+
+    child, words = modules["nqspy.daemon.deciding.child"], modules["nqspy.daemon.deciding.words"]
+    former = child.words.planned
+
+    def planned(id, plan, listing):
+        word = former(id, plan, listing)
+        forged = {"attempt": 1, "pes": [0], "forced": True}
+        word.actions = [("start", {"seq": seq, **forged}) for seq in range(1, 2000)]
+        return word
+
+    child.words = type(words)("words")
+    child.words.__dict__.update(words.__dict__)
+    child.words.planned = planned
+
+
+def nonsense():
+    return 42
+
+
+@userexit
+def jobselect(request):
+    fault = globals().get(request.name)
+    if callable(fault) and request.name not in ("userexit", "jobselect", "refuse", "submit", "route"):
+        return fault()
+    return refuse("gate closed") if request.name == "gated" else None
