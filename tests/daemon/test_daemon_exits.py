@@ -50,7 +50,7 @@ def test_a_redating_is_told_with_its_cause_also_after_a_restart(make_live):
     live.running(first)
     redated = live.why(second)["redated"]
     assert (redated["who"], redated["cause"]) == ("machine_gun", first)
-    assert redated["at"] == live.job(second)["date_in_queue"]
+    assert redated["at"] >= live.job(second)["date_in_queue"], "told once it was decided"
     [event] = live.events("redated")
     assert (event["requests"], event["cause"]) == ([second], first)
     live.restart()
