@@ -9,7 +9,7 @@ from nqspy.engine.inputs import Decision
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
-from nqspy.model.actions import ExitFailure, Hold, Plan, Redate, Resume, Start, Suspend
+from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 
 
 class Later:
@@ -298,3 +298,49 @@ def test_the_starts_of_a_late_plan_hold_no_more_together_than_their_groups_cap()
     centre.sim.feed([Decision(forged)])
     assert centre.starts() == [1, 2]
     centre.is_sound()
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Start(1, 1, (0, 1)),
+        Start(1, 1, ()),
+        Start(1, 1, (-1,)),
+        Start(1, 1, (7,)),
+        Redate((1, 2), 1 << 52, 0, "gun"),
+        Redate((1, 2), -5, 0, "gun"),
+        Move(1, "nowhere"),
+        Suspend(1, 1),
+        Resume(1, 1),
+        Requeue(1, 1, "gun", "why not"),
+    ],
+)
+def test_a_plan_that_is_nonsense_changes_nothing_however_fresh_it_is(action):
+    centre = two_waiting()
+    before = centre.count()
+    centre.sim.feed([Decision(Plan((action,), as_of=centre.site.n))])
+    assert centre.events()[before:] == [centre.events(ev.Decided)[-1]]
+    centre.is_sound()
+
+
+def test_a_forged_plan_cannot_take_a_parked_requests_pes_back():
+    centre = Late()
+    centre.submit("anne")
+    centre.answer()
+    for action in (Suspend(1, 1, "spill", "", True), Suspend(1, 1, "spill", "", False)):
+        centre.later_plans.plans.clear()
+        centre.engine._mark()
+        centre.engine.feed((), centre.sim.now)
+        centre.sim.feed([Decision(Plan((action,), as_of=centre.site.n))])
+    assert centre.request(1).parked
+
+
+def test_where_there_will_be_no_plan_another_is_asked_for():
+    centre = Late()
+    centre.submit("anne")
+    before = centre.later_plans.asked
+    centre.later_plans.plans.clear()
+    centre.sim.feed([Decision(None)])
+    assert centre.later_plans.asked == before + 1
+    centre.answer()
+    assert centre.starts() == [1]

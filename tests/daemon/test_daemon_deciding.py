@@ -1,0 +1,115 @@
+"""The parts of the decider's process: what is believed of what a child says, who is left out."""
+
+import pytest
+
+from nqspy.daemon.deciding import strikes, words
+from nqspy.daemon.deciding.page import Call, Page
+from nqspy.daemon.deciding.strikes import Strikes
+from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.reasons import Reason, ReasonCode, Reasons
+
+NOW = 1_000_000
+
+
+def test_a_plan_comes_out_as_it_went_in():
+    actions = (
+        Move(3, "night"), Suspend(4, 1, "spill", "day begins", True, True), Resume(5, 2, "comeback"),
+        Requeue(6, 1, "spill", "day begins"), Start(1, 1, (0, 1), True), Redate((7, 8), NOW, 1, "gun"),
+        Hold(9, "gun", "later"),
+    )  # fmt: skip
+    reasons = Reasons({2: Reason(ReasonCode.LIMIT, "queue night", "full", NOW)}, {"night": NEVER})
+    failures = (ExitFailure("gun", 2, "no", "trace", True), ExitFailure("no such exit", 2, "no"))
+    plan = Plan(actions, reasons, NOW, 17, True, (), failures)
+    body = words.encode(words.planned(5, plan, []))
+    word = words.word_of(body[4:])
+    again = words.plan_of(word, 17, (), ["gun"])
+    assert again == Plan(actions, reasons, NOW, 17, True, (), failures[:1])
+
+
+NEVER = Reason(ReasonCode.NEVER, "queue night", "never")
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        ("kill", {"seq": 1, "attempt": 1, "reason": "x", "grace": 0}),
+        ("notify", {"to": "", "subject": "", "text": ""}),
+        ("start", {"seq": "1", "attempt": 1, "pes": [0]}),
+        ("start", {"seq": 1, "attempt": 1}),
+        ("start", {"seq": 1 << 62, "attempt": 1, "pes": [0]}),
+        ("redate", {"seqs": [1], "date": 1.5, "cause": 1, "who": "x"}),
+        ("move", {"seq": 1, "queue": None}),
+    ],
+)
+def test_what_is_no_action_of_a_pass_is_not_taken(action):
+    word = words.planned(1, Plan(), [])
+    word.actions = [action]
+    with pytest.raises(words.Nonsense):
+        words.plan_of(words.word_of(words.encode(word)[4:]), 1, (), [])
+
+
+@pytest.mark.parametrize("body", [b"", b"\xc1", b"\x81\xa4kind\xa3ask", b"\x93" * 100_000, b"\x80"])
+def test_what_is_no_message_is_nonsense(body):
+    with pytest.raises(words.Nonsense):
+        words.word_of(body)
+
+
+def test_the_page_says_whose_code_runs():
+    page = Page()
+    assert page.read() is None
+    for subject in (17, ("anne", "d1"), None):
+        page.enter("gun", "jobselect", subject)
+        call = page.read()
+        assert (call.exit, call.hook, call.subject) == ("gun", "jobselect", subject)
+        assert call.age() < 60
+        page.leave()
+        assert page.read() is None
+    page._map[:] = b"\xff" * len(page._map)
+    assert page.read() is None
+
+
+def call(exit: str) -> Call:
+    return Call(exit, "jobselect", 5, 1)
+
+
+def test_the_second_child_within_an_hour_leaves_an_exit_out(monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr(strikes.time, "monotonic", lambda: clock[0])
+    known = ["gun", "other"]
+    strike = Strikes()
+    first = strike.lost(call("gun"), "it crashed", known, NOW)
+    assert (first.exit, first.seq, first.off) == ("gun", 5, ())
+    assert [(each.exit, each.subject) for each in strike.spares] == [("gun", 5)]
+    strike.well()
+    clock[0] += 3601
+    assert strike.lost(call("gun"), "it crashed", known, NOW).off == ()
+    strike.well()
+    clock[0] += 3000
+    assert strike.lost(call("gun"), "it crashed", known, NOW).off == ("gun",)
+    assert strike.out.keys() == {"gun"}
+    strike.forgive("gun")
+    assert not strike.out
+    assert not strike.spares
+
+
+def test_children_lost_in_a_row_come_again_slower_and_at_last_not_at_all():
+    strike = Strikes()
+    pauses = []
+    for _ in range(strikes.GIVE_UP - 1):
+        assert strike.lost(None, "it was ended by SIGKILL", ["a", "b"], NOW).off == ()
+        pauses.append(strike.pause())
+    assert pauses[0] == pauses[1] == 0
+    assert 0 < pauses[2] < pauses[3]
+    assert strike.lost(call("nobody's"), "it was ended by SIGKILL", ["a", "b"], NOW).off == ("a", "b")
+    assert strike.pause() == 0, "without exits nothing needs to wait"
+
+
+def test_while_no_child_can_be_had_nothing_starts_and_the_reason_says_why():
+    from nqspy.model.queues import Queue
+    from nqspy.model.site import Site
+
+    site = Site()
+    site.settings.queues["night"] = Queue("night")
+    plan = strikes.standstill(site)
+    assert not plan.actions
+    assert plan.reason(1, "night").matches(code=ReasonCode.EXIT, who="exits")
