@@ -16,6 +16,7 @@ from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Ask, Spec
 from nqspy.model.site import Site
 from nqspy.ports import Answer
+from nqspy.userexit.guard import Guard
 
 NOW = Instant(1_800_000_000_000)
 BEFORE = Instant(NOW - 20_000_000)
@@ -129,3 +130,28 @@ def bench_passes(figure: Callable[..., Any], count: int) -> Iterator[Any]:
     name = f"4 x {name} + 1,000 offers ({offers:.1f} ms)"
     yield figure("... an exit refuses all", ours, "ms", 4 * floor + offers, name,
                  "<= 1 x", ours <= 4 * floor + offers)  # fmt: skip
+    yield figure("a call of an exit under its guard", _guarded(), "us", _bare(), "the bare call", "<= 10 us",
+                 _guarded() <= 10)  # fmt: skip
+
+
+CALLS = 2_000
+
+
+def _guarded() -> float:
+    """Microseconds that an empty call costs under the guard."""
+    guard = Guard()
+
+    def work() -> None:
+        for _ in range(CALLS):
+            with guard:
+                guard.call(len, ((),), 50)
+
+    return _median(work) * 1000 / CALLS
+
+
+def _bare() -> float:
+    def work() -> None:
+        for _ in range(CALLS):
+            len(())
+
+    return _median(work) * 1000 / CALLS
