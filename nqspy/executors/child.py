@@ -16,7 +16,7 @@ from typing import Any
 from nqspy.executors import deliver, person
 from nqspy.executors.cage import Cage
 
-_LATE = ("CPU", "FSIZE", "CORE", "STACK", "DATA", "AS")
+_LATE = ("NPROC", "CPU", "FSIZE", "CORE", "STACK", "DATA", "AS")
 _DEFAULT_AGAIN = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT,
     signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP, signal.SIGTTIN,
@@ -29,13 +29,23 @@ def plain(order: dict[str, Any]) -> bool:
     output = order["output"]
     return bool(
         order["uid"] == os.geteuid()
-        and set(order["rlimits"]) <= {"CPU"}
+        and set(order["rlimits"]) <= {"CPU", "NPROC"}
         and order["limits"]["cpu_process"] is None
         and order["limits"]["cpu_process_warning"] is None
         and not order["nice"]
         and not order["oom_score_adj"]
         and not (output["stdout"]["direct"] or output["stderr"]["direct"])
     )
+
+
+def room_for_the_daemon() -> dict[str, tuple[int, int]]:
+    """The limit on processes of a daemon's own user, a tenth below what holds for the daemon: a request that
+    forks without end must not keep the daemon from starting and ending others (root has no such limit)."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if soft == resource.RLIM_INFINITY:
+        return {}
+    most = soft - max(16, soft // 10)
+    return {"NPROC": (most, most)} if most > 0 else {}
 
 
 def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> tuple[int, str]:

@@ -31,7 +31,8 @@ class LocalHands:
     ``home``: the installation's folder. ``put``: takes sightings, from the watcher's thread too. ``blob``:
     gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
     site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
-    empty: the best that works. ``quiet``: see `Broom`.
+    empty: the best that works. ``quiet``: see `Broom`. ``processes``: most of a request, where the kernel
+    counts them; None: a quarter of the machine's.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class LocalHands:
         python: str = sys.executable,
         cage: str = "",
         quiet: float = QUIET,
+        processes: int | None = None,
     ) -> None:
         """Raises OSError when the spool cannot be used."""
         self._home = os.path.abspath(home)
@@ -54,6 +56,7 @@ class LocalHands:
         # Requests of one list share script and environment: most are read once.
         self._blob = lru_cache(_KEPT_BLOBS)(blob)
         self._speed = speed
+        self._processes = processes
         self._scripts: dict[str, bytes] = {}
         link = Link(self._home, self._spool, python, cage)
         self._watch = Watch(self._home, self._spool, put, link)
@@ -148,6 +151,7 @@ class LocalHands:
             script=script,
             environment=environment,
         )
+        order["processes"] = self._processes
         self._watch.begin(key, order)
 
     def _materialise(self, digest: str) -> bytes:

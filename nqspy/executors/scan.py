@@ -87,7 +87,7 @@ def end_remains(folder: str, home: str, identifier: proc.Identifier) -> None:
         leader = proc.Identity.parse(record["leader"]) if record["leader"] else None
         if leader is not None and leader.boot != identifier.boot:
             return
-        cage.kill_remains(*record["cage"])
+        cage.kill_remains(*record["cage"], *record.get("controls", ()))
     seq = os.path.basename(folder).partition(".")[0]
     for _ in range(3):  # some may fork while they are looked for
         found = list(_remains(leader, seq, home))

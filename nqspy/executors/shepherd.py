@@ -14,6 +14,7 @@ import time
 from typing import Any
 
 from nqspy.executors import cage, child, deliver, person, records
+from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import Identifier
@@ -23,7 +24,9 @@ _AGAIN = 0.1
 _TRIES = 20
 """A report waits a little for a busy daemon, never long: the pidfd tells the end all the same."""
 _PATIENCE = 2.0
-_LIMITS = ("cpu_limit", "wall_limit", "memory_limit")
+_LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit")
+_LEAST_PROCESSES = 64
+"""A request may have a quarter of the machine's processes where cgroups count them; never fewer than these."""
 
 
 def now() -> float:
@@ -43,6 +46,7 @@ class Station:
         person.warm_up()
         with open("/proc/self/oom_score_adj", encoding="ascii") as file:
             self.oom_score_adj = int(file.read())
+        self.most_processes = max(_LEAST_PROCESSES, _processes() // 4)
 
 
 def serve(order: dict[str, Any], station: Station) -> None:
@@ -156,6 +160,8 @@ class _Shepherd(_Teller):
     def _launch(self) -> str:
         order = self.order
         order["oom_score_adj"] = self.station.oom_score_adj
+        if os.geteuid() != 0:
+            order["rlimits"] |= child.room_for_the_daemon()
         order["script_path"] = os.path.join(self.station.spool, "scripts", order["script"])
         try:
             who = person.find(order)
@@ -166,10 +172,13 @@ class _Shepherd(_Teller):
         except OSError as error:
             return f"cannot make its output files in the spool: {error.strerror}"
         begun = now()
-        if child.plain(order):
+        if child.plain(order) and not self._by_kernel():
             pid, problem = child.spawn(order, who, self.streams)
         else:
-            self.cage = self.station.seat.cage(records.folder_name(order["seq"], order["attempt"]))
+            name = records.folder_name(order["seq"], order["attempt"])
+            processes = order.get("processes") or self.station.most_processes
+            wish = Wish(order["limits"]["memory"], order["cpus"] or None, processes)
+            self.cage = self.station.seat.cage(name, wish)
             pid, problem = child.launch(order, who, self.cage, self.streams)
         self.leader = pid
         if problem:
@@ -180,6 +189,12 @@ class _Shepherd(_Teller):
         self.meter = Meter(self.cage, order, begun)
         del order["environment"]
         return ""
+
+    def _by_kernel(self) -> bool:
+        """Whether a limit was asked for that only a cgroup can keep, and does here."""
+        order, seat = self.order, self.station.seat
+        memory = order["limits"]["memory"] is not None and seat.holds("memory")
+        return memory or (bool(order.get("processes")) and seat.holds("pids"))
 
     def _leader_identity(self, pid: int) -> str:
         try:
@@ -192,6 +207,7 @@ class _Shepherd(_Teller):
     def _watch(self, wake: int) -> None:
         poll = select.poll()
         poll.register(wake, select.POLLIN)
+        bell = self._hang_bell(poll)
         poll.poll(_HEAD_START)
         told = False
         while True:
@@ -206,14 +222,26 @@ class _Shepherd(_Teller):
             self._obey()
             self._page_out()
             wait = self._enforce()
-            poll.poll(wait if self.leaving is None else 0)
+            for fd, _ in poll.poll(wait if self.leaving is None else 0):
+                if fd == bell:
+                    _silence(fd)
+                    self.meter.hurry()
+
+    def _hang_bell(self, poll: select.poll) -> int:
+        """Has the kernel wake us when the request's memory is full; -1 where it does not."""
+        found = self.cage.held.bell()
+        if found is None:
+            return -1
+        fd, priority = found
+        poll.register(fd, select.POLLPRI if priority else select.POLLIN)
+        return fd
 
     def _listen(self) -> socket.socket:
         """From now on it can be spoken to, and found should this shepherd be killed."""
         control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         control.bind("control")
         record = {"leader": self._leader_identity(self.leader), "cage": [self.cage.kind, self.cage.folder],
-                  "script": self.order["script"]}  # fmt: skip
+                  "controls": self.cage.held.folders(), "script": self.order["script"]}  # fmt: skip
         _try(records.add, ".", "pid", record)
         return control
 
@@ -313,8 +341,8 @@ class _Shepherd(_Teller):
         self.meter.finish()
         ending = self._ending()
         line = ""
-        if self.reason in _LIMITS:
-            line = f"nqspy: request {self.order['id']} was ended: {self.text}\n"
+        if self.reason in _LIMITS or ending["reason"] == "memory_limit":
+            line = f"nqspy: request {self.order['id']} was ended: {ending['text']}\n"
             if self.streams[1] >= 0:
                 _try(os.write, self.streams[1], line.encode("utf-8"))
         for fd in set(self.streams) - {-1}:
@@ -335,6 +363,8 @@ class _Shepherd(_Teller):
 
     def _plain_reason(self, status: int | None, number: int | None) -> tuple[str, str]:
         """Nobody ended it: by itself, or by a limit that the kernel enforces (128+N: its shell saw it)."""
+        if self.cage.held.killed():
+            return "memory_limit", self.meter.memory_text()
         died = number if number is not None else (status or 0) - 128
         soft, hard = self.order["rlimits"].get("CPU", (-1, -1))
         if died == signal.SIGXCPU and soft >= 0:
@@ -343,7 +373,9 @@ class _Shepherd(_Teller):
             return "cpu_limit", "CPU limit of a process exceeded"
         if died == signal.SIGXFSZ and "FSIZE" in self.order["rlimits"]:
             return "file_limit", "file size limit exceeded"
-        return ("exit", "") if number is None else ("signal", "")
+        refused = self.cage.held.refused()
+        text = "it was refused further processes: it had as many as a request may have" if refused else ""
+        return ("exit", text) if number is None else ("signal", text)
 
     def _record(self, ending: dict[str, Any], line: str | None) -> None:
         """The exit record, on the disk before anything else happens; then the delivery and the report."""
@@ -381,6 +413,24 @@ def _wake_on_children() -> int:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     return reader
+
+
+def _silence(fd: int) -> None:
+    """Reads what a bell has to say, so that it can ring again."""
+    try:
+        os.lseek(fd, 0, os.SEEK_SET)
+    except OSError:
+        pass  # an eventfd
+    _try(os.read, fd, 4096)
+
+
+def _processes() -> int:
+    """How many processes this machine can have."""
+    found = []
+    for name in ("pid_max", "threads-max"):
+        with open(f"/proc/sys/kernel/{name}", encoding="ascii") as file:
+            found.append(int(file.read()))
+    return min(found)
 
 
 def _drain(fd: int) -> None:
