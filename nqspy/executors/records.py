@@ -13,11 +13,19 @@ the last minute.) Standard library only: the shepherds use it as well as the dae
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
 from typing import Any
 
+_fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+_fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_KEEP_SIZE = 1
 VOID = "void"
+_ROOM = 16_384
+"""Bytes kept free for each attempt's records on the disk from its claim on: a full spool keeps nobody's end
+from being written down."""
 
 
 def folder_name(seq: int, attempt: int) -> str:
@@ -32,6 +40,7 @@ def claim(folder: str, holder: str) -> bool:
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(fd, holder.encode("ascii"))
+        _keep_room(fd)
     finally:
         os.close(fd)
     try:
@@ -41,6 +50,12 @@ def claim(folder: str, holder: str) -> bool:
     finally:
         os.unlink(draft)
     return True
+
+
+def _keep_room(fd: int) -> None:
+    """Raises OSError when the disk is full; a file system that cannot reserve is left as it is."""
+    if _fallocate(fd, _KEEP_SIZE, 0, _ROOM) != 0 and ctypes.get_errno() == errno.ENOSPC:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def holder(folder: str) -> str | None:

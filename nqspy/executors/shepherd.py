@@ -18,6 +18,7 @@ from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.proc import Identifier
+from nqspy.executors.quota import Spool
 
 _HEAD_START = 5  # ms in which a very short job may end before anybody is told that it runs
 _AGAIN = 0.1
@@ -187,6 +188,7 @@ class _Shepherd(_Teller):
                 os.waitpid(pid, 0)
             return problem
         self.meter = Meter(self.cage, order, begun)
+        self.spool = Spool([fd for fd in set(self.streams) if fd >= 0])
         del order["environment"]
         return ""
 
@@ -298,7 +300,7 @@ class _Shepherd(_Teller):
     def _enforce(self) -> int:
         """Samples and limits; gives the ms until it wants to look again."""
         at = now()
-        if self.raw is None and self.meter.due(at) <= 0:
+        if self.raw is None and min(self.meter.due(at), self.spool.due(at)) <= 0:
             self._look(at)
         elif self.raw is not None and self.kill_at is None:
             # The leader has ended and left something behind.
@@ -306,7 +308,7 @@ class _Shepherd(_Teller):
         if self.kill_at is not None and at >= self.kill_at:
             self.cage.kill()
             self.kill_at = at + _AGAIN
-        waits = [] if self.raw is not None else [self.meter.due(at)]
+        waits = [] if self.raw is not None else [self.meter.due(at), self.spool.due(at)]
         if self.kill_at is not None:
             waits.append(max(0.0, self.kill_at - at))
         # Rounded up: a wait that ends just before its time would be followed by a spin.
@@ -314,7 +316,7 @@ class _Shepherd(_Teller):
 
     def _look(self, at: float) -> None:
         self.meter.sample(at)
-        passed = self.meter.passed(at)
+        passed = self.meter.passed(at) or self.spool.passed(at)
         if passed is not None and self.kill_at is None:
             self._end(passed[0], passed[1], signal.SIGTERM, self.order["grace"] / 1000)
         elif self.meter.warning_due():
