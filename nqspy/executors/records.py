@@ -24,8 +24,8 @@ _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int6
 _KEEP_SIZE = 1
 VOID = "void"
 _ROOM = 16_384
-"""Bytes kept free for each attempt's records on the disk from its claim on: a full spool keeps nobody's end
-from being written down."""
+"""Bytes kept free on the disk for the records of each running attempt: a full spool keeps nobody's end from
+being written down."""
 
 
 def folder_name(seq: int, attempt: int) -> str:
@@ -40,7 +40,6 @@ def claim(folder: str, holder: str) -> bool:
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(fd, holder.encode("ascii"))
-        _keep_room(fd)
     finally:
         os.close(fd)
     try:
@@ -52,10 +51,16 @@ def claim(folder: str, holder: str) -> bool:
     return True
 
 
-def _keep_room(fd: int) -> None:
-    """Raises OSError when the disk is full; a file system that cannot reserve is left as it is."""
-    if _fallocate(fd, _KEEP_SIZE, 0, _ROOM) != 0 and ctypes.get_errno() == errno.ENOSPC:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+def keep_room(folder: str) -> None:
+    """Has the disk keep room for the records that are to come; not for requests that end at once, whom it
+    would cost most. A file system that cannot reserve is left as it is. Raises OSError when the disk is
+    full."""
+    fd = os.open(f"{folder}/claim", os.O_WRONLY)
+    try:
+        if _fallocate(fd, _KEEP_SIZE, 0, _ROOM) != 0 and ctypes.get_errno() == errno.ENOSPC:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(fd)
 
 
 def holder(folder: str) -> str | None:

@@ -13,7 +13,7 @@ import socket
 import time
 from typing import Any
 
-from nqspy.executors import cage, child, deliver, person, records
+from nqspy.executors import cage, child, deliver, logins, person, records
 from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
@@ -27,7 +27,7 @@ _TRIES = 20
 _PATIENCE = 2.0
 _LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit")
 _LEAST_PROCESSES = 64
-"""A request may have a quarter of the machine's processes where cgroups count them; never fewer than these."""
+"""A request may have a quarter of the machine's processes where cgroups count them, at least these."""
 
 
 def now() -> float:
@@ -45,6 +45,7 @@ class Station:
         self.seat = seat
         self.identifier = Identifier()
         person.warm_up()
+        logins.warm_up()
         with open("/proc/self/oom_score_adj", encoding="ascii") as file:
             self.oom_score_adj = int(file.read())
         self.most_processes = max(_LEAST_PROCESSES, _processes() // 4)
@@ -128,6 +129,7 @@ class _Shepherd(_Teller):
         self.text = ""
         self.kill_at: float | None = None
         self.suspended = False
+        self.room = False
         self.leaving: PageOut | None = None
         self.control: socket.socket | None = None
         self.home = "/"
@@ -177,9 +179,7 @@ class _Shepherd(_Teller):
             pid, problem = child.spawn(order, who, self.streams)
         else:
             name = records.folder_name(order["seq"], order["attempt"])
-            processes = order.get("processes") or self.station.most_processes
-            wish = Wish(order["limits"]["memory"], order["cpus"] or None, processes)
-            self.cage = self.station.seat.cage(name, wish)
+            self.cage = self.station.seat.cage(name, self._wish())
             pid, problem = child.launch(order, who, self.cage, self.streams)
         self.leader = pid
         if problem:
@@ -197,6 +197,16 @@ class _Shepherd(_Teller):
         order, seat = self.order, self.station.seat
         memory = order["limits"]["memory"] is not None and seat.holds("memory")
         return memory or (bool(order.get("processes")) and seat.holds("pids"))
+
+    def _wish(self) -> Wish:
+        """What the kernel shall keep. Affinity is enough for the daemon's own user: each further controller
+        costs a short request about a ms."""
+        order = self.order
+        wish = Wish(order["limits"]["memory"], None, order.get("processes"))
+        if order["uid"] != os.geteuid():
+            wish.cpus = order["cpus"] or None
+            wish.processes = wish.processes or self.station.most_processes
+        return wish
 
     def _leader_identity(self, pid: int) -> str:
         try:
@@ -243,7 +253,7 @@ class _Shepherd(_Teller):
         control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         control.bind("control")
         record = {"leader": self._leader_identity(self.leader), "cage": [self.cage.kind, self.cage.folder],
-                  "controls": self.cage.held.folders(), "script": self.order["script"]}  # fmt: skip
+                  "controls": self.cage.held.own, "script": self.order["script"]}  # fmt: skip
         _try(records.add, ".", "pid", record)
         return control
 
@@ -315,6 +325,9 @@ class _Shepherd(_Teller):
         return int(min(waits) * 1000) + 1
 
     def _look(self, at: float) -> None:
+        if not self.room:
+            self.room = True
+            _try(records.keep_room, ".")
         self.meter.sample(at)
         passed = self.meter.passed(at) or self.spool.passed(at)
         if passed is not None and self.kill_at is None:

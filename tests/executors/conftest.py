@@ -36,9 +36,7 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
 class Bench:
     """A home with hands and one queue ``batch``."""
 
-    def __init__(
-        self, home: Path, speed: float = 1.0, cage: str = "", processes: int | None = None
-    ) -> None:
+    def __init__(self, home: Path, speed: float = 1.0, cage: str = "", processes: int | None = None) -> None:
         self.home = home
         self.work = home / "work"
         self.work.mkdir(parents=True, exist_ok=True)
