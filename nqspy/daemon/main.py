@@ -36,8 +36,9 @@ from nqspy.model.commands import Command
 from nqspy.model.configure import copy_of
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm, DaemonStarted, SettingsChanged
+from nqspy.model.machine import Found
 from nqspy.model.people import Caller
-from nqspy.model.sightings import News, Sighting
+from nqspy.model.sightings import News, SeenMachine, Sighting
 from nqspy.rpc import server as rpc
 from nqspy.store.journal import SqliteJournal
 from nqspy.userexit.site_exits import SiteExits
@@ -78,6 +79,7 @@ class Daemon:
         self.alarms: list[str] = []
         self.stopping: str | None = None
         self._pending: float | None = None
+        self._found: Found | None = None
 
     def _serves(self, uid: int) -> bool:
         return os.geteuid() in (0, uid) or uid == 0
@@ -97,7 +99,8 @@ class Daemon:
             event = DaemonStarted(self.engine.site.at, clean)
             self.pump(self.engine.note(event, self.clock.now()))
         host, zone = socket.gethostname().split(".")[0], _zone()
-        self.pump(restart.begin(self.engine, self.hands.found(), host, zone, self.clock.now()))
+        found = self._found = self.hands.found()
+        self.pump(restart.begin(self.engine, found, host, zone, self.clock.now()))
         files.apply_changed(self)
         self.engine.resting = False
         self.front.open_history()
@@ -128,6 +131,11 @@ class Daemon:
                 command = self.front.take(item)
                 if command is not None:
                     inputs.append(command)
+            elif isinstance(item, Ring):
+                found = self.hands.found()
+                if found != self._found:
+                    self._found = found
+                    inputs.append(SeenMachine(found.cpus, found.memory))
             elif isinstance(item, Stop):
                 self.stop(item.mode)
             elif isinstance(item, Back):

@@ -1,5 +1,6 @@
 """After a restart: what the rows say runs is compared with what the hands find (architecture.md 5.8)."""
 
+from nqspy.engine.desk import health, strays
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.inputs import Outcome
 from nqspy.engine.loop import Engine
@@ -23,12 +24,16 @@ def begin(engine: Engine, found: Found, host: str, zone: str, now: Instant) -> O
     _meet_machine(desk, found, host, zone)
     for sighting in sightings:
         engine.adopt(desk, sighting)
+    strays.tell(desk, sightings)
     site.check()
     return engine.feed((), now)
 
 
 def _meet_machine(desk: Desk, found: Found, host: str, zone: str) -> None:
     site = desk.site
-    known = (site.found.cpus, site.found.memory, site.host, site.zone)
-    if site.n == 0 or known != (found.cpus, found.memory, host, zone):
-        desk.emit(MachineFound(found.cpus, found.memory, host, zone))
+    now = site.found.seen(found, bool(site.started))
+    if site.n == 0 or (site.found, site.host, site.zone) != (now, host, zone):
+        before, new = site.found, site.n == 0
+        desk.emit(MachineFound(now.cpus, now.memory, host, zone, now.offline))
+        if not new:
+            health.tell_machine(desk, before)

@@ -22,6 +22,9 @@ from typing import Any
 _fallocate = ctypes.CDLL(None, use_errno=True).fallocate
 _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 _KEEP_SIZE = 1
+PROTOCOL = 2
+"""Version of what a shepherd and a daemon leave each other: orders, records, messages. A daemon takes over
+shepherds of its own version and of earlier ones (1 wrote no version down; 2: controllers in ``pid``)."""
 VOID = "void"
 _ROOM = 16_384
 """Bytes kept free on the disk for the records of each running attempt: a full spool keeps nobody's end from
@@ -33,13 +36,14 @@ def folder_name(seq: int, attempt: int) -> str:
     return f"{seq}.{attempt}"
 
 
-def claim(folder: str, holder: str) -> bool:
+def claim(folder: str, holder: str, version: int = 0) -> bool:
     """Claims an attempt for ``holder``; False when it has been claimed before. Whoever finds the claim finds
-    its holder in it. Raises OSError."""
+    its holder in it, and the ``version`` of a shepherd's protocol. Raises OSError."""
     draft = f"{folder}/claim.{os.getpid()}"
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        os.write(fd, holder.encode("ascii"))
+        line = f'\n{{"protocol": {version}}}' if version else ""
+        os.write(fd, (holder + line).encode("ascii"))
     finally:
         os.close(fd)
     try:
@@ -70,6 +74,15 @@ def holder(folder: str) -> str | None:
     except FileNotFoundError:
         return None
     return data.split(b"\n", 1)[0].decode("ascii", "replace")
+
+
+def protocol(folder: str) -> int:
+    """The version of the protocol of the shepherd that holds the claim."""
+    try:
+        line = _contents(f"{folder}/claim").split(b"\n", 2)[1]
+        return int(json.loads(line)["protocol"])
+    except (OSError, ValueError, IndexError, KeyError, TypeError):
+        return 1
 
 
 def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False) -> None:

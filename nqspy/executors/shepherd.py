@@ -69,7 +69,7 @@ def serve(order: dict[str, Any], station: Station) -> None:
         pass
     os.chdir(folder)
     me = station.identifier.of(os.getpid())
-    if not records.claim(".", me.text()):
+    if not records.claim(".", me.text(), records.PROTOCOL):
         return
     # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
     os.close(station.lock)

@@ -51,6 +51,7 @@ class Bench:
         self.queue = self.site.settings.queues["batch"] = Queue("batch", workdir="submit")
         self.site.settings.server.grace = 300
         self.seq = 0
+        self.left = False
 
     def keep(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -106,6 +107,12 @@ class Bench:
         path = self.work / name
         return str(wait_until(lambda: path.exists() and path.read_text(), f"something in {name}"))
 
+    def leave(self) -> None:
+        """Lets the hands go, as a daemon that is stopped; its requests go on."""
+        if not self.left:
+            self.left = True
+            self.hands.close()
+
     until = staticmethod(wait_until)
 
     def trouble(self) -> str:
@@ -129,7 +136,7 @@ def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
 
     yield make
     for bench in made:
-        bench.hands.close()
+        bench.leave()
         log = bench.trouble()
         assert not log, log
 
