@@ -13,42 +13,21 @@ import socket
 import time
 from typing import Any
 
-from nqspy.executors import cage, child, deliver, logins, person, records
+from nqspy.executors import cage, child, person, records
 from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
-from nqspy.executors.proc import Identifier
 from nqspy.executors.quota import Spool
+from nqspy.executors.teller import Station, Teller, if_possible, persist
 
 _HEAD_START = 5  # ms in which a very short job may end before anybody is told that it runs
 _AGAIN = 0.1
-_TRIES = 20
-"""A report waits a little for a busy daemon, never long: the pidfd tells the end all the same."""
-_PATIENCE = 2.0
 _LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit")
-_LEAST_PROCESSES = 64
-"""A request may have a quarter of the machine's processes where cgroups count them, at least these."""
 
 
 def now() -> float:
     """Real seconds that only go forward; the site's clock is the daemon's alone."""
     return time.monotonic()  # noqa: TID251 - a stand-alone process measures real durations
-
-
-class Station:
-    """What the starter has ready for its shepherds."""
-
-    def __init__(self, spool: str, lock: int, reports: socket.socket, seat: cage.Seat) -> None:
-        self.spool = spool
-        self.lock = lock
-        self.reports = reports
-        self.seat = seat
-        self.identifier = Identifier()
-        person.warm_up()
-        logins.warm_up()
-        with open("/proc/self/oom_score_adj", encoding="ascii") as file:
-            self.oom_score_adj = int(file.read())
-        self.most_processes = max(_LEAST_PROCESSES, _processes() // 4)
 
 
 def serve(order: dict[str, Any], station: Station) -> None:
@@ -61,7 +40,7 @@ def serve(order: dict[str, Any], station: Station) -> None:
         os.chdir(folder)
         record = records.read(".", "exit")
         if record is not None:
-            _Teller(order, station).finish(record)
+            Teller(order, station).finish(record)
         return
     try:
         os.mkdir(folder, 0o700)
@@ -83,41 +62,7 @@ def serve(order: dict[str, Any], station: Station) -> None:
         raise
 
 
-class _Teller:
-    """Records and reports of one attempt; the current folder is the attempt's."""
-
-    def __init__(self, order: dict[str, Any], station: Station) -> None:
-        self.order = order
-        self.station = station
-
-    def tell(self, kind: str, used: list[int] | None = None) -> bool:
-        """One datagram to the daemon, if there is one; False when it is there and too busy to take it."""
-        message = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
-        data = json.dumps(message).encode("ascii")
-        for _ in range(_TRIES):
-            try:
-                self.station.reports.sendto(data, "../reports.sock")
-            except BlockingIOError:
-                # The socket counts as writable whether or not the daemon's queue is full: waiting would spin.
-                time.sleep(_AGAIN)
-            except OSError:
-                return True  # no daemon: the next one reads the records
-            else:
-                return True
-        return False
-
-    def finish(self, record: dict[str, Any]) -> None:
-        """Delivers by the exit record, completes the story, tells it."""
-        done = dict(record["ending"])
-        if record["output"] is not None:
-            result = deliver.deliver(record)
-            done |= {name: result[name] for name in ("stdout", "stderr", "kept")}
-            done["text"] = "; ".join(filter(None, (done["text"], result["text"])))
-        _persist("done", done, durable=False)
-        self.tell("end")
-
-
-class _Shepherd(_Teller):
+class _Shepherd(Teller):
     def __init__(self, order: dict[str, Any], station: Station, me: str) -> None:
         super().__init__(order, station)
         self.me = me
@@ -254,7 +199,7 @@ class _Shepherd(_Teller):
         control.bind("control")
         record = {"leader": self._leader_identity(self.leader), "cage": [self.cage.kind, self.cage.folder],
                   "controls": self.cage.held.own, "script": self.order["script"]}  # fmt: skip
-        _try(records.add, ".", "pid", record)
+        if_possible(records.add, ".", "pid", record)
         return control
 
     def _reap(self) -> None:
@@ -327,7 +272,7 @@ class _Shepherd(_Teller):
     def _look(self, at: float) -> None:
         if not self.room:
             self.room = True
-            _try(records.keep_room, ".")
+            if_possible(records.keep_room, ".")
         self.meter.sample(at)
         passed = self.meter.passed(at) or self.spool.passed(at)
         if passed is not None and self.kill_at is None:
@@ -336,7 +281,7 @@ class _Shepherd(_Teller):
             self.cage.signal(signal.SIGXCPU)
         if self.meter.notable():
             used = self.meter.used(at)
-            _try(records.note_use, ".", used)
+            if_possible(records.note_use, ".", used)
             self.tell("use", used)
 
     def _end(self, reason: str, text: str, number: int, grace: float) -> None:
@@ -359,10 +304,10 @@ class _Shepherd(_Teller):
         if self.reason in _LIMITS or ending["reason"] == "memory_limit":
             line = f"nqspy: request {self.order['id']} was ended: {ending['text']}\n"
             if self.streams[1] >= 0:
-                _try(os.write, self.streams[1], line.encode("utf-8"))
+                if_possible(os.write, self.streams[1], line.encode("utf-8"))
         for fd in set(self.streams) - {-1}:
             if os.fstat(fd).st_size:
-                _try(os.fsync, fd)
+                if_possible(os.fsync, fd)
         self.cage.remove()
         self._record(ending, line if self.streams[1] < 0 else "")
 
@@ -399,27 +344,8 @@ class _Shepherd(_Teller):
         record = {"ending": whole, "output": None if line is None else order["output"], "line": line,
                   "spool": os.getcwd(), "home": self.home}  # fmt: skip
         record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
-        _persist("exit", record, durable=True)
+        persist("exit", record, durable=True)
         self.finish(record)
-
-
-def _persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
-    """Writes a record that must not be lost, however long the disk is full."""
-    while True:
-        try:
-            records.add(".", name, record, durable=durable)
-        except OSError:
-            time.sleep(_PATIENCE)
-        else:
-            return
-
-
-def _try(call: Any, *arguments: Any) -> None:
-    """A disk error here must not cost the job its shepherd, nor the record of its end."""
-    try:
-        call(*arguments)
-    except OSError:
-        pass
 
 
 def _wake_on_children() -> int:
@@ -436,16 +362,7 @@ def _silence(fd: int) -> None:
         os.lseek(fd, 0, os.SEEK_SET)
     except OSError:
         pass  # an eventfd
-    _try(os.read, fd, 4096)
-
-
-def _processes() -> int:
-    """How many processes this machine can have."""
-    found = []
-    for name in ("pid_max", "threads-max"):
-        with open(f"/proc/sys/kernel/{name}", encoding="ascii") as file:
-            found.append(int(file.read()))
-    return min(found)
+    if_possible(os.read, fd, 4096)
 
 
 def _drain(fd: int) -> None:

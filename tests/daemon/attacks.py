@@ -2,7 +2,8 @@
 
 An attack is won when its line says WON, or when the other's secret is seen. ``$W $R $H $E``: the other's
 requests that wait, run, are held, have ended; ``$MINE``: one of the attacker's own; ``$JOB $SHEPHERD $NQSD
-$STARTER``: processes; ``$NQ``: the daemon's home; ``$HIS``: the other's home folder; ``$SHARED``: a folder in which everybody may make names.
+$STARTER``: processes; ``$NQ``: the daemon's home; ``$HIS``: the other's home folder; ``$SHARED``: a folder in
+which everybody may make names.
 """
 
 WIRE = """python - "$NQ/nqsd.sock" <<'END'
@@ -71,7 +72,8 @@ ATTACKS = {
     "stop the daemon": "nqsd stop && echo WON",
     "start a second daemon on the home": "nqsd start && echo WON",
     "submit as the other": "echo id | qsub -u $ANNE && echo WON",
-    "take over the other's submission by its key": 'id=$(echo id | qsub --key secret-key) && [ "$id" = "$W" ] && echo WON',
+    "take over the other's submission by its key":
+        'id=$(echo id | qsub --key secret-key) && [ "$id" = "$W" ] && echo WON',
     # the raw socket
     "forged owner in a submission": wire(
         '{"cmd": "submit", "items": [{"spec": {**SPEC, "owner": env["ANNE"], "uid": 0}, '
@@ -151,16 +153,24 @@ ATTACKS = {
     "kill the job's cgroup": "echo 1 > $CAGE/cgroup.kill && echo WON",
     "put a process into the job's cgroup": "echo $$ > $CAGE/cgroup.procs && echo WON",
     # output
-    "write output into the other's home": mine("echo x", "$HIS/planted") + "; [ -e $HIS/planted ] && echo WON",
-    "write output in place into the other's home": "echo id | qsub -ro -o $HIS/planted; [ -e $HIS/planted ] && echo WON",
+    "write output into the other's home": mine("echo x", "$HIS/planted")
+        + "; [ -e $HIS/planted ] && echo WON",
+    "write output in place into the other's home":
+        "echo id | qsub -ro -o $HIS/planted; [ -e $HIS/planted ] && echo WON",
     "read the other's output": "cat $HIS/* && echo WON",
-    "link in the output folder": "ln -sf $HIS/precious $SHARED/anne.out; ln -f $HIS/precious $SHARED/hard && echo WON",
+    "link in the output folder":
+        "ln -sf $HIS/precious $SHARED/anne.out; ln -f $HIS/precious $SHARED/hard && echo WON",
     # from inside a request
     "list the spool from a request": mine("ls $NQSPY_HOME/spool && echo WON"),
     "alter the own script for the next one": mine("echo 'touch x' >> $0 && echo WON"),
     "become root in a request": mine("setpriv --reuid 0 id && echo WON"),
-    "find an open descriptor in a request": mine("for n in 3 4 5 6 7 8 9; do [ -w /proc/self/fd/$n ] && echo WON; done; true"),
-    "leave the cgroup from a request": mine("for f in /sys/fs/cgroup/*/cgroup.procs /sys/fs/cgroup/cgroup.procs; do (echo $$ > $f) 2>/dev/null && echo WON; done; true"),
+    "find an open descriptor in a request": mine(
+        "for n in 3 4 5 6 7 8 9; do [ -w /proc/self/fd/$n ] && echo WON; done; true"
+    ),
+    "leave the cgroup from a request": mine(
+        "for f in /sys/fs/cgroup/*/cgroup.procs /sys/fs/cgroup/cgroup.procs; do "
+        "(echo $$ > $f) 2>/dev/null && echo WON; done; true"
+    ),
     "raise a hard limit in a request": mine("ulimit -H -c 0; ulimit -H -c 100 && echo WON"),
     "lower the niceness in a request": mine("renice -n -5 -p $$ && echo WON"),
 }  # fmt: skip

@@ -146,7 +146,8 @@ class House:
             "W": self.waiting, "R": self.running, "H": self.held, "E": self.ended, "MINE": mine,
             "JOB": str(self.job), "SHEPHERD": str(self.shepherd), "NQSD": str(self.live.pid),
             "STARTER": str(starter), "CAGE": record["cage"][1] or "/sys/fs/cgroup", "NQ": str(self.live.home),
-            "HIS": str(self.anne.home), "SHARED": str(self.shared), "ANNE": self.anne.name, "BEN": self.ben.name,
+            "HIS": str(self.anne.home), "SHARED": str(self.shared), "ANNE": self.anne.name,
+            "BEN": self.ben.name,
         }  # fmt: skip
 
     def state(self) -> dict[str, object]:

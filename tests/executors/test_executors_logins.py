@@ -72,9 +72,9 @@ def test_of_queue_and_login_the_smaller_limit_counts():
 
 
 def test_the_environment_of_a_login(etc):
-    etc("login.defs", "ENV_SUPATH\tPATH=/sbin:/bin\nENV_PATH\tPATH=/opt/bin:/bin\n")
+    etc("login.defs", "ENV_SUPATH\tPATH=/sbin:/bin\nENV_PATH\tPATH=/site/bin:/bin\n")
     root = etc("environment", 'LANG="fr_FR.UTF-8"\nexport TZ=Europe/Paris\nnot a line\nHOME=/tmp\n')
     found = variables(ANNE, root)
-    assert (found["PATH"], found["LANG"], found["TZ"]) == ("/opt/bin:/bin", "fr_FR.UTF-8", "Europe/Paris")
+    assert (found["PATH"], found["LANG"], found["TZ"]) == ("/site/bin:/bin", "fr_FR.UTF-8", "Europe/Paris")
     assert found["HOME"] == "/home/anne"
     assert variables(ROOT, root)["PATH"] == "/sbin:/bin"
