@@ -77,7 +77,7 @@ class Hands(Protocol):
 
     def scan(self, expected: Mapping[Seq, int]) -> Sequence[Sighting]:
         """After a restart: what became of each expected attempt (request -> attempt), exactly one sighting
-        each.
+        each; then a SeenStray for each attempt that was found and not expected.
 
         Before it returns, every attempt that was not begun is claimed as void, so that it can never start
         later.

@@ -45,6 +45,7 @@ class Draft:
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
         self.held_pes = {pe for r in site.started.values() if not r.parked for pe in r.pes}
+        self.held_pes.update(site.offline())
         pes = site.pes()
         self.free = pes - sum(1 for pe in self.held_pes if pe < pes)
         self.before: list[Action] = []
@@ -139,7 +140,7 @@ class Draft:
         self.before.append(Suspend(request.seq, request.attempt, who, text, parked, page_out))
         self._leaving.add(request.seq)
         if parked:
-            freed = {pe for pe in request.pes if pe < self.site.pes()}
+            freed = {pe for pe in request.pes if pe < self.site.pes()}.difference(self.site.offline())
             self.held_pes -= freed
             self.free += len(freed)
 

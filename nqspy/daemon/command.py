@@ -187,8 +187,11 @@ def stop(
     mode = "drain" if drain else "requeue" if requeue else "leave"
     try:
         Client(str(where.path)).call("shutdown", mode=mode)
-    except (NqspyError, OSError):
-        signal.pidfd_send_signal(fd, signal.SIGTERM)
+    except (NqspyError, OSError) as error:
+        try:
+            signal.pidfd_send_signal(fd, signal.SIGTERM)
+        except PermissionError:
+            _fail(str(error))  # it is another's daemon: what it has said stands
     select.select([fd], [], [], 60 if mode == "leave" else None)
     if running_pid(where) == pid:
         _fail(f"process {pid} has not stopped; see {where.log}")

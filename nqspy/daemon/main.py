@@ -42,8 +42,9 @@ from nqspy.model.commands import Command
 from nqspy.model.configure import copy_of
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm, DaemonStarted, SettingsChanged
+from nqspy.model.machine import Found
 from nqspy.model.people import Caller
-from nqspy.model.sightings import News, Sighting
+from nqspy.model.sightings import News, SeenMachine, Sighting
 from nqspy.rpc import server as rpc
 from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
@@ -89,6 +90,7 @@ class Daemon:
         self.stopping: str | None = None
         self.watchdog = systemd.Watchdog()
         self._pending: float | None = None
+        self._found: Found | None = None
 
     def _serves(self, uid: int) -> bool:
         return os.geteuid() in (0, uid) or uid == 0
@@ -109,8 +111,9 @@ class Daemon:
             event = DaemonStarted(self.engine.site.at, clean)
             self.pump(self.engine.note(event, self.clock.now()))
         host, zone = socket.gethostname().split(".")[0], _zone()
-        later = self._later()
-        self.pump(restart.begin(self.engine, self.hands.found(), host, zone, self.clock.now(), later))
+        later, found = self._later(), self.hands.found()
+        self._found = found
+        self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
         restoring.taken(self.home.database)
         files.apply_changed(self)
         self.engine.resting = False
@@ -155,6 +158,11 @@ class Daemon:
             elif isinstance(item, Heard):
                 decision = self.decider.take(item)
                 inputs += [decision] if decision is not None else []
+            elif isinstance(item, Ring):
+                found = self.hands.found()
+                if found != self._found:
+                    self._found = found
+                    inputs.append(SeenMachine(found.cpus, found.memory))
             elif isinstance(item, Stop):
                 self.stop(item.mode)
             elif isinstance(item, Back):

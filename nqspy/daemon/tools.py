@@ -178,10 +178,26 @@ def _clock(home: Home) -> _Said:
 
 def _cgroups(home: Home) -> _Said:
     seat = Seat(f"doctor-{os.getpid()}")
+    found = seat.controls.found
     seat.leave()
     held = {"none": "their process tree (no cgroup may be written)"}.get(seat.kind, seat.kind)
-    yield "ok", f"requests are held together by {held}"
+    yield "ok", f"reach: requests are held together by {held}"
+    counts = seat.kind == "cgroup2" or bool(seat.counter)
+    yield (
+        "ok",
+        f"CPU time: {f'counted by {seat.kind}' if counts else 'measured in /proc'}, limits by rlimit too",
+    )
+    for controller, (what, otherwise) in _KEPT.items():
+        place = found.get(controller)
+        yield "ok", f"{what}: " + (f"kept by cgroup version {place.version}" if place else otherwise)
     yield "ok", f"{len(os.sched_getaffinity(0))} CPUs may be used"
+
+
+_KEPT = {
+    "memory": ("memory of a request", "measured in /proc, each 0.05 to 1 s"),
+    "cpuset": ("PEs of a request", "kept by affinity, which a request may change"),
+    "pids": ("processes of a request", "no limit of its own"),
+}
 
 
 def _memory(home: Home) -> _Said:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nqspy.engine.desk import health, strays
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.inputs import Outcome
 from nqspy.engine.loop import Engine
@@ -66,6 +67,7 @@ def begin(
     _meet_machine(desk, found, host, zone)
     for sighting in sightings:
         engine.adopt(desk, sighting)
+    strays.tell(desk, sightings)
     if later is not None:
         _meet_later(desk, later, sightings)
     site.check()
@@ -74,9 +76,12 @@ def begin(
 
 def _meet_machine(desk: Desk, found: Found, host: str, zone: str) -> None:
     site = desk.site
-    known = (site.found.cpus, site.found.memory, site.host, site.zone)
-    if site.n == 0 or known != (found.cpus, found.memory, host, zone):
-        desk.emit(MachineFound(found.cpus, found.memory, host, zone))
+    now = site.found.seen(found, bool(site.started))
+    if site.n == 0 or (site.found, site.host, site.zone) != (now, host, zone):
+        before, new = site.found, site.n == 0
+        desk.emit(MachineFound(now.cpus, now.memory, host, zone, now.offline))
+        if not new:
+            health.tell_machine(desk, before)
 
 
 def _meet_later(desk: Desk, later: Later, sightings: Sequence[Sighting]) -> None:

@@ -14,6 +14,7 @@ import signal
 import struct
 
 from nqspy.executors import proc
+from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish
 
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE3 = 435
@@ -54,9 +55,19 @@ class Cage:
     kind = "none"
     folder = ""
 
+    def __init__(self) -> None:
+        self.held = Held()
+
     def fork(self) -> int:
         """Forks; the child is in the cage. 0 in the child."""
-        return os.fork()
+        return self._enter(os.fork())
+
+    def _enter(self, pid: int) -> int:
+        """Has a child that was just forked enter what it was not born in."""
+        if pid == 0:
+            for folder in self.held.enter:
+                _write(f"{folder}/cgroup.procs", "0")
+        return pid
 
     def pids(self) -> list[int]:
         """All processes of the job."""
@@ -86,6 +97,7 @@ class Cage:
 
     def remove(self) -> None:
         """Takes it away; it must be empty."""
+        self.held.remove()
 
 
 class Cgroup2(Cage):
@@ -95,14 +107,16 @@ class Cgroup2(Cage):
 
     def __init__(self, folder: str) -> None:
         """Raises OSError when it cannot be made."""
+        super().__init__()
         os.mkdir(folder, 0o755)
         self.folder = folder
 
     def fork(self) -> int:
         try:
-            return fork_into(self.folder)
+            pid = fork_into(self.folder)
         except OSError:
-            return _fork_and_move(self.folder)
+            pid = _fork_and_move(self.folder)
+        return self._enter(pid)
 
     def pids(self) -> list[int]:
         return sorted({*members(self.folder), *super().pids()})
@@ -127,6 +141,7 @@ class Cgroup2(Cage):
 
     def remove(self) -> None:
         _rmdir(self.folder)
+        super().remove()
 
 
 class Cgroup1(Cage):
@@ -136,6 +151,7 @@ class Cgroup1(Cage):
 
     def __init__(self, freezer: str, counter: str) -> None:
         """Raises OSError when they cannot be made."""
+        super().__init__()
         self.counter = ""
         os.mkdir(freezer, 0o755)
         self.folder = freezer
@@ -144,7 +160,7 @@ class Cgroup1(Cage):
             self.counter = counter
 
     def fork(self) -> int:
-        return _fork_and_move(self.folder, self.counter)
+        return self._enter(_fork_and_move(self.folder, self.counter))
 
     def pids(self) -> list[int]:
         return sorted({*members(self.folder), *super().pids()})
@@ -172,22 +188,37 @@ class Cgroup1(Cage):
         _rmdir(self.folder)
         if self.counter:
             _rmdir(self.counter)
+        super().remove()
 
 
 class Seat:
     """Where cages are made: found out once by the starter."""
 
     def __init__(self, name: str, only: str = "") -> None:
-        """``name``: of this home's directory among the cgroups; ``only``: the make to use where it works."""
+        """``name``: of this home's directory among the cgroups; ``only``: the make to use where it works
+        (``none``: no cgroup at all, controllers included)."""
         self.kind, self.base, self.counter = "none", "", ""
         for make in ("cgroup2", "cgroup1"):
             if (only or make) == make and self.kind == "none" and getattr(self, f"_probe_{make}")(name):
                 self.kind = make
-        for folder in filter(None, (self.base, self.counter)):
+        places = {} if only == "none" else {name: _place("cgroup", name) for name in CONTROLLERS}
+        self.controls = Controls(name, self.base if self.kind == "cgroup2" else "", places)
+        for folder in self._bases():
             _sweep(folder)
 
-    def cage(self, name: str) -> Cage:
-        """A cage for one attempt; the plain one when no other can be had."""
+    def cage(self, name: str, wish: Wish | None = None) -> Cage:
+        """A cage for one attempt, the plain one when no other can be had; held to ``wish`` as far as the
+        kernel does that here."""
+        cage = self._cage(name)
+        if wish is not None:
+            cage.held = self.controls.hold(wish, name, cage.folder if cage.kind == "cgroup2" else "")
+        return cage
+
+    def holds(self, controller: str) -> bool:
+        """Whether the kernel keeps such limits here: ``memory``, ``cpuset`` or ``pids``."""
+        return controller in self.controls.found
+
+    def _cage(self, name: str) -> Cage:
         try:
             if self.kind == "cgroup2":
                 return Cgroup2(f"{self.base}/{name}")
@@ -197,15 +228,19 @@ class Seat:
             pass
         return Cage()
 
+    def _bases(self) -> list[str]:
+        return list(filter(None, (self.base, self.counter, *self.controls.bases())))
+
     def leave(self) -> None:
         """Takes the home's directories away where no job is left in them."""
-        for folder in filter(None, (self.base, self.counter)):
+        for folder in self._bases():
             _sweep(folder)
             _rmdir(folder)
 
     def _probe_cgroup2(self, name: str) -> bool:
         place = _place("cgroup2", "")
-        self.base = _make(place, name)
+        # systemd's DelegateSubgroup=: controllers go to the directories beside that of the daemon itself.
+        self.base = _make(place.removesuffix("/nqsd"), name)
         usable = bool(self.base) and os.access(f"{self.base}/cgroup.kill", os.W_OK)
         return usable and os.access(f"{self.base}/cgroup.freeze", os.W_OK)
 
@@ -215,15 +250,18 @@ class Seat:
         return bool(self.base) and os.access(f"{self.base}/freezer.state", os.W_OK)
 
 
-def kill_remains(kind: str, folder: str) -> None:
+def kill_remains(kind: str, folder: str, *more: str) -> None:
     """Kills what is left in the cage of a job whose shepherd is gone, and takes it away if that empties
-    it."""
+    it; ``more``: its directories of controllers."""
     if kind == "cgroup2":
         _write(f"{folder}/cgroup.kill", "1")
     if folder:
         left = members(folder)
         proc.send(left, signal.SIGKILL, members(folder))
         _rmdir(folder)
+    for each in more:
+        proc.send(members(each), signal.SIGKILL, members(each))
+        _rmdir(each)
 
 
 def _place(fstype: str, controller: str) -> str:

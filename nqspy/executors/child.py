@@ -13,10 +13,10 @@ import resource
 import signal
 from typing import Any
 
-from nqspy.executors import deliver, person
+from nqspy.executors import deliver, logins, person
 from nqspy.executors.cage import Cage
 
-_LATE = ("CPU", "FSIZE", "CORE", "STACK", "DATA", "AS")
+_LATE = ("NPROC", "CPU", "FSIZE", "CORE", "STACK", "DATA", "AS")
 _DEFAULT_AGAIN = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT,
     signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP, signal.SIGTTIN,
@@ -29,13 +29,23 @@ def plain(order: dict[str, Any]) -> bool:
     output = order["output"]
     return bool(
         order["uid"] == os.geteuid()
-        and set(order["rlimits"]) <= {"CPU"}
+        and set(order["rlimits"]) <= {"CPU", "NPROC"}
         and order["limits"]["cpu_process"] is None
         and order["limits"]["cpu_process_warning"] is None
         and not order["nice"]
         and not order["oom_score_adj"]
         and not (output["stdout"]["direct"] or output["stderr"]["direct"])
     )
+
+
+def room_for_the_daemon() -> dict[str, tuple[int, int]]:
+    """The limit on processes of a daemon's own user, a tenth below what holds for the daemon: a request that
+    forks without end must not keep the daemon from starting and ending others (root has no such limit)."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    if soft == resource.RLIM_INFINITY:
+        return {}
+    most = soft - max(16, soft // 10)
+    return {"NPROC": (most, most)} if most > 0 else {}
 
 
 def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> tuple[int, str]:
@@ -95,10 +105,30 @@ def launch(
     return pid, text.decode("utf-8", "replace")
 
 
+def _log_in(order: dict[str, Any], who: person.Person) -> None:
+    """The limits of a login, set while they may still be raised; the smaller of each and the request's."""
+    given = logins.smaller(order["rlimits"], logins.limits_of(who, person.groups_of(who)))
+    order["rlimits"] = {name: pair for name, pair in given.items() if name in _LATE}
+    for name in given.keys() - set(_LATE):
+        number = getattr(resource, f"RLIMIT_{name}")
+        _explain("cannot set the limits of the login", resource.setrlimit, number, _pair(name, given[name]))
+
+
+def _pair(name: str, pair: tuple[int, int]) -> tuple[int, int]:
+    # The kernel knows no unlimited number of files: its own greatest is the most there is.
+    if name == "NOFILE" and -1 in pair:
+        with open("/proc/sys/fs/nr_open", encoding="ascii") as file:
+            most = int(file.read())
+        return (most if pair[0] < 0 else pair[0]), (most if pair[1] < 0 else pair[1])
+    return pair
+
+
 def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> None:
     os.setsid()
     _settle(order)
     script = _script(order, who)
+    if who.uid != os.geteuid():
+        _log_in(order, who)
     person.become(who)
     os.umask(order["umask"])
     _enter(order, who)
@@ -115,12 +145,20 @@ def _command(
     """Program, arguments and environment of the leader."""
     shell = order["shell"] or who.shell
     name = "-" + os.path.basename(shell) if order["login"] else shell
-    environment = person.login(order, who).items()
+    environment = _environment(order, who).items()
     return (
         shell,
         [name, *order["shell_args"], script, *order["args"]],
         {name.encode("latin-1"): value.encode("latin-1") for name, value in environment},
     )
+
+
+def _environment(order: dict[str, Any], who: person.Person) -> dict[str, str]:
+    """The job's environment: what the order holds, and what a login gives where that says nothing. One
+    character is one byte, as the order has it."""
+    given: dict[str, str] = order["environment"]
+    login = logins.variables(who)
+    return {name: os.fsencode(value).decode("latin-1") for name, value in login.items()} | given
 
 
 def _enter(order: dict[str, Any], who: person.Person) -> None:

@@ -12,6 +12,7 @@ import stat
 from typing import Any
 
 from nqspy.executors import person
+from nqspy.executors.places import Place
 
 _CHUNK = 1 << 20
 
@@ -43,18 +44,12 @@ def destination(output: dict[str, Any], home: str) -> str:
 
 
 def open_target(path: str, flags: int = os.O_TRUNC) -> int:
-    """Opens a path that the owner named, as the owner: links are followed only if they are the owner's own.
-    Raises OSError."""
+    """Opens a path that the owner named, as the owner, and not by somebody else's link. Raises OSError."""
+    place = Place(path)
     try:
-        own = os.lstat(path).st_uid == os.geteuid()
-    except FileNotFoundError:
-        own = False
-    follow = 0 if own else os.O_NOFOLLOW
-    # Not blocking, so that a fifo without a reader is an error and not a shepherd that hangs.
-    flags |= os.O_WRONLY | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK | follow
-    fd = os.open(path, flags, 0o666)
-    os.set_blocking(fd, True)
-    return fd
+        return place.open(flags)
+    finally:
+        place.close()
 
 
 def _streams(record: dict[str, Any]) -> list[str]:
@@ -122,24 +117,27 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None, target: 
         return
     if source is None:
         return  # it has been delivered before the cut
-    if _may_rename(source, target):
-        try:
-            os.rename(name, target)
-            return
-        except OSError:
-            pass  # another file system, or a folder that takes no new names: copied instead
-    _copy(source, target)
-    _remove(name)
+    if not _renamed(source, name, target):
+        _copy(source, target)
+        _remove(name)
 
 
-def _may_rename(source: int, target: str) -> bool:
-    """Only a file of the owner's own, and only where a plain file or nothing is."""
+def _renamed(source: int, name: str, target: str) -> bool:
+    """Moves a file of the owner's own, where a plain file or nothing is. Raises OSError when the place
+    cannot be reached."""
     if os.fstat(source).st_uid != os.geteuid():
         return False
+    place = Place(target)
     try:
-        return stat.S_ISREG(os.lstat(target).st_mode)
+        kind = place.kind()
+        if kind is not None and not stat.S_ISREG(kind):
+            return False
+        os.rename(name, place.name, dst_dir_fd=place.folder)
     except OSError:
-        return True
+        return False  # another file system, or a folder that takes no new names: copied instead
+    finally:
+        place.close()
+    return True
 
 
 def _copy(source: int, target: str) -> None:

@@ -6,7 +6,7 @@ net under them; the records in the spool say what happened. One thread waits for
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from nqspy.executors import records, scan
@@ -15,14 +15,15 @@ from nqspy.executors.link import Key, Link
 from nqspy.executors.order import make_order
 from nqspy.executors.resident import Residents
 from nqspy.executors.watch import Watch
-from nqspy.model.actions import Action, Forget, Kill, Resume, Signal, Start, Suspend
+from nqspy.model.actions import Action, Forget, Kill, Resume, SetAside, Signal, Start, Suspend
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
 from nqspy.model.requests import Request
-from nqspy.model.sightings import SeenLost, SeenNotStarted, SeenRunning, SeenVoid, Sighting
+from nqspy.model.sightings import SeenLost, SeenNotStarted, SeenRunning, SeenStray, SeenVoid, Sighting
 from nqspy.model.site import Site
 
 _KEPT_BLOBS = 64
+_REBOOT = "the machine was restarted while it ran"
 
 
 class LocalHands:
@@ -31,7 +32,8 @@ class LocalHands:
     ``home``: the installation's folder. ``put``: takes sightings, from the watcher's thread too. ``blob``:
     gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
     site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
-    empty: the best that works. ``quiet``: see `Broom`.
+    empty: the best that works. ``quiet``: see `Broom`. ``processes``: most of a request, where the kernel
+    counts them; None: a quarter of the machine's.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class LocalHands:
         python: str = sys.executable,
         cage: str = "",
         quiet: float = QUIET,
+        processes: int | None = None,
     ) -> None:
         """Raises OSError when the spool cannot be used."""
         self._home = os.path.abspath(home)
@@ -54,6 +57,7 @@ class LocalHands:
         # Requests of one list share script and environment: most are read once.
         self._blob = lru_cache(_KEPT_BLOBS)(blob)
         self._speed = speed
+        self._processes = processes
         self._scripts: dict[str, bytes] = {}
         link = Link(self._home, self._spool, python, cage)
         self._watch = Watch(self._home, self._spool, put, link)
@@ -103,20 +107,24 @@ class LocalHands:
             case Kill(seq, attempt, reason, grace, number):
                 message = {"do": "kill", "reason": reason, "grace": grace, "signal": number}
                 self._watch.tell((seq, attempt), message)
+            case SetAside(seq, attempt):
+                self._watch.set_aside((seq, attempt), site.settings.server.grace)
             case Forget(seq, attempt):
                 self._broom.add(self._watch.path((seq, attempt)))
             case _:
                 pass
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Sighting]:
-        """One sighting for each expected attempt; those still running are watched from now on, and an end
-        whose output was not delivered counts as running until it is. Raises OSError."""
+        """One sighting for each expected attempt, then one for each stray; those still running are watched
+        from now on, and an end whose output was not delivered counts as running until it is. Raises
+        OSError."""
         self._watch.seize()
-        self._sweep_attempts(expected)
+        strays = list(self._sweep_attempts(expected))
+        scan.sweep_aside(self._spool, self._watch.identifier)
         self._sweep_scripts()
-        return [self._scan_one((seq, attempt)) for seq, attempt in expected.items()]
+        return [self._scan_one((seq, attempt), strays) for seq, attempt in expected.items()] + strays
 
-    def _scan_one(self, key: Key) -> Sighting:
+    def _scan_one(self, key: Key, strays: list[Sighting]) -> Sighting:
         folder = self._watch.path(key)
         finding = scan.look(folder, self._watch.identifier)
         match finding.fate:
@@ -128,11 +136,14 @@ class LocalHands:
             case "alive":
                 assert finding.pidfd is not None
                 self._watch.adopt(key, finding.pidfd)
+            case "later":
+                self._watch.follow(key, finding.pidfd)
+                strays.append(SeenStray(*key, "later"))
             case "undelivered":
                 self._watch.redeliver(key)
             case "lost":
                 scan.end_remains(folder, self._home, self._watch.identifier)
-                return SeenLost(*key, finding.used)
+                return SeenLost(*key, finding.used, _REBOOT if finding.rebooted else "")
         return SeenRunning(*key, finding.used)
 
     def _begin(self, start: Start, request: Request, site: Site) -> None:
@@ -155,6 +166,7 @@ class LocalHands:
             script=script,
             environment=environment,
         )
+        order["processes"] = self._processes
         self._watch.begin(key, order)
 
     def _materialise(self, digest: str) -> bytes:
@@ -181,12 +193,18 @@ class LocalHands:
             if entry.name not in self._scripts and entry.name not in used:
                 os.unlink(entry.path)
 
-    def _sweep_attempts(self, expected: Mapping[int, int]) -> None:
-        """Removes what is left of attempts whose end is committed: the daemon ended before it forgot them."""
+    def _sweep_attempts(self, expected: Mapping[int, int]) -> Iterator[Sighting]:
+        """Removes what is left of attempts whose end is committed (the daemon ended before it forgot them),
+        and tells all that were found and not expected: which of them are strays the engine knows."""
         for folder, seq, attempt in scan.attempts(self._spool):
-            if expected.get(seq) != attempt:
-                finding = scan.look(folder, self._watch.identifier)
-                if finding.pidfd is not None:
-                    os.close(finding.pidfd)
-                if finding.fate in ("done", "void", "unclaimed", "lost"):
-                    scan.remove(folder)
+            if expected.get(seq) == attempt:
+                continue
+            finding = scan.look(folder, self._watch.identifier)
+            if finding.pidfd is not None:
+                os.close(finding.pidfd)
+            if finding.fate == "lost":
+                scan.end_remains(folder, self._home, self._watch.identifier)
+            if finding.fate in ("done", "void", "unclaimed", "lost"):
+                scan.remove(folder)
+            if finding.fate not in ("void", "unclaimed"):
+                yield SeenStray(seq, attempt, finding.fate)

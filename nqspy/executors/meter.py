@@ -109,9 +109,18 @@ class Meter:
             return "wall_limit", f"wall-clock limit of {_seconds(wall)} exceeded"
         if cpu is not None and self._clock(self.cpu) >= cpu:
             return "cpu_limit", f"CPU limit of {_seconds(cpu)} exceeded"
-        if memory is not None and self.memory > memory:
-            return "memory_limit", f"memory limit of {memory} bytes exceeded: {self.memory} in use"
+        if memory is not None and (self.memory > memory or self.cage.held.killed()):
+            return "memory_limit", self.memory_text()
         return None
+
+    def memory_text(self) -> str:
+        """What is said of a request that had too much memory."""
+        most = max(self.memory, self.cage.held.peak())
+        return f"memory limit of {self.limits['memory']} bytes exceeded: {most} in use"
+
+    def hurry(self) -> None:
+        """Something has happened: the next sample is due at once."""
+        self.sampled = -_IDLE
 
     def warning_due(self) -> bool:
         """Whether the request's CPU warning is to be sent now; True once."""
@@ -130,6 +139,7 @@ class Meter:
         floor = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         if usage.ru_maxrss > floor:
             self.memory = max(self.memory, usage.ru_maxrss * 1024)
+        self.memory = max(self.memory, self.cage.held.peak())
 
     def _each_process(self, now: float, pids: list[int]) -> None:
         """The limit of each process, where rlimits are too coarse: SIGXCPU at the limit, KILL after the

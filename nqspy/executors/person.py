@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import grp
 import os
 import pwd
 from typing import Any
@@ -53,26 +54,50 @@ def _group(order: dict[str, Any], entry: pwd.struct_passwd) -> int:
     return int(order["gid"]) if order["gid"] in groups else entry.pw_gid
 
 
+def groups_of(who: Person) -> dict[str, int]:
+    """Names and numbers of a user's groups."""
+    found = {}
+    for gid in os.getgrouplist(who.name, who.gid):
+        try:
+            found[grp.getgrgid(gid).gr_name] = gid
+        except KeyError:
+            found[str(gid)] = gid
+    return found
+
+
 def become(who: Person) -> None:
-    """Takes on that user for good, groups first, and makes sure of it. Raises PermissionError."""
+    """Takes on that user for good, groups first, and makes sure of it: no call is believed. Raises OSError,
+    PermissionError."""
     if who.uid == os.geteuid():
         return
     os.initgroups(who.name, who.gid)
     os.setresgid(who.gid, who.gid, who.gid)
     os.setresuid(who.uid, who.uid, who.uid)
-    if os.getresuid() != (who.uid,) * 3 or os.getresgid() != (who.gid,) * 3:
+    if not _become(who):
         raise PermissionError(f"could not become {who.name}")
 
 
-def login(order: dict[str, Any], who: Person) -> dict[str, str]:
-    """The job's environment: what the order holds, and what a login gives where that says nothing."""
-    given: dict[str, str] = order["environment"]
-    basics = {
-        "HOME": who.home,
-        "USER": who.name,
-        "LOGNAME": who.name,
-        "SHELL": who.shell,
-        "PATH": DEFAULT_PATH,
-    }
-    # As the order has it: one character is one byte.
-    return {name: os.fsencode(value).decode("latin-1") for name, value in basics.items()} | given
+def _become(who: Person) -> bool:
+    """Whether this process has the user's identity in every respect, none of root's rights, and no way
+    back."""
+    groups = {*os.getgrouplist(who.name, who.gid), who.gid}
+    same = os.getresuid() == (who.uid,) * 3 and os.getresgid() == (who.gid,) * 3
+    return same and {*os.getgroups(), who.gid} == groups and not _capabilities() and not _may_return()
+
+
+def _capabilities() -> int:
+    """What it may do or hand on (capabilities(7)): permitted, effective and ambient."""
+    found = 0
+    with open("/proc/self/status", "rb") as file:
+        for line in file:
+            if line.startswith((b"CapPrm", b"CapEff", b"CapAmb")):
+                found |= int(line.split()[1], 16)
+    return found
+
+
+def _may_return() -> bool:
+    try:
+        os.setresuid(-1, 0, -1)
+    except OSError:
+        return False
+    return True

@@ -13,11 +13,22 @@ the last minute.) Standard library only: the shepherds use it as well as the dae
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import json
 import os
 from typing import Any
 
+_fallocate = ctypes.CDLL(None, use_errno=True).fallocate
+_fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_KEEP_SIZE = 1
+PROTOCOL = 2
+"""Version of what a shepherd and a daemon leave each other: orders, records, messages. A daemon takes over
+shepherds of its own version and of earlier ones (1 wrote no version down; 2: controllers in ``pid``)."""
 VOID = "void"
+_ROOM = 16_384
+"""Bytes kept free on the disk for the records of each running attempt: a full spool keeps nobody's end from
+being written down."""
 
 
 def folder_name(seq: int, attempt: int) -> str:
@@ -25,13 +36,14 @@ def folder_name(seq: int, attempt: int) -> str:
     return f"{seq}.{attempt}"
 
 
-def claim(folder: str, holder: str) -> bool:
+def claim(folder: str, holder: str, version: int = 0) -> bool:
     """Claims an attempt for ``holder``; False when it has been claimed before. Whoever finds the claim finds
-    its holder in it. Raises OSError."""
+    its holder in it, and the ``version`` of a shepherd's protocol. Raises OSError."""
     draft = f"{folder}/claim.{os.getpid()}"
     fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        os.write(fd, holder.encode("ascii"))
+        line = f'\n{{"protocol": {version}}}' if version else ""
+        os.write(fd, (holder + line).encode("ascii"))
     finally:
         os.close(fd)
     try:
@@ -43,6 +55,18 @@ def claim(folder: str, holder: str) -> bool:
     return True
 
 
+def keep_room(folder: str) -> None:
+    """Has the disk keep room for the records that are to come; not for requests that end at once, whom it
+    would cost most. A file system that cannot reserve is left as it is. Raises OSError when the disk is
+    full."""
+    fd = os.open(f"{folder}/claim", os.O_WRONLY)
+    try:
+        if _fallocate(fd, _KEEP_SIZE, 0, _ROOM) != 0 and ctypes.get_errno() == errno.ENOSPC:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(fd)
+
+
 def holder(folder: str) -> str | None:
     """Who holds the claim, None when nobody has claimed."""
     try:
@@ -50,6 +74,15 @@ def holder(folder: str) -> str | None:
     except FileNotFoundError:
         return None
     return data.split(b"\n", 1)[0].decode("ascii", "replace")
+
+
+def protocol(folder: str) -> int:
+    """The version of the protocol of the shepherd that holds the claim."""
+    try:
+        line = _contents(f"{folder}/claim").split(b"\n", 2)[1]
+        return int(json.loads(line)["protocol"])
+    except (OSError, ValueError, IndexError, KeyError, TypeError):
+        return 1
 
 
 def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False) -> None:

@@ -10,17 +10,18 @@ from nqspy.executors import cage, proc, records
 from nqspy.model.requests import Ending, Used
 from nqspy.model.sightings import SeenEnded, SeenNotStarted, Sighting
 
-Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost"]
+Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "later"]
 
 
 @dataclass(slots=True)
 class Finding:
     """What a look at one attempt found. ``pidfd``: of its living shepherd, the finder's to close;
-    ``record``: its story as far as it is known."""
+    ``record``: its story as far as it is known; ``rebooted``: it was of a former boot of the machine."""
 
     fate: Fate
     pidfd: int | None = None
     record: dict[str, Any] = field(default_factory=dict)
+    rebooted: bool = False
 
     @property
     def used(self) -> Used:
@@ -38,10 +39,15 @@ def look(folder: str, identifier: proc.Identifier) -> Finding:
         return Finding("unclaimed")
     if holder == records.VOID:
         return Finding("void")
+    rebooted = False
     try:
-        pidfd = identifier.reopen(proc.Identity.parse(holder))
+        identity = proc.Identity.parse(holder)
+        pidfd = identifier.reopen(identity)
+        rebooted = identity.boot != identifier.boot
     except ValueError:
         pidfd = None  # a claim that was damaged, by a power cut perhaps
+    if records.protocol(folder) > records.PROTOCOL:
+        return Finding("later", pidfd)
     done = records.read(folder, "done")
     if done is not None:
         if pidfd is not None:
@@ -53,7 +59,7 @@ def look(folder: str, identifier: proc.Identifier) -> Finding:
     ended = records.read(folder, "exit")
     if ended is not None:
         return Finding("undelivered", record=ended["ending"])
-    return Finding("lost", record=last)
+    return Finding("lost", record=last, rebooted=rebooted)
 
 
 def claim_void(folder: str) -> bool:
@@ -78,6 +84,27 @@ def sighting(seq: int, attempt: int, record: dict[str, Any]) -> Sighting:
     return SeenEnded(seq, attempt, ending)
 
 
+def set_aside(folder: str) -> None:
+    """Gives the folder a name under which no attempt is looked for. Raises OSError."""
+    spool, name = os.path.split(folder)
+    for number in range(1000):
+        aside = f"{spool}/stray-{name}" + (f"-{number}" if number else "")
+        if not os.path.lexists(aside):
+            os.rename(folder, aside)
+            return
+
+
+def sweep_aside(spool: str, identifier: proc.Identifier) -> None:
+    """Removes folders that were put aside and have nothing more to tell."""
+    for entry in os.scandir(spool):
+        if entry.name.startswith("stray-") and entry.is_dir(follow_symlinks=False):
+            finding = look(entry.path, identifier)
+            if finding.pidfd is not None:
+                os.close(finding.pidfd)
+            if finding.fate == "done":
+                remove(entry.path)
+
+
 def end_remains(folder: str, home: str, identifier: proc.Identifier) -> None:
     """Kills what still runs of a job whose shepherd was killed: a lost request may be started anew, and two
     must not run side by side."""
@@ -87,7 +114,7 @@ def end_remains(folder: str, home: str, identifier: proc.Identifier) -> None:
         leader = proc.Identity.parse(record["leader"]) if record["leader"] else None
         if leader is not None and leader.boot != identifier.boot:
             return
-        cage.kill_remains(*record["cage"])
+        cage.kill_remains(*record["cage"], *record.get("controls", ()))
     seq = os.path.basename(folder).partition(".")[0]
     for _ in range(3):  # some may fork while they are looked for
         found = list(_remains(leader, seq, home))

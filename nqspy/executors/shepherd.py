@@ -13,36 +13,21 @@ import socket
 import time
 from typing import Any
 
-from nqspy.executors import cage, child, deliver, person, records
+from nqspy.executors import cage, child, person, records
+from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
-from nqspy.executors.proc import Identifier
+from nqspy.executors.quota import Spool
+from nqspy.executors.teller import Station, Teller, if_possible, persist
 
 _HEAD_START = 5  # ms in which a very short job may end before anybody is told that it runs
 _AGAIN = 0.1
-_TRIES = 20
-"""A report waits a little for a busy daemon, never long: the pidfd tells the end all the same."""
-_PATIENCE = 2.0
-_LIMITS = ("cpu_limit", "wall_limit", "memory_limit")
+_LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit")
 
 
 def now() -> float:
     """Real seconds that only go forward; the site's clock is the daemon's alone."""
     return time.monotonic()  # noqa: TID251 - a stand-alone process measures real durations
-
-
-class Station:
-    """What the starter has ready for its shepherds."""
-
-    def __init__(self, spool: str, lock: int, reports: socket.socket, seat: cage.Seat) -> None:
-        self.spool = spool
-        self.lock = lock
-        self.reports = reports
-        self.seat = seat
-        self.identifier = Identifier()
-        person.warm_up()
-        with open("/proc/self/oom_score_adj", encoding="ascii") as file:
-            self.oom_score_adj = int(file.read())
 
 
 def serve(order: dict[str, Any], station: Station) -> None:
@@ -55,7 +40,7 @@ def serve(order: dict[str, Any], station: Station) -> None:
         os.chdir(folder)
         record = records.read(".", "exit")
         if record is not None:
-            _Teller(order, station).finish(record)
+            Teller(order, station).finish(record)
         return
     try:
         os.mkdir(folder, 0o700)
@@ -63,7 +48,7 @@ def serve(order: dict[str, Any], station: Station) -> None:
         pass
     os.chdir(folder)
     me = station.identifier.of(os.getpid())
-    if not records.claim(".", me.text()):
+    if not records.claim(".", me.text(), records.PROTOCOL):
         return
     # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
     os.close(station.lock)
@@ -77,41 +62,7 @@ def serve(order: dict[str, Any], station: Station) -> None:
         raise
 
 
-class _Teller:
-    """Records and reports of one attempt; the current folder is the attempt's."""
-
-    def __init__(self, order: dict[str, Any], station: Station) -> None:
-        self.order = order
-        self.station = station
-
-    def tell(self, kind: str, used: list[int] | None = None) -> bool:
-        """One datagram to the daemon, if there is one; False when it is there and too busy to take it."""
-        message = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
-        data = json.dumps(message).encode("ascii")
-        for _ in range(_TRIES):
-            try:
-                self.station.reports.sendto(data, "../reports.sock")
-            except BlockingIOError:
-                # The socket counts as writable whether or not the daemon's queue is full: waiting would spin.
-                time.sleep(_AGAIN)
-            except OSError:
-                return True  # no daemon: the next one reads the records
-            else:
-                return True
-        return False
-
-    def finish(self, record: dict[str, Any]) -> None:
-        """Delivers by the exit record, completes the story, tells it."""
-        done = dict(record["ending"])
-        if record["output"] is not None:
-            result = deliver.deliver(record)
-            done |= {name: result[name] for name in ("stdout", "stderr", "kept")}
-            done["text"] = "; ".join(filter(None, (done["text"], result["text"])))
-        _persist("done", done, durable=False)
-        self.tell("end")
-
-
-class _Shepherd(_Teller):
+class _Shepherd(Teller):
     def __init__(self, order: dict[str, Any], station: Station, me: str) -> None:
         super().__init__(order, station)
         self.me = me
@@ -123,6 +74,7 @@ class _Shepherd(_Teller):
         self.text = ""
         self.kill_at: float | None = None
         self.suspended = False
+        self.room = False
         self.leaving: PageOut | None = None
         self.control: socket.socket | None = None
         self.home = "/"
@@ -156,6 +108,8 @@ class _Shepherd(_Teller):
     def _launch(self) -> str:
         order = self.order
         order["oom_score_adj"] = self.station.oom_score_adj
+        if os.geteuid() != 0:
+            order["rlimits"] |= child.room_for_the_daemon()
         order["script_path"] = os.path.join(self.station.spool, "scripts", order["script"])
         try:
             who = person.find(order)
@@ -166,10 +120,11 @@ class _Shepherd(_Teller):
         except OSError as error:
             return f"cannot make its output files in the spool: {error.strerror}"
         begun = now()
-        if child.plain(order):
+        if child.plain(order) and not self._by_kernel():
             pid, problem = child.spawn(order, who, self.streams)
         else:
-            self.cage = self.station.seat.cage(records.folder_name(order["seq"], order["attempt"]))
+            name = records.folder_name(order["seq"], order["attempt"])
+            self.cage = self.station.seat.cage(name, self._wish())
             pid, problem = child.launch(order, who, self.cage, self.streams)
         self.leader = pid
         if problem:
@@ -178,8 +133,25 @@ class _Shepherd(_Teller):
                 os.waitpid(pid, 0)
             return problem
         self.meter = Meter(self.cage, order, begun)
+        self.spool = Spool([fd for fd in set(self.streams) if fd >= 0])
         del order["environment"]
         return ""
+
+    def _by_kernel(self) -> bool:
+        """Whether a limit was asked for that only a cgroup can keep, and does here."""
+        order, seat = self.order, self.station.seat
+        memory = order["limits"]["memory"] is not None and seat.holds("memory")
+        return memory or (bool(order.get("processes")) and seat.holds("pids"))
+
+    def _wish(self) -> Wish:
+        """What the kernel shall keep. Affinity is enough for the daemon's own user: each further controller
+        costs a short request about a ms."""
+        order = self.order
+        wish = Wish(order["limits"]["memory"], None, order.get("processes"))
+        if order["uid"] != os.geteuid():
+            wish.cpus = order["cpus"] or None
+            wish.processes = wish.processes or self.station.most_processes
+        return wish
 
     def _leader_identity(self, pid: int) -> str:
         try:
@@ -192,6 +164,7 @@ class _Shepherd(_Teller):
     def _watch(self, wake: int) -> None:
         poll = select.poll()
         poll.register(wake, select.POLLIN)
+        bell = self._hang_bell(poll)
         poll.poll(_HEAD_START)
         told = False
         while True:
@@ -206,15 +179,27 @@ class _Shepherd(_Teller):
             self._obey()
             self._page_out()
             wait = self._enforce()
-            poll.poll(wait if self.leaving is None else 0)
+            for fd, _ in poll.poll(wait if self.leaving is None else 0):
+                if fd == bell:
+                    _silence(fd)
+                    self.meter.hurry()
+
+    def _hang_bell(self, poll: select.poll) -> int:
+        """Has the kernel wake us when the request's memory is full; -1 where it does not."""
+        found = self.cage.held.bell()
+        if found is None:
+            return -1
+        fd, priority = found
+        poll.register(fd, select.POLLPRI if priority else select.POLLIN)
+        return fd
 
     def _listen(self) -> socket.socket:
         """From now on it can be spoken to, and found should this shepherd be killed."""
         control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         control.bind("control")
         record = {"leader": self._leader_identity(self.leader), "cage": [self.cage.kind, self.cage.folder],
-                  "script": self.order["script"]}  # fmt: skip
-        _try(records.add, ".", "pid", record)
+                  "controls": self.cage.held.own, "script": self.order["script"]}  # fmt: skip
+        if_possible(records.add, ".", "pid", record)
         return control
 
     def _reap(self) -> None:
@@ -270,7 +255,7 @@ class _Shepherd(_Teller):
     def _enforce(self) -> int:
         """Samples and limits; gives the ms until it wants to look again."""
         at = now()
-        if self.raw is None and self.meter.due(at) <= 0:
+        if self.raw is None and min(self.meter.due(at), self.spool.due(at)) <= 0:
             self._look(at)
         elif self.raw is not None and self.kill_at is None:
             # The leader has ended and left something behind.
@@ -278,22 +263,25 @@ class _Shepherd(_Teller):
         if self.kill_at is not None and at >= self.kill_at:
             self.cage.kill()
             self.kill_at = at + _AGAIN
-        waits = [] if self.raw is not None else [self.meter.due(at)]
+        waits = [] if self.raw is not None else [self.meter.due(at), self.spool.due(at)]
         if self.kill_at is not None:
             waits.append(max(0.0, self.kill_at - at))
         # Rounded up: a wait that ends just before its time would be followed by a spin.
         return int(min(waits) * 1000) + 1
 
     def _look(self, at: float) -> None:
+        if not self.room:
+            self.room = True
+            if_possible(records.keep_room, ".")
         self.meter.sample(at)
-        passed = self.meter.passed(at)
+        passed = self.meter.passed(at) or self.spool.passed(at)
         if passed is not None and self.kill_at is None:
             self._end(passed[0], passed[1], signal.SIGTERM, self.order["grace"] / 1000)
         elif self.meter.warning_due():
             self.cage.signal(signal.SIGXCPU)
         if self.meter.notable():
             used = self.meter.used(at)
-            _try(records.note_use, ".", used)
+            if_possible(records.note_use, ".", used)
             self.tell("use", used)
 
     def _end(self, reason: str, text: str, number: int, grace: float) -> None:
@@ -313,13 +301,13 @@ class _Shepherd(_Teller):
         self.meter.finish()
         ending = self._ending()
         line = ""
-        if self.reason in _LIMITS:
-            line = f"nqspy: request {self.order['id']} was ended: {self.text}\n"
+        if self.reason in _LIMITS or ending["reason"] == "memory_limit":
+            line = f"nqspy: request {self.order['id']} was ended: {ending['text']}\n"
             if self.streams[1] >= 0:
-                _try(os.write, self.streams[1], line.encode("utf-8"))
+                if_possible(os.write, self.streams[1], line.encode("utf-8"))
         for fd in set(self.streams) - {-1}:
             if os.fstat(fd).st_size:
-                _try(os.fsync, fd)
+                if_possible(os.fsync, fd)
         self.cage.remove()
         self._record(ending, line if self.streams[1] < 0 else "")
 
@@ -335,6 +323,8 @@ class _Shepherd(_Teller):
 
     def _plain_reason(self, status: int | None, number: int | None) -> tuple[str, str]:
         """Nobody ended it: by itself, or by a limit that the kernel enforces (128+N: its shell saw it)."""
+        if self.cage.held.killed():
+            return "memory_limit", self.meter.memory_text()
         died = number if number is not None else (status or 0) - 128
         soft, hard = self.order["rlimits"].get("CPU", (-1, -1))
         if died == signal.SIGXCPU and soft >= 0:
@@ -343,7 +333,9 @@ class _Shepherd(_Teller):
             return "cpu_limit", "CPU limit of a process exceeded"
         if died == signal.SIGXFSZ and "FSIZE" in self.order["rlimits"]:
             return "file_limit", "file size limit exceeded"
-        return ("exit", "") if number is None else ("signal", "")
+        refused = self.cage.held.refused()
+        text = "it was refused further processes: it had as many as a request may have" if refused else ""
+        return ("exit", text) if number is None else ("signal", text)
 
     def _record(self, ending: dict[str, Any], line: str | None) -> None:
         """The exit record, on the disk before anything else happens; then the delivery and the report."""
@@ -352,27 +344,8 @@ class _Shepherd(_Teller):
         record = {"ending": whole, "output": None if line is None else order["output"], "line": line,
                   "spool": os.getcwd(), "home": self.home}  # fmt: skip
         record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
-        _persist("exit", record, durable=True)
+        persist("exit", record, durable=True)
         self.finish(record)
-
-
-def _persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
-    """Writes a record that must not be lost, however long the disk is full."""
-    while True:
-        try:
-            records.add(".", name, record, durable=durable)
-        except OSError:
-            time.sleep(_PATIENCE)
-        else:
-            return
-
-
-def _try(call: Any, *arguments: Any) -> None:
-    """A disk error here must not cost the job its shepherd, nor the record of its end."""
-    try:
-        call(*arguments)
-    except OSError:
-        pass
 
 
 def _wake_on_children() -> int:
@@ -381,6 +354,15 @@ def _wake_on_children() -> int:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     return reader
+
+
+def _silence(fd: int) -> None:
+    """Reads what a bell has to say, so that it can ring again."""
+    try:
+        os.lseek(fd, 0, os.SEEK_SET)
+    except OSError:
+        pass  # an eventfd
+    if_possible(os.read, fd, 4096)
 
 
 def _drain(fd: int) -> None:

@@ -24,6 +24,7 @@ import traceback
 from typing import NoReturn
 
 from nqspy.executors import cage, shepherd
+from nqspy.executors.teller import Station
 
 _LARGEST = 1 << 17
 _PATIENCE = 0.5
@@ -40,7 +41,7 @@ def main(arguments: list[str]) -> None:
     reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     reports.setblocking(False)
     seat = cage.Seat(name, arguments[4])
-    station = shepherd.Station(spool, lock, reports, seat)
+    station = Station(spool, lock, reports, seat)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     gc.collect()
     gc.disable()
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> None:
     seat.leave()
 
 
-def _take(orders: socket.socket, station: shepherd.Station) -> bool:
+def _take(orders: socket.socket, station: Station) -> bool:
     """Handles one order; False when there will be no more."""
     try:
         message, fds, _, _ = socket.recv_fds(orders, _LARGEST, 1, socket.MSG_CMSG_CLOEXEC)
@@ -84,7 +85,7 @@ def _fork() -> int:
             time.sleep(_PATIENCE)  # no more processes for now: the order waits
 
 
-def _shepherd(message: bytes, fds: list[int], orders: socket.socket, station: shepherd.Station) -> NoReturn:
+def _shepherd(message: bytes, fds: list[int], orders: socket.socket, station: Station) -> NoReturn:
     status = 1
     try:
         orders.close()

@@ -129,6 +129,22 @@ class Watch:
         if self._link.up:
             self._send(key, attempt.order)
 
+    def follow(self, key: Key, pidfd: int | None) -> None:
+        """Watches an attempt under a later nqspy as far as that can be done: its end is not understood."""
+        if pidfd is not None:
+            self.adopt(key, pidfd)
+
+    def set_aside(self, key: Key, grace: int) -> None:
+        """Ends a stray (after ``grace`` ms by KILL), if it runs, and takes its folder out of the way."""
+        message = {"do": "kill", "reason": "void", "grace": grace, "signal": 15}
+        self._deliver(key, json.dumps(message).encode("ascii"), True)
+        try:
+            scan.set_aside(self.path(key))
+        except FileNotFoundError:
+            pass  # it had nothing to keep
+        except OSError as error:
+            _log.error("cannot put %s aside: %s", self.path(key), error)
+
     def tell(self, key: Key, message: dict[str, Any]) -> None:
         """Sends a message to the attempt's shepherd; kept until it listens, dropped when it has ended."""
         data = json.dumps(message).encode("ascii")
@@ -181,7 +197,7 @@ class Watch:
             except (ValueError, KeyError, TypeError):
                 continue
             if kind == "end":
-                self._settle(key)
+                self._settle(key, reported=True)
                 continue
             self._running(key)
             if kind == "use" and key in self._attempts:
@@ -248,8 +264,8 @@ class Watch:
 
     # ------------------------------------------------------------ what became of it
 
-    def _settle(self, key: Key) -> None:
-        """Looks at the records of an attempt whose shepherd has reported the end or is gone."""
+    def _settle(self, key: Key, reported: bool = False) -> None:
+        """Looks at the records of an attempt whose shepherd has ``reported`` the end or is gone."""
         with self._guard:
             attempt = self._attempts.get(key)
         if attempt is None:
@@ -265,6 +281,11 @@ class Watch:
             case "undelivered":
                 story = finding.record | {"text": f"its output stays in {self.path(key)}"}
                 self._ended(key, attempt, story)
+            case "later":
+                if finding.pidfd is not None:
+                    os.close(finding.pidfd)
+            case "unclaimed" if reported:
+                pass  # that was a stray of the same name: this one is still to begin
             case "unclaimed" if not self._void(key):
                 self._settle(key)
             case "unclaimed" | "void":

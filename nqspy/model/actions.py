@@ -73,6 +73,15 @@ class Signal(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class SetAside(Action):
+    """Take the records of an attempt that the database does not know out of the way of later ones."""
+
+    kind: ClassVar[str] = "set_aside"
+    seq: Seq
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kill(Action):
     """End an attempt: TERM, after ``grace`` ms of real time KILL; ``reason`` becomes its end reason."""
 

@@ -116,7 +116,7 @@ def shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
 
 def machine_found(site: Site, event: ev.MachineFound, at: Instant) -> None:
     """The hands looked at the machine."""
-    site.found = Found(event.cpus, event.memory)
+    site.found = Found(event.cpus, event.memory, event.offline)
     site.host, site.zone = event.host, event.zone
     site.touched.state = True
 

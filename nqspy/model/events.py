@@ -317,13 +317,15 @@ class UsageCorrected(Event):
 
 @dataclass(frozen=True, slots=True)
 class MachineFound(Event):
-    """What the hands found at start."""
+    """What the hands found at start, or when CPUs went or came: the CPUs that PEs stand for, in the order of
+    PEs; ``offline``: PEs whose CPU is gone."""
 
     kind: ClassVar[str] = "machine_found"
     cpus: tuple[int, ...]
     memory: int
     host: str
     zone: str = "UTC"
+    offline: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,21 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the hands found at start: CPU numbers that PEs stand for, memory in bytes."""
+    """What the hands found: CPU numbers that PEs stand for, memory in bytes; ``offline``: PEs whose CPU is
+    gone for now."""
 
     cpus: tuple[int, ...] = (0, 1)
     memory: int = 0
+    offline: tuple[int, ...] = ()
+
+    def seen(self, now: "Found", busy: bool) -> "Found":
+        """What is known once the hands have found ``now``: while requests run (``busy``) a PE keeps its
+        number and its CPU, one whose CPU is gone is offline, new CPUs become further PEs."""
+        if not busy:
+            return now
+        cpus = (*self.cpus, *(cpu for cpu in now.cpus if cpu not in self.cpus))
+        lost = tuple(pe for pe, cpu in enumerate(cpus) if cpu not in now.cpus)
+        return Found(cpus, now.memory, lost)
 
 
 @dataclass(slots=True)

@@ -60,10 +60,20 @@ class SeenVoid(Sighting):
 
 @dataclass(frozen=True, slots=True)
 class SeenLost(Sighting):
-    """An attempt has vanished without a record of its end."""
+    """An attempt has vanished without a record of its end; ``text`` says why where that is known."""
 
     kind: ClassVar[str] = "lost"
     used: Used = Used()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenStray(Sighting):
+    """The spool holds an attempt that was not expected: ``fate`` is what became of it (``alive``, ``done``,
+    ``lost`` ...), or ``later`` for one that runs under a later nqspy."""
+
+    kind: ClassVar[str] = "stray"
+    fate: str = "done"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +101,11 @@ class SeenPressure(News):
     resident: tuple[tuple[Seq, int], ...] = ()
     total: int = 0
     people: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMachine(News):
+    """CPUs (or memory) of the machine have gone or come while the daemon runs."""
+
+    cpus: tuple[int, ...]
+    memory: int

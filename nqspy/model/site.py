@@ -156,6 +156,11 @@ class Site:
         """How many PEs there are."""
         return self.settings.machine.pes if self.settings.machine.pes is not None else len(self.found.cpus)
 
+    def offline(self) -> tuple[int, ...]:
+        """PEs on which nothing may be started as their CPU is gone; none where PEs are time-shared."""
+        pes = self.pes()
+        return tuple(pe for pe in self.found.offline if pe < pes) if pes <= len(self.found.cpus) else ()
+
     def wall_limit(self, request: Request) -> int | None:
         """The wall limit that will end a request, ms: its own, else its queue's; None where there is none."""
         own = finite(request.spec.ask.wall)

@@ -36,7 +36,7 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
 class Bench:
     """A home with hands and one queue ``batch``."""
 
-    def __init__(self, home: Path, speed: float = 1.0, cage: str = "") -> None:
+    def __init__(self, home: Path, speed: float = 1.0, cage: str = "", processes: int | None = None) -> None:
         self.home = home
         self.work = home / "work"
         self.work.mkdir(parents=True, exist_ok=True)
@@ -44,11 +44,14 @@ class Bench:
         self.seen: list[Sighting] = []
         self.blobs: dict[str, bytes] = {}
         blob = self.blobs.__getitem__
-        self.hands = LocalHands(str(home), self.told.put, blob, speed=speed, cage=cage, quiet=0.01)
+        self.hands = LocalHands(
+            str(home), self.told.put, blob, speed=speed, cage=cage, quiet=0.01, processes=processes
+        )
         self.site = Site(host="ymp", found=self.hands.found())
         self.queue = self.site.settings.queues["batch"] = Queue("batch", workdir="submit")
         self.site.settings.server.grace = 300
         self.seq = 0
+        self.left = False
 
     def keep(self, data: bytes) -> str:
         digest = hashlib.sha256(data).hexdigest()
@@ -104,6 +107,12 @@ class Bench:
         path = self.work / name
         return str(wait_until(lambda: path.exists() and path.read_text(), f"something in {name}"))
 
+    def leave(self) -> None:
+        """Lets the hands go, as a daemon that is stopped; its requests go on."""
+        if not self.left:
+            self.left = True
+            self.hands.close()
+
     until = staticmethod(wait_until)
 
     def trouble(self) -> str:
@@ -127,7 +136,7 @@ def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
 
     yield make
     for bench in made:
-        bench.hands.close()
+        bench.leave()
         log = bench.trouble()
         assert not log, log
 

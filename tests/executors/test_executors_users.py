@@ -1,11 +1,16 @@
 """A daemon of root runs requests as their owners, and never lends them its own rights."""
 
+import contextlib
+import ctypes
 import os
 import pwd
 import stat
+import subprocess
 
 import pytest
 
+from nqspy.executors import deliver, person
+from nqspy.executors.cage import Seat
 from nqspy.model.actions import Kill
 from nqspy.model.requests import Ask, Output
 from nqspy.model.sightings import SeenNotStarted
@@ -100,3 +105,192 @@ def test_a_user_that_does_not_exist_is_named(bench):
 def test_a_group_the_owner_is_not_in_is_not_given(desk, other):
     desk.run("id -g\n", **{**desk.as_other, "gid": 0})
     assert desk.text("job.o1").strip() == str(other.pw_gid)
+
+
+def test_it_cannot_leave_the_cpus_of_its_pes(desk):
+    seat = Seat(f"test-{os.getpid()}")
+    kept = seat.holds("cpuset")
+    seat.leave()
+    if not kept or len(desk.site.found.cpus) < 2:
+        pytest.skip("needs a cpuset cgroup that may be written, and two CPUs")
+    script = "taskset -p ffff $$ >/dev/null 2>&1\nexec grep Cpus_allowed_list /proc/self/status\n"
+    desk.run(script, pes=(1,), **desk.as_other)
+    assert desk.text("job.o1").split()[1] == str(desk.site.found.cpus[1])
+
+
+# ---------------------------------------------------------------- becoming the owner
+
+
+def _as_child(other, sabotage) -> str:
+    """Becomes the owner in a process of its own where one call does not do what it should."""
+    who = person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh")
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        text = "went on"
+        try:
+            sabotage()
+            person.become(who)
+        except BaseException as error:
+            text = f"{type(error).__name__}: {error}"
+        os.write(writer, text.encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        text = file.read()
+    os.waitpid(pid, 0)
+    return text
+
+
+def _fails(name):
+    def call(*arguments):
+        raise PermissionError(1, f"{name} refused")
+
+    return lambda: setattr(os, name, call)
+
+
+def _pretends(name):
+    def sabotage():
+        os.setgroups([0, 4])  # so that there is something to give up
+        setattr(os, name, lambda *arguments: None)
+
+    return sabotage
+
+
+def test_becoming_the_owner_works_in_a_child(other):
+    assert _as_child(other, lambda: None) == "went on"
+
+
+@pytest.mark.parametrize("call", ["initgroups", "setresgid", "setresuid"])
+def test_each_call_that_fails_ends_the_start(other, call):
+    assert f"{call} refused" in _as_child(other, _fails(call))
+
+
+@pytest.mark.parametrize("call", ["initgroups", "setresgid", "setresuid"])
+def test_no_call_is_believed(other, call):
+    assert "could not become" in _as_child(other, _pretends(call))
+
+
+def test_rights_that_stay_are_noticed(other):
+    keep_capabilities = 8  # PR_SET_KEEPCAPS
+    libc = ctypes.CDLL(None)
+    assert "could not become" in _as_child(other, lambda: libc.prctl(keep_capabilities, 1, 0, 0, 0))
+
+
+# ---------------------------------------------------------------- output in dangerous places
+
+
+@pytest.fixture
+def shared(desk, other):
+    """A folder in which everybody may make names; and a file of the owner's that must stay as it is."""
+    folder = desk.home / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    precious = desk.work / "precious"
+    precious.write_text("untouched")
+    os.chown(precious, other.pw_uid, other.pw_gid)
+    desk.shared, desk.precious, desk.stranger = folder, precious, 54_321
+    return desk
+
+
+def _plant_link(desk):
+    (desk.shared / "out").symlink_to(desk.precious)
+    os.lchown(desk.shared / "out", desk.stranger, desk.stranger)
+
+
+def _plant_folder(desk):
+    (desk.shared / "way").symlink_to(desk.work)
+    os.lchown(desk.shared / "way", desk.stranger, desk.stranger)
+
+
+def _plant_hard_link(desk):
+    os.link(desk.precious, desk.shared / "out")
+
+
+def _plant_file(desk):
+    (desk.shared / "out").touch()
+    (desk.shared / "out").chmod(0o666)
+    os.chown(desk.shared / "out", desk.stranger, desk.stranger)
+
+
+def _plant_fifo(desk):
+    os.mkfifo(desk.shared / "out")
+    (desk.shared / "out").chmod(0o666)
+    os.chown(desk.shared / "out", desk.stranger, desk.stranger)
+    desk.reader = os.open(desk.shared / "out", os.O_RDONLY | os.O_NONBLOCK)
+
+
+TRAPS = {
+    "a link to a file of the owner": (_plant_link, "out"),
+    "a link to a folder of the owner": (_plant_folder, "way/precious"),
+    "a second name of a file of the owner": (_plant_hard_link, "out"),
+    "a file that others can read": (_plant_file, "out"),
+    "a fifo that others read": (_plant_fifo, "out"),
+}
+
+
+@pytest.mark.parametrize("direct", [False, True], ids=["delivered", "in place"])
+@pytest.mark.parametrize("trap", TRAPS)
+def test_what_others_put_in_the_way_is_not_written(shared, trap, direct):
+    plant, name = TRAPS[trap]
+    plant(shared)
+    output = Output(stdout=str(shared.shared / name), direct_stdout=direct)
+    request = shared.start("echo secret\n", output=output, **shared.as_other)
+    if direct:
+        assert "cannot open the output" in shared.expect(SeenNotStarted, request).text
+    else:
+        assert shared.ending(request).stdout == str(shared.folder(request) / "stdout")
+    assert shared.precious.read_text() == "untouched"
+    assert not (shared.shared / "out").is_file() or "secret" not in (shared.shared / "out").read_text()
+
+
+def test_a_link_that_comes_and_goes_is_never_followed(shared, other):
+    """A race: while output is brought again and again, somebody exchanges the place for a link."""
+    who = person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh")
+    place = shared.shared / "out"
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            person.become(who)
+            for _ in range(3000):
+                try:
+                    os.close(deliver.open_target(str(place)))
+                except OSError:
+                    continue
+            status = 0
+        finally:
+            os._exit(status)
+    while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        for plant in (_plant_link, _plant_hard_link):
+            place.unlink(missing_ok=True)
+            with contextlib.suppress(FileExistsError):  # the owner was quicker
+                plant(shared)
+    assert shared.precious.read_text() == "untouched"
+
+
+def test_a_home_that_is_closed_to_its_owner_keeps_the_output_in_the_spool(desk, other):
+    closed = desk.work / "closed"
+    closed.mkdir(mode=0o000)
+    os.chown(closed, other.pw_uid, other.pw_gid)
+    closed.chmod(0)
+    request = desk.start("echo kept\n", output=Output(stdout=str(closed / "out")), **desk.as_other)
+    ending = desk.ending(request)
+    assert (ending.status, "Permission denied" in ending.text) == (0, True)
+    assert (desk.folder(request) / "stdout").read_text() == "kept\n"
+
+
+def test_a_disk_that_is_full_for_the_owner_keeps_the_output_in_the_spool(desk, other):
+    small = desk.home / "small"
+    small.mkdir()
+    options = f"size=64k,mode=0755,uid={other.pw_uid}"
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "small", str(small)], check=False)
+    if mount.returncode:
+        pytest.skip("needs mount(2): no file system may be mounted here")
+    try:
+        output = Output(stdout=str(small / "out"))
+        request = desk.start("head -c 200000 /dev/zero\n", output=output, **desk.as_other)
+        assert "No space left" in desk.ending(request).text
+        assert (desk.folder(request) / "stdout").stat().st_size == 200_000
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)

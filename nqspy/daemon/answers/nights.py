@@ -122,7 +122,11 @@ class Past:
             if isinstance(event, ev.SettingsChanged):
                 apply_changes(site.settings, event.changes, upsert=True)
             elif isinstance(event, ev.MachineFound):
-                site.found, site.host, site.zone = Found(event.cpus, event.memory), event.host, event.zone
+                site.found, site.host, site.zone = (
+                    Found(event.cpus, event.memory, event.offline),
+                    event.host,
+                    event.zone,
+                )
         return site
 
     def bounds(self, zone: Zone, picture: Picture, day: date | None) -> night.Bounds:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from nqspy.engine.desk import strays
 from nqspy.engine.desk.context import Desk
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
@@ -15,6 +16,9 @@ from nqspy.model.requests import Ending, Request, State, Used
 def take(desk: Desk, sighting: si.Sighting) -> None:
     """Turns a sighting into events. One that names an attempt no longer in force only lets the hands forget
     it, or end it."""
+    if isinstance(sighting, si.SeenStray):
+        strays.take(desk, sighting)
+        return
     request = desk.site.started.get(sighting.seq)
     if request is None or request.attempt != sighting.attempt:
         if isinstance(sighting, si.SeenRunning):
@@ -145,11 +149,12 @@ def _lost(desk: Desk, request: Request, sighting: si.SeenLost) -> None:
     used = _used(desk, request, sighting.used)
     name = desk.site.id_of(request.seq)
     if again:
-        _requeue(desk, request, "its end was lost", used)
+        _requeue(desk, request, sighting.text or "its end was lost", used)
     else:
-        finish(desk, request, Ending("lost", None, None, used, "nobody saw its end"))
+        finish(desk, request, Ending("lost", None, None, used, sighting.text or "nobody saw its end"))
     text = f"the end of request {name} was lost; it is {'run again' if again else 'ended'}"
-    desk.alarm("hands", text, f"the end of {name} was lost")
+    if not sighting.text:  # what a restart of the machine has ended is told in one
+        desk.alarm("hands", text, f"the end of {name} was lost")
     _done(desk, request, sighting)
 
 

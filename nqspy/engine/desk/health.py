@@ -4,8 +4,9 @@ becomes scarce."""
 from nqspy.engine.desk.context import Desk
 from nqspy.model import sightings as si
 from nqspy.model.actions import Notify
-from nqspy.model.events import PressureChanged, ProbeChanged
+from nqspy.model.events import MachineFound, PressureChanged, ProbeChanged
 from nqspy.model.health import SWAP, ProbeState
+from nqspy.model.machine import Found
 from nqspy.model.site import Settings
 from nqspy.model.units import format_time
 
@@ -27,6 +28,40 @@ def take(desk: Desk, news: si.News) -> None:
             _probe(desk, news)
         case si.SeenPressure():
             _pressure(desk, news)
+        case si.SeenMachine():
+            _machine(desk, Found(news.cpus, news.memory))
+
+
+def _machine(desk: Desk, seen: Found) -> None:
+    """CPUs went or came: PEs that are gone get nothing new, what runs on them goes on."""
+    site, before = desk.site, desk.site.found
+    now = before.seen(seen, bool(site.started))
+    if now != before:
+        desk.emit(MachineFound(now.cpus, now.memory, site.host, site.zone, now.offline))
+        desk.dirty()
+        tell_machine(desk, before)
+
+
+def tell_machine(desk: Desk, before: Found) -> None:
+    """An alarm where the machine has other CPUs than before."""
+    old, new = (
+        {cpu for pe, cpu in enumerate(found.cpus) if pe not in found.offline}
+        for found in (before, desk.site.found)
+    )
+    gone, come = sorted(old - new), sorted(new - old)
+    told = [f"CPU {_list(cpus)} {what}" for cpus, what in ((gone, "gone"), (come, "there")) if cpus]
+    if told:
+        text = f"the machine has changed: {' and '.join(told)}; {len(new)} CPUs are left for PEs"
+        more = (
+            "Requests that run on PEs that are gone go on elsewhere; nothing new is put there."
+            if gone
+            else ""
+        )
+        desk.alarm("machine", text, "the machine has changed", more)
+
+
+def _list(cpus: list[int]) -> str:
+    return ", ".join(map(str, cpus))
 
 
 def _probe(desk: Desk, news: si.SeenProbe) -> None:

@@ -1,0 +1,247 @@
+"""Limits that the kernel keeps for a whole request: memory, PEs, number of processes, by cgroup controllers.
+
+A controller may stand in a tree of its own (version 1) or in the one tree (version 2); each is probed. What
+no controller holds is measured (`meter`), bound by affinity (`child`) or left alone. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+CONTROLLERS = ("memory", "cpuset", "pids")
+_EFD = os.EFD_NONBLOCK | os.EFD_CLOEXEC
+
+
+@dataclass(slots=True)
+class Place:
+    """Where one controller is to be had: ``version`` of its tree, ``base``: this home's directory there."""
+
+    version: int
+    base: str
+
+
+@dataclass(slots=True)
+class Wish:
+    """What a request shall be held to; None: not at all. ``memory`` in bytes, ``cpus``: numbers."""
+
+    memory: int | None = None
+    cpus: list[int] | None = None
+    processes: int | None = None
+
+    def controllers(self) -> list[str]:
+        """The controllers it takes."""
+        asked = {"memory": self.memory, "cpuset": self.cpus, "pids": self.processes}
+        return [name for name, value in asked.items() if value is not None]
+
+
+@dataclass(slots=True)
+class Held:
+    """The directories that hold one request, by controller; ``enter``: those a process has to be moved to
+    (version 1), as it is not born in them; ``own``: those of them that no other request is in."""
+
+    places: dict[str, Place] = field(default_factory=dict)
+    enter: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
+
+    def peak(self) -> int:
+        """Most memory it ever had, in bytes; 0 where no controller knows."""
+        place = self.places.get("memory")
+        if place is None:
+            return 0
+        name = "memory.max_usage_in_bytes" if place.version == 1 else "memory.peak"
+        return _number(f"{place.base}/{name}")
+
+    def killed(self) -> int:
+        """How many of its processes the kernel has killed because the request's memory was full."""
+        place = self.places.get("memory")
+        if place is None:
+            return 0
+        name = "memory.oom_control" if place.version == 1 else "memory.events"
+        return _field(f"{place.base}/{name}", "oom_kill")
+
+    def refused(self) -> int:
+        """How often it was refused another process."""
+        place = self.places.get("pids")
+        return 0 if place is None else _field(f"{place.base}/pids.events", "max")
+
+    def bell(self) -> tuple[int, bool] | None:
+        """A descriptor that tells at once that the memory is full, and whether it does so by POLLPRI; None
+        where there is none."""
+        place = self.places.get("memory")
+        try:
+            if place is None:
+                return None
+            if place.version == 2:
+                fd = os.open(f"{place.base}/memory.events", os.O_RDONLY)
+                os.read(fd, 4096)
+                return fd, True
+            return _oom_eventfd(place.base), False
+        except OSError:
+            return None
+
+    def remove(self) -> None:
+        """Takes its directories away; they must be empty."""
+        for folder in self.own:
+            _rmdir(folder)
+
+
+class Controls:
+    """Where this home's controllers are: found out once by the starter. ``name``: of this home's directories;
+    ``tree``: the one in the cgroup2 tree where cages are made there, else ""; ``places``: this process's own
+    directory in each controller's tree of version 1, "" where there is none."""
+
+    def __init__(self, name: str, tree: str, places: dict[str, str]) -> None:
+        self.found: dict[str, Place] = {}
+        for controller in CONTROLLERS:
+            if tree and self._enable(controller, tree):
+                self.found[controller] = Place(2, tree)
+            elif places.get(controller):
+                self._make(controller, f"{places[controller]}/{name}")
+
+    def _enable(self, controller: str, tree: str) -> bool:
+        """The kernel refuses it where the directory above holds processes itself (cgroups(7))."""
+        above = os.path.dirname(tree)
+        if controller not in _words(f"{above}/cgroup.controllers"):
+            return False
+        write(f"{above}/cgroup.subtree_control", f"+{controller}")
+        return write(f"{tree}/cgroup.subtree_control", f"+{controller}")
+
+    def _make(self, controller: str, base: str) -> None:
+        try:
+            os.mkdir(base, 0o755)
+        except FileExistsError:
+            pass
+        except OSError:
+            return
+        if controller == "cpuset" and not _take_cpus(base):
+            _rmdir(base)
+        elif os.access(f"{base}/cgroup.procs", os.W_OK):
+            self.found[controller] = Place(1, base)
+
+    def hold(self, wish: Wish, name: str, folder: str) -> Held:
+        """Sets what can be set of a wish before a request begins. ``folder``: the request's own in the
+        cgroup2 tree. What cannot be set is left out."""
+        held = Held()
+        for controller in wish.controllers():
+            place = self.found.get(controller)
+            if place is None or (place.version == 2 and not folder):
+                continue
+            shared = controller == "cpuset" and place.version == 1
+            # Requests on the same PEs have one cpuset: making a directory for each costs half a ms.
+            label = "cpus" + "-".join(map(str, wish.cpus or ())) if shared else name
+            where = folder if place.version == 2 else f"{place.base}/{label}"
+            made = place.version == 1 and _mkdir(where)
+            if (shared and not made and _text(f"{where}/cpuset.cpus")) or _SETTERS[controller](
+                place, where, wish
+            ):
+                held.places[controller] = Place(place.version, where)
+                held.enter += [where] if place.version == 1 else []
+                held.own += [where] if made and not shared else []
+            elif made:
+                _rmdir(where)
+        return held
+
+    def bases(self) -> list[str]:
+        """This home's directories in trees of version 1."""
+        return [place.base for place in self.found.values() if place.version == 1]
+
+
+def _set_memory(place: Place, where: str, wish: Wish) -> bool:
+    """Memory and swap together may not pass the limit: swapping must not hide it."""
+    if place.version == 1:
+        done = write(f"{where}/memory.limit_in_bytes", str(wish.memory))
+        write(f"{where}/memory.memsw.limit_in_bytes", str(wish.memory))
+        return done
+    write(f"{where}/memory.swap.max", "0")
+    return write(f"{where}/memory.max", str(wish.memory))
+
+
+def _set_cpus(place: Place, where: str, wish: Wish) -> bool:
+    cpus = ",".join(map(str, wish.cpus or ()))
+    if place.version == 2:
+        return write(f"{where}/cpuset.cpus", cpus)
+    if not write(f"{where}/cpuset.mems", _text(f"{place.base}/cpuset.mems")):
+        return False
+    # A CPU that was away and came back is not given back to the directory above by the kernel.
+    return write(f"{where}/cpuset.cpus", cpus) or (
+        _take_cpus(place.base) and write(f"{where}/cpuset.cpus", cpus)
+    )
+
+
+def _set_pids(place: Place, where: str, wish: Wish) -> bool:
+    return write(f"{where}/pids.max", str(wish.processes))
+
+
+_SETTERS = {"memory": _set_memory, "cpuset": _set_cpus, "pids": _set_pids}
+
+
+def _take_cpus(base: str) -> bool:
+    """Gives a cpuset of version 1 all that the one above it has: a new one is empty."""
+    above = os.path.dirname(base)
+    return all(write(f"{base}/{name}", _text(f"{above}/{name}")) for name in ("cpuset.mems", "cpuset.cpus"))
+
+
+def _oom_eventfd(base: str) -> int:
+    """An eventfd that the kernel raises when the memory of a version 1 cgroup is full. Raises OSError."""
+    event = os.eventfd(0, _EFD)
+    control = os.open(f"{base}/memory.oom_control", os.O_RDONLY)
+    try:
+        if not write(f"{base}/cgroup.event_control", f"{event} {control}"):
+            os.close(event)
+            raise OSError("no notice of full memory")
+    finally:
+        os.close(control)
+    return event
+
+
+def write(path: str, text: str) -> bool:
+    """Writes to a file of the kernel's in one piece; whether it was taken."""
+    try:
+        fd = os.open(path, os.O_WRONLY)
+    except OSError:
+        return False
+    try:
+        os.write(fd, text.encode("ascii"))
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _words(path: str) -> list[str]:
+    return _text(path).split()
+
+
+def _number(path: str) -> int:
+    text = _text(path)
+    return int(text) if text.isdigit() else 0
+
+
+def _field(path: str, name: str) -> int:
+    words = _words(path)
+    return int(words[words.index(name) + 1]) if name in words else 0
+
+
+def _mkdir(folder: str) -> bool:
+    try:
+        os.mkdir(folder, 0o755)
+    except OSError:
+        return False
+    return True
+
+
+def _rmdir(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        pass

@@ -1,0 +1,136 @@
+"""What a login gives a user beside his rights: limits (limits.conf(5)), search path (login.defs(5)),
+variables (environment(5)). For a daemon of root, which has no PAM to ask; read from the files themselves.
+
+Standard library only. Files that are not there or cannot be read say nothing.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+
+from nqspy.executors.person import DEFAULT_PATH, Person
+
+LIMITS = "/etc/security/limits.conf"
+LIMITS_MORE = "/etc/security/limits.d/*.conf"
+DEFINITIONS = "/etc/login.defs"
+VARIABLES = "/etc/environment"
+
+_UNITS = {
+    "core": 1024, "data": 1024, "fsize": 1024, "memlock": 1024, "nofile": 1, "rss": 1024, "stack": 1024,
+    "cpu": 60, "nproc": 1, "as": 1024, "sigpending": 1, "msgqueue": 1,
+    "rtprio": 1,
+}  # fmt: skip
+Limits = dict[str, tuple[int | None, int | None]]
+"""Soft and hard limit by name of the rlimit (``NOFILE``); -1: unlimited; None: nothing is said."""
+
+
+def warm_up() -> None:
+    """Reads the files, before shepherds are forked."""
+    for path in (LIMITS, *glob.glob(LIMITS_MORE), DEFINITIONS, VARIABLES):
+        _text(path)
+
+
+def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
+    """The limits that limits.conf and then limits.d/*.conf give a user: his own line counts before his
+    groups', theirs before ``*``; of lines of one kind the last. Root gets only lines that name him.
+
+    ``groups``: names and numbers of his groups; ``root``: put before the paths (tests).
+    """
+    found: dict[str, dict[str, tuple[int, int]]] = {"soft": {}, "hard": {}}
+    for path in (root + LIMITS, *sorted(glob.glob(root + LIMITS_MORE))):
+        for domain, kind, item, value in _lines(_text(path)):
+            rank = _rank(domain, who, groups)
+            for side in ("soft", "hard") if kind == "-" else (kind,):
+                known = found[side].get(item)
+                if rank and (known is None or rank >= known[0]):
+                    found[side][item] = (rank, value)
+    items = {*found["soft"], *found["hard"]}
+    pairs = {item: tuple(found[side].get(item, (0, None))[1] for side in ("soft", "hard")) for item in items}
+    return {item.upper(): (pair[0], pair[1]) for item, pair in pairs.items()}
+
+
+def _lines(text: str) -> Iterator[tuple[str, str, str, int]]:
+    """The lines that limit something a process has: domain, kind, item, value in the kernel's unit."""
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if len(words) != 4 or words[1] not in ("soft", "hard", "-"):
+            continue
+        domain, kind, item, value = words
+        if item not in _UNITS:
+            continue  # of the login itself (maxlogins, priority), or not known to this kernel
+        if value in ("unlimited", "infinity", "-1"):
+            yield domain, kind, item, -1
+        elif value.isdigit():
+            yield domain, kind, item, int(value) * _UNITS[item]
+
+
+def _rank(domain: str, who: Person, groups: dict[str, int]) -> int:
+    """How closely a domain names the user: 3 himself, 2 a group of his, 1 everybody, 0 not him. ``%`` is for
+    the number of logins alone and names nobody here."""
+    if domain == "*":
+        return 1 if who.uid else 0
+    if domain.startswith("@"):
+        name = domain[1:]
+        named = name in groups or any(_within(name, gid) for gid in groups.values())
+        return 2 if named and who.uid else 0
+    return 3 if domain == who.name or _within(domain, who.uid) else 0
+
+
+def _within(text: str, number: int) -> bool:
+    """Ranges of numbers: ``1000:2000``, ``1000:``, ``:2000``."""
+    low, colon, high = text.partition(":")
+    if not colon or not (low or high) or not (low + high).isdigit():
+        return False
+    return int(low or 0) <= number <= (int(high) if high else number)
+
+
+def smaller(asked: dict[str, tuple[int, int]], login: Limits) -> dict[str, tuple[int, int]]:
+    """Both kinds of limits of a process: for each the smaller one counts. -1: unlimited."""
+    found = dict(asked)
+    for name, (soft, hard) in login.items():
+        own = asked.get(name, (-1, -1))
+        most = _least(own[1], -1 if hard is None else hard)
+        given = most if soft is None else soft
+        found[name] = (_least(_least(own[0], given), most), most)
+    return found
+
+
+def _least(one: int, other: int) -> int:
+    return max(one, other) if min(one, other) < 0 else min(one, other)
+
+
+def variables(who: Person, root: str = "") -> dict[str, str]:
+    """The environment of a login: /etc/environment, the search path of login.defs, and the user's own."""
+    words = "ENV_SUPATH" if who.uid == 0 else "ENV_PATH"
+    path = DEFAULT_PATH
+    for line in _text(root + DEFINITIONS).splitlines():
+        name, _, value = line.strip().partition("\t" if "\t" in line.strip() else " ")
+        if name == words and value.strip():
+            path = value.strip().removeprefix("PATH=")
+    found = {"PATH": path}
+    for line in _text(root + VARIABLES).splitlines():
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        if equals and name.isidentifier():
+            found[name] = value.strip().strip("\"'")
+    return found | {"HOME": who.home, "USER": who.name, "LOGNAME": who.name, "SHELL": who.shell}
+
+
+def _text(path: str) -> str:
+    try:
+        seen = os.stat(path)
+    except OSError:
+        return ""
+    return _read(path, seen.st_mtime_ns, seen.st_size)
+
+
+@lru_cache(64)
+def _read(path: str, changed: int, size: int) -> str:
+    """Read once by the starter; its shepherds find it here unless the file has changed."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""

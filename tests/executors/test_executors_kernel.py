@@ -1,0 +1,224 @@
+"""Where cgroups may be used the kernel itself keeps a request to its limits; escapes are found anywhere."""
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nqspy.executors import proc
+from nqspy.executors.cage import Seat
+from nqspy.executors.control import Controls, Wish
+from nqspy.model.actions import Kill
+from nqspy.model.requests import Ask
+
+MB = 1 << 20
+
+
+def usable(controller: str) -> bool:
+    seat = Seat(f"test-{os.getpid()}")
+    found = seat.holds(controller)
+    seat.leave()
+    return found
+
+
+def needs(controller: str) -> pytest.MarkDecorator:
+    return pytest.mark.skipif(
+        not usable(controller), reason=f"needs a {controller} cgroup that may be written: root, as a rule"
+    )
+
+
+CAGES = pytest.mark.parametrize("cage", ["", "none"], ids=["best cage", "no cgroup"])
+EAT = 'python3 -S -c \'import time; x = b"x" * {}; open("full", "w"); time.sleep(60)\''
+
+
+@needs("memory")
+def test_memory_is_the_kernels_business_and_the_right_request_ends(bench):
+    innocent = bench.running(f"exec {EAT.format(20 * MB)}\n", ask=Ask(memory=400 * MB))
+    ending = bench.run(f"exec {EAT.format(400 * MB)}\n", ask=Ask(memory=40 * MB))
+    assert ending.reason == "memory_limit"
+    assert ending.text.startswith(f"memory limit of {40 * MB} bytes exceeded: ")
+    assert 39 * MB <= ending.used.memory <= 60 * MB  # no sample could have been in time for 400 MB
+    assert f"nqspy: request 2.ymp was ended: {ending.text}\n" in bench.text("job.e2")
+    bench.do(Kill(innocent.seq, 1, "deleted", 1000))
+    assert bench.ending(innocent).reason == "deleted"
+
+
+@needs("memory")
+def test_a_process_that_the_kernel_killed_ends_its_request_though_the_leader_lives(bench):
+    script = f"{EAT.format(400 * MB)}\necho survived\nexec sleep 60\n"
+    ending = bench.run(script, ask=Ask(memory=40 * MB))
+    assert ending.reason == "memory_limit"
+    assert ending.signal in (signal.SIGTERM, signal.SIGKILL)
+    assert ending.used.wall < 20_000
+
+
+@needs("memory")
+def test_swapping_does_not_hide_memory_and_the_peak_is_told(bench):
+    script = f"exec python3 -S -c 'x = b\"x\" * {60 * MB}; del x'\n"
+    ending = bench.run(script, ask=Ask(memory=300 * MB))
+    assert (ending.reason, ending.status) == ("exit", 0)
+    assert ending.used.memory >= 60 * MB  # it was that much for a moment only
+
+
+@needs("memory")
+def test_the_queues_memory_limit_counts_in_the_kernel_too(bench):
+    bench.queue.per_request.memory_limit = 40 * MB
+    assert bench.run(f"exec {EAT.format(200 * MB)}\n").reason == "memory_limit"
+
+
+def test_memory_is_measured_where_the_kernel_does_not_keep_it(make_bench):
+    bench = make_bench(cage="none")
+    ending = bench.run(f"exec {EAT.format(120 * MB)}\n", ask=Ask(memory=60 * MB))
+    assert ending.reason == "memory_limit"
+    assert ending.used.memory > 60 * MB
+
+
+@needs("pids")
+def test_a_fork_bomb_meets_a_limit_and_harms_nobody(make_bench):
+    bench = make_bench(processes=30)
+    bomb = "b() { b | b & }; b; sleep 0.3; exit 0\n"
+    request = bench.start(bomb, shell="/bin/bash")
+    assert bench.run("exit 4\n").status == 4
+    ending = bench.ending(request)
+    assert "refused further processes" in ending.text
+    assert bench.run("exit 5\n").status == 5
+
+
+def test_a_daemons_own_user_keeps_room_to_fork(bench):
+    if os.geteuid() == 0:
+        pytest.skip("root has no limit on processes: nothing is lowered")
+    mine = subprocess.run(["sh", "-c", "ulimit -u"], capture_output=True, text=True, check=True).stdout
+    if mine.strip() == "unlimited":
+        pytest.skip("no limit on processes holds here, so there is none to lower")
+    bench.run("sleep 0.1; exec bash -c 'ulimit -u'\n")
+    assert int(bench.text("job.o1")) < int(mine)
+
+
+ESCAPES = {
+    "double fork": "(sh -c 'echo $$ > escaped; exec sleep 60' &) &\n",
+    "own session": "setsid sh -c 'echo $$ > escaped; exec sleep 60' &\n",
+    "session and double fork": "(setsid sh -c 'echo $$ > escaped; exec sleep 60' &)\n",
+    "own process group": "set -m; sh -c 'echo $$ > escaped; exec sleep 60' &\nset +m\n",
+    "clean environment": "(setsid env -i sh -c 'echo $$ > escaped; exec sleep 60' &)\n",
+    "all descriptors closed": "(setsid sh -c 'echo $$ > escaped; exec sleep 60 <&- >&- 2>&-' &)\n",
+    "ignores every signal": '(setsid sh -c \'trap "" HUP INT QUIT TERM USR1 USR2; echo $$ > escaped; '
+    "while :; do sleep 0.05; done' &)\n",
+}
+WAIT = "while [ ! -s escaped ]; do sleep 0.02; done\n"
+
+
+@CAGES
+@pytest.mark.parametrize("way", ESCAPES)
+def test_who_escapes_ends_with_the_request(make_bench, cage, way):
+    bench = make_bench(cage=cage)
+    caged = Ask(others=(("per_process/corefile_limit", 0),))
+    ending = bench.run(f"{ESCAPES[way]}{WAIT}exit 3\n", ask=caged)
+    assert (ending.reason, ending.status) == ("exit", 3)
+    assert _gone(int(bench.text("escaped")))
+
+
+@CAGES
+@pytest.mark.parametrize("way", ESCAPES)
+def test_who_escapes_is_killed_with_the_request(make_bench, cage, way):
+    bench = make_bench(cage=cage)
+    request = bench.running(f"{ESCAPES[way]}exec sleep 60\n")
+    escaped = int(bench.text("escaped"))
+    bench.do(Kill(request.seq, 1, "deleted", 200))
+    assert bench.ending(request).reason == "deleted"
+    assert _gone(escaped)
+
+
+def _gone(pid: int) -> bool:
+    seen = proc.stat(pid)
+    return seen is None or seen.state in "ZX"
+
+
+def test_a_request_that_closes_all_its_descriptors_ends_exactly(bench):
+    script = "exec python3 -S -c 'import os; os.closerange(0, 1024); os._exit(7)'\n"
+    assert bench.run(script).status == 7
+
+
+# ---------------------------------------------------------------- a full spool
+
+
+@pytest.fixture
+def small_spool(tmp_path):
+    """A spool of 24 MB with hands of its own."""
+    if os.geteuid() != 0 or not shutil.which("mount"):
+        pytest.skip("needs root: a small file system is mounted as the spool")
+    spool = tmp_path / "spool"
+    spool.mkdir(mode=0o700)
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=24m,mode=0700", "spool", str(spool)], check=False
+    )
+    if mount.returncode:
+        pytest.skip("needs mount(2): no file system may be mounted here")
+    yield spool
+    subprocess.run(["umount", "-l", str(spool)], check=True)
+
+
+def _fill(fd: int) -> None:
+    while True:
+        os.write(fd, bytes(65536))
+
+
+def test_who_fills_the_spool_is_ended_and_the_records_of_others_are_safe(small_spool, make_bench):
+    bench = make_bench()
+    innocent = bench.running("while [ ! -e go ]; do sleep 0.02; done\nexit 9\n")
+    bench.until(
+        lambda: os.stat(bench.folder(innocent) / "claim").st_blocks * 512 > 8192,
+        "there is room for its records",
+    )
+    greedy = bench.start("while :; do head -c 1000000 /dev/zero; sleep 0.05; done\n")
+    ending = bench.ending(greedy)
+    assert ending.reason == "file_limit"
+    assert "the disk of the spool is nearly full" in ending.text
+    # Full to the last byte: what must be written down has its place already.
+    (small_spool / "filler").write_bytes(b"")
+    fd = os.open(small_spool / "filler", os.O_WRONLY)
+    with pytest.raises(OSError, match="No space left"):
+        _fill(fd)
+    os.close(fd)
+    (bench.work / "go").touch()
+    assert bench.ending(innocent).status == 9
+    (small_spool / "filler").unlink()
+
+
+# ---------------------------------------------------------------- version 2, by its files
+
+
+def _tree(folder: Path, controllers: str) -> Path:
+    tree = folder / "above" / "home"
+    tree.mkdir(parents=True)
+    for where in (tree.parent, tree):
+        (where / "cgroup.controllers").write_text(controllers)
+        (where / "cgroup.subtree_control").touch()
+    return tree
+
+
+def test_version_2_sets_its_own_files(tmp_path):
+    """The names and values written, seen on plain files: this kernel has its controllers elsewhere."""
+    tree = _tree(tmp_path, "memory pids")
+    controls = Controls("home", str(tree), {})
+    assert set(controls.found) == {"memory", "pids"}
+    request = tree / "1.1"
+    request.mkdir()
+    for name in ("memory.max", "memory.swap.max", "pids.max"):
+        (request / name).touch()
+    held = controls.hold(Wish(40 * MB, [1], 30), "1.1", str(request))
+    texts = [(request / name).read_text() for name in ("memory.max", "memory.swap.max", "pids.max")]
+    assert texts == [str(40 * MB), "0", "30"]
+    assert (held.enter, set(held.places)) == ([], {"memory", "pids"})
+    (request / "memory.events").write_text("low 0\nhigh 0\nmax 7\noom 2\noom_kill 1\n")
+    (request / "memory.peak").write_text(f"{40 * MB}\n")
+    assert (held.killed(), held.peak()) == (1, 40 * MB)
+
+
+def test_a_tree_that_delegates_nothing_holds_nothing(tmp_path):
+    controls = Controls("home", str(_tree(tmp_path, "")), {})
+    assert not controls.found
+    held = controls.hold(Wish(1, [0], 1), "1.1", str(tmp_path))
+    assert (held.places, held.killed(), held.peak(), held.bell()) == ({}, 0, 0, None)

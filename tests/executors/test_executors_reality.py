@@ -1,0 +1,190 @@
+"""What the spool says and nobody expects: strays, another boot, shepherds of earlier and later versions."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from nqspy.executors import proc, records, scan
+from nqspy.model.actions import Kill, SetAside
+from nqspy.model.requests import Output
+from nqspy.model.sightings import SeenEnded, SeenLost, SeenRunning, SeenStray
+
+WAIT = "echo $$ > pid\nwhile [ ! -e go ]; do sleep 0.02; done\n"
+FORMER = Path(__file__).parents[1] / "data" / "shepherd-1.zip"
+"""model and executors of nqspy as they were with protocol 1."""
+
+
+def gone(pid: int) -> bool:
+    seen = proc.stat(pid)
+    return seen is None or seen.state in "ZX"
+
+
+def test_an_attempt_that_nobody_expects_is_told_with_its_fate(bench):
+    done = bench.start("exit 0\n")
+    bench.ending(done)
+    running = bench.running(WAIT)
+    found = bench.hands.scan({})
+    assert set(found) == {SeenStray(done.seq, 1, "done"), SeenStray(running.seq, 1, "alive")}
+    bench.do(Kill(running.seq, 1, "deleted", 1000))
+    bench.ending(running)
+
+
+def test_a_stray_that_is_set_aside_ends_and_its_number_is_free(make_bench):
+    first = make_bench()
+    first.running(WAIT)
+    pid = int(first.text("pid"))
+    first.leave()
+    again = make_bench()
+    again.hands.scan({})
+    again.do(SetAside(1, 1))
+    assert not again.folder(again.request("exit 0\n")).exists()
+    again.seq = 0
+    assert again.run("exit 6\n").status == 6  # the same request and attempt
+    again.until(lambda: gone(pid), "the stray has ended")
+    aside = again.home / "spool" / "stray-1.1"
+    again.until(lambda: records.read(str(aside), "done"), "its end is written down")
+    assert records.read(str(aside), "done")["reason"] == "void"
+    again.hands.scan({})
+    assert not aside.exists()
+
+
+def test_output_that_had_to_stay_is_kept_when_it_is_set_aside(bench):
+    kept = bench.start("echo precious\n", output=Output(stdout="/nowhere/out"))
+    bench.ending(kept)
+    bench.do(SetAside(kept.seq, 1))
+    bench.hands.scan({})
+    assert (bench.home / "spool" / "stray-1.1" / "stdout").read_text() == "precious\n"
+
+
+def test_what_a_stray_left_running_is_ended(bench):
+    request = bench.running(WAIT)
+    pid = int(bench.text("pid"))
+    bench.hands._watch._attempts.clear()  # nobody waits for it any more
+    os.kill(proc.Identity.parse(str(records.holder(str(bench.folder(request))))).pid, 9)
+    bench.until(
+        lambda: scan.look(str(bench.folder(request)), bench.hands._watch.identifier).fate == "lost", ""
+    )
+    assert bench.hands.scan({}) == [SeenStray(request.seq, 1, "lost")]
+    bench.until(lambda: gone(pid), "its job has ended")
+
+
+def test_an_attempt_of_a_former_boot_is_lost_and_says_so(bench):
+    request = bench.start("exit 0\n")
+    bench.ending(request)
+    claim = bench.folder(request) / "claim"
+    mine = bench.hands._watch.identifier.boot
+    for name in ("exit", "done", "pid"):
+        (bench.folder(request) / name).unlink(missing_ok=True)
+    claim.write_text(claim.read_text().replace(mine, "0" * len(mine)))
+    (lost,) = bench.hands.scan({request.seq: 1})
+    assert isinstance(lost, SeenLost)
+    assert lost.text == "the machine was restarted while it ran"
+
+
+def test_an_end_that_was_written_before_the_reboot_counts(bench):
+    request = bench.start("exit 12\n")
+    bench.ending(request)
+    claim = bench.folder(request) / "claim"
+    mine = bench.hands._watch.identifier.boot
+    claim.write_text(claim.read_text().replace(mine, "0" * len(mine)))
+    (ended,) = bench.hands.scan({request.seq: 1})
+    assert isinstance(ended, SeenEnded)
+    assert ended.ending.status == 12
+
+
+# ---------------------------------------------------------------- versions
+
+
+def test_the_claim_names_the_version_of_the_protocol(bench):
+    request = bench.start("exit 0\n")
+    bench.ending(request)
+    assert records.protocol(str(bench.folder(request))) == records.PROTOCOL
+
+
+def test_a_claim_without_a_version_is_of_the_first(tmp_path):
+    records.claim(str(tmp_path), "boot 1 2 3")
+    assert records.protocol(str(tmp_path)) == 1
+
+
+FORMER_DAEMON = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from nqspy.executors.local import LocalHands
+from nqspy.model.actions import Start
+from nqspy.model.ids import Instant
+from nqspy.model.requests import Request, Spec, State
+from nqspy.model.queues import Queue
+from nqspy.model.site import Site
+import nqspy, os, pwd, queue
+assert nqspy.__file__.startswith(sys.argv[1])
+home, work = sys.argv[2:4]
+told, blobs = queue.Queue(), {"e": b""}
+hands = LocalHands(home, told.put, blobs.__getitem__, cage=sys.argv[4])
+hands.start()
+site = Site(host="ymp", found=hands.found())
+site.settings.queues["batch"] = Queue("batch", workdir="submit")
+me = pwd.getpwuid(os.geteuid())
+for seq, script in enumerate(sys.argv[5:], 1):
+    blobs[str(seq)] = script.encode()
+    spec = Spec(owner=me.pw_name, uid=me.pw_uid, gid=me.pw_gid, name="job", queue="batch", workdir=work,
+                shell="/bin/sh", script=str(seq), environment="e")
+    request = Request(seq, spec, "batch", State.RUNNING, Instant(0), Instant(0), attempt=1)
+    hands.do(Start(seq, 1, (0,)), request, site, Instant(0))
+    told.get()
+print("running", flush=True)
+told.get()
+"""
+
+
+@pytest.mark.parametrize("cage", ["", "none"])
+def test_shepherds_of_the_former_version_are_taken_over(make_bench, tmp_path, cage):
+    code = tmp_path / "former"
+    with zipfile.ZipFile(FORMER) as archive:
+        archive.extractall(code)
+    (tmp_path / "work").mkdir()
+    words = [sys.executable, "-c", FORMER_DAEMON, str(code), str(tmp_path), str(tmp_path / "work"), cage]
+    wait = WAIT.replace("> pid", "> pid.$QSUB_REQID")
+    scripts = [f"{wait}echo late; exit 41\n", "exec sleep 60\n"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with subprocess.Popen([*words, *scripts], stdout=subprocess.PIPE, text=True, env=environment) as daemon:
+        assert daemon.stdout is not None
+        assert daemon.stdout.readline() == "running\n"
+        daemon.kill()
+    bench = make_bench()
+    assert records.protocol(str(tmp_path / "spool" / "1.1")) == 1
+    assert [type(s) for s in bench.hands.scan({1: 1, 2: 1})] == [SeenRunning, SeenRunning]
+    bench.do(Kill(2, 1, "deleted", 1000))
+    (bench.work / "go").touch()
+    ends = {}
+    while len(ends) < 2:
+        sighting = bench.told.get(timeout=20)
+        assert isinstance(sighting, SeenEnded)
+        ends[sighting.seq] = (sighting.ending.reason, sighting.ending.status)
+    assert ends[1] == ("exit", 41)
+    assert ends[2][0] == "deleted"
+    assert bench.text("job.o1") == "late\n"
+
+
+def test_a_shepherd_of_a_later_version_is_told_and_left_alone(make_bench):
+    first = make_bench()
+    request = first.running(WAIT)
+    pid = int(first.text("pid"))
+    first.leave()
+    claim = first.folder(request) / "claim"
+    lines = claim.read_text().split("\n")
+    lines[1] = json.dumps({"protocol": records.PROTOCOL + 1})
+    claim.write_text("\n".join(lines))
+    bench = make_bench()
+    found = bench.hands.scan({request.seq: 1})
+    assert [type(s) for s in found] == [SeenRunning, SeenStray]
+    assert found[1] == SeenStray(request.seq, 1, "later")
+    assert bench.hands.scan({}) == [SeenStray(request.seq, 1, "later")]
+    assert not gone(pid)
+    assert bench.folder(request).is_dir()
+    (bench.work / "go").touch()
+    bench.until(lambda: gone(pid), "it ends by itself")
