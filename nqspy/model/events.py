@@ -15,8 +15,7 @@ from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Base of all events. ``kind`` is its name in the journal, ``version`` rises when a field changes its
-    meaning."""
+    """Base of all events. ``kind``: its name in the journal; ``version`` rises when a field's meaning does."""
 
     kind: ClassVar[str] = ""
     version: ClassVar[int] = 1
@@ -24,8 +23,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An event with its number (from 1, without gaps) and the instant of the site's clock at which it
-    happened."""
+    """An event with its number (from 1, without gaps) and the instant at which it happened."""
 
     n: int
     at: Instant
