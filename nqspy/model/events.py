@@ -15,7 +15,7 @@ from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Base of all events. ``kind``: its name in the journal; ``version`` rises when a field's meaning does."""
+    """Base of all events. ``kind``: its name in the journal; ``version`` rises with a field's meaning."""
 
     kind: ClassVar[str] = ""
     version: ClassVar[int] = 1

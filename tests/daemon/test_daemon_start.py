@@ -75,7 +75,7 @@ def test_in_the_foreground_it_logs_to_stderr_and_a_signal_ends_it(make_live):
     daemon.send_signal(signal.SIGTERM)
     _, err = daemon.communicate(timeout=20)
     assert daemon.returncode == 0
-    assert err.splitlines()[-1].endswith("stopped")
+    assert err.splitlines()[-1].endswith('text="stopped"')
     assert not live.log
 
 
