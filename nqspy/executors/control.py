@@ -7,27 +7,32 @@ no controller holds is measured (`meter`), bound by affinity (`child`) or left a
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 
 CONTROLLERS = ("memory", "cpuset", "pids")
 _EFD = os.EFD_NONBLOCK | os.EFD_CLOEXEC
 
 
-@dataclass(slots=True)
 class Place:
     """Where one controller is to be had: ``version`` of its tree, ``base``: this home's directory there."""
 
-    version: int
-    base: str
+    __slots__ = ("base", "version")
+
+    def __init__(self, version: int, base: str) -> None:
+        self.version = version
+        self.base = base
 
 
-@dataclass(slots=True)
 class Wish:
     """What a request shall be held to; None: not at all. ``memory`` in bytes, ``cpus``: numbers."""
 
-    memory: int | None = None
-    cpus: list[int] | None = None
-    processes: int | None = None
+    __slots__ = ("cpus", "memory", "processes")
+
+    def __init__(
+        self, memory: int | None = None, cpus: list[int] | None = None, processes: int | None = None
+    ) -> None:
+        self.memory = memory
+        self.cpus = cpus
+        self.processes = processes
 
     def controllers(self) -> list[str]:
         """The controllers it takes."""
@@ -35,14 +40,16 @@ class Wish:
         return [name for name, value in asked.items() if value is not None]
 
 
-@dataclass(slots=True)
 class Held:
     """The directories that hold one request, by controller; ``enter``: those a process has to be moved to
     (version 1), as it is not born in them; ``own``: those of them that no other request is in."""
 
-    places: dict[str, Place] = field(default_factory=dict)
-    enter: list[str] = field(default_factory=list)
-    own: list[str] = field(default_factory=list)
+    __slots__ = ("enter", "own", "places")
+
+    def __init__(self) -> None:
+        self.places: dict[str, Place] = {}
+        self.enter: list[str] = []
+        self.own: list[str] = []
 
     def peak(self) -> int:
         """Most memory it ever had, in bytes; 0 where no controller knows."""

@@ -6,6 +6,7 @@ Doing it twice is harmless. Output that cannot be brought stays in the spool.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -113,7 +114,8 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None, target: 
     if record["output"][name]["direct"]:
         last = "stdout" if record["output"]["join"] else "stderr"
         if record["line"] and name == last:
-            _append(target, record["line"])
+            with contextlib.suppress(PermissionError):  # the record says it too
+                _append(target, record["line"])
         return
     if source is None:
         return  # it has been delivered before the cut

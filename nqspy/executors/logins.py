@@ -6,7 +6,6 @@ Standard library only. Files that are not there or cannot be read say nothing.
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Iterator
 from functools import lru_cache
@@ -14,7 +13,7 @@ from functools import lru_cache
 from nqspy.executors.person import DEFAULT_PATH, Person
 
 LIMITS = "/etc/security/limits.conf"
-LIMITS_MORE = "/etc/security/limits.d/*.conf"
+LIMITS_MORE = "/etc/security/limits.d"
 DEFINITIONS = "/etc/login.defs"
 VARIABLES = "/etc/environment"
 
@@ -29,8 +28,10 @@ Limits = dict[str, tuple[int | None, int | None]]
 
 def warm_up() -> None:
     """Reads the files, before shepherds are forked."""
-    for path in (LIMITS, *glob.glob(LIMITS_MORE), DEFINITIONS, VARIABLES):
+    for path in (LIMITS, *_files(LIMITS_MORE), DEFINITIONS, VARIABLES):
         _text(path)
+    for name in ("ENV_SUPATH", "ENV_PATH"):
+        _definition(_text(DEFINITIONS), name)
 
 
 def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
@@ -40,7 +41,7 @@ def limits_of(who: Person, groups: dict[str, int], root: str = "") -> Limits:
     ``groups``: names and numbers of his groups; ``root``: put before the paths (tests).
     """
     found: dict[str, dict[str, tuple[int, int]]] = {"soft": {}, "hard": {}}
-    for path in (root + LIMITS, *sorted(glob.glob(root + LIMITS_MORE))):
+    for path in (root + LIMITS, *_files(root + LIMITS_MORE)):
         for domain, kind, item, value in _lines(_text(path)):
             rank = _rank(domain, who, groups)
             for side in ("soft", "hard") if kind == "-" else (kind,):
@@ -104,18 +105,32 @@ def _least(one: int, other: int) -> int:
 
 def variables(who: Person, root: str = "") -> dict[str, str]:
     """The environment of a login: /etc/environment, the search path of login.defs, and the user's own."""
-    words = "ENV_SUPATH" if who.uid == 0 else "ENV_PATH"
-    path = DEFAULT_PATH
-    for line in _text(root + DEFINITIONS).splitlines():
-        name, _, value = line.strip().partition("\t" if "\t" in line.strip() else " ")
-        if name == words and value.strip():
-            path = value.strip().removeprefix("PATH=")
-    found = {"PATH": path}
+    name = "ENV_SUPATH" if who.uid == 0 else "ENV_PATH"
+    found = {"PATH": _definition(_text(root + DEFINITIONS), name).removeprefix("PATH=") or DEFAULT_PATH}
     for line in _text(root + VARIABLES).splitlines():
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and name.isidentifier():
             found[name] = value.strip().strip("\"'")
     return found | {"HOME": who.home, "USER": who.name, "LOGNAME": who.name, "SHELL": who.shell}
+
+
+@lru_cache(8)
+def _definition(text: str, name: str) -> str:
+    """What login.defs says of a name; the last line counts."""
+    found = ""
+    for line in text.splitlines():
+        words = line.split(None, 1)
+        if len(words) == 2 and words[0] == name:
+            found = words[1].strip()
+    return found
+
+
+def _files(folder: str) -> list[str]:
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [f"{folder}/{name}" for name in names if name.endswith(".conf") and name[0] != "."]
 
 
 def _text(path: str) -> str:

@@ -2,8 +2,7 @@
 
 A path is walked folder by folder with descriptors, so that nothing can be exchanged on the way; symbolic
 links count only if they are the user's own, those to folders also if they are root's. In a folder where
-others may make names, what is there already must be the user's own as well and have no second name: somebody
-may have put it there for him.
+others may make names, what is there already is not written: somebody may have put it there for him.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ import os
 import stat
 
 _MOST_LINKS = 40
+_ASKED = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Not blocking, so that a fifo without a reader is an error and not a shepherd that hangs."""
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -35,20 +36,39 @@ class Place:
         os.close(self.folder)
 
     def open(self, flags: int) -> int:
-        """Opens what is there, or makes it, for writing; it is emptied with O_TRUNC once it is known to be
-        what it should. Raises OSError."""
-        # Not blocking, so that a fifo without a reader is an error and not a shepherd that hangs.
-        asked = (flags & ~os.O_TRUNC) | os.O_WRONLY | os.O_CREAT | os.O_NOCTTY | os.O_NONBLOCK
-        fd = os.open(self.name, asked | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=self.folder)
-        try:
-            self._trust(os.fstat(fd))
-            if flags & os.O_TRUNC and stat.S_ISREG(os.fstat(fd).st_mode):
-                os.ftruncate(fd, 0)
-        except BaseException:
-            os.close(fd)
-            raise
+        """Opens what is there, or makes it, for writing; it is emptied with O_TRUNC. Raises OSError."""
+        if self._open_to_others():
+            fd = self._open_new(flags)
+        else:
+            fd = os.open(self.name, _ASKED | os.O_CREAT | flags, 0o666, dir_fd=self.folder)
         os.set_blocking(fd, True)
         return fd
+
+    def _open_new(self, flags: int) -> int:
+        """Where others may make names nothing is written that was there before (but root's devices): a file
+        of the user's own is replaced by a new one, as its name may be a second one of something precious,
+        and no look at it can tell for sure while others are about."""
+        try:
+            seen = os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            seen = None
+        if seen is not None and stat.S_ISCHR(seen.st_mode) and seen.st_uid == 0:
+            return self._open_device()
+        if not flags & os.O_TRUNC:
+            raise PermissionError(errno.EPERM, f"others may make names where {self.name} is")
+        if seen is not None:
+            if not stat.S_ISREG(seen.st_mode) or seen.st_uid != os.geteuid():
+                raise PermissionError(errno.EPERM, f"{self.name} is somebody else's")
+            os.unlink(self.name, dir_fd=self.folder)
+        return os.open(self.name, _ASKED | os.O_CREAT | os.O_EXCL | flags, 0o666, dir_fd=self.folder)
+
+    def _open_device(self) -> int:
+        fd = os.open(self.name, _ASKED, dir_fd=self.folder)
+        seen = os.fstat(fd)
+        if stat.S_ISCHR(seen.st_mode) and seen.st_uid == 0:
+            return fd
+        os.close(fd)
+        raise PermissionError(errno.EPERM, f"{self.name} is somebody else's")
 
     def kind(self) -> int | None:
         """The mode of what has that name, None when there is nothing."""
@@ -93,15 +113,6 @@ class Place:
         fd = os.open(name, _FOLDER, dir_fd=self.folder)
         os.close(self.folder)
         self.folder = fd
-
-    def _trust(self, seen: os.stat_result) -> None:
-        """Raises PermissionError for what others may have put there."""
-        if not self._open_to_others() or (seen.st_uid == 0 and stat.S_ISCHR(seen.st_mode)):
-            return
-        if seen.st_uid != os.geteuid():
-            raise PermissionError(errno.EPERM, f"{self.name} is somebody else's")
-        if seen.st_nlink > 1:
-            raise PermissionError(errno.EPERM, f"{self.name} has another name (a hard link)")
 
     def _open_to_others(self) -> bool:
         folder = os.fstat(self.folder)

@@ -31,6 +31,7 @@ set mail command=false
 COMMANDS = ("qsub", "qdel", "qhold", "qrls", "qmove", "qcat", "qstat", "qmgr")
 
 pytestmark = [
+    pytest.mark.xdist_group("attacks"),  # one house for all
     pytest.mark.privileged,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real users are made, and act"),
     pytest.mark.skipif(not shutil.which("useradd"), reason="needs useradd: real users are made"),

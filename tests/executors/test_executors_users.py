@@ -223,7 +223,6 @@ def _plant_fifo(desk):
 TRAPS = {
     "a link to a file of the owner": (_plant_link, "out"),
     "a link to a folder of the owner": (_plant_folder, "way/precious"),
-    "a second name of a file of the owner": (_plant_hard_link, "out"),
     "a file that others can read": (_plant_file, "out"),
     "a fifo that others read": (_plant_fifo, "out"),
 }
@@ -242,6 +241,15 @@ def test_what_others_put_in_the_way_is_not_written(shared, trap, direct):
         assert shared.ending(request).stdout == str(shared.folder(request) / "stdout")
     assert shared.precious.read_text() == "untouched"
     assert not (shared.shared / "out").is_file() or "secret" not in (shared.shared / "out").read_text()
+
+
+@pytest.mark.parametrize("direct", [False, True], ids=["delivered", "in place"])
+def test_a_second_name_of_a_file_of_the_owner_is_replaced(shared, direct):
+    _plant_hard_link(shared)
+    output = Output(stdout=str(shared.shared / "out"), direct_stdout=direct)
+    assert shared.run("echo mine\n", output=output, **shared.as_other).text == ""
+    assert shared.precious.read_text() == "untouched"
+    assert (shared.shared / "out").read_text() == "mine\n"
 
 
 def test_a_link_that_comes_and_goes_is_never_followed(shared, other):
