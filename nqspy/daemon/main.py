@@ -16,6 +16,7 @@ from nqspy.daemon import files, log
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
+from nqspy.daemon.failpoints import Failpoints
 from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, unlock
 from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.inbox import Back, Inbox, Ring, Stop
@@ -53,7 +54,8 @@ class Daemon:
         self.home = home
         self.options = options
         self.inbox = Inbox()
-        self.clock = clock_of(home.path, options.clock)
+        failpoints = Failpoints.here()
+        self.clock = failpoints.clock(clock_of(home.path, options.clock))
         self.owner = Caller("nqsd", os.geteuid(), os.getegid(), (), True)
         self.journal = SqliteJournal.open(home.database)
         self.exits = SiteExits(Path(options.exits) if options.exits else home.path / "exits")
@@ -78,6 +80,7 @@ class Daemon:
         self.alarms: list[str] = []
         self.stopping: str | None = None
         self._pending: float | None = None
+        failpoints.arm(self)
 
     def _serves(self, uid: int) -> bool:
         return os.geteuid() in (0, uid) or uid == 0

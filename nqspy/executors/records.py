@@ -13,11 +13,16 @@ the last minute.) Standard library only: the shepherds use it as well as the dae
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from typing import Any
 
 VOID = "void"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors of the spool's disk that no request is to blame for, and that pass."""
+AGAIN = 2.0
+"""Real seconds after which an attempt that met one of them is given up, so that another may be made."""
 
 
 def folder_name(seq: int, attempt: int) -> str:

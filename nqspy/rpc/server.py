@@ -8,6 +8,7 @@ import contextlib
 import os
 import socket
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,9 @@ MOST_PENDING = 1_000
 
 MOST_UNREAD = 256 * 1024 * 1024
 """Bytes of answers that a client may leave unread before it is cut off."""
+
+PIECE = 256 * 1024
+"""Bytes of a long answer that are written at a time: what a client does not read yet is not copied for it."""
 
 _BACKLOG = 1_024
 
@@ -64,6 +68,7 @@ class Connection(asyncio.Protocol):
         self._caller: Caller
         self._pending = 0
         self._stuck = False
+        self._outbox: deque[memoryview] = deque()
         self.gone = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -90,6 +95,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has hung up, or was cut off."""
         self.gone = True
+        self._outbox.clear()
         self._server.connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
@@ -121,11 +127,33 @@ class Connection(asyncio.Protocol):
         if self.gone:
             return
         self._pending -= len(answers)
-        self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
-        if self._transport.get_write_buffer_size() > MOST_UNREAD:
+        self._send(answers[0] if len(answers) == 1 else b"".join(answers))
+
+    def answer_alike(self, head: bytes, rest: memoryview) -> None:
+        """Writes one answer of which others get the ``rest`` too."""
+        if not self.gone:
+            self._pending -= 1
+            self._send(head)
+            self._send(rest)
+
+    def _send(self, data: bytes | memoryview) -> None:
+        if self._outbox or len(data) > PIECE:
+            self._outbox.append(memoryview(data))
+            self._pump()
+        else:
+            self._transport.write(data)
+        if self._transport.get_write_buffer_size() + sum(map(len, self._outbox)) > MOST_UNREAD:
             self.cut_off()
         else:
             self._throttle()
+
+    def _pump(self) -> None:
+        """Writes of what is long as much as the client reads."""
+        while self._outbox and not self._stuck:
+            first = self._outbox.popleft()
+            if len(first) > PIECE:
+                self._outbox.appendleft(first[PIECE:])
+            self._transport.write(first[:PIECE])
 
     def _throttle(self) -> None:
         """Reads on only while the client reads its answers and not too many of them are due."""
@@ -142,6 +170,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """It reads again."""
         self._stuck = False
+        self._pump()
         self._throttle()
 
     def cut_off(self) -> None:
@@ -151,6 +180,8 @@ class Connection(asyncio.Protocol):
 
     def finish(self) -> None:
         """Writes what is left and closes."""
+        while self._outbox:
+            self._transport.write(self._outbox.popleft())
         self._transport.close()
 
 
@@ -200,6 +231,15 @@ class Server:
             if not self._closing:
                 self._loop.call_soon_threadsafe(self._deliver, replies)
         except RuntimeError:  # closed at this very moment: nobody is there to read
+            pass
+
+    def reply_alike(self, handles: Sequence[Handle], data: bytes) -> None:
+        """Sends one answer to all who asked the same: ``data`` is the first one's, the others get it under
+        their own numbers. From any thread."""
+        try:
+            if not self._closing:
+                self._loop.call_soon_threadsafe(self._deliver_alike, handles, data)
+        except RuntimeError:
             pass
 
     def close(self) -> None:
@@ -260,6 +300,11 @@ class Server:
             by_connection.setdefault(handle._connection, []).append(data)
         for connection, answers in by_connection.items():
             connection.answer(answers)
+
+    def _deliver_alike(self, handles: Sequence[Handle], data: bytes) -> None:
+        rest = memoryview(data)[data.index(b",") :]
+        for handle in handles:
+            handle._connection.answer_alike(b'{"id":%d' % handle.id, rest)
 
     def _stop(self) -> None:
         self._server.close()

@@ -117,8 +117,7 @@ def test_a_client_that_reads_nothing_holds_nobody_up(counter, peer, monkeypatch)
     monkeypatch.setattr(server, "MOST_UNREAD", 1_000_000)
     desk = counter(lambda asked: messages.result_answer(asked.handle.id, "y" * asked.message["size"]))
     lazy = peer(desk)
-    for n in range(8):
-        lazy.send(b'{"v":1,"id":%d,"cmd":"x","size":400000}\n' % n)
+    lazy.send(b'{"v":1,"id":1,"cmd":"x","size":400000}\n' * 8)
     assert len(peer(desk).ask(1, "x", size=10)["result"]) == 10
     with pytest.raises((BrokenPipeError, ConnectionResetError)):
         lazy.send(b'{"v":1,"id":1,"cmd":"x","size":400000}\n' * 1_000_000)

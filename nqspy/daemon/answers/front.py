@@ -45,10 +45,21 @@ class Pending:
 
 @dataclass(slots=True)
 class Slow:
-    """An answer that is made in slices, so that it never stalls the engine."""
+    """An answer that is made in slices, so that it never stalls the engine.
+
+    ``key``: what was asked by whom, where it is about no single request: long lists are made one at a time,
+    and whoever asks for one that is not begun yet gets the same (``others``).
+    """
 
     asked: rpc.Asked
     slices: Iterator[bytes | None]
+    key: tuple[Any, ...] | None = None
+    begun: bool = False
+    others: list[rpc.Asked] = dataclasses.field(default_factory=list)
+
+    def gone(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return all(asked.handle.gone for asked in (self.asked, *self.others))
 
 
 Question = Callable[["Daemon", rpc.Asked], Any]
@@ -151,9 +162,17 @@ class Front:
         if isinstance(data, bytes):
             self._daemon.server.reply(asked.handle, data)
         elif isinstance(data, Iterator):
-            self._slow.append(Slow(asked, data))
+            self._queue(asked, data)
         else:
             self._daemon.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
+
+    def _queue(self, asked: rpc.Asked, slices: Iterator[bytes | None]) -> None:
+        key = _key(asked)
+        for slow in self._slow:
+            if key is not None and slow.key == key and not slow.begun:
+                slow.others.append(asked)
+                return
+        self._slow.append(Slow(asked, slices, key))
 
     def _work(self, asked: rpc.Asked, later: Later) -> None:
         try:
@@ -184,20 +203,28 @@ class Front:
             self._daemon.server.reply_many(ready)
 
     def after_turn(self) -> None:
-        """One slice of each slow answer, and whoever waited for what has happened now."""
-        for slow in tuple(self._slow):
+        """One slice of each slow answer, of the first long one only; and whoever waited for what has
+        happened now."""
+        long = [slow for slow in self._slow if slow.key is not None]
+        for slow in [slow for slow in self._slow if slow.key is None] + long[:1]:
             self._slice(slow)
         self.waiting.look()
 
     def _slice(self, slow: Slow) -> None:
         done: bytes | None = b""
+        slow.begun = True
         with self.told(slow.asked):
-            if not slow.asked.handle.gone:
+            if not slow.gone():
                 done = next(slow.slices)
-        if done is not None:
-            self._slow.remove(slow)
-            if done:
-                self._daemon.server.reply(slow.asked.handle, done)
+        if done is None:
+            return
+        self._slow = [each for each in self._slow if each is not slow]
+        if done:
+            handles = [asked.handle for asked in (slow.asked, *slow.others)]
+            self._daemon.server.reply_alike(handles, done)
+            return
+        for asked in slow.others:  # what was wrong with the first is told to each
+            self.answer(asked)
 
     def patience(self) -> float | None:
         """How long the inbox may be waited for: not at all while an answer is half made."""
@@ -216,6 +243,15 @@ class Front:
         ids = tuple(site.id_of(seq) for seq, r in site.started.items() if r.spec.rerunnable)
         if ids:
             self._daemon.ask(cm.RerunRequests(ids), self._daemon.owner)
+
+
+def _key(asked: rpc.Asked) -> tuple[Any, ...] | None:
+    """What two questions have in common that get the same answer; None: it is about single requests."""
+    message = asked.message
+    if message.get("operands") or message.get("ids") or message.get("request"):
+        return None
+    fields = sorted((name, repr(value)) for name, value in message.items() if name not in ("id", "v"))
+    return asked.caller, *fields
 
 
 def _decode(message: dict[str, Any]) -> cm.Command:
