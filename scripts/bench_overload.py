@@ -16,7 +16,8 @@ POLLERS, SUBMITTERS = 200, 8
 
 _LOAD = r"""
 import json, select, socket, sys, time
-home, count, seconds, every, what = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]), sys.argv[5]
+home, count, what = sys.argv[1], int(sys.argv[2]), sys.argv[5]
+seconds, every = float(sys.argv[3]), float(sys.argv[4])
 message = json.load(sys.stdin)
 ids = message.pop("choose", None)
 poll, lines = select.poll(), {}
@@ -55,8 +56,8 @@ while clock() < end:
             if not every: c.ask(clock())
 times.sort()
 at = lambda q: times[min(len(times) - 1, int(q * len(times)))] * 1000 if times else float("nan")
-print(json.dumps(dict(rate=len(times) / seconds, p50=at(.5), p99=at(.99), worst=at(1), late=late, refused=refused,
-                      size=size)))
+print(json.dumps(dict(rate=len(times) / seconds, p50=at(.5), p99=at(.99), worst=at(1), late=late,
+                      refused=refused, size=size)))
 """
 
 
@@ -125,7 +126,7 @@ def rows(many: int, seconds: float) -> list[Figure]:
         phases = {
             "quiet": _phase(here, seconds, None),
             "qstat ID": _phase(here, seconds, {"cmd": "qstat", "text": "table", "choose": ids}),
-            "qstat -b": _phase(here, seconds, {"cmd": "qstat", "text": "batch_queues", "operands": []}),
+            "qstat -b": _phase(here, seconds, {"cmd": "qstat", "text": "queues", "operands": []}),
             "qstat": _phase(here, seconds, {"cmd": "qstat", "text": "table", "operands": []}),
         }
         until = time.monotonic() + 60
