@@ -102,3 +102,16 @@ def test_every_client_of_a_crowd_gets_its_whole_list(live, size):
     assert len(lists) == 8
     assert len(lists[0].splitlines()) == size + 2
     assert size < listing.SLICE or answers[0]["id"] == 6, "the short question did not wait for the long ones"
+
+
+def test_summaries_of_one_moment_are_made_once_and_count_what_there_is(live):
+    live.set("stop queue batch")
+    for held in (True, False, False):
+        live.submit("true", held=held)
+    ask = b'{"v":1,"id":%d,"cmd":"qstat","text":"%s","operands":[]}'
+    answers = live.wire(*[ask % (n, b"queues") for n in range(5)], ask % (7, b"server"))
+    assert sorted(each["id"] for each in answers) == [0, 1, 2, 3, 4, 7]
+    [summary] = {each["out"] for each in answers if each["id"] < 5}
+    assert [word for word in summary.splitlines()[-1].split() if word.isdigit()]
+    [server] = [each["out"] for each in answers if each["id"] == 7]
+    assert server.splitlines()[-1].split()[2:6] == ["3", "2", "0", "1"]

@@ -124,18 +124,29 @@ class Front:
     def answer_questions(self) -> None:
         """Answers the questions of this turn from the state as it is now."""
         questions, self._questions = self._questions, []
+        alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:
-            self.answer(asked)
+            key = _key(asked) if asked.message["cmd"] == "qstat" else None
+            alike.setdefault(key or id(asked), []).append(asked)
+        for first, *others in alike.values():
+            self.answer(first, others)
 
-    def answer(self, asked: rpc.Asked) -> None:
-        """Answers a question: at once, in slices, or when what it waits for has come."""
+    def answer(self, asked: rpc.Asked, others: Sequence[rpc.Asked] = ()) -> None:
+        """Answers a question: at once, in slices, or when what it waits for has come. ``others`` have asked
+        the same at the same time."""
         question = QUESTIONS.get(asked.message["cmd"])
         if question is None:
             name = asked.message["cmd"][:40]
             self._refuse(asked, Refusal(f"there is no command {name!r} here", "unknown_command", 2))
             return
         with self.told(asked):
-            self._give(asked, question(self._daemon, asked))
+            data = question(self._daemon, asked)
+            if others and isinstance(data, bytes):
+                self._daemon.server.reply_alike([each.handle for each in (asked, *others)], data)
+                return
+            self._give(asked, data)
+        for each in others:
+            self.answer(each)
 
     @contextlib.contextmanager
     def told(self, asked: rpc.Asked) -> Iterator[None]:
