@@ -14,7 +14,7 @@ from typing import Any
 from chaos.jobs import make_job
 from chaos.ledger import Bar, Ledger, Promise, short
 
-from nqspy.model.errors import NqspyError, Refusal, Unreachable
+from nqspy.model.errors import Refusal, Unreachable
 from nqspy.rpc.client import Client
 from nqspy.rpc.submission import submission
 
@@ -243,6 +243,3 @@ def join(people: list[Person]) -> list[Exception]:
     for person in people:
         person.join(2 * PATIENCE)
     return [person.error for person in people if person.error is not None]
-
-
-ERRORS = (NqspyError, OSError)

@@ -115,3 +115,10 @@ def test_summaries_of_one_moment_are_made_once_and_count_what_there_is(live):
     assert [word for word in summary.splitlines()[-1].split() if word.isdigit()]
     [server] = [each["out"] for each in answers if each["id"] == 7]
     assert server.splitlines()[-1].split()[2:6] == ["3", "2", "0", "1"]
+
+
+def test_each_of_those_who_ask_for_the_same_nonsense_is_told(live):
+    ask = b'{"v":1,"id":%d,"cmd":"qstat","text":"table","operands":[],"queue":"nowhere"}'
+    answers = live.wire(*[ask % n for n in range(4)])
+    assert sorted(each["id"] for each in answers) == [0, 1, 2, 3]
+    assert all("Unknown queue nowhere" in json.dumps(each) for each in answers)
