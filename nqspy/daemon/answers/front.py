@@ -217,25 +217,30 @@ class Front:
         """One slice of each slow answer, of the first long one only; and whoever waited for what has
         happened now."""
         long = [slow for slow in self._slow if slow.key is not None]
-        for slow in [slow for slow in self._slow if slow.key is None] + long[:1]:
+        for slow in [slow for slow in self._slow if slow.key is None]:
+            if not self._slice(slow):
+                self._slice(slow)  # a few requests are one slice: their answer does not wait another turn
+        for slow in long[:1]:
             self._slice(slow)
         self.waiting.look()
 
-    def _slice(self, slow: Slow) -> None:
+    def _slice(self, slow: Slow) -> bool:
+        """Makes a slice; True when the answer is given."""
         done: bytes | None = b""
         slow.begun = True
         with self.told(slow.asked):
             if not slow.gone():
                 done = next(slow.slices)
         if done is None:
-            return
+            return False
         self._slow = [each for each in self._slow if each is not slow]
         if done:
             handles = [asked.handle for asked in (slow.asked, *slow.others)]
             self._daemon.server.reply_alike(handles, done)
-            return
+            return True
         for asked in slow.others:  # what was wrong with the first is told to each
             self.answer(asked)
+        return True
 
     def patience(self) -> float | None:
         """How long the inbox may be waited for: not at all while an answer is half made."""
