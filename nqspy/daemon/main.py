@@ -21,6 +21,7 @@ from nqspy.daemon.deciding.exits import RemoteExits
 from nqspy.daemon.deciding.parent import Heard, Parent
 from nqspy.daemon.deciding.strikes import Trouble as Loss
 from nqspy.daemon.deciding.teller import Teller
+from nqspy.daemon.failpoints import Failpoints
 from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, unlock
 from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.inbox import Back, Inbox, Ring, Stop
@@ -60,7 +61,8 @@ class Daemon:
         self.home = home
         self.options = options
         self.inbox = Inbox()
-        self.clock = clock_of(home.path, options.clock)
+        failpoints = Failpoints.here()
+        self.clock = failpoints.clock(clock_of(home.path, options.clock))
         self.owner = Caller("nqsd", os.geteuid(), os.getegid(), (), True)
         self.journal = SqliteJournal.open(home.database)
         site, folder = self.journal.load(), Path(options.exits) if options.exits else home.path / "exits"
@@ -91,6 +93,7 @@ class Daemon:
         self.watchdog = systemd.Watchdog()
         self._pending: float | None = None
         self._found: Found | None = None
+        failpoints.arm(self)
 
     def _serves(self, uid: int) -> bool:
         return os.geteuid() in (0, uid) or uid == 0

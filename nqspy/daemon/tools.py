@@ -163,7 +163,8 @@ def _daemon(home: Home) -> _Said:
     if pid is None:
         yield "note", "no nqsd runs"
         return
-    status = Client(home.path, timeout=10).call("status")
+    with Client(home.path, timeout=10) as client:
+        status = client.call("status")
     yield "ok", f"process {pid} answers: {status['requests']} requests, {status['pes']} PEs"
     if "decider" in status:
         yield "ok", status["decider"]

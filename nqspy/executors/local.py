@@ -6,6 +6,7 @@ net under them; the records in the spool say what happened. One thread waits for
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -155,7 +156,7 @@ class LocalHands:
             self._put(SeenNotStarted(*key, "its script or environment is missing from the database"))
             return
         except OSError as error:
-            self._put(SeenNotStarted(*key, f"cannot write its script into the spool: {error.strerror}"))
+            self._not_written(key, error)
             return
         order = make_order(
             request,
@@ -168,6 +169,17 @@ class LocalHands:
         )
         order["processes"] = self._processes
         self._watch.begin(key, order)
+
+    def _not_written(self, key: Key, error: OSError) -> None:
+        """Its script is not in the spool. Where the disk is full the attempt is void after a while: at once
+        it would only be made again at once."""
+        text = f"cannot write its script into the spool: {error.strerror}"
+        if error.errno not in records.NO_ROOM:
+            self._put(SeenNotStarted(*key, text))
+            return
+        timer = threading.Timer(records.AGAIN, self._put, (SeenVoid(*key, text),))
+        timer.daemon = True
+        timer.start()
 
     def _materialise(self, digest: str) -> bytes:
         """Makes the script a file in the spool, once for all requests that share it; gives its first line."""

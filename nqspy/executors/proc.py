@@ -6,6 +6,7 @@ Standard library only: the shepherds use it as well as the daemon.
 from __future__ import annotations
 
 import os
+import select
 import signal
 
 TICK = 1.0 / os.sysconf("SC_CLK_TCK")
@@ -194,6 +195,22 @@ def proportional(pid: int) -> int:
     except OSError:
         pass
     return 0
+
+
+def await_ends(pids: list[int], seconds: float) -> None:
+    """Waits until these processes have ended (nobody may have waited for them yet), at most so long for
+    each."""
+    for pid in pids:
+        try:
+            fd = os.pidfd_open(pid)
+        except OSError:
+            continue
+        try:
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            poll.poll(seconds * 1000)
+        finally:
+            os.close(fd)
 
 
 def send(pids: list[int], number: int, still: list[int] | None = None) -> None:

@@ -29,6 +29,10 @@ VOID = "void"
 _ROOM = 16_384
 """Bytes kept free on the disk for the records of each running attempt: a full spool keeps nobody's end from
 being written down."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors of the spool's disk that no request is to blame for, and that pass."""
+AGAIN = 2.0
+"""Real seconds after which an attempt that met one of them is given up, so that another may be made."""
 
 
 def folder_name(seq: int, attempt: int) -> str:

@@ -8,7 +8,11 @@ from typing import Any, Literal
 
 from nqspy.executors import cage, proc, records
 from nqspy.model.requests import Ending, Used
-from nqspy.model.sightings import SeenEnded, SeenNotStarted, Sighting
+from nqspy.model.sightings import SeenEnded, SeenNotStarted, SeenVoid, Sighting
+
+_LOOKS = 5
+_DYING = 0.5
+"""Real seconds in which killed processes should be gone: on a busy machine a signal is not an end yet."""
 
 Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "later"]
 
@@ -70,6 +74,8 @@ def claim_void(folder: str) -> bool:
 
 def sighting(seq: int, attempt: int, record: dict[str, Any]) -> Sighting:
     """The end that a ``done`` record tells."""
+    if record.get("again"):
+        return SeenVoid(seq, attempt, record["text"])
     if record["reason"] == "not_started":
         return SeenNotStarted(seq, attempt, record["text"])
     ending = Ending(
@@ -116,11 +122,12 @@ def end_remains(folder: str, home: str, identifier: proc.Identifier) -> None:
             return
         cage.kill_remains(*record["cage"], *record.get("controls", ()))
     seq = os.path.basename(folder).partition(".")[0]
-    for _ in range(3):  # some may fork while they are looked for
+    for _ in range(_LOOKS):  # some may fork while they are looked for
         found = list(_remains(leader, seq, home))
         if not found:
             return
         proc.send(found, signal.SIGKILL, list(_remains(leader, seq, home)))
+        proc.await_ends(found, _DYING)
 
 
 def _remains(leader: proc.Identity | None, seq: str, home: str) -> Iterator[int]:

@@ -42,13 +42,8 @@ def serve(order: dict[str, Any], station: Station) -> None:
         if record is not None:
             Teller(order, station).finish(record)
         return
-    try:
-        os.mkdir(folder, 0o700)
-    except FileExistsError:
-        pass
-    os.chdir(folder)
     me = station.identifier.of(os.getpid())
-    if not records.claim(".", me.text(), records.PROTOCOL):
+    if not _claimed(folder, me.text()):
         return
     # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
     os.close(station.lock)
@@ -62,6 +57,23 @@ def serve(order: dict[str, Any], station: Station) -> None:
         raise
 
 
+def _claimed(folder: str, holder: str) -> bool:
+    """Makes the attempt's folder the current one and claims it. Where the disk is full: not, and not at once,
+    for the daemon then orders another attempt."""
+    try:
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        os.chdir(folder)
+        return records.claim(".", holder, records.PROTOCOL)
+    except OSError as error:
+        if error.errno not in records.NO_ROOM:
+            raise
+        time.sleep(records.AGAIN)
+        return False
+
+
 class _Shepherd(Teller):
     def __init__(self, order: dict[str, Any], station: Station, me: str) -> None:
         super().__init__(order, station)
@@ -72,6 +84,7 @@ class _Shepherd(Teller):
         self.childless = False
         self.reason = ""
         self.text = ""
+        self.again = False
         self.kill_at: float | None = None
         self.suspended = False
         self.room = False
@@ -86,7 +99,9 @@ class _Shepherd(Teller):
         problem = self._launch()
         if problem:
             self.cage.remove()
-            self._record({"reason": "not_started", "text": problem}, None)
+            if self.again:
+                time.sleep(records.AGAIN)
+            self._record({"reason": "not_started", "text": problem, "again": self.again}, None)
             return
         self._watch(wake)
         self._close()
@@ -118,6 +133,7 @@ class _Shepherd(Teller):
         except PermissionError as error:
             return str(error)
         except OSError as error:
+            self.again = error.errno in records.NO_ROOM
             return f"cannot make its output files in the spool: {error.strerror}"
         begun = now()
         if child.plain(order) and not self._by_kernel():

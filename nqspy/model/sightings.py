@@ -53,9 +53,11 @@ class SeenNotStarted(Sighting):
 
 @dataclass(frozen=True, slots=True)
 class SeenVoid(Sighting):
-    """An attempt was never begun and never will be (claimed as void by a restart): it may be started anew."""
+    """An attempt was never begun and never will be, through no fault of the request (claimed as void by a
+    restart, no room on the disk): it may be started anew. ``text`` says why."""
 
     kind: ClassVar[str] = "void"
+    text: str = "the daemon stopped before"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from nqspy.report.moments import clock_span
 from nqspy.report.summaries import complexes, limits, mpp, nqs_batch_summary, pipe_summary, queues_posix
 
 __all__ = [
-    "complexes", "full", "limits", "mpp", "nqs_batch_summary", "pipe_summary", "posix_rows", "posix_table",
+    "complexes", "full", "limits", "mpp", "nqs_batch_summary", "pipe_summary", "posix_lines", "posix_rows",
+    "posix_table", "posix_text",
     "queues_posix", "row_of", "row_of_ended", "why_text",
 ]  # fmt: skip
 
@@ -46,7 +47,18 @@ def row_of_ended(row: Mapping[str, Any], host: str) -> Row:
 
 def posix_rows(rows: Sequence[Row]) -> str:
     """The table of 8.1; nothing at all when there are no rows."""
-    return _HEAD + "".join([_ROW % row for row in rows]) if rows else ""
+    return posix_lines([posix_text(rows)])
+
+
+def posix_text(rows: Sequence[Row]) -> str:
+    """Lines of the table, for one that is made in slices."""
+    return "".join([_ROW % row for row in rows])
+
+
+def posix_lines(parts: Sequence[str]) -> str:
+    """The table of slices that `posix_text` made."""
+    lines = "".join(parts)
+    return _HEAD + lines if lines else ""
 
 
 def posix_table(objects: Iterable[Mapping[str, Any]]) -> str:

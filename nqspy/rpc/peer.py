@@ -183,6 +183,10 @@ class Connection(asyncio.Protocol):
         else:
             self._throttle()
 
+    def answer_alike(self, head: bytes, rest: memoryview) -> None:
+        """Writes one answer of which others get the ``rest`` too."""
+        self.answer([b"".join((head, rest))])
+
     def unread(self) -> int:
         """Bytes of answers that it has not read and the kernel does not keep."""
         return self._transport.get_write_buffer_size()

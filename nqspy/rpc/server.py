@@ -90,6 +90,15 @@ class Server:
         except RuntimeError:  # closed at this very moment: nobody is there to read
             pass
 
+    def reply_alike(self, handles: Sequence[Handle], data: bytes) -> None:
+        """Sends one answer to all who asked the same: ``data`` is the first one's, the others get it under
+        their own numbers. From any thread."""
+        try:
+            if not self._closing:
+                self._loop.call_soon_threadsafe(self._deliver_alike, handles, data)
+        except RuntimeError:
+            pass
+
     def close(self) -> None:
         """Takes no more clients, sends the answers handed over so far, hangs up and ends the thread."""
         if self._closing:
@@ -264,6 +273,11 @@ class Server:
             by_connection.setdefault(handle.place, (handle, []))[1].append(data)
         for handle, answers in by_connection.values():
             handle.deliver(answers)
+
+    def _deliver_alike(self, handles: Sequence[Handle], data: bytes) -> None:
+        rest = memoryview(data)[data.index(b",") :]
+        for handle in handles:
+            handle._connection.answer_alike(b'{"id":%d' % handle.id, rest)
 
     def _stop(self) -> None:
         self._loop.remove_reader(self._socket.fileno())

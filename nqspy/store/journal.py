@@ -197,6 +197,10 @@ class SqliteJournal:
         except copies.SPOILT as error:
             raise StoreError(f"{path} could not be written: {plain(error)}") from error
 
+    def trace(self, callback: Callable[[str], None]) -> None:
+        """Has ``callback`` called with each statement before it is carried out (for tests and drills)."""
+        self._connection.set_trace_callback(callback)
+
     def close(self) -> None:
         """Closes the database; what was committed is in the one file then, unless a reader is still open."""
         self._db.close()

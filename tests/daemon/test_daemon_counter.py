@@ -8,9 +8,7 @@ import time
 from daemon.inner import PEOPLE, Catch
 from daemon.live import until
 
-from nqspy.daemon import notices
 from nqspy.daemon.log import _Formatter
-from nqspy.model.actions import Notify
 from nqspy.rpc.server import Asked
 
 
@@ -48,15 +46,6 @@ def test_who_does_not_read_does_not_keep_the_engine_awake(fresh):
 def test_a_log_line_shows_control_characters_and_stays_one_entry():
     record = logging.LogRecord("nqspy", logging.INFO, "", 1, "bad %s", ("\x1b[2J\n2026 forged",), None)
     assert _Formatter("%(message)s").format(record) == "bad \\u001b[2J\n    2026 forged"
-
-
-def test_the_head_of_a_mail_is_two_lines_whatever_is_in_it(tmp_path):
-    out = tmp_path / "mail"
-    notice = Notify("anne\nBcc: all", "done\r\nX: y\x1b", "text \x07\n", 1)
-    notices._send(f"cat > {out}", notice, "root")
-    head, _, body = out.read_text().partition("\n\n")
-    assert head == "To: anne Bcc: all\nSubject: done X: y\\u001b"
-    assert body.startswith("text \\u0007\n")
 
 
 def test_silent_slow_and_greedy_clients_delay_nobody(live):

@@ -117,15 +117,16 @@ def test_orders_that_may_not_have_been_obeyed_are_given_again_after_a_restart():
         def scan(self, expected):
             return [si.SeenRunning(seq, attempt) for seq, attempt in expected.items()]
 
-    centre = Centre(pes=3)
-    centre.submit("anne", "ben", "cleo")
-    centre.ask(cm.SuspendRequests(("2",)))
+    centre = Centre(pes=4)
+    centre.submit("anne", "ben", "cleo", "dora")
+    centre.ask(cm.SuspendRequests(("2", "4")))
     centre.engine.hands = centre.sim.machine = Hands()
-    for command in (cm.Delete(("1",), force=True), cm.RerunRequests(("3",))):
+    resume = cm.SuspendRequests(("4",), resume=True)
+    for command in (cm.Delete(("1",), force=True), cm.RerunRequests(("3",)), resume):
         centre.engine.feed([asked(command)], centre.sim.now)
     done.clear()
     centre.sim.restart()
-    assert sorted(type(action).__name__ for action in done) == ["Kill", "Kill", "Suspend"]
+    assert sorted(type(action).__name__ for action in done) == ["Kill", "Kill", "Resume", "Suspend"]
     assert [action.reason for action in done if isinstance(action, Kill)] == ["deleted", "requeued"]
 
 

@@ -128,6 +128,9 @@ def test_an_attempt_that_never_began_is_started_anew():
     hands.told()
     see(centre, si.SeenVoid(1, 1))
     assert hands.told(ac.Forget, ac.Start) == [ac.Forget(1, 1), ac.Start(1, 2, (0,))]
+    see(centre, si.SeenVoid(1, 2, "No space left on device"))
+    assert centre.events(ev.Requeued)[-1].text == "never begun: No space left on device"
+    assert hands.told(ac.Start) == [ac.Start(1, 3, (0,))]
 
 
 def test_deleted_before_it_began_it_never_begins():
@@ -191,6 +194,14 @@ def test_rerun_after_a_deletion_is_refused_and_a_deletion_after_a_rerun_counts()
     centre.ask(cm.Delete(("1",), force=True), ANNE)
     see(centre, si.SeenEnded(1, 1, Ending("deleted", None, 15)))
     assert centre.state(1) == "ended"
+
+
+def test_one_that_is_deleted_while_it_ends_to_be_run_again_has_ended_as_deleted():
+    centre, _ = centre_with_one()
+    centre.ask(cm.RerunRequests(("1",)), ANNE)
+    centre.ask(cm.Delete(("1",), force=True), ANNE)
+    see(centre, si.SeenEnded(1, 1, Ending("requeued", None, 15)))
+    assert (centre.end_of(1).end_reason, centre.end_of(1).text) == ("deleted", "deleted by anne")
 
 
 def test_use_that_was_told_is_charged_when_a_pass_acts_and_at_the_end():

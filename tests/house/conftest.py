@@ -2,7 +2,14 @@
 
 import pytest
 
-ONE_AT_A_TIME = ("tests/cli/", "tests/daemon/", "tests/executors/", "tests/rpc/", "tests/scenarios/")
+ONE_AT_A_TIME = (
+    "tests/chaos/",
+    "tests/cli/",
+    "tests/daemon/",
+    "tests/executors/",
+    "tests/rpc/",
+    "tests/scenarios/",
+)
 """Folders whose tests start processes or measure time: all on one worker."""
 
 

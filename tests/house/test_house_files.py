@@ -16,7 +16,7 @@ HOSTS = (
     "security." + "debian",
 )
 PLACES = re.compile(r"(?<![\w.~}/-])/(?:work|opt)/|/" + r"root/\.|bash_" + "jobs")
-SCRIPTS = ("quickstart", "test", "check", "bench", "lock")
+SCRIPTS = ("quickstart", "test", "check", "bench", "chaos", "lock")
 
 
 def _texts():

@@ -133,8 +133,7 @@ def test_a_client_that_reads_nothing_holds_nobody_up(counter, peer):
         limits=Limits(unread=1_000_000, unread_time=0.3, sweep=0.1),
     )
     lazy = peer(desk)
-    for n in range(8):
-        lazy.send(b'{"v":1,"id":%d,"cmd":"x","size":400000}\n' % n)
+    lazy.send(b'{"v":1,"id":1,"cmd":"x","size":400000}\n' * 8)
     assert len(peer(desk).ask(1, "x", size=10)["result"]) == 10
     with pytest.raises((BrokenPipeError, ConnectionResetError)):
         lazy.send(b'{"v":1,"id":1,"cmd":"x","size":400000}\n' * 1_000_000)

@@ -45,10 +45,21 @@ class Pending:
 
 @dataclass(slots=True)
 class Slow:
-    """An answer that is made in slices, so that it never stalls the engine."""
+    """An answer that is made in slices, so that it never stalls the engine.
+
+    ``key``: what was asked by whom, where it is about no single request: long lists are made one at a time,
+    and whoever asks for one that is not begun yet gets the same (``others``).
+    """
 
     asked: rpc.Asked
     slices: Iterator[bytes | None]
+    key: tuple[Any, ...] | None = None
+    begun: bool = False
+    others: list[rpc.Asked] = dataclasses.field(default_factory=list)
+
+    def gone(self) -> bool:
+        """Whether nobody waits for it any more."""
+        return all(asked.handle.gone for asked in (self.asked, *self.others))
 
 
 AT_ONCE = 4
@@ -120,18 +131,29 @@ class Front:
     def answer_questions(self) -> None:
         """Answers the questions of this turn from the state as it is now."""
         questions, self._questions = self._questions, []
+        alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:
-            self.answer(asked)
+            key = _key(asked) if asked.message["cmd"] == "qstat" else None
+            alike.setdefault(key or id(asked), []).append(asked)
+        for first, *others in alike.values():
+            self.answer(first, others)
 
-    def answer(self, asked: rpc.Asked) -> None:
-        """Answers a question: at once, in slices, or when what it waits for has come."""
+    def answer(self, asked: rpc.Asked, others: Sequence[rpc.Asked] = ()) -> None:
+        """Answers a question: at once, in slices, or when what it waits for has come. ``others`` have asked
+        the same at the same time."""
         question = QUESTIONS.get(asked.message["cmd"])
         if question is None:
             name = asked.message["cmd"][:40]
             self._refuse(asked, Refusal(f"there is no command {name!r} here", "unknown_command", 2))
             return
         with self.told(asked):
-            self._give(asked, question(self._daemon, asked))
+            data = question(self._daemon, asked)
+            if others and isinstance(data, bytes):
+                self._daemon.server.reply_alike([each.handle for each in (asked, *others)], data)
+                return
+            self._give(asked, data)
+        for each in others:
+            self.answer(each)
 
     @contextlib.contextmanager
     def told(self, asked: rpc.Asked) -> Iterator[None]:
@@ -153,9 +175,17 @@ class Front:
         if isinstance(data, bytes):
             self._daemon.server.reply(asked.handle, data)
         elif isinstance(data, Iterator):
-            self._slow.append(Slow(asked, data))
+            self._queue(asked, data)
         else:
             self._daemon.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
+
+    def _queue(self, asked: rpc.Asked, slices: Iterator[bytes | None]) -> None:
+        key = _key(asked)
+        for slow in self._slow:
+            if key is not None and slow.key == key and not slow.begun:
+                slow.others.append(asked)
+                return
+        self._slow.append(Slow(asked, slices, key))
 
     def _work(self, asked: rpc.Asked, later: Later) -> None:
         try:
@@ -187,8 +217,13 @@ class Front:
             self._daemon.server.reply_many(ready)
 
     def after_turn(self) -> None:
-        """One slice of each slow answer, and whoever waited for what has happened now."""
-        for slow in self._in_turn():
+        """One slice of each slow answer, of the first long one only; and whoever waited for what has
+        happened now."""
+        turn = self._in_turn()
+        for slow in [slow for slow in turn if slow.key is None]:
+            if not self._slice(slow):
+                self._slice(slow)  # a few requests are one slice: their answer does not wait another turn
+        for slow in [slow for slow in turn if slow.key is not None][:1]:
             self._slice(slow)
         self.waiting.look()
 
@@ -199,22 +234,30 @@ class Front:
         found = []
         for slow in self._slow:
             uid = slow.asked.caller.uid
-            if slow.asked.handle.stuck and not slow.asked.handle.gone:
+            if slow.asked.handle.stuck and not slow.gone():
                 continue
-            turns[uid] = turns.get(uid, 0) + 1
+            turns[uid] = turns.get(uid, 0) + (slow.key is None)
             if turns[uid] <= AT_ONCE:
                 found.append(slow)
         return found
 
-    def _slice(self, slow: Slow) -> None:
+    def _slice(self, slow: Slow) -> bool:
+        """Makes a slice; True when the answer is given."""
         done: bytes | None = b""
+        slow.begun = True
         with self.told(slow.asked):
-            if not slow.asked.handle.gone:
+            if not slow.gone():
                 done = next(slow.slices)
-        if done is not None:
-            self._slow.remove(slow)
-            if done:
-                self._daemon.server.reply(slow.asked.handle, done)
+        if done is None:
+            return False
+        self._slow = [each for each in self._slow if each is not slow]
+        if done:
+            handles = [asked.handle for asked in (slow.asked, *slow.others)]
+            self._daemon.server.reply_alike(handles, done)
+            return True
+        for asked in slow.others:  # what was wrong with the first is told to each
+            self.answer(asked)
+        return True
 
     def patience(self) -> float | None:
         """How long the inbox may be waited for: not at all while an answer is half made."""
@@ -235,6 +278,15 @@ class Front:
         ids = tuple(site.id_of(seq) for seq, r in site.started.items() if r.spec.rerunnable)
         if ids:
             self._daemon.ask(cm.RerunRequests(ids), self._daemon.owner)
+
+
+def _key(asked: rpc.Asked) -> tuple[Any, ...] | None:
+    """What two questions have in common that get the same answer; None: it is about single requests."""
+    message = asked.message
+    if message.get("operands") or message.get("ids") or message.get("request"):
+        return None
+    fields = sorted((name, repr(value)) for name, value in message.items() if name not in ("id", "v"))
+    return asked.caller, *fields
 
 
 def _decode(message: dict[str, Any]) -> cm.Command:

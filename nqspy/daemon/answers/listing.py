@@ -211,18 +211,20 @@ def _table(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     """The POSIX table, straight from the requests: no objects are made."""
     choice = Choice(daemon, asked.message, asked.caller)
     samples, name = daemon.engine.samples, daemon.engine.site.name
-    rows = []
+    parts = []
     for row in choice.gone(daemon):
         if row is None:
             yield None
         else:
-            rows.append(tables.row_of_ended(row, name))
+            parts.append(tables.posix_text([tables.row_of_ended(row, name)]))
     for requests in choice.slices():
+        rows = []
         for request in requests:
             used = samples.get(request.seq, request.used).cpu if request.started is not None else None
             rows.append(tables.row_of(request, name, used))
+        parts.append(tables.posix_text(rows))
         yield None
-    yield _answer(asked, choice, tables.posix_rows(rows))
+    yield _answer(asked, choice, tables.posix_lines(parts))
 
 
 _RENDERERS: dict[str, Callable[[Objects], str]] = {

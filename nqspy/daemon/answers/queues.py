@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nqspy.model.requests import State
+from nqspy.model.site import Site
 from nqspy.report import summaries
 
 if TYPE_CHECKING:
@@ -14,10 +15,18 @@ if TYPE_CHECKING:
 def counts(daemon: "Daemon") -> dict[str, dict[str, int]]:
     """How many requests each queue holds, by state word."""
     found: dict[str, dict[str, int]] = {name: {} for name in daemon.engine.site.settings.queues}
-    tally = Counter((r.queue, r.state.value) for r in daemon.engine.site.requests.values())
-    for (queue, state), number in tally.items():
-        found.setdefault(queue, {})[state] = number
+    for (queue, state), number in _tally(daemon.engine.site).items():
+        found.setdefault(queue, {})[state.value] = number
     return found
+
+
+def _tally(site: Site) -> Counter[tuple[str, State]]:
+    """How many requests there are by queue and state; those that are queued are not walked one by one."""
+    tally = Counter((r.queue, r.state) for r in [r for r in site.requests.values() if r.slot < 0])
+    for queue, columns in site.waiting.items():
+        if columns:
+            tally[queue, State.QUEUED] = len(columns)
+    return tally
 
 
 def _summary(render: Callable[..., str]) -> Callable[["Daemon", dict[str, Any]], str]:
@@ -53,7 +62,9 @@ def form_of(message: dict[str, Any], form: str) -> Summary | None:
 def server_text(daemon: "Daemon") -> str:
     """``qstat -B``: the server in one row."""
     site = daemon.engine.site
-    tally = Counter(r.state for r in site.requests.values())
+    tally: Counter[State] = Counter()
+    for (_, state), number in _tally(site).items():
+        tally[state] += number
     head = "Server             Max   Tot   Que   Run   Hld   Wat   Trn   Ext Status\n"
     rule = "---------------- ----- ----- ----- ----- ----- ----- ----- ----- -----------\n"
     states = (State.QUEUED, State.RUNNING, State.HELD, State.WAITING, State.ROUTING, State.EXITING)

@@ -8,7 +8,7 @@ from nqspy.engine.desk import strays
 from nqspy.engine.desk.context import Desk
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
-from nqspy.model.actions import Forget, Kill, Notify, Suspend
+from nqspy.model.actions import Forget, Kill, Notify, Resume, Suspend
 from nqspy.model.health import SWAP
 from nqspy.model.requests import Ending, Request, State, Used
 
@@ -41,6 +41,8 @@ def adopt(desk: Desk, sighting: si.Sighting) -> None:
         desk.act(Kill(request.seq, request.attempt, reason, desk.site.settings.server.grace))
     elif request.state is State.SUSPENDED:
         desk.act(Suspend(request.seq, request.attempt, page_out=request.suspended_by == SWAP))
+    elif request.resumed is not None:
+        desk.act(Resume(request.seq, request.attempt))
 
 
 def _to_run_again(request: Request) -> bool:
@@ -79,6 +81,9 @@ def _ended(desk: Desk, request: Request, sighting: si.SeenEnded) -> None:
         _running(desk, request, si.SeenRunning(request.seq, request.attempt))
     if _to_run_again(request):
         _requeue(desk, request, request.ending, _used(desk, request, sighting.ending.used))
+    elif sighting.ending.reason == "requeued":
+        # It was to be run again, and deleted before its end came.
+        finish(desk, request, replace(sighting.ending, reason="deleted"))
     else:
         finish(desk, request, sighting.ending)
     _done(desk, request, sighting)
@@ -135,7 +140,7 @@ def _not_started(desk: Desk, request: Request, sighting: si.SeenNotStarted) -> N
 
 def _void(desk: Desk, request: Request, sighting: si.SeenVoid) -> None:
     seq, deleter, delete = request.seq, request.ending.removeprefix("deleted by "), _to_delete(request)
-    desk.emit(ev.Requeued(seq, request.attempt, "never begun: the daemon stopped before"))
+    desk.emit(ev.Requeued(seq, request.attempt, f"never begun: {sighting.text}"))
     if delete:
         desk.emit(ev.Deleted(seq, deleter))
     _done(desk, request, sighting)

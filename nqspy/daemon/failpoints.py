@@ -1,0 +1,169 @@
+"""Failures on demand, for tests and drills: the one place that reads ``NQSPY_FAILPOINTS``. Without it nothing
+here costs anything.
+
+``commit=kill@17;commit=EIO@30x5;clock=FILE``: at the 17th commit the daemon dies as by ``kill -9``, the
+commits 30 to 34 fail as a broken disk fails, and the clock shows as many ms more than it should as FILE
+says. Points are counted from 1 in each process; `POINTS` names them. Actions: ``kill``, ``stop`` (SIGSTOP),
+``EIO``, ``ENOSPC`` (``commit`` only).
+"""
+
+import errno
+import os
+import re
+import signal
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nqspy.daemon.clock import Clock
+from nqspy.daemon.log import LOG
+from nqspy.model.errors import BadValue
+from nqspy.model.ids import Instant
+from nqspy.model.sightings import Sighting
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+VARIABLE = "NQSPY_FAILPOINTS"
+
+POINTS = {
+    "row": "a statement of the store is about to be carried out",
+    "commit": "a transaction is written and not yet durable",
+    "committed": "it is durable; no hand has moved, nobody was told",
+    "hand": "before an order to the hands",
+    "handed": "the order is given: a shepherd is about to be forked",
+    "reply": "before the replies of a group",
+    "replied": "the replies are on their way",
+    "sighted": "shepherds have reported, nothing of it is taken yet",
+    "scan": "a restart is about to look for what runs",
+    "scanned": "it has looked, and claimed what was never begun",
+    "backup": "a copy of the database is about to be made",
+}
+"""What can be named, and what it means."""
+
+_RULE = re.compile(r"(?P<point>[a-z]+)=(?P<action>kill|stop|EIO|ENOSPC)@(?P<first>\d+)(x(?P<times>\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """At the ``first`` time that ``point`` is passed, and ``times`` - 1 times after it, ``action``."""
+
+    point: str
+    action: str
+    first: int
+    times: int = 1
+
+
+def parse(text: str) -> tuple[tuple[Rule, ...], Path | None]:
+    """The rules, and the file that says how far the clock is off. Raises BadValue."""
+    rules, file = [], None
+    for part in filter(None, text.split(";")):
+        if part.startswith("clock="):
+            file = Path(part.removeprefix("clock="))
+            continue
+        match = _RULE.fullmatch(part)
+        fits = match is not None and match["point"] in POINTS
+        if match is None or not fits or (match["action"].startswith("E") and match["point"] != "commit"):
+            raise BadValue(f"{VARIABLE}: {part!r} is no failpoint; points: {', '.join(POINTS)}")
+        rules.append(Rule(match["point"], match["action"], int(match["first"]), int(match["times"] or 1)))
+    return tuple(rules), file
+
+
+@dataclass(slots=True)
+class Failpoints:
+    """What is to fail in this process; `passed` counts how often each point was passed."""
+
+    rules: tuple[Rule, ...] = ()
+    file: Path | None = None
+    passed: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def here(cls, environment: Mapping[str, str] = os.environ) -> "Failpoints":
+        """What the environment asks for. Raises BadValue."""
+        return cls(*parse(environment.get(VARIABLE, "")))
+
+    def clock(self, clock: Clock) -> Clock:
+        """The clock, or one that can be stepped."""
+        return clock if self.file is None else SteppedClock(**asdict(clock), file=self.file)
+
+    def arm(self, daemon: "Daemon") -> None:
+        """Puts itself between the daemon and its rooms, where a rule names a place there."""
+        wanted = {rule.point for rule in self.rules}
+        journal, hands = daemon.journal, daemon.hands
+        if "commit" in wanted:
+            journal.failpoint = lambda: self.hit("commit")
+        if "row" in wanted:
+            journal.trace(lambda statement: self.hit("row"))
+        for room, method, before, after in (
+            (journal, "commit", "", "committed"),
+            (journal, "backup", "backup", ""),
+            (hands, "do", "hand", "handed"),
+            (hands, "scan", "scan", "scanned"),
+            (daemon.front, "reply", "reply", "replied"),
+        ):
+            if wanted & {before, after}:
+                setattr(room, method, self._around(getattr(room, method), before, after))
+        if "sighted" in wanted:
+            setattr(daemon, "turn", self._with_sightings(daemon.turn))  # noqa: B010 - mypy: a method
+
+    def hit(self, point: str) -> None:
+        """The point is passed. Raises the OSError that is wanted here."""
+        self.passed[point] += 1
+        count = self.passed[point]
+        for rule in self.rules:
+            if rule.point == point and rule.first <= count < rule.first + rule.times:
+                LOG.warning("failpoint %s %d: %s", point, count, rule.action)
+                _act(rule.action)
+
+    def _around(self, call: Callable[..., Any], before: str, after: str) -> Callable[..., Any]:
+        def around(*arguments: Any, **named: Any) -> Any:
+            if before:
+                self.hit(before)
+            result = call(*arguments, **named)
+            if after:
+                self.hit(after)
+            return result
+
+        return around
+
+    def _with_sightings(self, turn: Callable[[list[Any]], None]) -> Callable[[list[Any]], None]:
+        def around(items: list[Any]) -> None:
+            if any(isinstance(item, Sighting) for item in items):
+                self.hit("sighted")
+            turn(items)
+
+        return around
+
+
+def _act(action: str) -> None:
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif action == "stop":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    else:
+        number = getattr(errno, action)
+        raise OSError(number, os.strerror(number))
+
+
+@dataclass(frozen=True, slots=True)
+class SteppedClock(Clock):
+    """A clock that was set wrong: ``file`` holds by how many ms, read at each look; none: it is right."""
+
+    file: Path = Path()
+
+    def step(self) -> int:
+        """How far it is off now, ms."""
+        try:
+            return int(self.file.read_text())
+        except (OSError, ValueError):
+            return 0
+
+    def now(self) -> Instant:
+        """What it shows."""
+        return Instant(Clock.now(self) + self.step())
+
+    def real_of(self, at: Instant) -> float:
+        """Real seconds since the epoch at which it shows ``at``, if nobody sets it before."""
+        return Clock.real_of(self, Instant(at - self.step()))

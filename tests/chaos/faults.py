@@ -1,0 +1,234 @@
+"""What strikes: each fault is one function of the storm, and what it needs to be possible."""
+
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from chaos.ledger import Ledger
+from daemon.live import Live
+
+from nqspy.daemon.failpoints import VARIABLE
+from nqspy.daemon.home import Home, running_pid
+
+RUNNING = ("commit", "committed", "hand", "handed", "reply", "replied", "sighted")
+STARTING = ("scan", "scanned", "commit", "committed", "row", "hand", "handed")
+
+
+class Storm:
+    """The faults of one run over one home. ``small``: the home lies on a disk that can be filled."""
+
+    def __init__(self, live: Live, ledger: Ledger, chance: Random, small: bool) -> None:
+        self.live, self.ledger, self.chance = live, ledger, chance
+        self.small = small
+        self.home = Home(live.home)
+        self.offset = 0
+        self.clock = live.work / "clock.step"
+        self.armed = ""
+
+    # ------------------------------------------------------------ the daemon
+
+    def pid(self) -> int | None:
+        """The daemon's process, None when there is none."""
+        with suppress(OSError, ValueError):
+            return running_pid(self.home)
+        return None
+
+    def start(self) -> None:
+        """Starts the daemon, perhaps with a failpoint; one that dies by it is started again without."""
+        armed = self._arms()
+        for _ in range(4):
+            begun, since = self.ledger.clock(), self.ledger.length()
+            text = f"{armed};clock={self.clock}" if armed else f"clock={self.clock}"
+            self.live.environment[VARIABLE] = text
+            done = self.live.run("nqsd", "start")
+            if done.status == 0:
+                self.armed = armed
+                return
+            if not armed:
+                self.ledger.broken("does not start", "", done.err)
+            self.ledger.struck("killed while starting", begun, since, armed)
+            armed = self._arms(STARTING) if self.chance.random() < 0.3 else ""
+        raise AssertionError(f"the daemon does not start: {done}")
+
+    def _arms(self, points: tuple[str, ...] = ()) -> str:
+        dice = self.chance.random()
+        if points or dice < 0.15:
+            return f"{self.chance.choice(points or STARTING)}=kill@{self.chance.randint(1, 4)}"
+        at = round(2 ** self.chance.uniform(1, 8))
+        if dice < 0.55:
+            return f"{self.chance.choice(RUNNING)}=kill@{at}"
+        if dice < 0.6:
+            return f"row=kill@{20 * at}"
+        if dice < 0.75:
+            return f"commit={self.chance.choice(('EIO', 'ENOSPC'))}@{at}x{self.chance.randint(1, 12)}"
+        if dice < 0.8:
+            return f"commit=stop@{at}"
+        return ""
+
+    def look(self) -> None:
+        """Sees to a daemon that a failpoint has killed or stopped."""
+        pid = self.pid()
+        if pid is None:
+            self.ledger.struck("killed at a failpoint", self.ledger.clock(), self.ledger.length(), self.armed)
+            self.start()
+        elif self.armed.startswith("commit=stop") and _state(pid) == "T":
+            self._pause("stopped at a failpoint", pid)
+
+    def strike(self, names: tuple[str, ...] = ()) -> None:
+        """One fault, any or one of these."""
+        weights: dict[str, tuple[int, Callable[[], None]]] = {
+            "killed": (5, self.killed), "stopped": (3, self.stopped), "clock": (3, self.clock_step),
+            "locked": (3, self.locked), "full": (2 if self.small else 0, self.full),
+            "shepherd": (4, self.shepherd), "starter": (2, self.starter), "restarted": (2, self.restarted),
+        }  # fmt: skip
+        chosen = [name for name in weights if not names or name in names]
+        name = self.chance.choices(chosen, [weights[name][0] for name in chosen])[0]
+        weights[name][1]()
+
+    # ------------------------------------------------------------ faults
+
+    def killed(self) -> None:
+        """kill -9 at any moment."""
+        begun, since, pid = self.ledger.clock(), self.ledger.length(), self.pid()
+        if pid is not None:
+            _kill(pid)
+            _until(lambda: self.pid() is None)
+        self.ledger.struck("kill -9", begun, since)
+        if self.chance.random() < 0.3:
+            _wait(self.chance.uniform(0.1, 2.0))
+        self.start()
+
+    def restarted(self) -> None:
+        """Stopped as it should be, with or without its requests."""
+        begun, since = self.ledger.clock(), self.ledger.length()
+        way = self.chance.choice(("", "", "--requeue"))
+        self.live.run("nqsd", "stop", *filter(None, (way,)))
+        _until(lambda: self.pid() is None)
+        self.ledger.struck("stop", begun, since, way)
+        self.start()
+
+    def stopped(self) -> None:
+        """SIGSTOP for seconds."""
+        pid = self.pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGSTOP)
+            self._pause("SIGSTOP", pid)
+
+    def _pause(self, what: str, pid: int) -> None:
+        begun, since = self.ledger.clock(), self.ledger.length()
+        _wait(self.chance.uniform(0.5, 6.0))
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+        self.ledger.struck(what, begun, since)
+
+    def clock_step(self) -> None:
+        """The clock is set, forwards or back."""
+        begun, since = self.ledger.clock(), self.ledger.length()
+        step = self.chance.choice((1_000, 60_000, 3_600_000, 86_400_000)) * self.chance.choice((1, -1))
+        self.offset += step
+        new = self.clock.with_suffix(".new")
+        new.write_text(str(self.offset))
+        new.replace(self.clock)
+        self.ledger.struck("clock stepped", begun, since, f"{step / 1000:+.0f} s")
+
+    def locked(self) -> None:
+        """Another program keeps the database locked."""
+        begun, since = self.ledger.clock(), self.ledger.length()
+        with closing(sqlite3.connect(self.home.database, isolation_level=None, timeout=5)) as other:
+            try:
+                other.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                return
+            _wait(self.chance.uniform(0.5, 6.0))
+            other.execute("ROLLBACK")
+        self.ledger.struck("database locked", begun, since)
+
+    def full(self) -> None:
+        """Nothing more fits on the disk with database and spool."""
+        begun, since, ballast = self.ledger.clock(), self.ledger.length(), self.live.home / "ballast"
+        with open(ballast, "wb") as file:
+            size, part = 0, 16 << 20
+            while part >= 1024:
+                try:
+                    os.posix_fallocate(file.fileno(), size, part)
+                    size += part
+                except OSError:
+                    part //= 2
+        _wait(self.chance.uniform(0.5, 4.0))
+        ballast.unlink()
+        self.ledger.struck("disk full", begun, since)
+
+    def shepherd(self) -> None:
+        """Up to three shepherds die, and their jobs are nobody's."""
+        begun, since = self.ledger.clock(), self.ledger.length()
+        found = [pid for pid, folder in self._helpers() if folder.startswith(str(self.home.spool))]
+        for pid in self.chance.sample(found, min(len(found), self.chance.randint(1, 3))):
+            _kill(pid)
+            self.ledger.struck("shepherd killed", begun, since, str(pid))
+
+    def starter(self) -> None:
+        """The starter dies."""
+        begun, since = self.ledger.clock(), self.ledger.length()
+        for pid, folder in self._helpers():
+            if folder == "/":
+                _kill(pid)
+                self.ledger.struck("starter killed", begun, since)
+
+    def _helpers(self) -> list[tuple[int, str]]:
+        """Starter and shepherds of this home, with the folders they stand in."""
+        found = []
+        for pid in self.live.leftovers():
+            with suppress(OSError):
+                if b"executors/starter.py" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    found.append((pid, os.readlink(f"/proc/{pid}/cwd")))
+        return found
+
+    def calm(self) -> None:
+        """The last fault is over: the daemon is up and nothing is armed any more."""
+        pid = self.pid()
+        if pid is not None and _state(pid) == "T":
+            os.kill(pid, signal.SIGCONT)
+        if pid is None or self.armed:
+            self.live.run("nqsd", "stop")
+            _until(lambda: self.pid() is None)
+            self.chance = Calm()
+            self.start()
+
+
+class Calm(Random):
+    """Chance that arms nothing any more."""
+
+    def random(self) -> float:
+        """The greatest there is."""
+        return 0.99
+
+
+def _state(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _wait(seconds: float) -> None:
+    """A fault lasts that long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def _until(condition: Callable[[], Any], patience: float = 60) -> None:
+    end = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < end, "the daemon does not end"
+        time.sleep(0.02)

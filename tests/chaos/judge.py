@@ -1,0 +1,307 @@
+"""Holds a site to what its clients were told: ledger on one side, journal, rows, marks and files on the
+other."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chaos.jobs import Mark, read_marks
+from chaos.ledger import Ledger, Promise
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Seq
+from nqspy.model.site import Site
+from nqspy.store.journal import SqliteJournal
+
+NEVER_BEGAN = "never begun"
+SLACK = 1e-3
+"""Part of a use that may be forgotten in a run: the half-life is 100 years, clocks are stepped by days."""
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt by the journal: numbers of its events, and how it ended (``void``, ``lost``, ``rerun``,
+    ``ended``; empty: it has not)."""
+
+    number: int
+    starting: int
+    started: int = 0
+    over: int = 0
+    fate: str = ""
+    carried: bool = False
+
+
+@dataclass(slots=True)
+class Story:
+    """One request by the journal."""
+
+    seq: Seq
+    token: str
+    submitted: int
+    attempts: list[Attempt] = field(default_factory=list)
+    end: ev.Ended | ev.Deleted | None = None
+    end_n: int = 0
+    deleting: int = 0
+    cpu: int = 0
+    lines: list[str] = field(default_factory=list)
+
+
+def _line(recorded: ev.Recorded) -> str:
+    """An event as a story tells it."""
+    event: object = recorded.event
+    if isinstance(event, ev.Submitted):
+        event = f"Submitted(queue={event.queue}, after={event.spec.after})"
+    return f"{recorded.n} at {recorded.at} {event}"[:260]
+
+
+def _seqs(event: ev.Event) -> tuple[Seq, ...]:
+    many: tuple[Seq, ...] = getattr(event, "seqs", ())
+    one: Seq = getattr(event, "seq", 0)
+    return many or ((one,) if one else ())
+
+
+class History:
+    """All that the journal says."""
+
+    def __init__(self, events: Iterable[ev.Recorded]) -> None:
+        self.events = list(events)
+        self.stories: dict[Seq, Story] = {}
+        self.restarts = 0
+        for recorded in self.events:
+            self._take(recorded)
+
+    def _take(self, recorded: ev.Recorded) -> None:
+        event, n = recorded.event, recorded.n
+        if isinstance(event, ev.Submitted):
+            self.stories[event.seq] = Story(event.seq, event.spec.name, n)
+        elif isinstance(event, ev.DaemonStarted):
+            self.restarts += 1
+            for story in self.stories.values():
+                if story.attempts and not story.attempts[-1].fate:
+                    story.attempts[-1].carried = True
+        for seq in _seqs(event):
+            if seq in self.stories:
+                if not isinstance(event, ev.Redated):
+                    self.stories[seq].lines.append(_line(recorded))
+                self._tell(self.stories[seq], event, n)
+
+    def _tell(self, story: Story, event: ev.Event, n: int) -> None:
+        match event:
+            case ev.Starting():
+                story.attempts.append(Attempt(event.attempt, n))
+            case ev.Started():
+                story.attempts[-1].started = n
+            case ev.Requeued():
+                story.cpu += event.used.cpu
+                self._over(story, n, _fate(event))
+            case ev.Ended():
+                story.cpu += event.used.cpu
+                story.end, story.end_n = event, n
+                self._over(story, n, "lost" if event.end_reason == "lost" else "ended")
+            case ev.Deleted():
+                story.end, story.end_n = event, n
+            case ev.Deleting() if not event.rerun:
+                story.deleting = n
+
+    def _over(self, story: Story, n: int, fate: str) -> None:
+        story.attempts[-1].over, story.attempts[-1].fate = n, fate
+
+
+def _fate(event: ev.Requeued) -> str:
+    if NEVER_BEGAN in event.text:
+        return "void"
+    if "lost" in event.text:
+        return "lost"
+    return "rerun" if event.text.startswith("rerun") else "not started"
+
+
+class Judge:
+    """Compares; everything that is wrong goes into the ledger."""
+
+    def __init__(self, ledger: Ledger, history: History, site: Site) -> None:
+        self.ledger = ledger
+        self.history = history
+        self.site = site
+        self.marks: dict[str, list[Mark]] = defaultdict(list)
+        for mark in read_marks(ledger.work):
+            self.marks[mark.token].append(mark)
+        self.by_token: dict[str, list[Story]] = defaultdict(list)
+        for story in history.stories.values():
+            self.by_token[story.token].append(story)
+        self.fills = [s for s in ledger.strikes if s.what == "disk full"]
+
+    def all(self) -> None:
+        """Every rule for every request, then those of the whole site."""
+        for token in {*self.ledger.promises, *self.by_token, *self.marks}:
+            for what, text in self.of(token):
+                self.ledger.broken(what, token, text)
+        for token, text in self._lists():
+            self.ledger.broken("order", token, text)
+        for what, text in self._site():
+            self.ledger.broken(what, "", text)
+        self._count()
+
+    def of(self, token: str) -> Iterator[tuple[str, str]]:
+        """What is wrong with one request."""
+        promise, stories = self.ledger.promises.get(token), self.by_token[token]
+        if promise is None:
+            yield "nobody's", "a request or a mark that nobody submitted"
+            return
+        if len(stories) > 1:
+            yield "twice", f"submitted {len(stories)} times: {[story.seq for story in stories]}"
+        if promise.standing == "refused" and (stories or self.marks[token]):
+            yield "refused and there", "the client was told that nothing was changed"
+        if promise.standing == "acknowledged" and promise.seq not in self.history.stories:
+            yield "lost", f"{promise.id} was acknowledged and is unknown"
+        for story in stories:
+            if promise.standing == "acknowledged" and story.seq != promise.seq:
+                yield "twice", f"told {promise.id}, found {story.seq}"
+            yield from self._ran(promise, story)
+            yield from self._ended(promise, story)
+            yield from self._barred(promise, story)
+            yield from self._waited(promise, story)
+
+    # ------------------------------------------------------------ how often
+
+    def _ran(self, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:
+        begins = [mark for mark in self.marks[promise.job.token] if mark.what == "begin"]
+        sure = sum(attempt.fate == "ended" and self._was_begun(story) for attempt in story.attempts)
+        maybe = sum(attempt.fate in ("ended", "lost", "rerun") for attempt in story.attempts)
+        if not sure <= len(begins) <= maybe:
+            fates = [attempt.fate for attempt in story.attempts]
+            yield "ran wrongly often", f"{len(begins)} times; its attempts by the record: {fates}"
+        if [attempt.number for attempt in story.attempts] != list(range(1, len(story.attempts) + 1)):
+            yield "attempts", f"numbered {[attempt.number for attempt in story.attempts]}"
+        if promise.job.options.get("rerunnable") is False and len(begins) > 1:
+            yield "rerun", f"-r n, and it began {len(begins)} times"
+        overlaps = [mark.word for mark in self.marks[promise.job.token] if mark.what == "overlap"]
+        if overlaps:
+            yield "two at once", f"an attempt began while process {overlaps} of an earlier one was there"
+
+    def _was_begun(self, story: Story) -> bool:
+        """Whether its last attempt must have left a mark: one that was ended by order may have been quicker
+        than its own first line."""
+        return isinstance(story.end, ev.Ended) and story.end.end_reason in ("exit", "wall_limit")
+
+    # ------------------------------------------------------------ how it ended
+
+    def _ended(self, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:
+        end, job = story.end, promise.job
+        if end is None:
+            yield "not ended", "it is still there"
+            return
+        if isinstance(end, ev.Deleted):
+            if "delete" not in promise.asked:
+                yield "deleted", f"nobody asked for it: {end}"
+            return
+        if "delete" in promise.asked and end.end_reason in ("deleted", "lost", "signal"):
+            return
+        if "delete" in promise.done and not story.deleting:
+            yield "not deleted", f"the deletion was acknowledged: {end}"
+        if end.end_reason == "lost":
+            if job.options.get("rerunnable") is not False:
+                yield "lost end", "lost, and not run again although it may be"
+            return
+        told = (end.end_reason, end.exit_status, end.exit_signal)
+        want = (job.reason, job.status, job.signal)
+        if told != want and (job.reason, end.end_reason) != ("wall_limit", "wall_limit"):
+            yield "ended otherwise", f"{told}, expected {want}; {end.text}"
+            return
+        yield from self._output(promise)
+
+    def _output(self, promise: Promise) -> Iterator[tuple[str, str]]:
+        path = self.ledger.work / "out" / promise.job.token
+        found = path.read_text() if path.exists() else None
+        want = promise.job.output
+        if found == want or (self._was_full(promise) and want.startswith(found or "")):
+            return
+        size = "none" if found is None else f"{len(found)} bytes, {found[:40]!r}"
+        yield "output", f"{size} instead of {len(want)} bytes {want[:40]!r}"
+
+    def _was_full(self, promise: Promise) -> bool:
+        """Whether the disk with the spool was full while it ran."""
+        marks = self.marks[promise.job.token]
+        first, last = (marks[0].at, marks[-1].at) if marks else (0, 0)
+        return any(fill.since <= last and first <= fill.until for fill in self.fills)
+
+    # ------------------------------------------------------------ when
+
+    def _barred(self, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:
+        for bar in promise.bars:
+            if bar.why == "deleted" and story.deleting:
+                late = [a.number for a in story.attempts if a.starting > story.deleting]
+                if late:
+                    yield "began although deleted", f"attempts {late} after its deletion was journaled"
+                continue
+            for mark in self.marks[promise.job.token]:
+                if mark.what == "begin" and bar.since <= mark.at < (bar.until or 1 << 62):
+                    yield f"began although {bar.why}", f"at {mark.at}: barred [{bar.since}-{bar.until}]"
+
+    def _waited(self, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:
+        if promise.after is None or not story.attempts:
+            return
+        token, word = promise.after
+        [other] = self.by_token[token] or [None]
+        first = story.attempts[0].starting
+        if other is None or not _met(other, word, first):
+            yield "dependency", f"it began (event {first}) before {token}:{word} had come about"
+        mine, others = self.marks[promise.job.token], self.marks[token]
+        if word != "start" and mine and others and others[-1].at > mine[0].at:
+            yield "dependency", f"it began at {mine[0].at}, {token} was still there at {others[-1].at}"
+
+    def _lists(self) -> Iterator[tuple[str, str]]:
+        lines: dict[str, list[Promise]] = defaultdict(list)
+        for promise in self.ledger.promises.values():
+            if promise.line is not None and self.marks[promise.job.token]:
+                lines[promise.line[0]].append(promise)
+        for name, promises in lines.items():
+            begun = sorted(promises, key=lambda p: self.marks[p.job.token][0].at)
+            order = [promise.line[1] for promise in begun if promise.line]
+            late = [p for n, p in enumerate(begun) if p.line and any(p.line[1] < x for x in order[:n])]
+            if late:
+                yield late[0].job.token, f"list {name} began in the order {order}"
+
+    # ------------------------------------------------------------ the whole
+
+    def _site(self) -> Iterator[tuple[str, str]]:
+        numbers = [recorded.n for recorded in self.history.events]
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield "journal", "its events are not numbered without gaps"
+        if self.site.requests:
+            yield "left over", f"requests {sorted(self.site.requests)[:10]} have not ended"
+        used = sum(story.cpu for story in self.history.stories.values())
+        booked = sum(a.value for key, a in self.site.accounts.items() if key.startswith("g:"))
+        users = sum(a.value for key, a in self.site.accounts.items() if key.startswith("u:"))
+        if abs(used - booked) > SLACK * used + 1 or abs(booked - users) > SLACK * used + 1:
+            yield "usage", f"records say {used} ms, groups {booked:.0f} ms, users {users:.0f} ms"
+
+    def _count(self) -> None:
+        count = self.ledger.count
+        for story in self.history.stories.values():
+            for attempt in story.attempts:
+                count(f"attempts {attempt.fate}")
+                if attempt.carried and attempt.fate == "ended":
+                    count("adopted")
+                if attempt.fate in ("void", "lost", "rerun") and attempt.over != story.end_n:
+                    count("requeued")
+            if isinstance(story.end, ev.Ended):
+                count(f"ended {story.end.end_reason}")
+        count("ran", sum(m.what == "begin" for marks in self.marks.values() for m in marks))
+        count("restarts", self.history.restarts)
+
+
+def _met(other: Story, word: str, before: int) -> bool:
+    """Whether the prerequisite had come to what was awaited before that event."""
+    if word == "start":
+        return any(0 < attempt.started < before for attempt in other.attempts)
+    if other.end is None or other.end_n > before:
+        return False
+    good = isinstance(other.end, ev.Ended) and (other.end.end_reason, other.end.exit_status) == ("exit", 0)
+    return {"any": True, "ok": good, "fail": not good}[word]
+
+
+def open_site(database: Path) -> tuple[History, Site]:
+    """The journal's history and the rows' site of a home whose daemon was stopped."""
+    with SqliteJournal.open(database) as journal:
+        return History(journal.events()), journal.load()

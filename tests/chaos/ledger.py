@@ -1,0 +1,136 @@
+"""What clients were told, and nothing else: promises to which the site is held afterwards."""
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chaos.jobs import Job
+
+
+@dataclass(slots=True)
+class Bar:
+    """Between these lengths of the marks' file the request must not begin (``until`` None: for ever)."""
+
+    why: str
+    since: int
+    until: int | None = None
+
+
+@dataclass(slots=True)
+class Promise:
+    """One request as its client knows it.
+
+    ``standing``: acknowledged, refused (it must not exist) or unknown (no answer came, or one after a
+    repetition). ``line``: the list it is in, and its place there. ``after``: what it waits for.
+    ``bars``: when it must not begin. ``asked``: what was asked of it, answered or not.
+    """
+
+    job: Job
+    owner: int
+    standing: str = "unknown"
+    id: str = ""
+    line: tuple[str, int] | None = None
+    after: tuple[str, str] | None = None
+    bars: list[Bar] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def seq(self) -> int:
+        """Its number."""
+        return int(self.id.partition(".")[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Strike:
+    """A fault: what, from when to when (seconds since the beginning), and between which lengths of the
+    marks."""
+
+    what: str
+    begun: float
+    over: float
+    since: int
+    until: int
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A promise that was not kept; ``token`` empty: it concerns the whole site."""
+
+    what: str
+    token: str
+    text: str
+
+
+class Ledger:
+    """All promises, faults and counts of one run. Clients and faults write from their threads."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.promises: dict[str, Promise] = {}
+        self.strikes: list[Strike] = []
+        self.counts: Counter[str] = Counter()
+        self.violations: list[Violation] = []
+        self.stories: dict[str, str] = {}
+        self.begun = time.monotonic()
+        self._guard = threading.Lock()
+
+    def clock(self) -> float:
+        """Seconds since the beginning."""
+        return round(time.monotonic() - self.begun, 3)
+
+    def length(self) -> int:
+        """Length of the marks' file now."""
+        return (self.work / "marks").stat().st_size
+
+    def enter(self, promise: Promise) -> None:
+        """A submission is about to be sent."""
+        with self._guard:
+            self.promises[promise.job.token] = promise
+
+    def tell(self, promise: Promise, text: str) -> None:
+        """Something was said to, or by, the client of a request."""
+        promise.told.append(f"{self.clock():8.3f}  [{self.length()}]  {text}")
+
+    def count(self, what: str, number: int = 1) -> None:
+        """One more of these."""
+        with self._guard:
+            self.counts[what] += number
+
+    def struck(self, what: str, begun: float, since: int, text: str = "") -> None:
+        """A fault is over."""
+        strike = Strike(what, begun, self.clock(), since, self.length(), text)
+        with self._guard:
+            self.strikes.append(strike)
+            self.counts[f"fault {what}"] += 1
+
+    def broken(self, what: str, token: str, text: str) -> None:
+        """A promise was not kept."""
+        with self._guard:
+            self.violations.append(Violation(what, token, text))
+
+    def story(self, token: str, events: list[str], marks: list[str]) -> str:
+        """Everything about one request and the faults around it, for whoever has to find out why."""
+        promise = self.promises.get(token)
+        lines = [f"  {token} ({promise.job.kind if promise else 'nobody submitted it'})"]
+        told = promise.told if promise else []
+        lines += [f"    told   {line}" for line in told]
+        lines += [f"    event  {line}" for line in events]
+        lines += [f"    mark   {line}" for line in marks]
+        times = [float(line.split()[0]) for line in told]
+        first, last = (min(times), max(times)) if times else (0.0, 0.0)
+        near = [s for s in self.strikes if s.over >= first - 2 and s.begun <= last + 20]
+        lines += [f"    fault  {s.begun:8.3f}-{s.over:.3f}  [{s.since}-{s.until}]  {s.what} {s.text}"
+                  for s in near[:30]]  # fmt: skip
+        return "\n".join(lines)
+
+
+def short(value: Any) -> str:
+    """A value in one short line."""
+    text = str(value)
+    return text if len(text) < 200 else text[:200] + "..."

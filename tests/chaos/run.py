@@ -1,0 +1,208 @@
+"""One run: a daemon, clients, faults by a seed; then calm, and the judgement. CI and ``scripts/chaos`` use it
+alike."""
+
+import re
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from chaos.faults import Storm
+from chaos.jobs import furnish
+from chaos.judge import History, Judge, open_site
+from chaos.ledger import Ledger
+from chaos.people import Person, join
+from daemon.live import ROOT, Live
+from engine.harness import observable
+
+from nqspy.daemon.home import Home
+from nqspy.daemon.tools import examine
+from nqspy.model import lifecycle
+from nqspy.model.site import Site
+
+SITE = """\
+set machine pes=8
+set grace 1
+set usage half_life=876000h
+create batch_queue fast priority=20 run_limit=4 workdir=submit
+create batch_queue slow priority=10 run_limit=2 workdir=submit
+create batch_queue lists priority=30 run_limit=1 workdir=submit
+create batch_queue parking priority=5 workdir=submit
+enable queue fast
+enable queue slow
+enable queue lists
+enable queue parking
+start queue fast
+start queue slow
+start queue lists
+"""
+CALM = 120.0
+"""Seconds within which everything must have ended once nothing fails any more."""
+ALARMS = ("nothing was changed for", "the end of request", "there is trouble", "a pass")
+SMALL_DISK = 192 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run is; ``faults`` empty: all kinds."""
+
+    seed: int
+    seconds: float
+    clients: int = 6
+    faults: tuple[str, ...] = ()
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[bool]:
+    """Mounts a small file system on the folder, for the time of a run; False where that may not be done."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ["mount", "-t", "tmpfs", "-o", f"size={SMALL_DISK}", "tmpfs", str(folder)]
+    mounted = subprocess.run(words, capture_output=True, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
+
+
+def storm(plan: Plan, folder: Path, say: Callable[[str], None] = lambda text: None) -> Ledger:
+    """Runs and judges; what is wrong stands in the ledger's violations."""
+    with small_disk(folder / "home") as small:
+        live = Live(folder / "home", folder / "work").site(SITE, exits=_exits())
+        live.accepts_trouble = True
+        furnish(live.work)
+        ledger = Ledger(live.work)
+        if not small:
+            say("the disk is not filled: a small file system cannot be mounted here (not root)")
+        try:
+            faults = Storm(live, ledger, Random(plan.seed), small)
+            faults.start()
+            people = [Person(live.home, ledger, number, plan.seed) for number in range(plan.clients)]
+            for person in people:
+                person.start()
+            _blow(plan, faults, say)
+            faults.calm()
+            for error in join(people):
+                ledger.broken("client", "", repr(error))
+            _drain(live, ledger)
+            _finish(live, ledger)
+        finally:
+            live.close()
+    ledger.counts["seconds"] = round(ledger.clock())
+    return ledger
+
+
+def _exits() -> dict[str, str]:
+    return {name: (ROOT / "exits" / f"{name}.py").read_text() for name in ("machine_gun", "dependency")}
+
+
+def _blow(plan: Plan, faults: Storm, say: Callable[[str], None]) -> None:
+    end, told = time.monotonic() + plan.seconds, time.monotonic()
+    due = time.monotonic() + 1
+    while time.monotonic() < end:
+        faults.look()
+        if time.monotonic() >= due:
+            faults.strike(plan.faults)
+            due = time.monotonic() + faults.chance.uniform(0.1, 2.0)
+        if time.monotonic() > told + 30:
+            told = time.monotonic()
+            say(f"{faults.ledger.clock():.0f} s: {sum(s.what != '' for s in faults.ledger.strikes)} faults, "
+                f"{faults.ledger.counts['acknowledged']} acknowledged")  # fmt: skip
+        time.sleep(0.05)
+
+
+def _drain(live: Live, ledger: Ledger) -> None:
+    """Lets go of all that clients held, and waits until nothing is left."""
+    for bar in (bar for promise in ledger.promises.values() for bar in promise.bars):
+        if bar.until is None and bar.why != "deleted":
+            bar.until = ledger.length()
+    live.set("start queue parking", "set queue slow run_limit=8", "set queue fast run_limit=8")
+    end = time.monotonic() + CALM
+    while time.monotonic() < end:
+        left = live.client.requests()
+        if not left:
+            return
+        for row in (each.data for each in left):
+            if row["state"] == "suspended":
+                live.client.call("suspend", ids=[row["id"]], resume=True)
+            elif row["state"] == "held" and set(row["held"]) - {"s"}:
+                live.client.call("release", ids=[row["id"]], letter="u")
+            elif row["state"] == "held" and "never" in (row["reason"] or {}).get("text", ""):
+                _give_up(live, ledger, row["id"], row["name"])
+        time.sleep(0.1)
+    for each in live.client.requests()[:5]:
+        ledger.broken("does not end", str(each.data["name"]), f"{each.data['state']}: {each.data['reason']}")
+
+
+def _give_up(live: Live, ledger: Ledger, id: str, token: str) -> None:
+    """What it waits for can never come about."""
+    promise = ledger.promises.get(token)
+    if promise is not None:
+        promise.asked.add("delete")
+        ledger.tell(promise, "its dependency can never be met: deleted")
+    live.client.call("delete", ids=[id], force=True)
+    ledger.count("dependencies never met")
+
+
+def _finish(live: Live, ledger: Ledger) -> None:
+    _examine(live, ledger)
+    live.restart()  # as much for the sweep of the spool as to see that it comes up sound
+    live.stop()
+    left = [folder.name for folder in (live.home / "spool").glob("[0-9]*.[0-9]*")]
+    if left:
+        ledger.broken("spool", "", f"folders of ended attempts: {left[:10]}")
+    for pid in live.leftovers():
+        ledger.broken("orphan", "", Path(f"/proc/{pid}/cmdline").read_bytes().decode().replace("\0", " "))
+    _read_logs(live, ledger)
+    history, site = open_site(live.home / "nqs.db")
+    _replay(ledger, history, site)
+    judge = Judge(ledger, history, site)
+    judge.all()
+    ledger.stories = {
+        v.token: ledger.story(
+            v.token,
+            [line for story in judge.by_token[v.token] for line in story.lines],
+            [f"[{mark.at}] {mark.what} {mark.word}" for mark in judge.marks[v.token]],
+        )
+        for v in ledger.violations
+        if v.token
+    }
+
+
+def _examine(live: Live, ledger: Ledger) -> None:
+    for finding in examine(Home(live.home)):
+        known = any(text in finding.text for text in ALARMS) or "MB free" in finding.text
+        if finding.state == "bad" and not known:
+            ledger.broken("doctor", "", f"{finding.what}: {finding.text}")
+
+
+def _replay(ledger: Ledger, history: History, rows: Site) -> None:
+    """The journal must give the same site as the rows."""
+    site = Site()
+    for recorded in history.events:
+        lifecycle.apply(site, recorded)
+    rows.check()
+    told, found = observable(site), observable(rows)
+    for key, value in told.items():
+        if found[key] != value:
+            ledger.broken(
+                "replay", "", f"{key}: the journal gives {value!s:.200}, the rows {found[key]!s:.200}"
+            )
+
+
+def _read_logs(live: Live, ledger: Ledger) -> None:
+    logs = sorted((live.home / "log").glob("nqsd.log*"))
+    for name, text in [(path.name, path.read_text()) for path in logs]:
+        ledger.count("injected errors", text.count(": EIO") + text.count(": ENOSPC"))
+        for record in re.split(r"\n(?=\d{4}-)", text):
+            if "guard.Overrun" in record:
+                # Wall time runs on while the daemon is stopped: the exit in whose call that was is cut off.
+                ledger.count("exits interrupted")
+            elif "Traceback" in record:
+                ledger.broken("traceback", "", f"{name}: {record[:2000]}")
+    starter = live.home / "spool" / "starter.log"
+    if starter.exists() and (text := starter.read_text()):
+        ledger.broken("starter", "", text[-1500:])

@@ -1,0 +1,149 @@
+"""The judge of the fault harness finds what it is there to find: each lie about a small true story."""
+
+from dataclasses import replace
+
+import pytest
+from chaos.jobs import Job, furnish
+from chaos.judge import History, Judge
+from chaos.ledger import Bar, Ledger, Promise, Strike
+from chaos.report import report
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant
+from nqspy.model.requests import Spec, Used
+from nqspy.model.site import Account, Site
+
+MARKS = "a begin 11\na end 0\nb begin 12\nb end 3\n"
+
+
+def promise(token, id, **more):
+    status = {"a": 0, "b": 3}.get(token, 0)
+    job = Job(token, "plain", "", status, None, "exit", f"{token}\n")
+    return Promise(job, 1, "acknowledged", f"{id}.ymp", **more)
+
+
+def submitted(seq, name):
+    return ev.Submitted(seq, Spec("anne", 1001, name, "fast", "", "", "/home"), "fast", "queued")
+
+
+def ran(seq, status):
+    ended = ev.Ended(seq, 1, "exit", status, None, Used(cpu=5))
+    return [ev.Starting(seq, 1, (0,)), ev.Started(seq, 1, (0,)), ended]
+
+
+class Trial:
+    """Two requests, the second of which waited for the first; both are in one list. Tests tell it otherwise
+    before they ask for the verdict."""
+
+    def __init__(self, work):
+        furnish(work)
+        self.ledger = Ledger(work)
+        self.marks = MARKS
+        self.outputs = {"a": "a\n", "b": "b\n"}
+        self.events = [submitted(1, "a"), submitted(2, "b"), *ran(1, 0), *ran(2, 3)]
+        self.site = Site()
+        self.site.accounts = {"g:default": Account(10.0), "u:default:anne": Account(10.0)}
+        for each in (promise("a", 1, line=("a", 0)), promise("b", 2, line=("a", 1), after=("a", "ok"))):
+            self.ledger.enter(each)
+
+    def promise(self, token):
+        return self.ledger.promises[token]
+
+    def verdict(self):
+        work = self.ledger.work
+        (work / "marks").write_text(self.marks)
+        for name, text in self.outputs.items():
+            (work / "out" / name).write_text(text)
+        events = [ev.Recorded(n, Instant(n), event) for n, event in enumerate(self.events, 1)]
+        Judge(self.ledger, History(events), self.site).all()
+        return {violation.what for violation in self.ledger.violations}
+
+
+@pytest.fixture
+def trial(tmp_path):
+    return Trial(tmp_path)
+
+
+def test_a_true_story_is_believed_and_counted(trial):
+    assert trial.verdict() == set()
+    assert (trial.ledger.counts["ran"], trial.ledger.counts["ended exit"]) == (2, 2)
+    assert "nothing lost, nothing run twice" in report(1, trial.ledger)
+
+
+def test_an_acknowledged_request_that_is_not_there_is_lost(trial):
+    trial.ledger.enter(promise("c", 3))
+    assert trial.verdict() == {"lost"}
+
+
+def test_a_refused_one_that_is_there_is_told(trial):
+    trial.promise("b").standing = "refused"
+    assert "refused and there" in trial.verdict()
+
+
+def test_what_was_submitted_once_and_is_there_twice_is_told(trial):
+    trial.events += [submitted(3, "b"), ev.Deleted(3, "anne")]
+    assert "twice" in trial.verdict()
+
+
+def test_one_that_began_twice_and_was_started_once_is_told_with_its_story(trial):
+    trial.marks += "b begin 13\nb end 3\n"
+    assert "ran wrongly often" in trial.verdict()
+
+
+def test_one_that_has_ended_and_never_began_is_told(trial):
+    trial.marks = "a begin 11\na end 0\n"
+    assert "ran wrongly often" in trial.verdict()
+
+
+def test_an_attempt_beside_an_earlier_one_is_told(trial):
+    trial.marks += "b overlap 12\n"
+    assert "two at once" in trial.verdict()
+
+
+def test_another_exit_status_and_another_output_are_told(trial):
+    trial.events[-1] = replace(trial.events[-1], exit_status=0)
+    trial.outputs["a"] = "a\na\n"
+    assert trial.verdict() == {"ended otherwise", "output"}
+
+
+def test_half_an_output_is_forgiven_only_where_the_disk_was_full(trial):
+    trial.outputs["b"] = ""
+    trial.ledger.strikes.append(Strike("disk full", 0.0, 1.0, len("a begin 11\n"), len(MARKS)))
+    assert trial.verdict() == set()
+
+
+@pytest.mark.parametrize("why", ["held", "parked", "deleted"])
+def test_one_that_began_while_it_must_not_is_told(trial, why):
+    trial.promise("b").bars.append(Bar(why, MARKS.index("b begin"), len(MARKS)))
+    trial.promise("b").asked.add("delete")
+    assert f"began although {why}" in trial.verdict()
+
+
+def test_one_whose_deletion_was_acknowledged_and_forgotten_is_told(trial):
+    trial.promise("a").done.add("delete")
+    assert "not deleted" in trial.verdict()
+
+
+def test_a_list_out_of_order_is_told(trial):
+    trial.promise("a").line, trial.promise("b").line = ("a", 1), ("a", 0)
+    assert trial.verdict() == {"order"}
+
+
+def test_one_that_did_not_wait_for_what_it_awaits_is_told(trial):
+    trial.promise("b").after = ("a", "fail")
+    assert "dependency" in trial.verdict()
+
+
+def test_use_that_was_charged_twice_is_told(trial):
+    trial.site.accounts["g:default"] = Account(15.0)
+    assert trial.verdict() == {"usage"}
+
+
+def test_one_that_is_still_there_is_told(trial):
+    del trial.events[-1]
+    assert "not ended" in trial.verdict()
+
+
+def test_what_nobody_submitted_is_told(trial):
+    trial.marks += "z begin 99\n"
+    assert trial.verdict() == {"nobody's"}

@@ -1,0 +1,16 @@
+"""Everything at once, for twenty seconds with a fixed seed; `scripts/chaos` does the same for hours."""
+
+import pytest
+from chaos.report import report
+from chaos.run import Plan, storm
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_twenty_seconds_of_faults_loses_nothing_and_runs_nothing_twice(tmp_path):
+    ledger = storm(Plan(seed=7, seconds=20, clients=4), tmp_path)
+    print(report(7, ledger))
+    assert not ledger.violations, report(7, ledger)
+    assert ledger.counts["acknowledged"] > 50
+    assert ledger.counts["restarts"] >= 2
+    assert sum(n for name, n in ledger.counts.items() if name.startswith("fault ")) >= 8

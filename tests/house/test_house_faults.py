@@ -1,0 +1,36 @@
+"""The manual's page of faults: each promise names tests, each of them exists, each failpoint is explained."""
+
+import ast
+import re
+
+from house.checkout import PACKAGE, ROOT, parsed
+
+from nqspy.daemon.failpoints import POINTS
+
+PAGE = (PACKAGE / "manual" / "faults.md").read_text()
+ROWS = [line for line in PAGE.splitlines() if line.startswith("| ") and "tests |" not in line]
+NAMED = re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)
+
+
+def _tests(path):
+    return {node.name for node in parsed(ROOT / "tests" / path).body if isinstance(node, ast.FunctionDef)}
+
+
+def test_each_test_that_holds_a_promise_exists():
+    assert len(NAMED) > 50
+    assert not [f"{path}::{name}" for path, name in NAMED if name not in _tests(path)]
+
+
+def test_each_fault_has_a_promise_and_a_test():
+    faults = [row for row in ROWS if row.count("|") == 4 and not row.startswith("| point")]
+    assert len(faults) > 25
+    assert not [row for row in faults if "::test_" not in row]
+    assert not [row for row in faults if not all(cell.strip() for cell in row.split("|")[1:-1])]
+
+
+def test_the_list_for_batch_systems_is_covered_whole():
+    assert [int(n) for n in re.findall(r"^\| (\d+) \|", PAGE, re.MULTILINE)] == list(range(1, 16))
+
+
+def test_each_failpoint_is_explained():
+    assert not [point for point in POINTS if f"| `{point}` |" not in PAGE]
