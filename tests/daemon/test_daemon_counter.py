@@ -17,7 +17,10 @@ def test_long_answers_are_made_a_few_of_each_user_at_a_time(fresh):
     front = fresh.daemon.front
     handles = [Catch(n) for n in range(1, 21)]
     message = {"v": 1, "cmd": "qstat", "text": "json"}
-    crowd = [Asked(each, PEOPLE["other"], message | {"id": each.id}) for each in handles]
+    crowd = [
+        Asked(each, PEOPLE["other"], message | {"id": each.id, "operands": [str(each.id)]})
+        for each in handles
+    ]
     last = Catch(99)
     front.answer_questions()
     for each in (*crowd, Asked(last, PEOPLE["owner"], message | {"id": 99})):
