@@ -174,7 +174,8 @@ def _daemon_started(story: Story, event: ev.DaemonStarted, at: Instant) -> None:
 
 
 def _machine_found(story: Story, event: ev.MachineFound, at: Instant) -> None:
-    text = f"the daemon found a changed machine: {len(event.cpus) - len(event.offline)} CPUs"
+    left = len(event.cpus) - len(event.offline)
+    text = f"the daemon found a changed machine, after a restart or since: {left} CPUs"
     story.point("machine", event.host, text, at)
 
 

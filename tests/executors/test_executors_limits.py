@@ -73,7 +73,7 @@ def test_memory_of_all_processes_together(bench):
     eat = f"python3 -S -c 'import time; x = b\"x\" * {40 * MB}; time.sleep(60)'"
     ending = bench.run(f"{eat} &\n{eat} &\nwait\n", ask=Ask(memory=60 * MB))
     assert ending.reason == "memory_limit"
-    assert ending.used.memory > 60 * MB
+    assert ending.used.memory >= 60 * MB  # the kernel gives no more, sampling sees more
     assert "memory limit" in bench.text("job.e1")
 
 
