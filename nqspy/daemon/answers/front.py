@@ -252,8 +252,9 @@ class Front:
             return False
         self._slow = [each for each in self._slow if each is not slow]
         if done:
-            handles = [asked.handle for asked in (slow.asked, *slow.others)]
-            self._daemon.server.reply_alike(handles, done)
+            self._daemon.server.reply(slow.asked.handle, done)
+            if slow.others:
+                self._daemon.server.reply_alike([asked.handle for asked in slow.others], done)
             return True
         for asked in slow.others:  # what was wrong with the first is told to each
             self.answer(asked)
