@@ -219,7 +219,8 @@ def _run_tool(name: str, words: list[str], home: str | None) -> NoReturn:
     """Hands over to the daemon's room: this process becomes that command."""
     sys.stdout.flush()
     chosen = ["--home", home] if home is not None else []
-    os.execv(sys.executable, [sys.executable, "-m", "nqspy.daemon.tools", name, *words, *chosen])
+    words = [sys.executable, "-m", "nqspy.daemon.tools", name, *words, *chosen]
+    os.execv(sys.executable, words)  # noqa: S606 - no shell is meant
 
 
 @app.command()

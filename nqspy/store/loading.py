@@ -14,7 +14,7 @@ from nqspy.model.site import Account, Site
 from nqspy.model.tally import Tally
 from nqspy.store import rows
 
-_LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"
+_LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"  # noqa: S608 - our own words
 
 
 def load_site(connection: sqlite3.Connection) -> Site:

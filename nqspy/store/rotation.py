@@ -52,7 +52,7 @@ _NOTHING = "SELECT ?"
 _ARCHIVES = "SELECT name, kind, first, last, since, until, rows, digest, cleared FROM archives"
 _OLD_EVENTS = "SELECT coalesce((SELECT min(n) FROM events WHERE at >= ?) - 1, (SELECT max(n) FROM events), 0)"
 _OLD_REQUESTS = f"""SELECT {", ".join(archive.REQUEST)} FROM requests
-WHERE ended IS NOT NULL AND ended < ? ORDER BY ended, seq LIMIT {REQUESTS}"""
+WHERE ended IS NOT NULL AND ended < ? ORDER BY ended, seq LIMIT {REQUESTS}"""  # noqa: S608 - our own words
 _DEAD_KEYS = """SELECT owner, key, seqs FROM keys WHERE (owner, key) > (?, ?) AND NOT EXISTS
 (SELECT 1 FROM json_each(keys.seqs) AS each JOIN requests ON requests.seq = each.value)
 ORDER BY owner, key LIMIT ?"""
