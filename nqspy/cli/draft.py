@@ -81,6 +81,8 @@ class Draft:
                 self.variables.clear()
                 self._variables_from = origin
             self.variables += split_list(value)
+        elif kind == "dialect":
+            raise Wrong("it belongs on the command line, not into the script")
         else:
             getattr(self, "_take_" + kind)(value)
 

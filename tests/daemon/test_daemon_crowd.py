@@ -36,10 +36,13 @@ class Crowd:
         yield b'{"id":%d,"ok":true,"result":"list %d"}\n' % (asked.handle.id, number)
 
     def ask(self, id, caller=ANNE, **fields):
-        handle = Handle(type("Connection", (), {"gone": False})(), id)
+        handle = Handle(type("Connection", (), {"gone": False, "stuck_since": None})(), id)
         asked = Asked(handle, caller, {"v": 1, "id": id, "cmd": "qstat", "text": "table", **fields})
         self.front._queue(asked, self.slices(asked))
         return handle
+
+    def reply(self, handle, data):
+        self.reply_alike([handle], data)
 
     def reply_alike(self, handles, data):
         self.told += [(handle.id, json.loads(data)["result"]) for handle in handles]

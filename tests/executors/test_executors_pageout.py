@@ -103,7 +103,9 @@ def test_without_swap_it_is_told_that_nothing_left(make_bench, caplog):
     with caplog.at_level("INFO", "nqspy.hands"):
         bench.do(Suspend(job.seq, 1, "swap", page_out=True))
         told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
-    assert int(told[1]) < 20, "its code and files may leave, what it made stays"
+    if swaps():
+        pytest.skip("somebody has switched swap on meanwhile")
+    assert int(told[1]) < 20, f"its code and files may leave, what it made stays: {caplog.text}"
     assert held(bench, job) > 75 * MB
     bench.do(Kill(job.seq, 1, "deleted", 0))
     bench.ending(job)

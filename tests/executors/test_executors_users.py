@@ -195,7 +195,8 @@ def shared(desk, other):
 
 def _plant_link(desk):
     (desk.shared / "out").symlink_to(desk.precious)
-    os.lchown(desk.shared / "out", desk.stranger, desk.stranger)
+    with contextlib.suppress(FileNotFoundError):  # somebody was quicker
+        os.lchown(desk.shared / "out", desk.stranger, desk.stranger)
 
 
 def _plant_folder(desk):
