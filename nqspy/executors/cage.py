@@ -14,7 +14,7 @@ import signal
 import struct
 
 from nqspy.executors import proc
-from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish
+from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish, write
 
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE3 = 435
@@ -66,7 +66,7 @@ class Cage:
         """Has a child that was just forked enter what it was not born in."""
         if pid == 0:
             for folder in self.held.enter:
-                _write(f"{folder}/cgroup.procs", "0")
+                _join(folder)
         return pid
 
     def pids(self) -> list[int]:
@@ -122,14 +122,14 @@ class Cgroup2(Cage):
         return sorted({*members(self.folder), *super().pids()})
 
     def kill(self) -> None:
-        _write(f"{self.folder}/cgroup.kill", "1")
+        write(f"{self.folder}/cgroup.kill", "1")
         super().kill()
 
     def freeze(self) -> None:
-        _write(f"{self.folder}/cgroup.freeze", "1")
+        write(f"{self.folder}/cgroup.freeze", "1")
 
     def thaw(self) -> None:
-        _write(f"{self.folder}/cgroup.freeze", "0")
+        write(f"{self.folder}/cgroup.freeze", "0")
         super().thaw()
 
     def cpu(self) -> float | None:
@@ -168,13 +168,13 @@ class Cgroup1(Cage):
     def kill(self) -> None:
         super().kill()
         # This freezer holds killed processes until they are thawed.
-        _write(f"{self.folder}/freezer.state", "THAWED")
+        write(f"{self.folder}/freezer.state", "THAWED")
 
     def freeze(self) -> None:
-        _write(f"{self.folder}/freezer.state", "FROZEN")
+        write(f"{self.folder}/freezer.state", "FROZEN")
 
     def thaw(self) -> None:
-        _write(f"{self.folder}/freezer.state", "THAWED")
+        write(f"{self.folder}/freezer.state", "THAWED")
         super().thaw()
 
     def cpu(self) -> float | None:
@@ -254,7 +254,7 @@ def kill_remains(kind: str, folder: str, *more: str) -> None:
     """Kills what is left in the cage of a job whose shepherd is gone, and takes it away if that empties
     it; ``more``: its directories of controllers."""
     if kind == "cgroup2":
-        _write(f"{folder}/cgroup.kill", "1")
+        write(f"{folder}/cgroup.kill", "1")
     if folder:
         left = members(folder)
         proc.send(left, signal.SIGKILL, members(folder))
@@ -299,8 +299,15 @@ def _fork_and_move(*folders: str) -> int:
     pid = os.fork()
     if pid == 0:
         for folder in filter(None, folders):
-            _write(f"{folder}/cgroup.procs", "0")
+            _join(folder)
     return pid
+
+
+def _join(folder: str) -> None:
+    """Moves this process, which has one thread only, into a cgroup of version 1. ``tasks`` does that in
+    0.3 ms; ``cgroup.procs`` waits until no process anywhere is about to fork: 8 ms."""
+    if not write(f"{folder}/tasks", "0"):
+        write(f"{folder}/cgroup.procs", "0")
 
 
 def members(folder: str) -> list[int]:
@@ -310,19 +317,6 @@ def members(folder: str) -> list[int]:
             return [int(line) for line in file]
     except OSError:
         return []
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        fd = os.open(path, os.O_WRONLY)
-    except OSError:
-        return
-    try:
-        os.write(fd, text.encode("ascii"))
-    except OSError:
-        pass
-    finally:
-        os.close(fd)
 
 
 def _sweep(base: str) -> None:
