@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Sequence
 
 from nqspy.daemon.letters import Letter, compose
+from nqspy.executors import urgency
 from nqspy.model.machine import Mail
 
 TIMEOUT = 30
@@ -34,6 +35,7 @@ def carry(letter: Letter, mail: Mail, host: str) -> None:
 
 
 def _run(command: str | Sequence[str], letter: Letter, mail: Mail, host: str) -> None:
+    urgency.ordinary_children()
     done = subprocess.run(
         command,
         shell=isinstance(command, str),

@@ -39,7 +39,8 @@ POINTS = {
     "sighted": "shepherds have reported, nothing of it is taken yet",
     "scan": "a restart is about to look for what runs",
     "scanned": "it has looked, and claimed what was never begun",
-    "backup": "a copy of the database is about to be made",
+    "backup": "a backup is about to be made",
+    "copied": "it is made and checked, and those too many are removed",
 }
 """What can be named, and what it means."""
 
@@ -98,7 +99,7 @@ class Failpoints:
             journal.trace(lambda statement: self.hit("row"))
         for room, method, before, after in (
             (journal, "commit", "", "committed"),
-            (journal, "backup", "backup", ""),
+            (daemon.upkeep, "copy", "backup", "copied"),
             (hands, "do", "hand", "handed"),
             (hands, "scan", "scan", "scanned"),
             (daemon.front, "reply", "reply", "replied"),

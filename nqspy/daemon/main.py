@@ -19,7 +19,7 @@ from nqspy.daemon.clock import clock_of
 from nqspy.daemon.deciding import loading
 from nqspy.daemon.deciding.exits import RemoteExits
 from nqspy.daemon.deciding.parent import Heard, Parent
-from nqspy.daemon.deciding.strikes import Trouble as Loss
+from nqspy.daemon.deciding.strikes import Loss
 from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.failpoints import Failpoints
 from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, unlock
@@ -38,6 +38,7 @@ from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk.context import Reply
 from nqspy.engine.inputs import Asked, Input, Outcome
 from nqspy.engine.loop import Engine
+from nqspy.executors import urgency
 from nqspy.executors.local import LocalHands
 from nqspy.model.commands import Command
 from nqspy.model.configure import copy_of
@@ -225,10 +226,10 @@ class Daemon:
         event = Alarm("mail", text)
         self.inbox.put(Back(lambda: self.pump(self.engine.note(event, self.clock.now()))))
 
-    def exits_lost(self, trouble: Loss) -> None:
+    def exits_lost(self, loss: Loss) -> None:
         """Has it journaled and told that the process of the exits was lost; fed with what comes next."""
         desk = self.engine.desk(self.clock.now())
-        exits_desk.tell_lost(desk, trouble.exit, trouble.seq, trouble.text, trouble.off)
+        exits_desk.tell_lost(desk, loss.exit, loss.seq, loss.text, loss.off)
 
     # ------------------------------------------------------------ going down
 
@@ -277,6 +278,7 @@ def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
     clean = not left_behind(home)
     held = lock(home)
     log.set_up(home.log if options.background else None)
+    urgency.hurry()
     sys.setswitchinterval(0.0005)
     try:
         _live(home, options, ready, clean)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from nqspy.executors import urgency
 from nqspy.model.health import Probe, address_of, kind_of
 from nqspy.model.units import format_seconds
 
@@ -196,6 +197,7 @@ def _start(command: Sequence[str], probe: Probe, hand: Hand) -> "subprocess.Pope
     with hand.lock:
         if hand.stopped:
             return None
+        urgency.ordinary_children()
         hand.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/",
             env=environment(probe.name), start_new_session=True,

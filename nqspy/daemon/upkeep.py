@@ -96,12 +96,16 @@ class Upkeep:
         if now < due:
             return due
         try:
-            file = copies.back_up(self._path, now, wishes.kept, go_on=self._go_on)
+            file = self.copy(now, wishes.kept)
         except copies.SPOILT as error:
             self._put(Trouble("backup", f"no backup could be made: {plain(error)}; it is tried again"))
             return Instant(now + min(wishes.every, HOUR))
         LOG.info("backup %s made and checked", file)
         return Instant(now + wishes.every)
+
+    def copy(self, now: Instant, kept: int) -> Path:
+        """Makes a backup, on the upkeep's thread; returns its file. Raises one of `copies.SPOILT`."""
+        return copies.back_up(self._path, now, kept, go_on=self._go_on)
 
     def _backup_due(self, every: int, began: Instant, now: Instant) -> Instant:
         """``every`` after the last one; the first one an hour after the start. One from the future (the clock

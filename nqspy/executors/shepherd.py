@@ -13,7 +13,7 @@ import socket
 import time
 from typing import Any
 
-from nqspy.executors import cage, child, person, records
+from nqspy.executors import cage, child, person, records, urgency
 from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
@@ -33,6 +33,7 @@ def now() -> float:
 def serve(order: dict[str, Any], station: Station) -> None:
     """Lives the life of a shepherd; returns when all is done. Leaves silently when another has the claim."""
     os.setsid()
+    urgency.ordinary_children()
     os.umask(0)
     folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
     if order.get("deliver"):

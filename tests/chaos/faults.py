@@ -17,6 +17,7 @@ from nqspy.daemon.failpoints import VARIABLE
 from nqspy.daemon.home import Home, running_pid
 
 RUNNING = ("commit", "committed", "hand", "handed", "reply", "replied", "sighted")
+BACKUP = ("backup", "copied")
 STARTING = ("scan", "scanned", "commit", "committed", "row", "hand", "handed")
 
 
@@ -61,8 +62,10 @@ class Storm:
         if points or dice < 0.15:
             return f"{self.chance.choice(points or STARTING)}=kill@{self.chance.randint(1, 4)}"
         at = round(2 ** self.chance.uniform(1, 8))
-        if dice < 0.55:
+        if dice < 0.5:
             return f"{self.chance.choice(RUNNING)}=kill@{at}"
+        if dice < 0.55:
+            return f"{self.chance.choice(BACKUP)}=kill@{self.chance.randint(1, 2)}"
         if dice < 0.6:
             return f"row=kill@{20 * at}"
         if dice < 0.75:

@@ -18,7 +18,9 @@ def report(seed: int, ledger: Ledger) -> str:
     attempts = {k.removeprefix("attempts "): n for k, n in counts.items() if k.startswith("attempts ")}
     orders = {k: n for k, n in counts.items() if k.endswith((" done", " not done"))}
     lines.append(f"  faults     {_list(faults)}")
-    lines.append(f"  injected   {counts['injected errors']} write errors")
+    lines.append(
+        f"  injected   {counts['injected errors']} write errors; {counts['backups']} backups made meanwhile"
+    )
     lines.append(
         f"  submitted  {counts['acknowledged']} acknowledged, {counts['refused']} refused, "
         f"{counts['unknown']} unknown; {refused} refusals of all kinds"

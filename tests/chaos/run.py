@@ -27,6 +27,7 @@ SITE = """\
 set machine pes=8
 set grace 1
 set usage half_life=876000h
+set backup every=1:00 keep=2
 create batch_queue fast priority=20 run_limit=4 workdir=submit
 create batch_queue slow priority=10 run_limit=2 workdir=submit
 create batch_queue lists priority=30 run_limit=1 workdir=submit
@@ -41,7 +42,11 @@ start queue lists
 """
 CALM = 120.0
 """Seconds within which everything must have ended once nothing fails any more."""
-ALARMS = ("nothing was changed for", "the end of request", "there is trouble", "a pass")
+KNOWN = (
+    "nothing was changed for", "the end of request", "there is trouble", "a pass", "MB free",
+    "no backup could be made", "old, passes integrity_check",
+)  # fmt: skip
+"""What `nqspy doctor` may find after a storm: alarms, a small disk, a backup's age by the stepped clock."""
 SMALL_DISK = 192 << 20
 
 
@@ -149,6 +154,7 @@ def _give_up(live: Live, ledger: Ledger, id: str, token: str) -> None:
 
 def _finish(live: Live, ledger: Ledger) -> None:
     _examine(live, ledger)
+    ledger.counts["backups"] = sum(" INFO backup " in line for line in live.log.splitlines())
     live.restart()  # as much for the sweep of the spool as to see that it comes up sound
     live.stop()
     left = [folder.name for folder in (live.home / "spool").glob("[0-9]*.[0-9]*")]
@@ -174,7 +180,7 @@ def _finish(live: Live, ledger: Ledger) -> None:
 
 def _examine(live: Live, ledger: Ledger) -> None:
     for finding in examine(Home(live.home)):
-        known = any(text in finding.text for text in ALARMS) or "MB free" in finding.text
+        known = any(text in finding.text for text in KNOWN)
         if finding.state == "bad" and not known:
             ledger.broken("doctor", "", f"{finding.what}: {finding.text}")
 

@@ -338,9 +338,10 @@ def test_looks_ahead_and_displays_are_answered_by_the_process(make_wild):
 def test_the_memory_it_may_take_is_a_setting(make_wild):
     wild = make_wild().begin()
     former = wild.child()
+    wild.ended(wild.submit("true", name="large"))
     wild.set("set decider memory=96mb")
-    hoard = wild.submit("true", name="hoard")
-    wild.until(hoard, lambda job: "MemoryError" in (job["reason"] or {}).get("text", ""), "be kept back")
+    large = wild.submit("true", name="large")
+    wild.until(large, lambda job: "Cannot allocate" in (job["reason"] or {}).get("text", ""), "be kept back")
     assert wild.child() != former
     assert "set decider memory=96mb" in wild.qmgr("snap").ok().out
     assert "96mb" in wild.qmgr("show parameters").ok().out

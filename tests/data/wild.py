@@ -1,6 +1,7 @@
 """Does what the name of the request says: all that an exit can do wrong."""
 
 import ctypes
+import mmap
 import os
 import re
 import signal
@@ -60,6 +61,10 @@ def hoard():
     kept = []
     while True:
         kept.append(bytearray(64 << 20))
+
+
+def large():
+    mmap.mmap(-1, 200 << 20).close()
 
 
 def leave():

@@ -86,8 +86,9 @@ def test_its_pages_really_leave_and_come_back_unchanged(hog, swap_file, caplog):
         bench.do(Suspend(job.seq, 1, "swap", page_out=True))
         told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
     left, whole = map(int, told.groups())
-    assert held(bench, job) < 20 * MB
-    assert left > 70
+    # What it made has left; the pages of the programs, which others have too, the kernel may keep.
+    assert held(bench, job) < 40 * MB
+    assert left > 60
     assert 80 <= whole < 120
     bench.do(Resume(job.seq, 1))
     (bench.work / "go").touch()
@@ -103,12 +104,13 @@ def test_without_swap_it_is_told_that_nothing_left(make_bench, caplog):
     with caplog.at_level("INFO", "nqspy.hands"):
         bench.do(Suspend(job.seq, 1, "swap", page_out=True))
         told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
-    if swaps():
-        pytest.skip("somebody has switched swap on meanwhile")
-    assert int(told[1]) < 20, f"its code and files may leave, what it made stays: {caplog.text}"
-    assert held(bench, job) > 75 * MB
+    stays, with_swap = held(bench, job), swaps()
     bench.do(Kill(job.seq, 1, "deleted", 0))
     bench.ending(job)
+    if with_swap:
+        pytest.skip("somebody has switched swap on meanwhile")
+    assert int(told[1]) < 20, f"its code and files may leave, what it made stays: {caplog.text}"
+    assert stays > 75 * MB
 
 
 def test_a_request_that_is_told_to_go_on_at_once_is_not_paged_out_to_the_end(hog):

@@ -15,6 +15,7 @@ from nqspy.core.passes import run_pass
 from nqspy.daemon.deciding import words
 from nqspy.daemon.deciding.process import Ends
 from nqspy.engine.whatif import estimate_on, outlook
+from nqspy.executors import urgency
 from nqspy.model import lifecycle
 from nqspy.model.actions import ExitFailure
 from nqspy.model.configure import apply_changes, copy_of
@@ -176,6 +177,7 @@ class Notices:
 
     def __call__(self, ends: Ends) -> None:
         """Loads the exits and gives notices."""
+        urgency.ordinary()  # nobody waits for it
         exits = SiteExits(self.folder, sources=self.sources, watch=ends.page)
         exits.begin(self.site)
         # What failed is told to the daemon, whose log has it with its traceback.

@@ -16,7 +16,7 @@ from nqspy.daemon.deciding.child import Work, names
 from nqspy.daemon.deciding.page import Call
 from nqspy.daemon.deciding.process import Ends, Gone, Process
 from nqspy.daemon.deciding.roster import Roster
-from nqspy.daemon.deciding.strikes import Strikes, Trouble, standstill
+from nqspy.daemon.deciding.strikes import Loss, Strikes, standstill
 from nqspy.daemon.log import LOG
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import Decision
@@ -85,7 +85,7 @@ class Parent:
         folder: Path,
         put: Callable[[Any], None],
         now: Callable[[], Instant],
-        tell: Callable[[Trouble], None],
+        tell: Callable[[Loss], None],
         name: str = "exits",
     ) -> None:
         self.site, self.folder, self.problems = site, folder, list[str]()
@@ -326,9 +326,9 @@ class Parent:
         self.child = None
         self._close_open()
         running = [name for name in names(self.sources) if name not in self.strikes.out]
-        trouble = self.strikes.lost(process.page.read(), how, running, self._now())
-        self._tell(trouble)
-        self._was_off |= {name for name in trouble.off if not self._enabled(name)}
+        loss = self.strikes.lost(process.page.read(), how, running, self._now())
+        self._tell(loss)
+        self._was_off |= {name for name in loss.off if not self._enabled(name)}
         self.roster.follow(self.site, self.strikes.out)
         return self._nothing() if self._asked is not None else None
 

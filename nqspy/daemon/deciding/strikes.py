@@ -21,7 +21,7 @@ LONGEST_PAUSE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class Loss:
     """A child was lost. ``exit``: at whose work, empty: nobody's; ``off``: the exits that are left out from
     now on; ``text``: what managers are told."""
 
@@ -44,7 +44,7 @@ class Strikes:
     _row: int = 0
     _until: float = 0.0
 
-    def lost(self, call: Call | None, how: str, exits: list[str], now: Instant) -> Trouble:
+    def lost(self, call: Call | None, how: str, exits: list[str], now: Instant) -> Loss:
         """A child was lost while ``call`` was at work: what follows from that."""
         self.losses += 1
         self._row += 1
@@ -53,21 +53,21 @@ class Strikes:
             text = f"the process of the user exits was lost {self._row} times in a row, last: {how}"
             return self._leave_out(tuple(exits), call, f"{text}; all exits are left out")
         if call is None or call.exit not in exits:
-            return Trouble("", "", None, f"the process of the user exits was lost: {how}", ())
+            return Loss("", "", None, f"the process of the user exits was lost: {how}", ())
         text = f"{call.hook} ended the process of the exits: {how}"
         self.spares = [each for each in self.spares if 0 <= now - each.at < RETRY]
         self.spares.append(Spare(call.exit, call.hook, call.subject, now, text))
         if self._strikes(call.exit) >= DEADLY:
             return self._leave_out((call.exit,), call, f"{text}; for the second time within an hour")
-        return Trouble(call.exit, call.hook, call.seq, text, ())
+        return Loss(call.exit, call.hook, call.seq, text, ())
 
-    def _leave_out(self, exits: tuple[str, ...], call: Call | None, text: str) -> Trouble:
+    def _leave_out(self, exits: tuple[str, ...], call: Call | None, text: str) -> Loss:
         for name in exits:
             self.out[name] = text
         self._row = 0
         self._until = 0.0
         who = call.exit if call is not None and call.exit in exits else ""
-        return Trouble(who, call.hook if call else "", call.seq if call else None, text, exits)
+        return Loss(who, call.hook if call else "", call.seq if call else None, text, exits)
 
     def _strikes(self, exit: str) -> int:
         now = time.monotonic()

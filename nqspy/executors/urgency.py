@@ -1,0 +1,33 @@
+"""Who gets a CPU first when jobs fill them all: the daemon, and what starts and watches jobs.
+
+A start passes through five processes; each that waits its turn behind a job's time slice costs some ms of an
+idle PE. Only root can put itself before others; elsewhere nothing changes.
+Standard library only.
+"""
+
+import os
+
+URGENT = -10
+"""Nice value of the daemon, its decider, the starter and the shepherds; never of what they run for others."""
+
+
+def hurry() -> None:
+    """Puts this thread, and what it begins, before jobs; as root only, and not where somebody
+    has chosen a nice value."""
+    if os.geteuid() == 0 and os.getpriority(os.PRIO_PROCESS, 0) == 0:
+        try:
+            os.setpriority(os.PRIO_PROCESS, 0, URGENT)
+        except OSError:
+            pass  # root of a container: without CAP_SYS_NICE
+
+
+def ordinary() -> None:
+    """This thread is no more urgent than any job."""
+    if os.getpriority(os.PRIO_PROCESS, 0) < 0:
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
+def ordinary_children() -> None:
+    """What this thread begins from now on is no more urgent than any job, whatever itself is."""
+    if os.getpriority(os.PRIO_PROCESS, 0) < 0:
+        os.sched_setscheduler(0, os.sched_getscheduler(0) | os.SCHED_RESET_ON_FORK, os.sched_getparam(0))

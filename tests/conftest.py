@@ -1,0 +1,31 @@
+"""Which tests may run side by side: `scripts/test` uses two workers, each takes file by file.
+
+xdist's own ``loadgroup`` does nothing under pytest 9.2 (pytest-xdist issue 1386): its scheduler is told here.
+"""
+
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+MEMORY = {
+    "tests/daemon/test_daemon_decider.py",
+    "tests/daemon/test_daemon_swap.py",
+    "tests/executors/test_executors_kernel.py",
+    "tests/executors/test_executors_pageout.py",
+}
+"""Files that fill the machine's memory, or switch swap on and off: one after another on one worker."""
+
+
+class ByFile(LoadFileScheduling):
+    """A file's tests stay together, and so do those of `MEMORY`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = super()._split_scope(nodeid)
+        return "memory" if path in MEMORY else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Called by xdist when tests are shared out."""
+    return ByFile(config, log)
