@@ -4,13 +4,17 @@ here costs anything.
 ``commit=kill@17;commit=EIO@30x5;clock=FILE``: at the 17th commit the daemon dies as by ``kill -9``, the
 commits 30 to 34 fail as a broken disk fails, and the clock shows as many ms more than it should as FILE
 says. Points are counted from 1 in each process; `POINTS` names them. Actions: ``kill``, ``stop`` (SIGSTOP),
-``EIO``, ``ENOSPC`` (``commit`` only).
+and of ``commit`` only: ``EIO``, ``ENOSPC`` instead of the commit, ``unsynced`` from then on the kernel itself
+refuses every sync of the engine's thread.
 """
 
+import ctypes
 import errno
 import os
+import platform
 import re
 import signal
+import struct
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -44,7 +48,9 @@ POINTS = {
 }
 """What can be named, and what it means."""
 
-_RULE = re.compile(r"(?P<point>[a-z]+)=(?P<action>kill|stop|EIO|ENOSPC)@(?P<first>\d+)(x(?P<times>\d+))?")
+OF_COMMIT = ("EIO", "ENOSPC", "unsynced")
+_ACTIONS = "|".join(("kill", "stop", *OF_COMMIT))
+_RULE = re.compile(rf"(?P<point>[a-z]+)=(?P<action>{_ACTIONS})@(?P<first>\d+)(x(?P<times>\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ def parse(text: str) -> tuple[tuple[Rule, ...], Path | None]:
             continue
         match = _RULE.fullmatch(part)
         fits = match is not None and match["point"] in POINTS
-        if match is None or not fits or (match["action"].startswith("E") and match["point"] != "commit"):
+        if match is None or not fits or (match["action"] in OF_COMMIT and match["point"] != "commit"):
             raise BadValue(f"{VARIABLE}: {part!r} is no failpoint; points: {', '.join(POINTS)}")
         rules.append(Rule(match["point"], match["action"], int(match["first"]), int(match["times"] or 1)))
     return tuple(rules), file
@@ -143,9 +149,33 @@ def _act(action: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     elif action == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
+    elif action == "unsynced":
+        refuse_syncs()
     else:
         number = getattr(errno, action)
         raise OSError(number, os.strerror(number))
+
+
+_NO_NEW_PRIVILEGES, _SECCOMP = 38, 22
+_SYNCS = {"x86_64": (74, 75), "aarch64": (82, 83)}
+"""Numbers of fsync and fdatasync by machine."""
+
+
+def refuse_syncs() -> None:
+    """From now on the kernel answers every fsync and fdatasync of this thread, and of what it begins, with
+    EIO: what was written is in the files, and the disk has said that it is not sure of it. For good.
+    Raises OSError, KeyError where this machine's numbers are not known."""
+    load, equal, answer, allow, refuse = 0x20, 0x15, 0x06, 0x7FFF_0000, 0x0005_0000
+    fsync, fdatasync = _SYNCS[platform.machine()]
+    steps = ((load, 0, 0, 0), (equal, 2, 0, fsync), (equal, 1, 0, fdatasync), (answer, 0, 0, allow),
+             (answer, 0, 0, refuse | errno.EIO))  # fmt: skip
+    code = b"".join(struct.pack("=HBBI", *step) for step in steps)
+    held = ctypes.create_string_buffer(code)
+    program = struct.pack("@HP", len(steps), ctypes.addressof(held))
+    libc = ctypes.CDLL(None, use_errno=True)
+    for option, value, argument in ((_NO_NEW_PRIVILEGES, 1, None), (_SECCOMP, 2, program)):
+        if libc.prctl(option, value, argument, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "seccomp is not to be had")
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,14 +97,18 @@ class SqliteJournal:
 
     def _transaction(self, changes: rows.Changes) -> None:
         connection = self._connection = schema.connection(self._db)
+        written = False
         try:
             connection.execute("BEGIN IMMEDIATE")
             self._write(changes)
             if self.failpoint is not None:
                 self.failpoint()
+            written = True
             connection.execute("COMMIT")
         except BaseException:
             self._undo()
+            if written:
+                self._cover()
             raise
 
     def _write(self, changes: rows.Changes) -> None:
@@ -147,6 +151,23 @@ class SqliteJournal:
         except sqlite3.Error:
             # A connection that cannot even roll back is given up: closing it does, the next commit opens one.
             self._db.close()
+
+    def _cover(self) -> None:
+        """Writes over what a commit has left whose sync failed: behind the log's end it stands whole, and
+        SQLite would take it for committed after a crash. This one does not ask the disk for a sync."""
+        try:
+            connection = self._connection = schema.connection(self._db)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            try:
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(f"PRAGMA user_version = {version}")
+                connection.execute("COMMIT")
+            finally:
+                connection.rollback()
+                connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error:
+            self._db.close()  # the disk takes nothing at all; the next commit opens it again
 
     def _remember(self, batch: Batch, site: Site) -> None:
         if len(self._blobs) > _REMEMBERED_BLOBS:

@@ -72,6 +72,8 @@ class Storm:
             return f"commit={self.chance.choice(('EIO', 'ENOSPC'))}@{at}x{self.chance.randint(1, 12)}"
         if dice < 0.8:
             return f"commit=stop@{at}"
+        if dice < 0.85:
+            return f"commit=unsynced@{at}"
         return ""
 
     def look(self) -> None:

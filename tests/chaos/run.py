@@ -18,6 +18,7 @@ from chaos.people import Person, join
 from daemon.live import ROOT, Live
 from engine.harness import observable
 
+from nqspy.daemon.failpoints import OF_COMMIT
 from nqspy.daemon.home import Home
 from nqspy.daemon.tools import examine
 from nqspy.model import lifecycle
@@ -202,7 +203,7 @@ def _replay(ledger: Ledger, history: History, rows: Site) -> None:
 def _read_logs(live: Live, ledger: Ledger) -> None:
     logs = sorted((live.home / "log").glob("nqsd.log*"))
     for name, text in [(path.name, path.read_text()) for path in logs]:
-        ledger.count("injected errors", text.count(": EIO") + text.count(": ENOSPC"))
+        ledger.count("injected errors", sum(text.count(f": {action}") for action in OF_COMMIT))
         for record in re.split(r"\n(?=\d{4}-)", text):
             if "guard.Overrun" in record:
                 # Wall time runs on while the daemon is stopped: the exit in whose call that was is cut off.

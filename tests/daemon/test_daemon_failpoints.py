@@ -118,6 +118,24 @@ def test_commits_that_fail_are_refused_in_one_line_and_work_goes_on(live, error,
     assert text in live.events("alarm")[0]["text"]
 
 
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_what_was_refused_as_the_disk_would_not_confirm_it_never_comes_to_be(live, end):
+    live.stop()
+    armed(live, "commit=unsynced@4").ok()
+    accepted, refused = [], []
+    for _ in range(6):
+        try:
+            accepted.append(live.submit("exit 0"))
+        except Refusal as refusal:
+            refused.append(str(refusal))
+    assert len(refused) >= 3
+    assert all("nothing was changed" in each and "I/O error" in each for each in refused)
+    getattr(live, end)()
+    live.start()
+    assert all(live.ended(id)["exit_status"] == 0 for id in accepted)
+    assert len(live.events("submitted")) == len(accepted)
+
+
 def answer(live):
     """What is wrong with one more submission."""
     try:

@@ -131,6 +131,47 @@ def test_a_write_that_the_system_refuses_leaves_the_journal_usable(path):
     assert kept == "['small', 'after']"
 
 
+NO_SYNC = """
+import os, signal, sys
+from pathlib import Path
+from nqspy.daemon.failpoints import refuse_syncs
+from nqspy.model import events as ev, lifecycle
+from nqspy.ports import Batch, CommitFailed
+from nqspy.store.journal import SqliteJournal
+from nqspy.store.reader import Reader
+path = Path(sys.argv[1])
+journal = SqliteJournal.open(path)
+def commit(text):
+    site = journal.load()
+    recorded = ev.Recorded(site.n + 1, site.n, ev.Alarm("x", text))
+    lifecycle.apply(site, recorded)
+    journal.commit(Batch([recorded]), site)
+commit("before")
+reader = Reader(path).__enter__() if sys.argv[2] == "read" else None
+if reader:
+    reader.problems()
+refuse_syncs()
+for text in ("small", "large" * 30_000, "last"):
+    try:
+        commit(text)
+    except CommitFailed as error:
+        print(error, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("others", ["read", "alone"])
+def test_what_the_disk_would_not_confirm_is_not_there_after_a_crash_either(path, others):
+    words = [sys.executable, "-c", NO_SYNC, str(path), others]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    refused = done.stdout.splitlines()
+    assert len(refused) == 3, "each of them was told that nothing was written"
+    assert all("the disk reports an I/O error" in each for each in refused)
+    with SqliteJournal.open(path) as journal:
+        assert [recorded.event.text for recorded in journal.events()] == ["before"]
+
+
 def test_a_lock_of_another_program_is_named(sqlite, path, tell_story):
     story = tell_story(sqlite)
     sqlite._connection.execute("PRAGMA busy_timeout = 0")
