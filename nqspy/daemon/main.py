@@ -71,7 +71,7 @@ class Daemon:
         self.exits = RemoteExits(self.decider)
         self.hands = LocalHands(str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed)
         self.engine = Engine(site, self.journal, self.hands, self.exits, self.decider, LOG.error)
-        self.upkeep = Upkeep(self.journal, self.inbox.put)
+        self.upkeep = Upkeep(self.journal, home.reports, self.inbox.put)
         self.notices = Notices(Post(home.mail, self.clock, self.tell_trouble))
         self.teller = Teller(self.decider, lambda work: self.inbox.put(Back(work)))
         self.hooks = Hooks(self.exits, self.notices, self.teller)

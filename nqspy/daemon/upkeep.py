@@ -1,9 +1,12 @@
-"""The database's upkeep: backups and rotation, when the site's clock says so, on a thread of their own."""
+"""What would grow for ever, and copies of it: backups, rotation of the history, old reports. When the site's
+clock says so, on a thread of their own."""
 
+import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from nqspy.daemon.inbox import Ring
@@ -35,13 +38,14 @@ class Wishes:
     every: int | None
     kept: int
     history: int | None
+    reports: int | None
 
 
 class Upkeep:
     """Looks at each turn of the daemon whether something is due; the engine's thread does nothing of it."""
 
-    def __init__(self, journal: SqliteJournal, put: Callable[[Trouble | Ring], None]) -> None:
-        self._journal = journal
+    def __init__(self, journal: SqliteJournal, reports: Path, put: Callable[[Trouble | Ring], None]) -> None:
+        self._journal, self._reports = journal, reports
         self._path: Path = journal.path
         self._put = put
         self._worker = ThreadPoolExecutor(1, "upkeep")
@@ -59,7 +63,9 @@ class Upkeep:
 
     def look(self, settings: Settings, now: Instant) -> None:
         """Has done what is due. Cheap when nothing is."""
-        wishes = Wishes(settings.backup.every, settings.backup.keep, settings.history.keep)
+        wishes = Wishes(
+            settings.backup.every, settings.backup.keep, settings.history.keep, settings.history.reports
+        )
         if self._work is not None:
             if not self._work.done():
                 return
@@ -79,6 +85,7 @@ class Upkeep:
         try:
             due = min(due, self._back_up(wishes, began, now))
             self._rotate(wishes, now)
+            self._clear_reports(wishes, now)
         except Stopped:
             LOG.info("upkeep of the database was given up: the daemon stops")
         except Exception as error:
@@ -134,6 +141,18 @@ class Upkeep:
                 done.events, done.requests, done.blobs, done.files,
             )  # fmt: skip
 
+    def _clear_reports(self, wishes: Wishes, now: Instant) -> None:
+        """Removes the folders of nights that began before, as their names say; the last one stays."""
+        if wishes.reports is None or not self._reports.is_dir():
+            return
+        before = datetime.fromtimestamp((now - wishes.reports) / 1000, UTC).date()
+        nights = sorted(filter(None, map(_night, self._reports.iterdir())))
+        for night, folder in nights[:-1]:
+            if night < before:
+                self._go_on()
+                shutil.rmtree(folder)
+                LOG.info("the report of %s is removed: it is older than the site keeps reports", night)
+
     def _pause(self) -> None:
         if self._stop.wait(PAUSE):
             raise Stopped
@@ -142,3 +161,10 @@ class Upkeep:
         """Ends what is under way, whole or not at all."""
         self._stop.set()
         self._worker.shutdown(wait=True, cancel_futures=True)
+
+
+def _night(folder: Path) -> tuple[date, Path] | None:
+    try:
+        return (date.fromisoformat(folder.name), folder) if folder.is_dir() else None
+    except ValueError:
+        return None  # somebody else's

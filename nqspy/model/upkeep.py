@@ -18,12 +18,19 @@ class Backup:
 
 @dataclass(slots=True)
 class History:
-    """Events and ended requests: how long they stay in the database before they move into files."""
+    """What has been: how long it stays in the database before it moves into files, how long reports stay."""
 
     keep: int | None = setting(
         "time",
         90 * DAY,
         "age at which events and ended requests move into files",
         low=14 * DAY,
+        nothing="unlimited",
+    )
+    reports: int | None = setting(
+        "time",
+        366 * DAY,
+        "age at which the folders of night reports are removed: they can be made again",
+        low=DAY,
         nothing="unlimited",
     )

@@ -209,3 +209,18 @@ def test_the_log_is_put_away_compressed_and_the_last_five_are_kept(tmp_path, mon
     assert names == ["nqsd.log", *(f"nqsd.log.{number}.gz" for number in range(1, 6))]
     assert b"line " in gzip.decompress((tmp_path / "nqsd.log.1.gz").read_bytes())
     assert os.path.getsize(file) <= 2_000
+
+
+def test_reports_of_nights_long_ago_are_removed_as_the_site_says(make_live):
+    live = make_live().site()
+    nights = live.home / "reports"
+    for name in ("2024-12-31", "2025-01-01", "2026-11-01", "notes"):
+        (nights / name).mkdir(parents=True)
+        (nights / name / "night.json").write_text("{}")
+    live.start("--clock", "2026-11-21T12:00:00+00:00 x1")
+    until(lambda: not (nights / "2025-01-01").exists(), "reports older than a year to go")
+    assert sorted(folder.name for folder in nights.iterdir()) == ["2026-11-01", "notes"]
+    live.set("set history reports=1d")
+    assert "set history reports=24:00:00" in live.qmgr("snap").ok().out
+    live.set("set history reports=unlimited")
+    assert (nights / "2026-11-01").is_dir(), "the last one stays however old it is"
