@@ -14,6 +14,7 @@ import typer
 
 from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
+from nqspy.daemon.deciding.trial import problems_of
 from nqspy.daemon.home import Home, file_system, lock, running_pid, unlock
 from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
@@ -25,7 +26,6 @@ from nqspy.rpc.home import resolve_home
 from nqspy.store import copies, places, restoring
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.reader import Reader
-from nqspy.userexit.loader import check_file
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -43,7 +43,7 @@ class Finding(NamedTuple):
 @app.command("exits-check")
 def exits_check(file: Path, home: HomeOption = None) -> None:
     """Verify a candidate exit file: exit status 0 when it could be loaded."""
-    problems = check_file(file)
+    problems = problems_of(file)
     for problem in problems:
         print(f"nqspy: {problem}", file=sys.stderr)
     if problems:
@@ -213,7 +213,7 @@ def _memory(home: Home) -> _Said:
 
 def _exits(home: Home) -> _Said:
     for file in sorted((home.path / "exits").glob("[!_.]*.py")):
-        problems = check_file(file)
+        problems = problems_of(file)
         yield ("bad", problems[0]) if problems else ("ok", file.name)
 
 

@@ -173,6 +173,7 @@ def _environment(
         "QSUB_WORKDIR": _latin(spec.workdir),
         "ENVIRONMENT": "BATCH",
         "NQSPY_HOME": _latin(home),
+        "NQSPY_ATTEMPT": str(start.attempt),
         "NQSPY_PES": ",".join(map(str, start.pes)),
         "PBS_JOBID": identifier,
         "PBS_JOBNAME": _latin(spec.name),

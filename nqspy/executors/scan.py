@@ -4,7 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from nqspy.executors import cage, proc, records
 from nqspy.model.requests import Ending, Used
@@ -111,6 +111,27 @@ def sweep_aside(spool: str, identifier: proc.Identifier) -> None:
                 remove(entry.path)
 
 
+class _Marks(NamedTuple):
+    """What a job's processes have in their environment: request, attempt (a request that was lost runs again,
+    and its folders are swept while it does; none, where a former release has started it) and home."""
+
+    request: bytes
+    attempt: bytes
+    home: str
+
+    def on(self, pid: int) -> bool:
+        """Whether a process has them."""
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                variables = file.read().split(b"\0")
+        except OSError:
+            return False
+        if b"NQSPY_HOME=" + os.fsencode(self.home) not in variables:
+            return False
+        attempts = [each for each in variables if each.startswith(b"NQSPY_ATTEMPT=")]
+        return attempts in ([], [self.attempt]) and any(each.startswith(self.request) for each in variables)
+
+
 def end_remains(folder: str, home: str, identifier: proc.Identifier) -> None:
     """Kills what still runs of a job whose shepherd was killed: a lost request may be started anew, and two
     must not run side by side."""
@@ -121,36 +142,30 @@ def end_remains(folder: str, home: str, identifier: proc.Identifier) -> None:
         if leader is not None and leader.boot != identifier.boot:
             return
         cage.kill_remains(*record["cage"], *record.get("controls", ()))
-    seq = os.path.basename(folder).partition(".")[0]
+    seq, _, attempt = os.path.basename(folder).partition(".")
+    marks = _Marks(f"QSUB_REQID={seq}.".encode("ascii"), f"NQSPY_ATTEMPT={attempt}".encode("ascii"), home)
     for _ in range(_LOOKS):  # some may fork while they are looked for
-        found = list(_remains(leader, seq, home))
+        found = list(_remains(leader, marks))
         if not found:
             return
-        proc.send(found, signal.SIGKILL, list(_remains(leader, seq, home)))
+        proc.send(found, signal.SIGKILL, list(_remains(leader, marks)))
         proc.await_ends(found, _DYING)
 
 
-def _remains(leader: proc.Identity | None, seq: str, home: str) -> Iterator[int]:
+def _remains(leader: proc.Identity | None, marks: _Marks) -> Iterator[int]:
     """Processes of the job: in the leader's session and not older than it, or with the job's marks in their
     environment."""
+    first = proc.stat(leader.pid) if leader is not None else None
+    if leader is not None and first is not None and first.start != leader.start:
+        leader = None  # its number was given away, and so nothing is left of its session
     for pid in proc.all_pids():
         seen = proc.stat(pid)
         if seen is None or seen.state in "ZX" or pid == os.getpid():
             continue
         if leader is not None and seen.start < leader.start:
             continue
-        if (leader is not None and seen.session == leader.pid) or _marked(pid, seq, home):
+        if (leader is not None and seen.session == leader.pid) or marks.on(pid):
             yield pid
-
-
-def _marked(pid: int, seq: str, home: str) -> bool:
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            variables = file.read().split(b"\0")
-    except OSError:
-        return False
-    mark = f"QSUB_REQID={seq}.".encode("ascii")
-    return b"NQSPY_HOME=" + os.fsencode(home) in variables and any(v.startswith(mark) for v in variables)
 
 
 def attempts(spool: str) -> Iterator[tuple[str, int, int]]:

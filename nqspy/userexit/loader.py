@@ -97,18 +97,19 @@ def load_sources(
     return modules, problems
 
 
-def check_file(path: Path) -> list[str]:
-    """What is wrong with a candidate file, one line each; nothing: it can be put among the exits."""
+def read_file(path: Path) -> Source:
+    """A candidate file, whoever owns it; nothing of it is run. Raises LoadError."""
+    return Source(path, _read(path, None))
+
+
+def check_source(source: Source) -> list[str]:
+    """What is wrong with a candidate file, one line each; nothing: it can be put among the exits. It is run
+    here."""
     try:
-        load_file(path, None, lambda _exit, _text: None)
+        _load(source, lambda _exit, _text: None)
     except LoadError as error:
         return [str(error)]
     return []
-
-
-def load_file(path: Path, owner: int | None, printed: Callable[[str, str], None]) -> Module:
-    """Loads one file into a module of its own. ``owner`` None: whoever owns the file. Raises LoadError."""
-    return _load(Source(path, _read(path, owner)), printed)
 
 
 def _load(source: Source, printed: Callable[[str, str], None]) -> Module:

@@ -134,7 +134,8 @@ def test_the_environment_is_what_was_sent_and_what_a_batch_job_needs(bench):
     assert found[b"HOME"] == b"/elsewhere"
     expected = {
         "QSUB_REQID": "1.ymp", "QSUB_REQNAME": "sum", "QSUB_WORKDIR": str(bench.work), "QSUB_HOST": "front",
-        "ENVIRONMENT": "BATCH", "NQSPY_HOME": str(bench.home), "NQSPY_PES": "1", "PBS_JOBID": "1.ymp",
+        "ENVIRONMENT": "BATCH", "NQSPY_HOME": str(bench.home), "NQSPY_PES": "1", "NQSPY_ATTEMPT": "1",
+        "PBS_JOBID": "1.ymp",
         "PBS_JOBNAME": "sum", "PBS_QUEUE": "batch", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_O_HOST": "front",
         "PBS_O_WORKDIR": str(bench.work), "PBS_O_SHELL": "/bin/csh",
     }  # fmt: skip

@@ -2,11 +2,13 @@
 
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +138,33 @@ def test_a_pid_that_was_given_to_another_is_not_taken_for_the_shepherd(bench):
     other = proc.Identity(mine.boot, mine.pid, mine.start + 1, mine.inode)
     records.claim(str(folder), other.text())
     assert isinstance(bench.hands.scan({1: 1})[0], SeenLost)
+
+
+def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
+    request = bench.running(f"{WAIT}exit 5\n")
+    hidden = shutil.ignore_patterns("control")  # a socket
+    kept = shutil.copytree(bench.folder(request), tmp_path / "kept" / "1.1", ignore=hidden)
+    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+    bench.expect(SeenLost, request)
+    again = replace(request, attempt=2)
+    bench.do(Start(request.seq, 2, (0,)), again)
+    bench.expect(SeenRunning, again)
+    scan.end_remains(str(kept), str(bench.home), bench.hands._watch.identifier)
+    (bench.work / "go").touch()
+    assert bench.ending(again).status == 5
+
+
+def test_a_session_that_has_the_number_of_a_lost_one_is_left_alone(bench):
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
+        seen = bench.hands._watch.identifier.of(other.pid)
+        leader = proc.Identity(seen.boot, seen.pid, seen.start - 1, seen.inode - 1)
+        folder = bench.home / "spool" / "1.1"
+        folder.mkdir()
+        records.claim(str(folder), leader.text())
+        records.add(str(folder), "pid", {"leader": leader.text(), "cage": ["none", ""]})
+        assert isinstance(bench.hands.scan({1: 1})[0], SeenLost)
+        assert other.poll() is None
+        other.kill()
 
 
 def test_a_claim_of_another_boot_is_a_loss(bench):
