@@ -10,6 +10,7 @@ from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site
+from nqspy.model.tally import Tally
 from nqspy.ports import Exits, RequestView, SubmitAnswer, View
 
 violation = limits.violation
@@ -17,16 +18,22 @@ violation = limits.violation
 
 
 def destination(
-    site: Site, spec: Spec, pipe: Queue, exits: Exits, groups: Collection[str], now: Instant
+    site: Site,
+    spec: Spec,
+    pipe: Queue,
+    exits: Exits,
+    groups: Collection[str],
+    now: Instant,
+    coming: Tally | None = None,
 ) -> tuple[str | None, list[route.Objection]]:
     """The queue a pipe queue passes a submission to now, else None; and what each destination objected.
 
     ``groups``: Unix groups of the caller.
     """
     if not exits.has("route"):
-        return route.Routes(site).find(spec, pipe, groups)
+        return route.Routes(site, coming=coming).find(spec, pipe, groups)
     seen, view = _shown(site, spec, pipe.name, exits, now)
-    return route.Routes(site, exits, view).find(spec, pipe, groups, seen)
+    return route.Routes(site, exits, view, coming).find(spec, pipe, groups, seen)
 
 
 def ask_submit(site: Site, spec: Spec, exits: Exits, now: Instant) -> SubmitAnswer | None:

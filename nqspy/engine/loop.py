@@ -6,6 +6,7 @@ simulator (a heap, a virtual clock).
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple
 from traceback import format_exc
 from typing import Any
 
@@ -250,7 +251,9 @@ class Engine:
     def _sample(self, sighting: Sighting, used: Used) -> None:
         request = self.site.started.get(sighting.seq)
         if request is not None and request.attempt == sighting.attempt:
-            self.samples[sighting.seq] = used
+            last = self.samples.get(sighting.seq, request.used)
+            pairs = zip(astuple(last), astuple(used), strict=True)
+            self.samples[sighting.seq] = Used(*(max(pair) for pair in pairs))
 
     def _answer(self, desk: Desk, asked: Asked) -> None:
         handler = HANDLERS.get(type(asked.command))

@@ -67,6 +67,7 @@ def begin(
     _meet_machine(desk, found, host, zone)
     for sighting in sightings:
         engine.adopt(desk, sighting)
+    _meet_machine(desk, found, host, zone)
     strays.tell(desk, sightings)
     if later is not None:
         _meet_later(desk, later, sightings)

@@ -69,6 +69,9 @@ def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None
     for change in event.changes:
         _touch_settings(site, change.path)
     _forget_probes(site)
+    if not site.settings.swap_control.enabled and site.pressure != Pressure():
+        site.pressure = Pressure()
+        site.touched.state = True
 
 
 def _touch_settings(site: Site, path: str) -> None:

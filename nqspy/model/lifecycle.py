@@ -216,6 +216,7 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> None:
         request.charged = 0
         request.rank = 0
         request.resumed, request.suspended, request.gave_way, request.gave = None, None, 0, 0
+        request.let_go = None
         _to(site, request, State.RUNNING)
 
 
@@ -246,6 +247,7 @@ def _resumed(site: Site, event: ev.Resumed, at: Instant) -> None:
             books.pressure_answered(site)
         request.suspended_by, request.parked, request.hold_text = "", False, ""
         request.resumed, request.suspended = at, None
+        request.let_go = request.let_go if event.by == SWAP else at
         _to(site, request, State.RUNNING)
 
 

@@ -228,6 +228,7 @@ class Request:
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
     redated: Redating | None = None
+    let_go: Instant | None = None
 
     @property
     def letters(self) -> str:

@@ -88,7 +88,8 @@ def _walk(kind: type) -> Iterator[tuple[str, Declared]]:
 def check_value(info: Declared, value: Any) -> None:
     """Raises BadValue unless ``value`` fits the setting's unit, bounds and words."""
     if value is None:
-        if info.default is None or info.unit in ("count", "time", "size", "percent"):
+        boundless = info.unit in ("count", "time", "size", "percent") and info.low is None
+        if info.default is None or info.nothing or boundless:
             return
         raise BadValue(f"{info.name} needs a value")
     if info.words and (not isinstance(value, str) or value not in info.words):

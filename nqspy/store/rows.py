@@ -66,6 +66,7 @@ class Live(msgspec.Struct, omit_defaults=True):
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
     redated: Redating | None = None
+    let_go: Instant | None = None
 
 
 class Ending(msgspec.Struct):
@@ -203,6 +204,7 @@ def _live(request: Request) -> Live:
         request.unmet,
         request.never,
         request.redated,
+        request.let_go,
     )
 
 
@@ -332,6 +334,7 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
         unmet=live.unmet,
         never=live.never,
         redated=live.redated,
+        let_go=live.let_go,
     )
 
 

@@ -15,7 +15,7 @@ FILLING = 2_000_000
 _HEAD = """\
 if [ -e {work}/pids/{token} ]; then
   read -r old < {work}/pids/{token}
-  [ -e /proc/$old/stat ] && read -r line < /proc/$old/stat && case "$line" in
+  [ -n "$old" ] && [ -e /proc/$old/stat ] && read -r line < /proc/$old/stat && case "$line" in
     *") Z "*|*") X "*) ;;
     *) echo "{token} overlap $old" >> {work}/marks ;;
   esac

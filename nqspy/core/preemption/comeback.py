@@ -27,15 +27,19 @@ def bind(domain: Domain, settings: Settings) -> Any:
 
 def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Lets go on what nobody keeps back any more and whose PEs are free."""
+    gone = set(draft.site.offline()) - {
+        pe for other in draft.site.started.values() if not other.parked for pe in other.pes
+    }
     for request in draft.parked():
         if request.seq in draft.own:
             continue
-        taken = [pe for pe in request.pes if pe in draft.held_pes]
+        taken = [pe for pe in request.pes if pe in draft.held_pes and pe not in gone]
         if taken:
             draft.keep(request, _taken(taken))
             draft.take(request.pes)
         else:
             draft.resume(request, WHO)
+            gone.difference_update(request.pes)
     return None
 
 

@@ -58,7 +58,7 @@ def _is_over(site: Site, shift: Shift, request: Request) -> bool:
 def _was_let_go_on(site: Site, request: Request) -> bool:
     """Whether somebody let it go on under this very shift: then it may."""
     since = site.shift.since
-    return since is not None and request.resumed is not None and request.resumed > since
+    return since is not None and request.let_go is not None and request.let_go > since
 
 
 def _spill(draft: Draft, shift: Shift, request: Request) -> None:

@@ -22,8 +22,12 @@ from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Settings, Site
+from nqspy.model.tally import Tally
 from nqspy.model.units import UNLIMITED
 from nqspy.ports import Exits, RequestView, View
+
+TURN = 10_000
+"""ms after which the next stretch of a pipe queue too long for one pass is tried, should nothing happen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,11 @@ class Routes:
     ``exits`` with a route hook and ``view`` let the site choose the destinations to try.
     """
 
-    def __init__(self, site: Site, exits: Exits | None = None, view: View | None = None) -> None:
+    def __init__(
+        self, site: Site, exits: Exits | None = None, view: View | None = None, coming: Tally | None = None
+    ) -> None:
         self._site = site
+        self._coming = coming or Tally()
         self._exits = exits if exits is not None and exits.has("route") else None
         self._view = view
         self._held: dict[str, int] = {}
@@ -115,13 +122,17 @@ class Routes:
         if queue.queued_limit is not None and self._count(queue.name) >= queue.queued_limit:
             return f"it holds {queue.queued_limit} requests, as many as it may"
         pair = (queue.name, owner)
-        if each is not None and self._site.tally.pairs.get(pair, 0) + self._moved[pair] >= each:
+        if (
+            each is not None
+            and self._site.tally.pairs.get(pair, 0) + self._coming.pairs.get(pair, 0) + self._moved[pair]
+            >= each
+        ):
             return f"it holds {each} requests of {owner}, as many as it may"
         return None
 
     def _count(self, queue: str) -> int:
         if queue not in self._held:
-            self._held[queue] = self._site.count(queue)
+            self._held[queue] = self._site.count(queue) + self._coming.queues.get(queue, 0)
         return self._held[queue]
 
 
@@ -166,7 +177,7 @@ def bind(domain: Domain, settings: Settings) -> Any:
 def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Moves what a destination takes now; at most ``offers_per_pass`` requests of a pipe queue are tried in
     a pass, others in the next."""
-    routes = Routes(draft.site, draft.exits, draft.view)
+    routes, again = Routes(draft.site, draft.exits, draft.view), None
     for pipe, columns in draft.waiting():
         if pipe.kind != "pipe":
             continue
@@ -174,23 +185,27 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
             text = f"queue {pipe.name} is stopped: start queue {pipe.name}"
             draft.closing[pipe.name] = Reason(ReasonCode.STOPPED, f"queue {pipe.name}", text)
             continue
-        for request in _in_turn(draft, columns):
+        for request in _in_turn(draft, columns, now):
             _route(draft, routes, pipe, request)
+        if len(columns) > draft.site.settings.global_.offers_per_pass:
+            again = Instant(now + TURN)
         text = "its turn to be routed comes in one of the next passes"
         draft.closing[pipe.name] = Reason(ReasonCode.LATER, f"queue {pipe.name}", text)
-    return None
+    return again
 
 
 def exception(draft: Draft, domain: Domain) -> None:
     """Nothing to clean up."""
 
 
-def _in_turn(draft: Draft, columns: Columns) -> Iterator[Request]:
-    """By date and number; where they are too many for one pass, a stretch that each event moves on."""
+def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
+    """By date and number; where they are too many for one pass, a stretch that each event moves on, and on a
+    quiet machine the time."""
     order = np.lexsort((columns.seq, columns.date))
     most = draft.site.settings.global_.offers_per_pass
     if len(order) > most:
-        order = np.roll(order, -(draft.site.n % len(order)))[:most]
+        turn = draft.site.n + now // TURN * most
+        order = np.roll(order, -(turn % len(order)))[:most]
     return (columns.request(row) for row in order.tolist())
 
 

@@ -252,6 +252,7 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
                 raise _wrong_state(desk, request, "only a running one can be suspended")
             desk.emit(ev.Suspended(request.seq, request.attempt, caller.user))
             desk.act(Suspend(request.seq, request.attempt))
+        desk.dirty()
 
     return desk.each(command.ids, one, caller)
 

@@ -11,7 +11,7 @@ from nqspy.model import commands as cm
 from nqspy.model.actions import Notify
 from nqspy.model.errors import BadValue, NqspyError, Refusal
 from nqspy.model.events import ShiftChanged, ShiftFailed
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.people import Caller
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
@@ -46,7 +46,9 @@ def due(desk: Desk) -> calendar.Firing | None:
         return None
     if state.until is not None:
         return firing
-    if state.fired is not None and firing.at <= state.fired and state.current in site.settings.shifts:
+    # A switch of more than a day ahead is of a clock that was far off: it says nothing.
+    fired = state.fired if state.fired is not None and state.fired <= desk.now + DAY else None
+    if fired is not None and firing.at <= fired and state.current in site.settings.shifts:
         return None
     return firing
 
@@ -146,8 +148,8 @@ def switch(desk: Desk, command: cm.SwitchShift, caller: Caller) -> object:
 
 
 def _until(desk: Desk, until: Instant | str | None) -> Instant | None:
-    if isinstance(until, int) and until <= desk.now:
-        raise Refusal("until is in the past", "bad_value", 166)
+    if isinstance(until, int) and not desk.now < until <= desk.now + 366 * DAY:
+        raise Refusal("until is in the past, or more than a year off", "bad_value", 166)
     if until is None or isinstance(until, int):
         return until
     try:

@@ -6,14 +6,18 @@ from dataclasses import fields
 
 from nqspy.core.queueing.limits import never
 from nqspy.model.errors import Refusal
+from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Spec
 from nqspy.model.site import Site
+from nqspy.model.tree import declared
 from nqspy.model.units import GREATEST, UNLIMITED
 
 NAME_MAX = 230
 WORD_MAX = 1024
 """Characters of an account, an address, an attribute."""
 PATH_MAX = 4096
+LIMITS = frozenset(path for path in declared(Queue) if path.startswith(("per_request/", "per_process/")))
+"""Limits that a request may name for itself."""
 LAST_DATE = 253_402_300_799_999
 """The end of the year 9999, ms since the epoch."""
 
@@ -77,6 +81,9 @@ def _check_ask(site: Site, ask: Ask) -> None:
     if unknown:
         known = ", ".join(site.settings.probes) or "none"
         raise Refusal(f"there is no probe {unknown[0]} to need; probes: {known}", "unknown_probe", 166)
+    for name, _ in ask.others:
+        if name not in LIMITS:
+            raise _bad(f"{name[:80]!r} is no limit of a request")
     for name, value in _amounts(ask):
         if value != UNLIMITED and not 0 <= value <= GREATEST:
             raise _bad(f"{name} {value} is no amount: from 0 upward, or unlimited")

@@ -24,6 +24,7 @@ from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
+from nqspy.model.tally import Tally
 from nqspy.ports import SubmitAnswer
 
 SCRIPT_MAX = 64 << 20
@@ -112,7 +113,7 @@ def _remember(desk: Desk, key: str, digest: str, seqs: tuple[Seq, ...]) -> None:
 
 def _accept(desk: Desk, item: Submission, caller: Caller, room: Room) -> Accepted:
     try:
-        found = _check(desk, item, caller)
+        found = _check(desk, item, caller, room.coming)
         room.take(found.spec.owner, (found.queue, found.target))
         return found
     except Refusal as refusal:
@@ -121,7 +122,7 @@ def _accept(desk: Desk, item: Submission, caller: Caller, room: Room) -> Accepte
         raise Refusal(f"line {item.line}: {refusal}", refusal.code, refusal.status) from None
 
 
-def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
+def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally) -> Accepted:
     site, spec = desk.site, item.spec
     script = _bytes(item.script, "script", SCRIPT_MAX)
     environment = _bytes(item.environment, "environment", ENVIRONMENT_MAX)
@@ -144,7 +145,11 @@ def _check(desk: Desk, item: Submission, caller: Caller) -> Accepted:
     groups = () if other else caller.groups
     if not may_enter(queue, spec.owner, groups):
         raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
-    target = _batch(desk, spec, queue) if queue.kind == "batch" else _routed(desk, spec, queue, groups)
+    target = (
+        _batch(desk, spec, queue, coming)
+        if queue.kind == "batch"
+        else _routed(desk, spec, queue, groups, coming)
+    )
     if target == queue.name and queue.kind == "pipe":
         spec = replace(spec, unix_groups=groups)  # it is routed later, when nobody is there to ask
     return Accepted(spec, queue.name, target, script, environment)
@@ -177,20 +182,24 @@ def _queue_named(desk: Desk, name: str) -> Queue:
     raise Refusal(f"Unknown queue {name}; queues: {known}", "unknown_queue", 170)
 
 
-def _batch(desk: Desk, spec: Spec, queue: Queue) -> str:
+def _batch(desk: Desk, spec: Spec, queue: Queue, coming: Tally) -> str:
     if queue.pipeonly:
         raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
     wrong = violation(desk.site, spec, queue)
     if wrong is not None:
         raise Refusal(wrong, "above_limit", 188)
     most = queue.run_limit
-    if queue.loadonly and most is not None and desk.site.count(queue.name) >= most:
+    if (
+        queue.loadonly
+        and most is not None
+        and desk.site.count(queue.name) + coming.queues.get(queue.name, 0) >= most
+    ):
         raise Refusal(f"queue {queue.name} holds {most} requests, as many as it runs at a time", "queue_full")
     return queue.name
 
 
-def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...]) -> str:
-    target, objections = destination(desk.site, spec, pipe, desk.exits, groups, desk.now)
+def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming: Tally) -> str:
+    target, objections = destination(desk.site, spec, pipe, desk.exits, groups, desk.now, coming)
     if target is None and objections and not any(each.later for each in objections):
         said = "; ".join(each.text for each in objections)
         raise Refusal(f"no destination of {pipe.name} takes it: {said}", "above_limit", 188)
