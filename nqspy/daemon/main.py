@@ -118,6 +118,8 @@ class Daemon:
         later, found = self._later(), self.hands.found()
         self._found = found
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
+        if later is not None and not self.engine.commits:
+            raise HomeError("what a restore has left behind could not be written; start nqsd again")
         restoring.taken(self.home.database)
         files.apply_changed(self)
         self.engine.resting = False

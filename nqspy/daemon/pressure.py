@@ -68,7 +68,6 @@ class PressureWatch:
 
     def _run(self) -> None:
         while not self._stopping:
-            self._wake.clear()
             task, pause = self._task, None
             if task is not None:
                 try:
@@ -77,6 +76,7 @@ class PressureWatch:
                     LOG.exception("the memory could not be looked at")
                     pause = SELDOM
             self._wake.wait(pause)
+            self._wake.clear()
 
     def _look(self, task: _Task) -> float:
         """One look; gives the real seconds until the next."""

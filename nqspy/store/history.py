@@ -146,12 +146,13 @@ class History:
         return (rows.ended_of(row[:7], shared) for row in found)
 
     def _by_seq(self, wanted: "_Wanted", seqs: list[Seq]) -> Iterator[rows.Row]:
+        found: dict[Seq, rows.Row] = {}
         for some in rows.in_slices(seqs, SLICE):
-            found = {row[0]: row for row in self._fetch(wanted.query().where(_R.seq.in_(some)))}
-            missing = [seq for seq in some if seq not in found]
-            if missing:
-                found |= self._filed(wanted, missing)
-            yield from (found[seq] for seq in some if seq in found)
+            found |= {row[0]: row for row in self._fetch(wanted.query().where(_R.seq.in_(some)))}
+        missing = [seq for seq in seqs if seq not in found]
+        if missing:
+            found |= self._filed(wanted, missing)
+        yield from (found[seq] for seq in seqs if seq in found)
 
     def _filed(self, wanted: "_Wanted", seqs: list[Seq]) -> dict[Seq, rows.Row]:
         """Requests from the files. A line begins with its number: only those asked for are decoded."""

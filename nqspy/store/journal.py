@@ -37,6 +37,10 @@ _FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"
 
 _REMEMBERED_BLOBS = 10_000
 
+_UNREADABLE = (
+    sqlite3.DatabaseError, peewee.DatabaseError, msgspec.MsgspecError, KeyError, TypeError, ValueError,
+)  # fmt: skip
+
 
 class SqliteJournal:
     """The store of one home. It belongs to the thread that opened it; other threads use a `Reader`.
@@ -166,8 +170,8 @@ class SqliteJournal:
             finally:
                 connection.rollback()
                 connection.execute("PRAGMA synchronous = FULL")
-        except sqlite3.Error:
-            self._db.close()  # the disk takes nothing at all; the next commit opens it again
+        except (sqlite3.Error, peewee.PeeweeException):
+            self._undo()  # the disk takes nothing at all; the next commit writes over it
 
     def _remember(self, batch: Batch, site: Site) -> None:
         if len(self._blobs) > _REMEMBERED_BLOBS:
@@ -178,8 +182,9 @@ class SqliteJournal:
     def load(self) -> Site:
         """The site as of the last commit. Raises DamagedStore."""
         try:
+            self._connection = schema.connection(self._db)  # opened anew where a commit had to give it up
             site = load_site(self._connection)
-        except (sqlite3.DatabaseError, msgspec.MsgspecError, KeyError, TypeError, ValueError) as error:
+        except _UNREADABLE as error:
             raise DamagedStore(self.path, str(error)) from error
         self._accounts = len(site.accounts)
         return site

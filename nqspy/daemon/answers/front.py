@@ -286,8 +286,8 @@ def _key(asked: rpc.Asked) -> tuple[Any, ...] | None:
     message = asked.message
     if message.get("operands") or message.get("ids") or message.get("request"):
         return None
-    fields = sorted((name, repr(value)) for name, value in message.items() if name not in ("id", "v"))
-    return asked.caller, *fields
+    read = ("cmd", "text", *fields.FIELDS.get(message["cmd"], ()))  # what nobody reads may be nested deeply
+    return asked.caller, *((name, repr(message.get(name))) for name in read)
 
 
 def _decode(message: dict[str, Any]) -> cm.Command:

@@ -296,7 +296,7 @@ class Parent:
         if isinstance(what, words.Loaded):
             self.roster.take(what.listing, what.units)
             self.roster.follow(self.site, self.strikes.out)
-        elif isinstance(what, words.Planned) and what.id == self._asked_id:
+        elif isinstance(what, words.Planned) and self._asked is not None and what.id == self._asked.id:
             return self._planned(heard.process, what)
         elif waits is not None and waits.future is not None:
             waits.future.set_result(what)

@@ -91,7 +91,10 @@ class Teller:
             self._child.kill("the exits are others now")
             self._child = None
         if self._child is None and born[0]:
-            self._child, self._born_with = self._fork(born[0], self._parent.site), born
+            try:
+                self._child, self._born_with = self._fork(born[0], self._parent.site), born
+            except OSError as error:
+                LOG.error("a notice is not given: no process for it can be begun: %s", error)
 
     def _born(self) -> tuple[tuple[Source, ...], dict[str, tuple[bool, dict[str, str]]]]:
         known = self._parent.site.settings.exits

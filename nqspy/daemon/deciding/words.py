@@ -6,7 +6,7 @@ built from them action by action, and whatever does not fit counts as a failure 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -33,7 +33,35 @@ LARGEST = 64 << 20
 """Bytes of one message, and of what may wait to be written."""
 
 Samples = tuple[tuple[Seq, Used], ...]
+
+
+class Figures(TypedDict):
+    """How often a hook was called, how long it took."""
+
+    calls: int
+    failures: int
+    total_ms: float
+    longest_ms: float
+
+
+class Row(TypedDict):
+    """What a listing shows of an exit (`userexit.seats.entry`)."""
+
+    name: str
+    doc: str
+    enabled: bool
+    budget_ms: int
+    hooks: list[str]
+    settings: dict[str, dict[str, str]]
+    calls: int
+    failures: int
+    total_ms: float
+    longest_ms: float
+    by_hook: dict[str, Figures]
+
+
 Listing = list[dict[str, Any]]
+"""Rows as `Row` has them."""
 
 
 class Nonsense(Exception):
@@ -187,7 +215,7 @@ class Outlooks(Word, tag="outlooks"):
 class Traced(Word, tag="traced"):
     """Answers of the exits about a request."""
 
-    rows: Listing
+    rows: list[dict[str, Any]]
 
 
 class Told(Word, tag="told"):
@@ -232,6 +260,8 @@ def word_of(body: bytes) -> Words:
     """What the child said. Raises Nonsense."""
     try:
         word: Words = _words.decode(body)
+        if isinstance(word, Loaded | Planned | Told):
+            msgspec.convert(word.listing, list[Row])
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Nonsense(f"its answer cannot be read: {error}") from None
     return word
