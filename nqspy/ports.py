@@ -190,6 +190,12 @@ class Exits(Protocol):
     def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
         """The destinations to try, in order."""
 
+    def recall(self, n: int) -> Mapping[Seq, Answer]:
+        """Refusals of the passes since event ``n``, the last one, that could not offer all candidates."""
+
+    def keep(self, n: int, refused: Mapping[Seq, Answer]) -> bool:
+        """Keeps them for the next pass, should nothing happen before; False where nothing is kept."""
+
     def rehearsal(self) -> AbstractContextManager[None]:
         """While it lasts, questions leave no mark (no statistics, no trace, no failure in a row): for looks
         ahead."""

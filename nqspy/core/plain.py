@@ -6,6 +6,7 @@ from typing import Any
 
 from nqspy.model.actions import Action, ExitFailure
 from nqspy.model.errors import BadValue
+from nqspy.model.ids import Seq
 from nqspy.model.site import Site
 from nqspy.ports import Answer, RequestView, SubmitAnswer, View
 
@@ -40,6 +41,14 @@ class NoExits:
     def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
         """The destinations in their own order."""
         return destinations
+
+    def recall(self, n: int) -> Mapping[Seq, Answer]:
+        """None."""
+        return {}
+
+    def keep(self, n: int, refused: Mapping[Seq, Answer]) -> bool:
+        """Nobody has refused anything."""
+        return False
 
     def rehearsal(self) -> AbstractContextManager[None]:
         """Nothing leaves a mark anyhow."""

@@ -69,6 +69,7 @@ class SiteExits:
         self._failures: list[ExitFailure] = []
         self._view: PassView | None = None
         self._rehearsing = False
+        self._kept: tuple[int, Mapping[Seq, Answer]] = (-1, {})
         self._exits: dict[str, Exit] = {}
         self._active: dict[str, tuple[Hook, ...]] = {}
         self._settings: Mapping[str, ExitSettings] = {}
@@ -247,6 +248,17 @@ class SiteExits:
                 if answer is not None and type(answer) is not Failed:
                     return tuple(answer)
         return destinations
+
+    def recall(self, n: int) -> Mapping[Seq, Answer]:
+        """Refusals of the passes since event ``n``, the last one, that could not offer all candidates."""
+        return self._kept[1] if self._kept[0] == n and not self._rehearsing else {}
+
+    def keep(self, n: int, refused: Mapping[Seq, Answer]) -> bool:
+        """Keeps them for the next pass; a look ahead keeps nothing."""
+        if self._rehearsing:
+            return False
+        self._kept = (n, refused)
+        return True
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 Without a `jobselect` exit, rows that limits keep back are masked out and never looked at. With one they are
 offered too, because it may force them; at most ``set global offers_per_pass`` offers are made in a pass.
+When PEs are still free then, the next pass goes on where this one stopped, unless something has happened.
 """
 
 from typing import Any
@@ -11,7 +12,7 @@ from nqspy.core.draft import Draft, Seen
 from nqspy.core.feature import Domain
 from nqspy.core.queueing.limits import Tally, never
 from nqspy.core.queueing.line import FIRST, NOW, Line
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
@@ -35,7 +36,7 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     use falls below its cap."""
     selection = _Selection(draft)
     selection.run()
-    dues = (draft.site.next_date(), selection.opens())
+    dues = (draft.site.next_date(), selection.opens(), selection.goes_on())
     return min((due for due in dues if due is not None), default=None)
 
 
@@ -58,6 +59,9 @@ class _Selection:
         self._said: dict[tuple[str, str], Reason] = {}
         self._narrow: list[tuple[Request, bool]] = []
         self._offers = draft.site.settings.global_.offers_per_pass
+        self._refused: dict[Seq, Answer] = {}
+        self._recalled = draft.exits.recall(draft.site.n) if self._asking else {}
+        self._cut = False
 
     def run(self) -> None:
         """Serves ranked requests, then the queues in their order."""
@@ -84,6 +88,15 @@ class _Selection:
         if reason is not None:
             self._close(queue, reason)
         return reason is not None
+
+    def goes_on(self) -> Instant | None:
+        """When the next pass goes on with those that this one could not offer: at once, where PEs are
+        free."""
+        if not self._asking:
+            return None
+        goes_on = self._cut and bool(self._draft.free)
+        kept = self._draft.exits.keep(self._draft.site.n, self._refused if goes_on else {})
+        return Instant(self._draft.now + 1) if goes_on and kept else None
 
     def opens(self) -> Instant | None:
         """When a group's cap will let it start again."""
@@ -184,13 +197,32 @@ class _Selection:
             if draft.short and not fits:
                 return self._close(queue, self._tally.closed(queue.name) or _no_pes(draft))
             if most <= 0:
+                self._cut = True
                 return self._close(queue, self._tally.closed(queue.name) or self._bounded())
-            row = line.next_offer(most)
+            row = line.next_offer(most + len(self._recalled))
             if row is None:
                 return None
-            most -= 1
-            self._look(line, row)
+            if not self._is_refused_still(line, row):
+                most -= 1
+                self._look(line, row)
         return None
+
+    def _is_refused_still(self, line: Line, row: int) -> bool:
+        """Whether the pass before was told about it, and nothing has happened since."""
+        if not self._recalled:
+            return False
+        request = line.columns.request(row)
+        answer = self._recalled.get(request.seq)
+        if answer is None:
+            return False
+        line.take(row)
+        self._draft.offered[request.queue].append((Seen(request, self._draft), answer))
+        self._refuse(request, answer)
+        return True
+
+    def _refuse(self, request: Request, answer: Answer) -> None:
+        self._draft.own[request.seq] = self._refusal(answer)
+        self._refused[request.seq] = answer
 
     def _bounded(self) -> Reason:
         most = self._draft.site.settings.global_.offers_per_pass
@@ -214,7 +246,7 @@ class _Selection:
         line.take(row)
         answer = self._offer(request)
         if answer is not None and answer.verdict != "force":
-            draft.own[request.seq] = self._refusal(answer)
+            self._refuse(request, answer)
             if answer.verdict == "hold_line":
                 self._hold_line(line.queue, request, answer)
             return

@@ -46,8 +46,8 @@ def due(desk: Desk) -> calendar.Firing | None:
         return None
     if state.until is not None:
         return firing
-    # A switch of more than a day ahead is of a clock that was far off: it says nothing.
-    fired = state.fired if state.fired is not None and state.fired <= desk.now + DAY else None
+    # A switch of more than a week ahead is of a clock that was far off: it says nothing.
+    fired = state.fired if state.fired is not None and state.fired <= desk.now + 7 * DAY else None
     if fired is not None and firing.at <= fired and state.current in site.settings.shifts:
         return None
     return firing
