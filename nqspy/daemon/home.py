@@ -127,7 +127,7 @@ def _fill(home: Home, site: SiteName) -> None:
             os.chmod(home.path / folder / file.name, 0o644)
 
 
-_FOLDERS = (("spool", 0o700), ("log", 0o755), ("exits", 0o755), ("queues.d", 0o755))
+_FOLDERS = (("spool", 0o700), ("log", 0o700), ("exits", 0o755), ("queues.d", 0o755))
 
 
 def make(home: Home) -> None:
@@ -137,8 +137,9 @@ def make(home: Home) -> None:
         _make_folder(home.path, 0o755 if os.geteuid() == 0 else None)
         for name, mode in _FOLDERS:
             _make_folder(home.path / name, mode)
-        if (home.path / "spool").stat().st_uid == os.geteuid():
-            os.chmod(home.path / "spool", 0o700)
+        for name in ("spool", "log"):  # the log names everybody's requests
+            if (home.path / name).stat().st_uid == os.geteuid():
+                os.chmod(home.path / name, 0o700)
     except OSError as error:
         raise unusable(home, error) from None
     if not os.access(home.path, os.W_OK | os.X_OK):

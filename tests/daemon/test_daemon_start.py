@@ -31,6 +31,13 @@ def test_a_new_home_is_filled_and_serves(make_live):
     assert names == {"nqs.db", "nqsd.pid", "spool", "log", "exits", "queues.d"}, "closed properly"
 
 
+def test_nobody_else_reads_spool_and_log(make_live):
+    live = make_live().site()
+    (live.home / "log").mkdir(mode=0o755)
+    live.start()
+    assert {(live.home / name).stat().st_mode & 0o777 for name in ("spool", "log")} == {0o700}
+
+
 def test_the_shipped_site_is_the_computing_centre(make_live):
     live = make_live()
     live.run("nqsd", "init", "--site", "day-night").ok()
