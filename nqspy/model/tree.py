@@ -24,8 +24,6 @@ percent 0..100 as float or None; name str; names tuple of str; flag bool; text s
 expressions;
 roles dict user -> ``m`` or ``o``."""
 
-Value = None | bool | int | float | str | tuple[str, ...] | dict[str, Any]
-
 
 @dataclass(frozen=True, slots=True)
 class Declared:

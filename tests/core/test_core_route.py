@@ -18,7 +18,8 @@ def day(house):
 
 def goes_to(house, owner="anne", groups=(), **asked):
     pipe = house.site.settings.queues["batch"]
-    return route.destination(house.site, spec_of(owner, **asked), pipe, groups=groups)
+    found, objections = route.Routes(house.site).find(spec_of(owner, **asked), pipe, groups)
+    return found, [each.text for each in objections]
 
 
 def test_the_first_destination_whose_limits_allow_it(house):

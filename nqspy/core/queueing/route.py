@@ -143,20 +143,6 @@ def as_routed(spec: Spec, default_cpu: int | None) -> Spec:
     return replace(spec, ask=replace(spec.ask, cpu=UNLIMITED if default_cpu is None else default_cpu))
 
 
-def destination(
-    site: Site,
-    spec: Spec,
-    pipe: Queue,
-    exits: Exits | None = None,
-    view: View | None = None,
-    groups: Collection[str] = (),
-) -> tuple[str | None, list[str]]:
-    """The queue that takes a request of a pipe queue now, and what each destination tried before it
-    objected."""
-    found, objections = Routes(site, exits, view).find(spec, pipe, groups)
-    return found, [objection.text for objection in objections]
-
-
 # ---------------------------------------------------------------- the stage
 
 

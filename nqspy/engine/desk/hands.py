@@ -163,14 +163,9 @@ def _lost(desk: Desk, request: Request, sighting: si.SeenLost) -> None:
     _done(desk, request, sighting)
 
 
-def _use(desk: Desk, request: Request, sighting: si.SeenUse) -> None:
-    desk.samples[request.seq] = sighting.used
-
-
 _Taker = Callable[[Desk, Request, Any], None]
 _TAKERS: dict[type[si.Sighting], _Taker] = {
     si.SeenRunning: _running,
-    si.SeenUse: _use,
     si.SeenEnded: _ended,
     si.SeenNotStarted: _not_started,
     si.SeenVoid: _void,
