@@ -173,8 +173,7 @@ def _steps(attempt: Attempt, marks: list[int], charge: str) -> Iterable[tuple[in
 
 def _held(track: Track, at: int) -> float:
     """PE time (ms) that its attempts held up to an instant."""
-    spans = ((a.pes, min(at, a.end if a.end is not None else at) - a.begin) for a in track.attempts)
-    return sum(pes * max(0, span) for pes, span in spans)
+    return sum(a.pes * (last - first) for a in track.attempts for first, last in a.held(a.begin, Instant(at)))
 
 
 def _bounds(presence: Presence, period: Period, site: Site) -> Sums:
