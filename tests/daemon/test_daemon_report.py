@@ -98,6 +98,9 @@ def test_the_start_of_the_shift_report_brings_files_mails_and_the_notice(make_li
     assert data["line"].startswith("night: 3 requests, 1 ended 0, ")
     assert [(each["id"], each["why"]) for each in data["failed"]] == [(bad, "it ended with status 3")]
     assert [each["id"] for each in data["waiting"]] == [late]
+    [left] = data["outlook"]["departments"]
+    assert (left["name"], left["drained_at"]) == ("d2", None), "its queue is stopped"
+    assert left["not_before"][11:16] in ("08:30", "21:00"), "the next shift that starts it"
     operators, first = (folder / "operators.html").read_text(), (folder / "d1.html").read_text()
     assert "&lt;b&gt;bad" in operators
     assert "<b>" not in operators

@@ -164,7 +164,8 @@ def report(
     events = past.reader.events(since=bounds.start if first is None else min(first, bounds.start))
     shown = takewhile(lambda each: each.n <= picture.n, events)
     coming, holidays = _coming(site, zone, picture.at), _holidays(site, picture.at)
-    around = night.Around(picture.why, picture.samples, clock, coming, holidays, made)
+    opens = _opens(site, picture.at)
+    around = night.Around(picture.why, picture.samples, clock, coming, holidays, opens, made)
     return night.night_report(shown, site, bounds, picture.at, around)
 
 
@@ -172,6 +173,17 @@ def _coming(site: Site, zone: Zone, now: Instant) -> list[dict[str, str]]:
     shifts, days = site.settings.shifts.values(), site.settings.calendar
     firings = calendar.coming(shifts, days, site.timezone, now, Instant(now + COMING))
     return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
+
+
+def _opens(site: Site, now: Instant) -> dict[str, Instant | None]:
+    """The stopped queues, with the instant at which a shift starts each; None where none does."""
+    found: dict[str, Instant | None] = {}
+    for queue in site.settings.queues.values():
+        if not queue.started:
+            starting = [shift for shift in site.settings.shifts.values() if shift.starts(queue.name)]
+            firing = calendar.next_firing(starting, site.settings.calendar, site.timezone, now)
+            found[queue.name] = None if firing is None else firing.at
+    return found
 
 
 def _holidays(site: Site, now: Instant) -> list[str]:
