@@ -40,15 +40,15 @@ def night_bounds(
     """The latest night, or that of ``day`` (the date of its evening, or one within it): from the entering of
     the shift to its leaving; ``changes`` are the journal's `ShiftChanged` events, others are passed over.
 
-    A night that was interrupted by hand counts as one. Without such a shift: noon to noon of that day; the
-    latest then is the one whose 21:00 has come, up to now.
+    One that lasts still is not that of a day to come. A night that was interrupted by hand counts as one.
+    Without such a shift: noon to noon of that day; the latest then is the one whose 21:00 has come, up to now.
     """
     nights = [night for night in _nights(changes, zone, shift) if night.start <= now]
     if day is None:
         return nights[-1] if nights else _noon_to_noon(None, zone, now)
     noon, next_noon = zone.at(day, 12), zone.at(day + timedelta(days=1), 12)
     for night in reversed(nights):
-        if night.start < next_noon and (night.end is None or night.end > noon):
+        if night.start < next_noon and (now if night.end is None else night.end) > noon:
             return night
     return _noon_to_noon(day, zone, now)
 

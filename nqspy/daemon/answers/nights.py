@@ -3,7 +3,7 @@ journal, so that it can be made again at any time with the same figures."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.machine import Found
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Used
+from nqspy.model.shifts import Shift
 from nqspy.model.site import Site
 from nqspy.report import departments, night, pages
 from nqspy.report.moments import Zone, parse_day
@@ -154,7 +155,9 @@ def report(
     site = past.site(picture.n)
     zone = Zone(site.timezone)
     bounds = past.bounds(zone, picture, day)
-    _need_known(past.reader, zone, picture, bounds)
+    if day is not None:
+        _need_begun(site, zone, picture.at, bounds)
+    _need_known(past.reader, zone, bounds)
     former = None if final else past.reported(bounds.day.isoformat())
     if former is not None:
         picture = picture_of(former)
@@ -191,15 +194,27 @@ def _holidays(site: Site, now: Instant) -> list[str]:
     return [f"{day.isoformat()} {name}".rstrip() for day, name in days]
 
 
-def _need_known(reader: Reader, zone: Zone, picture: Picture, bounds: night.Bounds) -> None:
-    day = bounds.day.isoformat()
-    if bounds.start > picture.at:
-        today = zone.text(picture.at)[:10]
-        raise Refusal(f"the night of {day} has not come yet; today is {today}", "bad_value", 2)
+def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> None:
+    """Raises Refusal for a night that begins later: noon has not come, or its shift is still to come."""
+    if bounds.start <= now and (bounds.shift is not None or bounds.end is not None):
+        return
+    shift = site.settings.shifts.get(night.NIGHT)
+    noon = zone.at(bounds.day + timedelta(days=1), 12)
+    if bounds.start <= now and (shift is None or not _comes(shift, site, now, noon)):
+        return
+    moment = zone.text(now)[:16].replace("T", " ")
+    raise Refusal(f"there is no night of {bounds.day} yet: it is {moment}", "bad_value", 2)
+
+
+def _comes(shift: Shift, site: Site, now: Instant, until: Instant) -> bool:
+    return bool(calendar.coming((shift,), site.settings.calendar, site.timezone, now, until))
+
+
+def _need_known(reader: Reader, zone: Zone, bounds: night.Bounds) -> None:
     first = next(reader.events(limit=1), None)
     if first is not None and bounds.end is not None and bounds.end <= first.at:
         begin = zone.text(first.at)[:10]
-        raise Refusal(f"there is no night of {day}: the journal begins on {begin}", "bad_value", 2)
+        raise Refusal(f"there is no night of {bounds.day}: the journal begins on {begin}", "bad_value", 2)
 
 
 def for_group(data: dict[str, Any], group: str) -> dict[str, Any]:
