@@ -41,7 +41,7 @@ def night_bounds(
     the shift to its leaving; ``changes`` are the journal's `ShiftChanged` events, others are passed over.
 
     One that lasts still is not that of a day to come. A night that was interrupted by hand counts as one.
-    Without such a shift: noon to noon of that day; the latest then is the one whose 21:00 has come, up to now.
+    Without such a shift: noon to noon of that day; the latest is the one whose 21:00 has come, up to now.
     """
     nights = [night for night in _nights(changes, zone, shift) if night.start <= now]
     if day is None:
