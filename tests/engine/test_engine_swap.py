@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from nqspy.core.preemption.pressure import Reading, judge, near, threshold
 from nqspy.core.preemption.swap import COMPARABLE, free_at, words
 from nqspy.engine.explain import reason_of
-from nqspy.engine.whatif import estimate
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
@@ -145,11 +144,6 @@ def test_the_reason_names_the_mark_under_which_it_starts():
     centre.later(minutes=6)
     [late] = centre.submit("ben mem=2mw")
     assert centre.why(late).text == "memory is short: 92 % in use; it starts when less than 70 % is"
-    start, basis = estimate(centre.engine, centre.request(late), centre.sim.now)
-    assert start is None, "not this very moment"
-    assert basis == f"{centre.why(late).text}; when that will be nobody knows"
-    centre.qmgr("set swap_control off")
-    assert estimate(centre.engine, centre.request(late), centre.sim.now)[0] is not None
 
 
 def test_one_gives_way_for_each_reading_that_shows_it_did_not_suffice():
