@@ -3,10 +3,11 @@
 from dataclasses import replace
 from typing import Protocol
 
-from nqspy.core.passes import run_pass
+from nqspy.core.passes import explain, run_pass
+from nqspy.core.preemption import swap
 from nqspy.engine import calendar, closings
 from nqspy.engine.record import event_of
-from nqspy.model.actions import Action, Requeue, Resume, Start, Suspend
+from nqspy.model.actions import Action, Plan, Requeue, Resume, Start, Suspend
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import copy_of
 from nqspy.model.events import (
@@ -58,6 +59,12 @@ def estimate_on(site: Site, exits: Exits, request: Request, now: Instant) -> Est
     count."""
     if request.state is State.HELD:
         return None, "it is held"
+    queue = site.settings.queues.get(request.queue)
+    short = (
+        swap.barring(site) if request.state is State.QUEUED and queue is not None and queue.started else None
+    )
+    if short is not None:
+        return None, f"{short.text}; when that will be nobody knows"
     try:
         with exits.rehearsal():
             return _Future(site, request, exits, now).start()
@@ -102,7 +109,7 @@ class _Future:
 
     def start(self) -> Estimate:
         """Runs passes until it starts, or until nothing more is to come."""
-        at = self._now
+        at, plan = self._now, Plan()
         for _ in range(ROUNDS):
             plan = run_pass(self._site, at, self._exits, {})
             self._carry_out(plan.actions, at)
@@ -110,22 +117,28 @@ class _Future:
                 return at, _BASIS
             after = self._next(at, plan.wake_at)
             if after is None or after > self._now + HORIZON:
-                return None, self._why_never()
+                return None, self._why_never(plan)
             at = after
             self._let_happen(at)
-        return None, "no start within the looked-at future; see its reason"
+        return None, f"no start within the looked-at future{self._reason(plan)}"
 
     def starts(self) -> dict[Seq, Instant]:
         """The instants at which requests start, until nothing more is to come."""
         self.start()
         return self._starts
 
-    def _why_never(self) -> str:
+    def _why_never(self, plan: Plan) -> str:
         name = self._wanted.queue if self._wanted is not None else ""
         queue = self._site.settings.queues.get(name)
         if queue is None or not queue.started:
             return f"queue {name} is stopped"
-        return "nothing that is to come lets it start; see its reason"
+        return f"nothing that is to come lets it start{self._reason(plan)}"
+
+    def _reason(self, plan: Plan) -> str:
+        """The reason of one that was not submitted, which stands nowhere else."""
+        seq = self._wanted.seq if self._wanted is not None else Seq(0)
+        found = explain(self._site, (seq,), plan.reasons).get(seq) if seq not in self._past.requests else None
+        return "; see its reason" if found is None else f": {found.text}"
 
     def _next(self, at: Instant, wake: Instant | None) -> Instant | None:
         settings = self._site.settings

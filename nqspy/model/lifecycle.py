@@ -18,6 +18,8 @@ from nqspy.model.reported import reported
 from nqspy.model.requests import STARTED, Dependency, Redating, Request, State, Used
 from nqspy.model.site import Site
 
+HELD_AT_SUBMISSION = "held by its owner at submission"
+
 
 def apply(site: Site, recorded: ev.Recorded) -> None:
     """Changes the site by one event and notes in ``site.touched`` which rows that concerns."""
@@ -81,7 +83,7 @@ def _submitted(site: Site, event: ev.Submitted, at: Instant) -> None:
     request = Request(event.seq, event.spec, event.queue, State(event.state), at, at)
     request.unmet = event.spec.after
     if request.state is State.HELD and (event.spec.held or not request.unmet):
-        request.holds, request.hold_text = "u", "held by its owner at submission"
+        request.holds, request.hold_text = "u", HELD_AT_SUBMISSION
     site.requests[event.seq] = request
     site.tally.enter(request)
     site.next_seq = max(site.next_seq, event.seq + 1)

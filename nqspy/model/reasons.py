@@ -7,6 +7,11 @@ from enum import StrEnum
 
 from nqspy.model.ids import Instant, Seq
 
+HOPELESS = "can never come about"
+"""Stands in the reason of a request whose prerequisite ended otherwise than it was to."""
+DECAY = "past use must decay"
+"""Stands in the reason of a request whose group has used up its cap."""
+
 
 class ReasonCode(StrEnum):
     """What kind of thing keeps a request back."""

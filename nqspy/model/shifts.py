@@ -23,10 +23,17 @@ class Shift:
 
     def stops(self, queue: str) -> bool:
         """Whether its commands leave that queue stopped."""
+        return self._leaves(queue) is False
+
+    def starts(self, queue: str) -> bool:
+        """Whether its commands leave that queue started."""
+        return self._leaves(queue) is True
+
+    def _leaves(self, queue: str) -> bool | None:
         paths = (f"queue/{queue}/started", "queue/*/started")
         changes = [change for each in self.commands for change in each.get("changes", ())]
         last = [change["value"] for change in changes if change["op"] == "set" and change["path"] in paths]
-        return bool(last) and last[-1] is False
+        return bool(last[-1]) if last else None
 
 
 @dataclass(frozen=True, slots=True)

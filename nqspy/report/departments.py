@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from nqspy.model.ids import Instant
 from nqspy.model.people import entitlements
 from nqspy.model.requests import State
 from nqspy.model.site import Site
@@ -29,7 +30,7 @@ def rows(
     span: tuple[int, int],
 ) -> list[dict[str, Any]]:
     """A row of each department that had requests: quota against use, what became of its requests. ``used``:
-    CPU time (ms) by group; ``span``: begin and end of the night."""
+    CPU time (ms) by group; ``span``: begin and end of the night. Wall time is that in which they had PEs."""
     by_group: dict[str, list[Track]] = {}
     for track in tracks:
         by_group.setdefault(track.group, []).append(track)
@@ -74,9 +75,9 @@ def _counts(tracks: list[Track]) -> dict[str, Any]:
 
 
 def _wall(tracks: list[Track], span: tuple[int, int]) -> int:
-    begin, end = span
+    begin, end = Instant(span[0]), Instant(span[1])
     attempts = (attempt for track in tracks for attempt in track.attempts)
-    return sum(max(0, min(end, a.end if a.end is not None else end) - max(begin, a.begin)) for a in attempts)
+    return sum(last - first for attempt in attempts for first, last in attempt.held(begin, end))
 
 
 # ---------------------------------------------------------------- the page of one

@@ -102,11 +102,14 @@ def _span(text: str) -> int | None:
 
 
 def parse_day(text: str) -> date:
-    """The day that ``--date`` names, ``2026-03-02``. Raises BadValue."""
+    """The day that ``--date`` names, ``2026-03-02``. Raises BadValue, also at the ends of the calendar."""
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise BadValue(f"{text!r} is no date; write it like 2026-03-02") from None
+    if not date.min.year < day.year < date.max.year:
+        raise BadValue(f"{text} is no day that a report could be of")
+    return day
 
 
 def hours(ms: float, width: int = 2) -> str:

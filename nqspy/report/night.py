@@ -1,7 +1,7 @@
 """The night report: what a night's requests did, how busy it was, how well quotas and order were kept."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
 
@@ -40,15 +40,15 @@ def night_bounds(
     """The latest night, or that of ``day`` (the date of its evening, or one within it): from the entering of
     the shift to its leaving; ``changes`` are the journal's `ShiftChanged` events, others are passed over.
 
-    A night that was interrupted by hand counts as one. Without such a shift: noon to noon of that day; the
-    latest then is the one whose 21:00 has come, up to now.
+    One that lasts still is not that of a day to come. A night that was interrupted by hand counts as one.
+    Without such a shift: noon to noon of that day; the latest is the one whose 21:00 has come, up to now.
     """
     nights = [night for night in _nights(changes, zone, shift) if night.start <= now]
     if day is None:
         return nights[-1] if nights else _noon_to_noon(None, zone, now)
     noon, next_noon = zone.at(day, 12), zone.at(day + timedelta(days=1), 12)
     for night in reversed(nights):
-        if night.start < next_noon and (night.end is None or night.end > noon):
+        if night.start < next_noon and (now if night.end is None else night.end) > noon:
             return night
     return _noon_to_noon(day, zone, now)
 
@@ -177,13 +177,15 @@ _INCIDENTS = {
 class Around:
     """What is known of a night beside its events. ``why``: the live reasons of what still waits; ``samples``:
     what running requests have used by now; ``clock``: a note on an accelerated clock; ``coming``: the next
-    switches of shifts (``at``, ``shift``) and ``holidays``; ``made``: when this is written, if not now."""
+    switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the
+    instant at which a shift starts each; ``made``: when this is written, if not now."""
 
     why: Why = lambda seq, queue: None
     samples: Mapping[Seq, Used] | None = None
     clock: str = ""
     coming: Sequence[Mapping[str, Any]] = ()
     holidays: Sequence[str] = ()
+    opens: Mapping[str, Instant | None] = field(default_factory=dict)
     made: Instant | None = None
 
 
@@ -237,9 +239,11 @@ def night_report(
         "shifts": [{"at": zone.text(at), "shift": shift} for at, shift in night.shifts],
         "story": night.story.objects(bounds.start, site.name, zone),
         "exits": night.story.exit_objects(bounds.start, site.name, zone),
-        "outlook": outlook(
-            tracks, fractions, _rate(busy, capacity), now, zone, around.coming, around.holidays
-        ),
+        "outlook": {
+            "departments": outlook(tracks, fractions, _rate(busy, capacity), now, zone, around.opens),
+            "coming": [dict(each) for each in around.coming],
+            "holidays": list(around.holidays),
+        },
     }
     return {"line": night_line(data), **data}
 

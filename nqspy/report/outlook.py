@@ -1,7 +1,7 @@
 """Tomorrow's outlook: what still waits by department, and when it will have run at the night's rate."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from nqspy.model.ids import Instant
@@ -15,13 +15,14 @@ _LEAST = 0.05
 
 @dataclass(slots=True)
 class _Left:
-    """What a department has left: requests, CPU time asked for and expected, ms."""
+    """What a department has left: requests, CPU time asked for and expected (ms), queues they wait in."""
 
     queued: int = 0
     held: int = 0
     asked: int = 0
     unasked: int = 0
     expected: float = 0.0
+    queues: set[str] = field(default_factory=set)
 
 
 def outlook(
@@ -30,35 +31,42 @@ def outlook(
     rate: float,
     now: Instant,
     zone: Zone,
-    coming: Sequence[Mapping[str, Any]] = (),
-    holidays: Sequence[str] = (),
-) -> dict[str, Any]:
+    opens: Mapping[str, Instant | None],
+) -> list[dict[str, Any]]:
     """``rate``: CPU time the processors give in a unit of time, as in the night. A waiting request is
     expected to use what its department's ended ones used on the mean, else what it asks for; departments
-    share the rate by their entitlements until they have none left. ``drained_at`` null: held ones only, or
-    nothing is known to reckon with."""
+    share the rate by their entitlements until they have none left. ``opens``: when each stopped queue is
+    started next, None where nobody knows; where that is later than what was reckoned, ``not_before`` says it
+    instead. ``drained_at`` null: held ones only, or nothing is known to reckon with."""
     tracks = list(tracks)
     left = _left(tracks, _means(tracks))
     drained = _drained({name: each.expected for name, each in left.items() if each.expected > 0}, fractions)
-    return {
-        "departments": [
-            {
-                "name": name,
-                "queued": each.queued,
-                "held": each.held,
-                "cpu_s": each.asked / 1000,
-                "without_cpu_limit": each.unasked,
-                "expected_cpu_s": round(each.expected / 1000, 3),
-                "drained_at": zone.text(now + round(drained[name] / max(rate, _LEAST)))
-                if name in drained and each.queued
-                else None,
-            }
-            for name, each in left.items()
-            if each.queued or each.held
-        ],
-        "coming": [dict(each) for each in coming],
-        "holidays": list(holidays),
-    }
+    ready = {name: Instant(now + round(at / max(rate, _LEAST))) for name, at in drained.items()}
+    return [
+        {
+            "name": name,
+            "queued": each.queued,
+            "held": each.held,
+            "cpu_s": each.asked / 1000,
+            "without_cpu_limit": each.unasked,
+            "expected_cpu_s": round(each.expected / 1000, 3),
+            **_until(each, ready.get(name), opens, zone),
+        }
+        for name, each in left.items()
+        if each.queued or each.held
+    ]
+
+
+def _until(
+    left: _Left, ready: Instant | None, opens: Mapping[str, Instant | None], zone: Zone
+) -> dict[str, str | None]:
+    """``drained_at`` and ``not_before``: one of them at most is known."""
+    stopped = [opens[queue] for queue in left.queues if queue in opens]
+    opening = max((at for at in stopped if at is not None), default=None)
+    if opening is not None and (ready is None or opening > ready):
+        return {"drained_at": None, "not_before": zone.text(opening)}
+    known = left.queued and None not in stopped
+    return {"drained_at": zone.stamp(ready) if known else None, "not_before": None}
 
 
 def _means(tracks: Iterable[Track]) -> dict[str, float]:
@@ -88,6 +96,7 @@ def _left(tracks: Iterable[Track], means: Mapping[str, float]) -> dict[str, _Lef
         left.unasked += asked is None
         if track.state is State.QUEUED:
             left.queued += 1
+            left.queues.add(track.queue)
             left.expected += _expected(track, means, asked)
         else:
             left.held += 1

@@ -161,6 +161,8 @@ _FEW = 3
 def _left(each: Data) -> tuple[str, ...]:
     asked = f"{each['cpu_s']:.0f}" + ("+" if each["without_cpu_limit"] else "")
     drained = short(each["drained_at"])[:16] if each["drained_at"] else "-"
+    if each["not_before"]:
+        drained = f"not before {short(each['not_before'])[:16]}"
     counts = (str(each["queued"]), str(each["held"]))
     return (each["name"], *counts, asked, f"{each['expected_cpu_s']:.0f}", drained)
 

@@ -24,10 +24,12 @@ def quarters(
     used = [0.0] * count
     changes: list[tuple[int, int]] = []
     for attempt in (attempt for track in tracks for attempt in track.attempts):
-        first, last = max(attempt.begin, begin), min(end, attempt.end if attempt.end is not None else end)
+        stop = end if attempt.end is None else min(end, attempt.end)
+        first, last = max(attempt.begin, begin), stop
         if last <= first:
             continue
-        changes += ((first, attempt.pes), (last, -attempt.pes))
+        for got, gave in attempt.held(first, last):
+            changes += ((got, attempt.pes), (gave, -attempt.pes))
         before = attempt.cpu_at(first)
         for place in range((first - begin) // step, (last - 1 - begin) // step + 1):
             now = attempt.cpu_at(min(last, begin + (place + 1) * step))

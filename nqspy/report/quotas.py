@@ -42,6 +42,8 @@ from nqspy.report.tracks import Attempt, Follower, Track
 
 STEP = 5 * MINUTE
 HOURLY = HOUR // STEP
+_LATEST = Instant(253_370_764_800_000)
+"""The year 9999: no calendar goes on behind it."""
 WORKS = (State.QUEUED, State.RUNNING)
 
 Sums = dict[str, float]
@@ -67,8 +69,11 @@ def period_of(
     shift: str | None = None,
 ) -> Period:
     """From ``begin`` to ``end``, within what ``events`` cover; where ``begin`` is not given, the latest time
-    that ``shift`` (else the night) was in force, as `night_bounds` has it. Raises BadValue."""
-    last = min(end, now) if end is not None else now
+    that ``shift`` (else the night) was in force, as `night_bounds` has it. Raises BadValue, also where both
+    are given."""
+    if begin is not None and shift is not None:
+        raise BadValue("a shift's time has its own beginning: give --shift or --from, not both")
+    last = Instant(max(0, min(end, now))) if end is not None else now
     if begin is None:
         bounds = night_bounds(events, zone, last, shift=shift or NIGHT)
         if shift is not None and bounds.shift is None:
@@ -76,7 +81,7 @@ def period_of(
         begin, shift = bounds.start, bounds.shift
         last = min(last, bounds.end) if bounds.end is not None else last
     else:
-        begin, shift = max(begin, events[0].at if events else last), None
+        begin, shift = min(_LATEST, max(begin, events[0].at if events else last)), None
     if begin >= last:
         raise BadValue(f"nothing lies between {zone.text(begin)} and {zone.text(last)}")
     return Period(begin, last, shift, last == now)
@@ -173,8 +178,7 @@ def _steps(attempt: Attempt, marks: list[int], charge: str) -> Iterable[tuple[in
 
 def _held(track: Track, at: int) -> float:
     """PE time (ms) that its attempts held up to an instant."""
-    spans = ((a.pes, min(at, a.end if a.end is not None else at) - a.begin) for a in track.attempts)
-    return sum(pes * max(0, span) for pes, span in spans)
+    return sum(a.pes * (last - first) for a in track.attempts for first, last in a.held(a.begin, Instant(at)))
 
 
 def _bounds(presence: Presence, period: Period, site: Site) -> Sums:

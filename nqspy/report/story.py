@@ -70,7 +70,8 @@ class Story:
         """The incidents that were not over at ``since``, by their beginning."""
         shifts = {each.who for each in self.entries if each.kind == "shift"}
         told = [each for each in self.entries if each.end is None or each.end >= since]
-        told = [each for each in told if not self._told_elsewhere(each, shifts)]
+        probes = {each.who for each in self.entries if each.kind == "probe"}
+        told = [each for each in told if not self._told_elsewhere(each, shifts, probes)]
         return [
             {
                 "kind": each.kind,
@@ -99,12 +100,12 @@ class Story:
             if each.last >= since
         ]
 
-    def _told_elsewhere(self, entry: Entry, shifts: set[str]) -> bool:
-        """An alarm about an exit or a shift whose failure is told by an event of its own."""
+    def _told_elsewhere(self, entry: Entry, shifts: set[str], probes: set[str]) -> bool:
+        """An alarm about an exit, a shift or a probe whose failure is told by an event of its own."""
         head, _, name = entry.who.partition(" ")
         if entry.kind != "alarm":
             return False
-        return (head == "exit" and name in self.exits) or (head == "shift" and name in shifts)
+        return name in {"exit": self.exits, "shift": shifts, "probe": probes}.get(head, ())
 
     # ------------------------------------------------------------ building
 
@@ -159,6 +160,13 @@ def _probe(story: Story, event: Any, at: Instant) -> None:
         story.open("probe", event.name, getattr(event, "text", ""), at)
     else:
         story.close("probe", event.name, at)
+
+
+def _settings_changed(story: Story, event: ev.SettingsChanged, at: Instant) -> None:
+    for change in event.changes:
+        head, _, name = change.path.partition("/")
+        if change.op == "delete" and head == "probe":  # nobody will say that it is well again
+            story.close("probe", name, at)
 
 
 def _pressure(story: Story, event: Any, at: Instant) -> None:
@@ -246,6 +254,7 @@ _Handler = Callable[[Story, Any, Instant], None]
 
 _HANDLERS: dict[str, _Handler] = {
     "probe": _probe,
+    "settings_changed": _settings_changed,
     "pressure": _pressure,
     "daemon_started": _daemon_started,
     "machine_found": _machine_found,

@@ -6,9 +6,11 @@ from typing import Any
 
 from nqspy.model.events import Ended
 from nqspy.model.ids import Seq
+from nqspy.model.reasons import DECAY, HOPELESS, ReasonCode
 from nqspy.model.requests import POSIX_LETTER, Request, State
 from nqspy.model.units import format_size
 from nqspy.report.moments import clock_span
+from nqspy.report.story import SYSTEM
 from nqspy.report.summaries import complexes, limits, mpp, nqs_batch_summary, pipe_summary, queues_posix
 
 __all__ = [
@@ -234,7 +236,7 @@ def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  {word:<10}{reason['text']}"
         yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
         if each["state"] == "suspended":
-            yield f"  needed:   {_NEEDED.get(reason['code'], 'the next pass looks at it again')}"
+            yield f"  needed:   {_needed(each)}"
 
 
 def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
@@ -250,7 +252,7 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  place:    {each['position']} in queue {each['queue']} at {rank['at']}"
         yield f"  priority: {rank['total']:.4f} ({factors})"
     if reason:
-        yield f"  needed:   {_NEEDED.get(reason['code'], 'the next pass looks at it again')}"
+        yield f"  needed:   {_needed(each)}"
     if estimate and estimate.get("start"):
         yield f"  estimate: it starts at {estimate['start']} ({estimate['basis']})"
     elif estimate:
@@ -266,10 +268,33 @@ def _why_kept(reason: Mapping[str, Any]) -> Iterable[str]:
 def _why_chain(chain: Iterable[Mapping[str, Any]]) -> Iterable[str]:
     """What it waits for, and what that waits for in its turn."""
     for link in chain:
-        why = f": {link['reason']['text']}" if link["reason"] else ""
+        why = f": {said}" if (said := _said(link["reason"])) else ""
         how = f" ({_ending(link)})" if link["state"] == "ended" else ""
         awaited = f"{link['id']}:{link['word']}"
         yield f"  chain:    {link['needed_by']} waits for {awaited}, {link['state']}{how}{why}"
+
+
+def _said(reason: Mapping[str, Any] | None) -> str:
+    """A reason in words; of who deleted it without saying why, the name."""
+    if not reason:
+        return ""
+    return str(reason["text"]) or (f"by {reason['who']}" if reason["who"] else "")
+
+
+def _needed(each: Mapping[str, Any]) -> str:
+    """What would have to happen, by the code of its reason and what that says besides."""
+    reason = each["reason"]
+    code, text = reason["code"], reason["text"]
+    if code == ReasonCode.SUSPENDED and not reason["who"].startswith(SYSTEM):
+        return f"an operator must let it go on (resume request {each['id']})"
+    if code == ReasonCode.LIMIT and DECAY in text:
+        return "nobody has to do anything: its group's use is forgotten with time; or the limit be raised"
+    if code == ReasonCode.DEPENDENCY and HOPELESS in text:
+        return (
+            "its owner must delete it (qdel), or an operator let it run all the same (qrls -h s); "
+            "what becomes of the next one: set dependency_failed"
+        )
+    return _NEEDED.get(code, "the next pass looks at it again")
 
 
 _NEEDED = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.lifecycle import HELD_AT_SUBMISSION
 from nqspy.model.requests import Dependency, Request, Spec, State, Used
 
 
@@ -228,7 +229,8 @@ class Follower:
 def _submitted(follower: Follower, event: ev.Submitted, recorded: ev.Recorded) -> None:
     track = Track(event.seq, event.spec, event.queue, recorded.at, State.ARRIVING, (recorded.n, 0))
     track.unmet = event.spec.after
-    track.holds = "u" if event.state == "held" and (event.spec.held or not track.unmet) else ""
+    if event.state == "held" and (event.spec.held or not track.unmet):
+        track.holds, track.hold_text = "u", HELD_AT_SUBMISSION
     follower.add(track, State(event.state), recorded.n)
 
 

@@ -63,7 +63,9 @@ def test_what_can_never_be_met_is_held_and_an_operator_releases_it(office):
     assert [(link["id"], link["state"], link["exit_status"]) for link in why["chain"]] == [
         (first, "ended", 3)
     ]
-    assert "ended (exit, status 3)" in office.run("qstat", "--why", second).ok().out
+    told = office.run("qstat", "--why", second).ok().out
+    assert "ended (exit, status 3)" in told
+    assert "needed:   its owner must delete it (qdel), or an operator let it run all the same" in told
     office.run("qrls", "-h", "s", second).ok()
     assert office.ended(second)["exit_status"] == 0
 

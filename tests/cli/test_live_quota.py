@@ -82,6 +82,8 @@ def test_the_quota_report_tells_what_each_got_and_could_have_used(shop):
     assert by_name["d1"]["could_s"] > 0
     assert (data["charge"], data["pes"], data["ongoing"]) == ("cpu", 2, True)
     shop.run("nqspy", "report", "quota", "--shift", "noon").refused("shift noon was not in force")
+    both = ("--shift", "noon", "--from", "1h")
+    shop.run("nqspy", "report", "quota", *both).refused("give --shift or --from, not both")
     shop.run("nqspy", "report", "quota", "--from", "10min", "--to", "20min").refused("nothing lies between")
     with pytest.raises(Refusal, match="instant in ms"):
         shop.client.call("report_quota", **{"from": "then"})

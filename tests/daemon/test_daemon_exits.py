@@ -53,6 +53,7 @@ def test_a_redating_is_told_with_its_cause_also_after_a_restart(make_live):
     assert redated["at"] >= live.job(second)["date_in_queue"], "told once it was decided"
     [event] = live.events("redated")
     assert (event["requests"], event["cause"]) == ([second], first)
+    assert event["at"] == redated["at"], "the very instant of the event"
     live.restart()
     assert live.why(second)["redated"] == redated
     assert f"set by machine_gun when {first} was started" in live.run("qstat", "--why", second).ok().out

@@ -98,6 +98,9 @@ def test_the_start_of_the_shift_report_brings_files_mails_and_the_notice(make_li
     assert data["line"].startswith("night: 3 requests, 1 ended 0, ")
     assert [(each["id"], each["why"]) for each in data["failed"]] == [(bad, "it ended with status 3")]
     assert [each["id"] for each in data["waiting"]] == [late]
+    [left] = data["outlook"]["departments"]
+    assert (left["name"], left["drained_at"]) == ("d2", None), "its queue is stopped"
+    assert left["not_before"][11:16] in ("08:30", "21:00"), "the next shift that starts it"
     operators, first = (folder / "operators.html").read_text(), (folder / "d1.html").read_text()
     assert "&lt;b&gt;bad" in operators
     assert "<b>" not in operators
@@ -136,9 +139,27 @@ def test_the_same_report_comes_out_of_the_journal_at_any_time(make_live):
     live.run("nqspy", "report", "night", "--group", "d2", "--html", str(page)).ok()
     assert "d1" not in page.read_text()
     live.run("nqspy", "report", "night", "--group", "d9").refused("group d9 had no requests", "d1, d2")
-    live.run("nqspy", "report", "night", "--date", "2999-01-01").refused("has not come yet")
+    live.run("nqspy", "report", "night", "--date", "2999-01-01").refused(
+        "there is no night of 2999-01-01 yet"
+    )
     live.run("nqspy", "report", "night", "--date", "1999-01-01").refused("the journal begins on")
     live.run("nqspy", "report", "night", "--date", "tomorrow").refused("'tomorrow' is no date")
+
+
+def test_a_night_that_has_not_begun_has_no_report(make_live):
+    live = site(make_live).start("--clock", "2026-03-02T20:30:00+01:00 x1")
+    night = ("nqspy", "report", "night")
+    live.set("switch shift day")
+    live.run(*night, "--date", "2026-03-02").refused(
+        "there is no night of 2026-03-02 yet: it is 2026-03-02 20:3"
+    )
+    live.run(*night).ok()
+    live.set("switch shift night")
+    assert live.run(*night, "--date", "2026-03-02", "--json").ok().data["shift"] == "night"
+    for day in ("2026-03-03", "2030-01-01"):
+        live.run(*night, "--date", day).refused(f"there is no night of {day} yet")
+    for day in ("9999-12-31", "0001-01-01"):
+        live.run(*night, "--date", day).refused(f"{day} is no day that a report could be of")
 
 
 def test_a_daemon_killed_before_its_mails_left_sends_each_once(make_live):

@@ -2,6 +2,7 @@
 
 import pytest
 from engine.harness import PLAIN, Centre, caller_of, item, moment, observable
+from engine.test_engine_swap import Prime
 
 from nqspy.engine.explain import Places, reason_of
 from nqspy.engine.whatif import estimate
@@ -134,6 +135,18 @@ def test_a_dry_run_of_a_long_list_estimates_nothing_and_is_quick():
     found = centre.ask(cm.Submit(items, dry_run=True))["dry_run"]
     assert len(found) == 50
     assert "estimate" not in found[0]
+
+
+def test_while_memory_is_short_nobody_knows_when_it_starts():
+    centre = Prime((5, 118))
+    centre.submit("anne mem=256kw")
+    centre.later(minutes=6)
+    [late] = centre.submit("ben mem=2mw")
+    start, basis = estimate(centre.engine, centre.request(late), centre.sim.now)
+    assert start is None, "not this very moment"
+    assert basis == f"{centre.why(late).text}; when that will be nobody knows"
+    centre.qmgr("set swap_control off")
+    assert estimate(centre.engine, centre.request(late), centre.sim.now)[0] is not None
 
 
 def test_an_estimate_across_the_change_of_the_clock():

@@ -1,7 +1,7 @@
 """A resource breaks in the night and is mended again: what the engine makes of it, whatever else happens."""
 
 import pytest
-from engine.harness import ANNE, PLAIN, Centre, Failpoint, moment
+from engine.harness import ANNE, PLAIN, Centre, Failpoint, item, moment
 from engine.test_engine_late_plans import Late
 
 from nqspy.engine.explain import reasons_of
@@ -340,3 +340,14 @@ def test_an_estimate_sees_no_start_while_it_is_broken():
     start, basis = estimate(centre.engine, centre.request(1), centre.sim.now)
     assert start is None
     assert "see its reason" in basis
+
+
+def test_a_dry_run_names_the_broken_resource_for_there_is_no_reason_to_look_at():
+    centre = Centre(NIGHT.format("hold"))
+    broken(centre)
+    wish = cm.Submit((item("anne queue=night", centre.sim.now),), dry_run=True)
+    [would] = centre.ask(wish, ANNE)["dry_run"]
+    assert would["estimate"]["start"] is None
+    basis = would["estimate"]["basis"]
+    assert basis.startswith("nothing that is to come lets it start: resource nfs is broken")
+    assert "when probe nfs is well again" in basis

@@ -400,6 +400,16 @@ def test_a_week_end_is_the_night_of_each_of_its_days(diary):
     assert (tuesday.start, tuesday.end) == (book.at(0), book.at(57 * HOUR))
 
 
+def test_a_night_that_lasts_is_not_the_night_of_a_day_to_come(diary):
+    book = diary()
+    shifts(book, (0, "night"))
+    asked = night_bounds(book.events, PARIS, book.at(HOUR), date(2030, 1, 1))
+    assert (asked.day, asked.shift) == (date(2030, 1, 1), None)
+    assert asked.start > book.at(HOUR)
+    assert night_bounds(book.events, PARIS, book.at(HOUR), date(2026, 3, 2)).shift == "night"
+    assert night_bounds(book.events, PARIS, book.at(40 * HOUR), date(2026, 3, 3)).start == book.at(0)
+
+
 def test_without_a_night_shift_it_goes_from_noon_to_noon(diary):
     book = diary()
     chosen = night_bounds((), PARIS, book.at(40 * HOUR), date(2026, 3, 2))

@@ -167,6 +167,24 @@ def test_the_outlook_reckons_with_what_the_departments_used(diary):
     assert "holidays" in text
 
 
+def test_what_waits_in_a_stopped_queue_is_drained_not_before_a_shift_starts_it(diary):
+    book = diary(pes=1, d1=1, d2=1, d3=1)
+    done = book.submit(-60, "d1")
+    book.night()
+    book.decide(0, done)
+    book.end(100, done, cpu=100)
+    book.submit(200, "d1", queue="day"), book.submit(200, "d2"), book.submit(200, "d3", queue="dusk")
+    book.morning()
+    opening = book.at(12 * HOUR)
+    data = told(book, 9 * HOUR, opens={"day": opening, "dusk": None, "night": None})
+    rows = {each["name"]: each for each in data["outlook"]["departments"]}
+    assert (rows["d1"]["drained_at"], rows["d1"]["not_before"]) == (None, "2026-03-03T09:00:00.000+01:00")
+    assert (rows["d3"]["drained_at"], rows["d3"]["not_before"]) == (None, None), "nobody knows when"
+    assert "not before 2026-03-03 09:00" in night_text(data)
+    open_all_night = told(book, 9 * HOUR, opens={"day": opening})["outlook"]["departments"]
+    assert open_all_night[1]["drained_at"].startswith("2026-03-03T06:0"), "nothing keeps back d2"
+
+
 def drained(row):
     return datetime.fromisoformat(row["drained_at"]).timestamp()
 

@@ -231,3 +231,8 @@ def test_a_period_given_lies_within_what_the_journal_has(diary):
         period_of(book.events, PARIS, book.at(HOUR), book.at(60), book.at(30))
     with pytest.raises(BadValue, match="shift noon was not in force"):
         period_of(book.events, PARIS, book.at(HOUR), shift="noon")
+    with pytest.raises(BadValue, match="give --shift or --from, not both"):
+        period_of(book.events, PARIS, book.at(HOUR), book.at(0), shift="night")
+    for begin, end in ((10**30, None), (book.at(60), -(10**30))):
+        with pytest.raises(BadValue, match="nothing lies between"):
+            period_of(book.events, PARIS, book.at(HOUR), begin, end)

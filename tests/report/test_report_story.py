@@ -60,6 +60,31 @@ def test_a_probe_that_breaks_and_recovers_is_one_incident(diary):
     assert sentence(nfs) == "probe nfs said that it is broken: stale handle"
 
 
+def test_a_broken_probe_is_told_once_and_its_deletion_ends_the_incident(diary):
+    book = diary(d1=1)
+    changed = [
+        ev.Change("create", "probe/nfs", {"file": "/x"}),
+        ev.Change("create", "probe/disk", {"file": "/y"}),
+    ]
+    book.add(-60, ev.SettingsChanged(tuple(changed)))
+    book.night()
+    book.add(HOUR, ev.ProbeChanged("nfs", "broken", "stale handle"))
+    book.add(HOUR, ev.Alarm("probe nfs", "resource nfs is broken: stale handle"))
+    book.add(HOUR, ev.ProbeChanged("disk", "broken", "full"))
+    book.add(2 * HOUR, ev.SettingsChanged((ev.Change("delete", "probe/nfs"),)))
+    nfs, disk = told(book)["story"]
+    assert (nfs["kind"], nfs["who"], times(nfs)) == ("probe", "nfs", ("22:00", "23:00"))
+    assert (disk["who"], times(disk)) == ("disk", ("22:00", None))
+
+
+def test_one_held_at_its_submission_is_told_as_such(diary):
+    book = diary(d1=1)
+    book.submit(-60, "d1", state="held")
+    book.night()
+    [waiting] = told(book)["waiting"]
+    assert waiting["reason"]["text"] == "held by its owner at submission"
+
+
 def test_short_memory_lasts_from_high_to_calm(diary):
     book = diary(d1=1)
     book.night()

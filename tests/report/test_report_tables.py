@@ -197,6 +197,39 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         assert words in text
 
 
+@pytest.mark.parametrize(
+    ("code", "who", "text", "needed"),
+    [
+        ("SUSPENDED", "olga", "it was suspended by olga", "let it go on (resume request 2.ymp)"),
+        ("SUSPENDED", "probe nfs", "nfs is broken", "the next pass looks at it again"),
+        ("LIMIT", "group d1", "it has 2:00:00 with what runs: past use must decay", "forgotten with time"),
+        ("LIMIT", "group d1", "it has 2:00:00: some of what runs must end", "must end, or the limit be"),
+        ("DEPENDENCY", "dependency", "what it waits for can never come about", "must delete it (qdel)"),
+        ("DEPENDENCY", "dependency", "it waits until 1.ymp has ended", "what it waits for must come about"),
+    ],
+)
+def test_what_is_needed_follows_from_who_says_it_and_why(book, code, who, text, needed):
+    reason = {"code": code, "who": who, "text": text, "until": None}
+    [line] = [
+        each
+        for each in tables.why_text(objects(book)[1] | {"reason": reason}).splitlines()
+        if "needed:" in each
+    ]
+    assert needed in line
+
+
+def test_a_deleted_prerequisite_is_told_with_who_deleted_it(book):
+    link = {
+        "needed_by": "2.ymp", "id": "1.ymp", "word": "ok", "state": "ended", "end_reason": "deleted",
+        "exit_status": None, "exit_signal": None,
+        "reason": {"code": "ENDED", "who": "anne", "text": "", "until": None},
+    }  # fmt: skip
+    told = objects(book)[1] | {"chain": [link]}
+    assert "2.ymp waits for 1.ymp:ok, ended (deleted): by anne\n" in tables.why_text(told)
+    told["chain"] = [link | {"reason": {**link["reason"], "who": ""}}]
+    assert "1.ymp:ok, ended (deleted)\n" in tables.why_text(told)
+
+
 def test_why_says_who_redated_a_request_when_and_because_of_whose_start(book):
     place = views.Place("ymp", PARIS, book.at(60))
     request = book.site.requests[2]

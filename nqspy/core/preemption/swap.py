@@ -63,6 +63,14 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     return due
 
 
+def barring(site: Site) -> Reason | None:
+    """Why nothing new is started for want of memory; None where that keeps nobody back."""
+    control, pressure = site.settings.swap_control, site.pressure
+    if not control.enabled or (pressure.level == "calm" and not any(suspended(site))):
+        return None
+    return why_nothing_starts(control, pressure)
+
+
 def _nothing_starts(draft: Draft, reason: Reason) -> None:
     """Neither what waits nor what is parked."""
     draft.barred = reason

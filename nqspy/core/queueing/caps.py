@@ -14,7 +14,7 @@ from math import ceil, log2
 from nqspy.core.ledger import Ledger
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import DECAY, Reason, ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
@@ -100,10 +100,7 @@ class Caps:
         used, most = format_time(_seconds(self._ledger.use(cap.group))), format_time(_seconds(cap.use))
         charge = "CPU time" if self._site.settings.usage.charge == "cpu" else "PE time"
         text, until = f"{cap} is {most} of decayed {charge}, it has {used} with what runs", self._opens(cap)
-        return (
-            f"{text}: {'past use' if until else 'some of what runs'} must {'decay' if until else 'end'}",
-            until,
-        )
+        return f"{text}: {DECAY if until else 'some of what runs must end'}", until
 
     def opens(self) -> Instant | None:
         """When the first group that its past use keeps back will have forgotten enough of it; None where only

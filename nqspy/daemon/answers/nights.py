@@ -3,7 +3,7 @@ journal, so that it can be made again at any time with the same figures."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.machine import Found
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Used
+from nqspy.model.shifts import Shift
 from nqspy.model.site import Site
 from nqspy.report import departments, night, pages
 from nqspy.report.moments import Zone, parse_day
@@ -154,7 +155,9 @@ def report(
     site = past.site(picture.n)
     zone = Zone(site.timezone)
     bounds = past.bounds(zone, picture, day)
-    _need_known(past.reader, zone, picture, bounds)
+    if day is not None:
+        _need_begun(site, zone, picture.at, bounds)
+    _need_known(past.reader, zone, bounds)
     former = None if final else past.reported(bounds.day.isoformat())
     if former is not None:
         picture = picture_of(former)
@@ -164,7 +167,8 @@ def report(
     events = past.reader.events(since=bounds.start if first is None else min(first, bounds.start))
     shown = takewhile(lambda each: each.n <= picture.n, events)
     coming, holidays = _coming(site, zone, picture.at), _holidays(site, picture.at)
-    around = night.Around(picture.why, picture.samples, clock, coming, holidays, made)
+    opens = _opens(site, picture.at)
+    around = night.Around(picture.why, picture.samples, clock, coming, holidays, opens, made)
     return night.night_report(shown, site, bounds, picture.at, around)
 
 
@@ -174,20 +178,43 @@ def _coming(site: Site, zone: Zone, now: Instant) -> list[dict[str, str]]:
     return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
 
 
+def _opens(site: Site, now: Instant) -> dict[str, Instant | None]:
+    """The stopped queues, with the instant at which a shift starts each; None where none does."""
+    found: dict[str, Instant | None] = {}
+    for queue in site.settings.queues.values():
+        if not queue.started:
+            starting = [shift for shift in site.settings.shifts.values() if shift.starts(queue.name)]
+            firing = calendar.next_firing(starting, site.settings.calendar, site.timezone, now)
+            found[queue.name] = None if firing is None else firing.at
+    return found
+
+
 def _holidays(site: Site, now: Instant) -> list[str]:
     days = calendar.holidays_between(site.settings.calendar, site.timezone, now, Instant(now + WEEK))
     return [f"{day.isoformat()} {name}".rstrip() for day, name in days]
 
 
-def _need_known(reader: Reader, zone: Zone, picture: Picture, bounds: night.Bounds) -> None:
-    day = bounds.day.isoformat()
-    if bounds.start > picture.at:
-        today = zone.text(picture.at)[:10]
-        raise Refusal(f"the night of {day} has not come yet; today is {today}", "bad_value", 2)
+def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> None:
+    """Raises Refusal for a night that begins later: noon has not come, or its shift is still to come."""
+    if bounds.start <= now and (bounds.shift is not None or bounds.end is not None):
+        return
+    shift = site.settings.shifts.get(night.NIGHT)
+    noon = zone.at(bounds.day + timedelta(days=1), 12)
+    if bounds.start <= now and (shift is None or not _comes(shift, site, now, noon)):
+        return
+    moment = zone.text(now)[:16].replace("T", " ")
+    raise Refusal(f"there is no night of {bounds.day} yet: it is {moment}", "bad_value", 2)
+
+
+def _comes(shift: Shift, site: Site, now: Instant, until: Instant) -> bool:
+    return bool(calendar.coming((shift,), site.settings.calendar, site.timezone, now, until))
+
+
+def _need_known(reader: Reader, zone: Zone, bounds: night.Bounds) -> None:
     first = next(reader.events(limit=1), None)
     if first is not None and bounds.end is not None and bounds.end <= first.at:
         begin = zone.text(first.at)[:10]
-        raise Refusal(f"there is no night of {day}: the journal begins on {begin}", "bad_value", 2)
+        raise Refusal(f"there is no night of {bounds.day}: the journal begins on {begin}", "bad_value", 2)
 
 
 def for_group(data: dict[str, Any], group: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, Started
 from nqspy.model.ids import Seq, parse_id
 from nqspy.model.people import Caller
+from nqspy.model.reasons import HOPELESS
 from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Spec
 
 AFTER_MAX = 1_000
@@ -137,7 +138,7 @@ def _tell_never(
             for seq in seqs:
                 drop(desk, desk.site.requests[seq], WHO, f"{text}; it waited until {missed}")
         case _:
-            text = f"{text}: what it waits for can never come about"
+            text = f"{text}: what it waits for {HOPELESS}"
             desk.emit(DependencyFailed(seqs, prerequisite, words, text))
             _mail_held(desk, seqs, text)
 
