@@ -100,6 +100,21 @@ def test_messages(desk, screen, line, expected):
     assert {name: message[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--why", ""], ""),
+        (["--why="], ""),
+        (["--why", "--json", "64"], ", not '--json'"),
+        (["--why", "abc"], ", not 'abc'"),
+    ],
+)
+def test_why_is_about_a_request_and_nothing_else(desk, screen, words, said):
+    expected = f"qstat: --why needs the identifier of a request{said}\n"
+    assert screen.run(["qstat", *words]) == (1, "", expected)
+    assert not desk.messages
+
+
 def test_the_dialect_of_qdel_may_come_from_the_environment(desk, screen, monkeypatch):
     monkeypatch.setenv("NQSPY_DIALECT", "nqs")
     screen.run("qdel 17")
