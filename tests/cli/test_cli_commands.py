@@ -258,7 +258,8 @@ def test_without_a_daemon_the_line_comes_at_once(tmp_path, screen, monkeypatch):
         ("qmgr", "-c x"),
         ("qcat", "17"),
     ):
-        expected = f"{command}: no nqsd answers in {tmp_path}/none; start it with `nqsd start`\n"
+        none = f"{tmp_path}/none"
+        expected = f"{command}: no nqsd answers in {none}; start it with `nqsd start --home {none}`\n"
         assert screen.run(f"{command} --home {tmp_path}/none {rest}") == (1, "", expected)
 
 

@@ -327,7 +327,10 @@ def test_a_daemon_that_was_killed_is_missed_at_once(tmp_path, words):
     began = time.monotonic()
     failed = CliRunner().invoke(umbrella.app, ["--home", str(tmp_path), *words])
     assert failed.exit_code == 1
-    assert failed.stderr == f"nqspy: no nqsd answers in {tmp_path}; start it with `nqsd start`\n"
+    assert (
+        failed.stderr
+        == f"nqspy: no nqsd answers in {tmp_path}; start it with `nqsd start --home {tmp_path}`\n"
+    )
     assert time.monotonic() - began < 5
 
 
