@@ -11,7 +11,7 @@ import time
 from _json import encode_basestring_ascii, scanstring
 
 from nqspy.cli.spec import SUMMARIES, TABLES, WITHOUT_VALUE
-from nqspy.rpc.home import pid_path, resolve_home, socket_path, with_short_path
+from nqspy.rpc.home import nobody_there, pid_path, resolve_home, socket_path, with_short_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -306,7 +306,7 @@ class Daemon:
             return self._silent()
         if reached:
             return f"the nqsd in {self.home} went away before it answered"
-        return f"no nqsd answers in {self.home}; start it with `nqsd start`"
+        return nobody_there(self.home)
 
 
 def _exchange(connection: "_socket.socket", line: bytes) -> str:

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from nqspy.cli.fast import Given
+
 _FORMS = ("why", "full", "json", "server", "pipes", "complexes", "limits")
 """Options that choose the form of the answer, the first one given counts."""
 
@@ -17,11 +19,11 @@ _USUAL_WIDTH = 80
 
 def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
     """The question, and the home it goes to. Raises Failure, HelpWanted."""
-    given, _, operands = fast.read_options("qstat", words)
+    given, found, operands = fast.read_options("qstat", words)
     if "help" in given:
         raise HelpWanted
     if "why" in given:
-        operands = [given["why"], *operands]
+        operands = [_asked_about(found), *operands]
     question: dict[str, object] = {
         "cmd": "qstat", "text": _form(given), "operands": operands, "queue": given.get("queue"),
         "user": given.get("user"), "state": given.get("state"), "tty": os.isatty(1), "width": _width(),
@@ -30,6 +32,14 @@ def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
     for flag in ("ended", "all", "history", "json", "mpp"):
         question[flag] = flag in given
     return question, given.get("home")
+
+
+def _asked_about(found: "list[Given]") -> str:
+    """What ``--why`` is about: the identifier of a request, which begins with a digit. Raises Failure."""
+    id = [one.value for one in found if one.target == "why"][-1]
+    if not "0" <= id[:1] <= "9":
+        raise Failure("--why needs the identifier of a request" + f", not {id!r}" * bool(id))
+    return id
 
 
 def _form(given: dict[str, str]) -> str:
@@ -50,8 +60,6 @@ def _width() -> int:
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
     question, home = message(words)
-    if question["text"] == "why" and question["operands"] == [""]:
-        raise Failure("--why needs the identifier of a request")
     return fast.show("qstat", Daemon(home).call(question, repeat=True))
 
 

@@ -59,8 +59,10 @@ def parse_count(text: str) -> int:
     """A whole number from 0 upward, or UNLIMITED. Raises Wrong."""
     if text.lower() in (*_WORDS, "unspecified"):
         return UNLIMITED
-    if not (text.isascii() and text.isdigit()) or len(text) > 15:
+    if not (text.isascii() and text.isdigit()):
         raise Wrong(f"{text!r} is no whole number from 0 upward")
+    if len(text) > 15:
+        raise Wrong(f"{text!r} is too great for a number")
     return int(text)
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, timedelta
 from difflib import get_close_matches
 from functools import lru_cache
 from heapq import merge
-from itertools import combinations, takewhile
+from itertools import combinations, islice, takewhile
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -186,11 +186,16 @@ def next_firing(shifts: Iterable[Shift], days: Calendar, zone: str, after: Insta
 
 
 def coming(
-    shifts: Iterable[Shift], days: Calendar, zone: str, after: Instant, until: Instant
+    shifts: Iterable[Shift],
+    days: Calendar,
+    zone: str,
+    after: Instant,
+    until: Instant,
+    most: int | None = None,
 ) -> list[Firing]:
-    """All firings later than ``after`` and not later than ``until``, in order."""
+    """All firings later than ``after`` and not later than ``until``, in order; the first ``most`` of them."""
     series = [_from(shift.name, cron, days, zone, after) for shift in shifts for cron in shift.when]
-    return list(takewhile(lambda firing: firing.at <= until, merge(*series)))
+    return list(islice(takewhile(lambda firing: firing.at <= until, merge(*series)), most))
 
 
 def _latest(shift: str, cron: str, days: Calendar, zone: str, now: Instant) -> Firing | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nqspy.model.errors import BadValue
-from nqspy.model.units import GREATEST
+from nqspy.model.units import GREATEST, format_size, format_time
 
 Unit = Literal[
     "count", "number", "time", "size", "percent", "name", "names", "flag", "text", "crons", "roles"
@@ -111,9 +111,21 @@ def _check_number(info: Declared, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, kinds) or value != value:
         raise BadValue(f"{info.name} is a whole number, not {value!r}")
     low = 0 if info.low is None else info.low
+    if value > GREATEST:
+        raise BadValue(f"{info.name} is too large: {value}")
     if not low <= value <= (GREATEST if info.high is None else info.high):
-        bounds = f"from {low} to {info.high}" if info.high is not None else f"at least {low}"
-        raise BadValue(f"{info.name} is {bounds}, not {value}")
+        least, most, given = (_told(info, number) for number in (low, info.high, value))
+        bounds = f"from {least} to {most}" if info.high is not None else f"at least {least}"
+        raise BadValue(f"{info.name} is {bounds}, not {given}")
+
+
+def _told(info: Declared, value: int | float | None) -> str:
+    """A number of a setting as people write it."""
+    if isinstance(value, int) and value >= 0 and info.unit == "time":
+        return format_time(value) + "s" * (value < 60_000)
+    if isinstance(value, int) and value >= 0 and info.unit == "size":
+        return format_size(value)
+    return str(value)
 
 
 def get(node: Any, path: str) -> Any:

@@ -74,8 +74,10 @@ def parse_count(text: str) -> int:
     """A whole number >= 0, or UNLIMITED for ``unlimited`` and ``unspecified``. Raises BadValue."""
     if is_unlimited(text) or text.lower() == "unspecified":
         return UNLIMITED
-    if not (text.isascii() and text.isdigit()) or len(text) > 15:
+    if not (text.isascii() and text.isdigit()):
         raise BadValue(f"{text!r} is no whole number from 0 upward")
+    if len(text) > 15:
+        raise BadValue(f"{text!r} is too great for a number")
     return int(text)
 
 

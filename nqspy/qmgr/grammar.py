@@ -7,6 +7,7 @@ Spellings are the manual's (nqs.md 1.3, 1.4): the capitals always suffice as an 
 from dataclasses import dataclass, field
 from typing import Literal
 
+from nqspy.model.ids import DAY
 from nqspy.qmgr.attributes import SPELLING, SYNONYMS, settings_of
 from nqspy.qmgr.cursor import Keyword
 
@@ -320,11 +321,20 @@ SHOWS = {
 AHEAD = ("shifts", "calendar")
 """Objects of ``show`` that look ahead."""
 
-_SHOW = tuple(
-    Form(f"SHOw {spelling}", "[--next TIME]" if spelling in AHEAD else "[NAME ...]", "show", doc, "any",
-         option=spelling.lower().removeprefix("long "))
-    for spelling, doc in SHOWS.items()
-)  # fmt: skip
+FARTHEST = 366 * DAY
+"""How far they look at most."""
+
+NAMED = ("queue", "complex", "groups", "probes")
+"""Objects of ``show`` of which some can be named."""
+
+
+def _show(spelling: str, doc: str) -> Form:
+    what = spelling.lower().removeprefix("long ")
+    usage = "[--next TIME]" if what in AHEAD else "[NAME ...]" if what in NAMED else ""
+    return Form(f"SHOw {spelling}", usage, "show", doc, "any", option=what)
+
+
+_SHOW = tuple(_show(spelling, doc) for spelling, doc in SHOWS.items())
 
 FORMS: tuple[Form, ...] = (
     *_CREATE, *_DELETE, *_SET, *_list_forms(), *_attribute_forms(), *_GATES, *_REQUESTS, *_DAEMON, *_SHOW,

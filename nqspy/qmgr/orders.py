@@ -8,7 +8,7 @@ from nqspy.model.tree import Declared
 from nqspy.qmgr import values
 from nqspy.qmgr.attributes import MODIFY, MODIFY_PROCESS, SPELLING, AskAttribute
 from nqspy.qmgr.cursor import Cursor, Keyword
-from nqspy.qmgr.grammar import AHEAD, TREE, Form
+from nqspy.qmgr.grammar import AHEAD, FARTHEST, NAMED, TREE, Form
 from nqspy.qmgr.lexer import Token
 from nqspy.qmgr.rules import ClientWord, Rule, object_name
 
@@ -161,7 +161,8 @@ def correct_usage(cursor: Cursor, form: Form) -> commands.Command:
     try:
         ms = units.parse_time(token.text.removeprefix(sign))
     except BadValue as error:
-        raise cursor.bad(str(error), token) from None
+        problem = str(error).partition(";")[0]
+        raise cursor.bad(f"{problem}; write it like 12h, +2h or -30min", token) from None
     if ms == units.UNLIMITED:
         raise cursor.bad("use is never unlimited; write a time like 12h, +2h or -30min", token)
     return commands.CorrectUsage(group, -ms if sign == "-" else ms, bool(sign))
@@ -216,8 +217,10 @@ def show(cursor: Cursor, form: Form) -> commands.Command:
         if form.option in AHEAD and cursor.may_be(_NEXT):
             cursor.keyword(_NEXT)
             options["next"] = _ahead(cursor)
-        else:
+        elif form.option in NAMED:
             names += cursor.names("a name")
+        else:
+            raise cursor.fail(*(("--next",) if form.option in AHEAD else ()))
     return commands.ShowObject(form.option, tuple(dict.fromkeys(names)), options or None)
 
 
@@ -230,6 +233,8 @@ def _ahead(cursor: Cursor) -> int:
         raise cursor.bad(str(error), token) from None
     if value <= 0:
         raise cursor.bad(f"{token.text!r} is no time ahead; write it like 14d", token)
+    if value > FARTHEST:
+        raise cursor.bad(f"{token.text!r} is too far ahead; at most 366d", token)
     return value
 
 
@@ -242,11 +247,13 @@ def snap(cursor: Cursor, form: Form) -> commands.Command:
 
 def client(cursor: Cursor, form: Form) -> ClientWord:
     """``help [COMMAND]``, ``exit``, ``quit``."""
-    if form.option == "help" and cursor.peek().kind == "cursor":
-        raise cursor.fail(*TREE.keywords)
-    args = []
+    args, node = [], TREE
     while form.option == "help" and not cursor.done():
-        args.append(cursor.word("the words of a command").text)
+        args.append(cursor.peek().text)
+        if node.keywords:
+            node = node.below[cursor.keyword(node.keywords)]
+        else:
+            cursor.word("the words of a command")
     return ClientWord(form.option, tuple(args))
 
 

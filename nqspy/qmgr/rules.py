@@ -37,7 +37,7 @@ _STRATEGY = {
     "login": Keyword.spelt("Login", "the owner's login shell"),
 }
 _DEFAULT = {"default": Keyword.spelt("default", "the site's weight")}
-_RESERVED = {"queue": "all", "shift": "automatic"}
+_RESERVED = {"queue": "all", "shift": "automatic", "probe": "none"}
 
 
 def configure(*changes: Change) -> Configure:
@@ -293,7 +293,11 @@ def set_mail(cursor: Cursor, form: Form) -> Command:
     """``set mail COMMAND|none``, or attributes; the way that is set takes the place of the others."""
     cursor.skip("=")
     if cursor.left() > 1 and cursor.may_be(keywords_of("mail")):
+        start = cursor.peek()
         pairs = dict(_all_pairs(cursor, "mail"))
+        given = [way for way in _WAYS if pairs.get(way)]
+        if len(given) > 1:
+            raise cursor.bad(f"{' and '.join(given)} are two ways for one mail; set one of them", start)
     else:
         pairs = {"command": values.read(cursor, settings_of("mail")["command"])}
         if pairs["command"] is None:

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from nqspy.model.errors import Refusal, Unreachable
-from nqspy.rpc.home import pid_path, socket_path, with_short_path
+from nqspy.rpc.home import nobody_there, pid_path, socket_path, with_short_path
 from nqspy.rpc.wire import VERSION
 
 PATIENCE = 30.0
@@ -75,7 +75,7 @@ class Connection:
 
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
-            return f"no nqsd answers in {self.home}; start it with `nqsd start`"
+            return nobody_there(self.home)
         if isinstance(error, PermissionError):
             return f"no access to {socket_path(self.home)}"
         return f"the nqsd in {self.home} gave no answer ({error or type(error).__name__})"

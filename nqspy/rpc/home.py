@@ -17,12 +17,20 @@ def resolve_home(option: str | None = None) -> str:
     """The home's absolute path: ``option``, else ``NQSPY_HOME``, else the system's for root or where it
     exists, else the user's own below ``XDG_STATE_HOME``."""
     chosen = option or os.environ.get("NQSPY_HOME")
-    if not chosen:
-        if os.geteuid() == 0 or os.path.isdir(SYSTEM_HOME):
-            return SYSTEM_HOME
-        state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-        chosen = os.path.join(state, "nqspy")
-    return os.path.abspath(chosen)
+    return os.path.abspath(chosen) if chosen else _usual_home()
+
+
+def _usual_home() -> str:
+    if os.geteuid() == 0 or os.path.isdir(SYSTEM_HOME):
+        return SYSTEM_HOME
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.abspath(os.path.join(state, "nqspy"))
+
+
+def nobody_there(home: str) -> str:
+    """The sentence for a home where no daemon listens: what starts it, wherever that is typed."""
+    where = "" if home == _usual_home() else f" --home {home}"
+    return f"no nqsd answers in {home}; start it with `nqsd start{where}`"
 
 
 def socket_path(home: str) -> str:

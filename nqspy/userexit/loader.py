@@ -35,7 +35,7 @@ class LoadError(Refusal):
     """A file cannot be an exit; one line with file, line and what is wrong."""
 
     def __init__(self, path: Path, line: int | None, text: str) -> None:
-        where = f"{path.parent.name}/{path.name}" + (f", line {line}" if line else "")
+        where = f"{Path(*path.parts[-2:])}" + (f", line {line}" if line else "")
         super().__init__(f"{where}: {text}", code="bad_exit")
 
 

@@ -100,6 +100,21 @@ def test_messages(desk, screen, line, expected):
     assert {name: message[name] for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--why", ""], ""),
+        (["--why="], ""),
+        (["--why", "--json", "64"], ", not '--json'"),
+        (["--why", "abc"], ", not 'abc'"),
+    ],
+)
+def test_why_is_about_a_request_and_nothing_else(desk, screen, words, said):
+    expected = f"qstat: --why needs the identifier of a request{said}\n"
+    assert screen.run(["qstat", *words]) == (1, "", expected)
+    assert not desk.messages
+
+
 def test_the_dialect_of_qdel_may_come_from_the_environment(desk, screen, monkeypatch):
     monkeypatch.setenv("NQSPY_DIALECT", "nqs")
     screen.run("qdel 17")
@@ -243,7 +258,8 @@ def test_without_a_daemon_the_line_comes_at_once(tmp_path, screen, monkeypatch):
         ("qmgr", "-c x"),
         ("qcat", "17"),
     ):
-        expected = f"{command}: no nqsd answers in {tmp_path}/none; start it with `nqsd start`\n"
+        none = f"{tmp_path}/none"
+        expected = f"{command}: no nqsd answers in {none}; start it with `nqsd start --home {none}`\n"
         assert screen.run(f"{command} --home {tmp_path}/none {rest}") == (1, "", expected)
 
 

@@ -1,8 +1,11 @@
 """The umbrella command against a counter on a real socket: what it asks, what it prints, how it fails."""
 
 import json
+import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -289,3 +292,52 @@ def test_version_and_help(tmp_path):
     assert all(
         word in helped.stdout for word in ("counters", "report", "events", "exits", "doctor", "manual")
     )
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["foo"], "no such command 'foo'; see `nqspy --help`"),
+        (["events", "--bad"], "no such option: --bad; see `nqspy events --help`"),
+        (["exits", "trace"], "missing argument 'ID'; see `nqspy exits trace --help`"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_status_2(monkeypatch, capsys, words, said):
+    monkeypatch.setattr(sys, "argv", ["nqspy", *words])
+    with pytest.raises(SystemExit) as ended:
+        umbrella.main()
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"nqspy: {said}\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["counters"], ["events"], ["events", "--follow"], ["events", "--since", "9h"], ["exits", "list"],
+     ["report", "night"], ["report", "quota", "--from", "9h"]],
+)  # fmt: skip
+def test_a_daemon_that_was_killed_is_missed_at_once(tmp_path, words):
+    """Its pid file and its socket are still there, as after a power failure."""
+    Counter(tmp_path).server.close()
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(socket_path(str(tmp_path)))
+    (tmp_path / "nqsd.pid").write_text("1\n")
+    began = time.monotonic()
+    failed = CliRunner().invoke(umbrella.app, ["--home", str(tmp_path), *words])
+    assert failed.exit_code == 1
+    assert (
+        failed.stderr
+        == f"nqspy: no nqsd answers in {tmp_path}; start it with `nqsd start --home {tmp_path}`\n"
+    )
+    assert time.monotonic() - began < 5
+
+
+def test_a_candidate_in_the_folder_one_is_in_is_named_as_it_was_given(tmp_path):
+    (tmp_path / "e1.py").write_text("x = 1\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "nqspy.daemon.tools", "exits-check", "e1.py"],
+        cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.getcwd()},
+    )  # fmt: skip
+    assert done.stderr.startswith("nqspy: e1.py: holds no exit")

@@ -169,6 +169,14 @@ def test_requests_are_steered_by_qmgr_too(office):
     office.ended(second)
 
 
+def test_nobody_makes_the_daemon_count_switches_for_minutes(live):
+    live.qmgr('define shift day when=("* * * * *")\nend').ok()
+    assert "too far ahead; at most 366d" in live.qmgr("show shifts --next 2000000000d").err
+    live.qmgr("show shifts --next 366d").refused("there are more than 10,000 switches until then")
+    assert live.qmgr("show shifts --next 6d").ok().out.count("  day\n") == 6 * 1440
+    live.qmgr("show calendar --next 366d").ok()
+
+
 def test_help_names_the_commands(office):
     assert "makes a queue" in office.qmgr("help").ok().out
     assert "run_limit" in office.qmgr("help set queue").ok().out

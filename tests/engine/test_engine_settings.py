@@ -4,6 +4,8 @@ import pytest
 from engine.harness import BEN, PLAIN, Centre
 
 from nqspy.core.plain import NoExits
+from nqspy.engine import loop
+from nqspy.engine.desk.settings import commit_changes
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import BadValue
@@ -212,3 +214,90 @@ def test_a_former_owner_of_rights_has_none_after_the_change():
     centre.qmgr("set global run_limit=3", by=BEN)
     centre.qmgr("remove managers = (ben)")
     assert centre.refused(centre.command("set global run_limit=4"), BEN).code == "not_permitted"
+
+
+@pytest.mark.parametrize("name", ["a b", "a/../b", "x" * 65, "ünï", "-a", ".a", "a\nb"])
+def test_a_servers_name_is_like_a_hosts(name):
+    centre = Centre()
+    changed = cm.Configure((Change("set", "server/name", name),))
+    assert "no name for the server; write it like a host's" in str(centre.refused(changed))
+    centre.qmgr("set server name=9ymp-2.hpc_a\nset server name=auto")
+
+
+def test_a_site_with_odd_names_from_earlier_times_goes_on(monkeypatch):
+    """An earlier daemon took them: its change is in the journal."""
+    odd = (Change("set", "server/name", "a b"), Change("create", "probe/none", {"file": "/x"}))
+    centre = Centre()
+    with monkeypatch.context() as earlier:
+        earlier.setitem(
+            loop.HANDLERS,
+            cm.PurgeQueue,
+            lambda desk, _, caller: commit_changes(desk, odd, caller.user, "qmgr"),
+        )
+        centre.ask(cm.PurgeQueue("batch"))
+    centre.sim.restart()
+    assert centre.site.name == "a b"
+    centre.qmgr("set global run_limit=3\ndelete probe none\nset server name=ymp")
+    assert centre.site.name == "ymp"
+
+
+def test_a_group_is_deleted_only_where_nothing_below_it_and_no_request_is_left():
+    centre = Centre(PLAIN + "create group ymp\ncreate group d1 parent=ymp members=(anne)\n", pes=1)
+    assert str(centre.refused(centre.command("delete group ymp"))) == (
+        "group ymp is the parent of d1; delete what is below it first, or move it"
+    )
+    centre.submit("anne", "anne", "anne held")
+    assert [centre.state(seq) for seq in (1, 2, 3)] == ["running", "queued", "held"]
+    refusal = str(centre.refused(centre.command("delete group d1")))
+    assert refusal == "group d1 still has 3 requests; they must end or be deleted first"
+    gone = ("delete group d1", "create group d1 parent=ymp share=3 members=(anne)")
+    centre.ask(cm.Configure(tuple(c for text in gone for c in centre.command(text).changes)))
+    assert centre.site.settings.groups["d1"].share == 3, "one that comes back in the same step may go"
+    centre.ask(cm.Delete(("1", "2", "3"), kill=True))
+    centre.later(minutes=5)
+    centre.qmgr("delete group d1\ndelete group ymp")
+    assert not centre.site.settings.groups
+
+
+def test_what_is_not_in_a_list_cannot_be_taken_out_of_it():
+    centre = Centre(PLAIN + "create group d1 members=(anne)\nset calendar extra=(2026-12-24)\n")
+    for text, said in (
+        ("remove members=(anne, ben) d1", "ben is not among the members of group d1; there are anne"),
+        ("remove needs=(nope) batch", "nope is not among the needs of queue batch; there are none"),
+        ("remove calendar extra=(2026-12-25)", "2026-12-25 is not among the extra days of the calendar"),
+        ("remove managers=(nobody)", "nobody is not among the managers and operators; there are max, olga"),
+    ):
+        assert said in str(centre.refused(centre.command(text)))
+    centre.qmgr("remove members=(anne) d1\nremove calendar extra=(2026-12-24)\nremove managers=(max)")
+
+
+def test_files_and_shifts_may_take_out_what_is_out_already():
+    """They are applied again and again."""
+    text = 'define shift all when=("0 0 * * *")\nremove users=(anne) a\nend\n'
+    centre = Centre("")
+    centre.ask(cm.ApplyFiles((file("10", "create batch_queue a\nremove users=(ben) a\n" + text),)))
+    assert centre.site.shift.current == "all"
+
+
+def test_a_probe_of_a_url_without_a_host_is_refused():
+    centre = Centre()
+    for url in ("http:///y", "https://", "http://:80/", "http://[::1", "http://a:99999/"):
+        assert f"http={url} names no host" in str(
+            centre.refused(centre.command(f'create probe bad http="{url}"'))
+        )
+    centre.qmgr('create probe good http="http://[::1]:8080/alive"')
+    assert "names no host" in str(centre.refused(centre.command('set probe good http="http:///y"')))
+
+
+def test_refusals_name_gates_by_the_words_that_were_typed():
+    centre = Centre()
+    for text in (
+        "enable queue all",
+        "disable queue batch",
+        "start queue batch",
+        "stop queue all",
+        "disable exit x",
+    ):
+        assert str(centre.refused(centre.command(text), BEN)).startswith(
+            f"Unauthorized Request: {text} needs an operator"
+        )

@@ -2,7 +2,9 @@
 
 import pytest
 
-from nqspy.model.tree import declared
+from nqspy.model.errors import BadValue
+from nqspy.model.tree import check_value, declared
+from nqspy.model.units import parse_size, parse_time
 from nqspy.qmgr.attributes import CLASSES, keywords_of
 from nqspy.qmgr.cursor import resolve
 from nqspy.qmgr.grammar import FORMS, OBJECT_WORDS, TREE, VERBS, Node
@@ -72,6 +74,21 @@ WRONG = [
     ("set swap_control on off", 21, "expected"),
     ("show queeu", 6, "expected queue"),
     ("show shifts --next -3", 20, "'-3' is no time"),
+    ("show shifts --next 367d", 20, "'367d' is too far ahead; at most 366d"),
+    ("show shifts --next 2000000000d", 20, "too far ahead"),
+    ("show calendar --next 172800000000", 22, "too far ahead"),
+    ("show shifts nope", 13, "'nope' is not known here; expected --next"),
+    ("show shifts --next 14d x", 24, "'x' is not known here"),
+    ("show managers anne", 15, "'anne' is too much here"),
+    ("help foo", 6, "'foo' is not known here; expected create"),
+    ("help set foo", 10, "'foo' is not known here; expected queue"),
+    ("create probe none file=/x", 14, "'none' cannot be the name of a probe"),
+    ("set mail smtp=a sendmail=/x", 10, "sendmail and smtp are two ways"),
+    ("set usage of group d3 abc", 23, "'abc' is no time; write it like 12h, +2h or -30min"),
+    ("set queued_limit=99999999999999999999 night", 18, "is too great for a number"),
+    ("set history keep=1d", 18, "keep is at least 336:00:00, not 24:00:00"),
+    ("set decider memory=1kb", 20, "memory is at least 64mb, not 1kb"),
+    ("create probe x file=/x every=10ms", 30, "every is at least 0.1s, not 0.01s"),
 ]  # fmt: skip
 
 
@@ -172,3 +189,15 @@ def test_every_setting_can_be_set_and_is_explained():
         for path, info in declared(cls).items():
             branch, _, name = path.rpartition("/")
             assert keywords_of(kind, branch)[name].doc == info.doc
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind != "exit"])
+def test_bounds_of_times_and_sizes_are_told_as_they_can_be_typed(kind):
+    for path, info in declared(CLASSES[kind]).items():
+        if info.unit not in ("time", "size") or not info.low:
+            continue
+        with pytest.raises(BadValue) as caught:
+            check_value(info, info.low - 1)
+        bound, given = str(caught.value).partition(" is at least ")[2].split(", not ")
+        read = parse_time if info.unit == "time" else parse_size
+        assert (read(bound), read(given)) == (info.low, info.low - 1), path

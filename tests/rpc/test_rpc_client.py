@@ -92,7 +92,10 @@ def test_refusals_are_exceptions_with_text_code_and_status(counter, daemon, tmp_
 
 
 def test_no_daemon_is_said_at_once(tmp_path):
-    with Client(tmp_path) as nqs, pytest.raises(errors.Unreachable, match="start it with `nqsd start`"):
+    with (
+        Client(tmp_path) as nqs,
+        pytest.raises(errors.Unreachable, match="start it with `nqsd start --home "),
+    ):
         nqs.submit("hostname\n")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from nqspy.model.errors import NqspyError
+from nqspy.model.errors import NqspyError, Unreachable
 from nqspy.rpc.client import Client
 from nqspy.rpc.messages import plain
 
@@ -43,7 +43,19 @@ def answering(home: str | None, timeout: float | None = 60.0) -> Iterator[Client
 def ask(home: str | None, cmd: str, **fields: Any) -> Data:
     """The daemon's result of one question."""
     with answering(home) as client:
-        result: Data = client.call(cmd, repeat=True, **fields)
+        result: Data = question(client, cmd, **fields)
+    return result
+
+
+def question(client: Client, cmd: str, **fields: Any) -> Data:
+    """The result of one question. Where no daemon listens that is said at once; one that goes away before it
+    answers is asked again."""
+    try:
+        result: Data = client.call(cmd, **fields)
+    except Unreachable as error:
+        if isinstance(error.__cause__, (FileNotFoundError, ConnectionRefusedError, TimeoutError)):
+            raise
+        result = client.call(cmd, repeat=True, **fields)
     return result
 
 

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from nqspy.cli.umbrella.asking import answering, write
+from nqspy.cli.umbrella.asking import answering, question, write
 from nqspy.report.history import event_line
 from nqspy.report.moments import parse_since, zone_of
 from nqspy.rpc.client import Client
@@ -19,18 +19,19 @@ def print_events(home: str | None, since: str | None, follow: bool, as_json: boo
         page: dict[str, Any] = {"after": 0, "limit": PAGE, "wait": False}
         if since is not None:
             page["since"] = instant_of(client, since)
+        result = question(client, "events", **page)
         while True:
-            result = client.call("events", repeat=True, **page)
             write("".join(_line(each, as_json) for each in result["events"]))
             if result["last"] == page["after"] and not follow:
                 return
             page["after"] = result["last"]
             page["wait"] = follow
+            result = client.call("events", repeat=True, **page)
 
 
 def instant_of(client: Client, since: str) -> int:
     """The instant that a text names by the daemon's clock (`parse_since`). Raises BadValue."""
-    clock = client.call("now", repeat=True)
+    clock = question(client, "now")
     return parse_since(since, zone_of(clock["zone"]), clock["now"])
 
 

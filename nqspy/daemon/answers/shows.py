@@ -25,6 +25,7 @@ from nqspy.model.site import Site
 from nqspy.model.tree import declared, get
 from nqspy.qmgr import hours, show_swap
 from nqspy.qmgr import show as qmgr_show
+from nqspy.qmgr.grammar import FARTHEST
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.printer import print_settings
 from nqspy.report import counters
@@ -106,19 +107,35 @@ def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
     return rows
 
 
+_MOST = 10_000
+"""Switches of shifts that are shown at most."""
+
+
+def _span(asked: cm.ShowObject, usual: int) -> int:
+    """How far ahead to look. Raises Refusal for more than FARTHEST."""
+    span = (asked.options or {}).get("next", usual)
+    if isinstance(span, bool) or not isinstance(span, int) or not 0 < span <= FARTHEST:
+        raise Refusal("next is a time of at most 366d, in ms", "bad_value", 166)
+    return span
+
+
 def _coming(daemon: "Daemon", asked: cm.ShowObject) -> list[dict[str, str]]:
     site, now = daemon.engine.site, daemon.clock.now()
-    span = int((asked.options or {}).get("next") or DAY)
     zone = Zone(site.timezone)
-    settings, until = site.settings, Instant(now + span)
-    firings = calendar.coming(settings.shifts.values(), settings.calendar, site.timezone, now, until)
+    settings, until = site.settings, Instant(now + _span(asked, DAY))
+    shifts = settings.shifts.values()
+    firings = calendar.coming(shifts, settings.calendar, site.timezone, now, until, _MOST + 1)
+    if len(firings) > _MOST:
+        raise Refusal(
+            f"there are more than {_MOST:,} switches until then; look less far ahead", "bad_value", 166
+        )
     return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
 
 
 def _holidays(daemon: "Daemon", asked: cm.ShowObject, span: int = DAY) -> list[dict[str, str]]:
     """The coming days that count as Sundays."""
     site, now = daemon.engine.site, daemon.clock.now()
-    until = Instant(now + int((asked.options or {}).get("next") or span))
+    until = Instant(now + _span(asked, span))
     found = calendar.holidays_between(site.settings.calendar, site.timezone, now, until)
     return [{"date": day.isoformat(), "name": name} for day, name in found]
 

@@ -3,6 +3,7 @@ transaction."""
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -14,9 +15,9 @@ from nqspy.model import commands as cm
 from nqspy.model.configure import OBJECTS, SINGLES, apply_change, copy_of, problems
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
-from nqspy.model.people import Caller, Role
+from nqspy.model.people import DEFAULT_GROUP, Caller, Role
 from nqspy.model.site import Settings
-from nqspy.model.tree import declared
+from nqspy.model.tree import declared, get
 
 IN_SHIFTS = (cm.Configure, cm.ReloadExits, cm.AbortQueue, cm.PurgeQueue, cm.HoldRequests, cm.ReleaseRequests)
 """Commands that a shift may run."""
@@ -27,6 +28,7 @@ def configure(desk: Desk, command: cm.Configure, caller: Caller) -> Any:
     start or be routed. Raises Refusal with the first thing that is wrong."""
     _need_rights(desk.site.settings, command.changes, caller)
     settings = try_changes(desk, desk.site.settings, command.changes, command.upsert)
+    _check_gone(desk, settings)
     verify(desk, settings)
     if not command.check_only:
         commit_changes(desk, command.changes, caller.user, command.source)
@@ -56,7 +58,13 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
 
 
 def _words(change: Change) -> str:
-    return f"{change.op} {change.path.replace('/', ' ')}"
+    """A change as it is typed, as far as one cannot do without."""
+    verbs = {"enabled": ("disable", "enable"), "started": ("stop", "start")}
+    head, *rest = change.path.split("/")
+    rest = ["all" if word == "*" else word for word in rest]
+    if change.op == "set" and rest[-1:] and rest[-1] in verbs and head in ("queue", "exit"):
+        return f"{verbs[rest.pop()][bool(change.value)]} {head} {' '.join(rest)}"
+    return " ".join((change.op, head, *rest))
 
 
 def try_changes(
@@ -76,6 +84,8 @@ def _try_on(desk: Desk, copy: Settings, changes: Iterable[Change], upsert: bool,
         try:
             if strict or not change.path.startswith("exit/"):
                 _check_change(desk, copy, change)
+            if strict:
+                _check_words(copy, change, upsert)
             apply_change(copy, change, upsert)
         except BadValue as error:
             raise Refusal(str(error), "bad_value", 166) from None
@@ -99,6 +109,76 @@ def _check_change(desk: Desk, settings: Settings, change: Change) -> None:
         _check_probe_is_free(desk, name)
     elif head == "shift" and change.op in ("create", "set", "add"):
         _check_shift(desk, settings, change)
+
+
+_IN_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
+
+
+def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
+    """What a site may hold from earlier times but nobody sets any more. Raises BadValue."""
+    head, _, rest = change.path.partition("/")
+    if head == "server" and rest == "name" and change.op == "set" and isinstance(change.value, str):
+        name = change.value
+        if not set(name) <= _IN_HOST or not name[:1].isalnum() or len(name) > 64:
+            wanted = "up to 64 letters, digits, - . _ that begin with a letter or digit"
+            raise BadValue(f"{name[:80]!r} is no name for the server; write it like a host's: {wanted}")
+    elif head == "probe" and change.op in ("create", "set"):
+        _check_probe(rest, change)
+    elif change.op == "remove" and not upsert:
+        _check_present(settings, change)
+
+
+def _check_probe(rest: str, change: Change) -> None:
+    name, _, path = rest.partition("/")
+    if change.op == "create" and name.lower() == "none":
+        raise BadValue(f"{name!r} cannot be the name of a probe: it is the word for no needs")
+    url = (
+        change.value.get("http")
+        if isinstance(change.value, dict)
+        else change.value
+        if path == "http"
+        else None
+    )
+    if isinstance(url, str) and url.startswith(("http://", "https://")) and not _has_host(url):
+        raise BadValue(f"http={url} names no host; write it like http=http://host:8080/alive")
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+def _check_present(settings: Settings, change: Change) -> None:
+    """Raises BadValue for a word that is to be taken out of a list and is not in it."""
+    head, _, rest = change.path.partition("/")
+    name, _, path = rest.partition("/")
+    listed: tuple[str, ...] | None
+    if head == "managers":
+        listed, where = tuple(settings.managers), "managers and operators"
+    elif head in SINGLES:
+        listed, where = _list_of(getattr(settings, SINGLES[head]), rest), f"{rest} days of the {head}"
+    elif head in OBJECTS:
+        node = getattr(settings, OBJECTS[head][0]).get(name)
+        listed, where = _list_of(node, path), f"{path} of {head} {name}"
+    else:
+        return
+    words = (change.value,) if isinstance(change.value, str) else _listed(change.value)
+    for word in words:
+        user = str(word).partition(":")[0] if head == "managers" else word
+        if listed is not None and user not in listed:
+            raise BadValue(f"{user} is not among the {where}; there are {', '.join(listed) or 'none'}")
+
+
+def _list_of(node: Any, path: str) -> tuple[str, ...] | None:
+    """A list of names below an object; None where there is none, which is refused elsewhere."""
+    info = declared(type(node)).get(path) if node is not None else None
+    if info is None or info.unit not in ("names", "crons"):
+        return None
+    found: tuple[str, ...] = get(node, path)
+    return found
 
 
 def _check_shift(desk: Desk, settings: Settings, change: Change) -> None:
@@ -143,6 +223,28 @@ def _check_probe_is_free(desk: Desk, name: str) -> None:
         named = ", ".join(desk.site.id_of(seq) for seq in sorted(needing)[:3])
         more = f" and {len(needing) - 3} more" if len(needing) > 3 else ""
         raise BadValue(f"probe {name} is needed by {named}{more}; modify or delete them first")
+
+
+def _check_gone(desk: Desk, after: Settings) -> None:
+    """Raises Refusal when something still names a probe or a group that is no more."""
+    before = desk.site.settings
+    for name in before.probes.keys() - after.probes.keys():
+        queues = ", ".join(queue.name for queue in after.queues.values() if name in queue.needs)
+        if queues:
+            raise Refusal(
+                f"probe {name} is needed by queue {queues}; take it out of its needs first",
+                "bad_settings",
+                166,
+            )
+    for name in before.groups.keys() - after.groups.keys():
+        below = ", ".join(group.name for group in after.groups.values() if group.parent == name)
+        if below:
+            text = f"group {name} is the parent of {below}; delete what is below it first, or move it"
+            raise Refusal(text, "bad_settings", 166)
+        count = sum(request.spec.group == name for request in desk.site.requests.values())
+        if count and name != DEFAULT_GROUP:
+            text = f"group {name} still has {count} requests; they must end or be deleted first"
+            raise Refusal(text, "bad_settings", 166)
 
 
 def verify(desk: Desk, settings: Settings) -> None:
@@ -191,6 +293,7 @@ def apply_files(desk: Desk, command: cm.ApplyFiles, caller: Caller) -> Any:
             changes += _apply_file(desk, settings, name, commands)
     if changes:
         changes += _shift_again(desk, settings)
+    _check_gone(desk, settings)
     verify(desk, settings)
     commit_changes(desk, tuple(changes), caller.user, "queues.d")
     files = tuple((name, digest) for name, digest, _ in command.files)
