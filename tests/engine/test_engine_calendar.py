@@ -179,7 +179,7 @@ def test_what_is_in_force_is_the_last_of_what_came(crons, day, minutes):
     """Looking back and looking ahead agree at every instant, changes of the clock included."""
     shifts = [Shift(f"s{n}", (cron,)) for n, cron in enumerate(crons)]
     now = Instant(moment(day) + minutes * MINUTE)
-    before = calendar.coming(shifts, DAYS, PARIS, Instant(now - 8 * DAY), now)
+    before = calendar.coming(shifts, DAYS, PARIS, Instant(now - 15 * DAY), now)
     latest = calendar.in_force(shifts, DAYS, PARIS, now)
     assert latest is not None
     assert latest.at == before[-1].at
