@@ -196,7 +196,7 @@ def _seq(host: str, text: str) -> Seq:
 
 
 def _read(path: str, offset: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         return os.pread(fd, CHUNK, offset)
     finally:
