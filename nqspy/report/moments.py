@@ -104,9 +104,12 @@ def _span(text: str) -> int | None:
 def parse_day(text: str) -> date:
     """The day that ``--date`` names, ``2026-03-02``. Raises BadValue."""
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise BadValue(f"{text!r} is no date; write it like 2026-03-02") from None
+    if not 1970 <= day.year < 9999:
+        raise BadValue(f"there is no night of {day}; a night lies between 1970 and 9998")
+    return day
 
 
 def hours(ms: float, width: int = 2) -> str:
