@@ -50,6 +50,16 @@ def test_what_is_no_action_of_a_pass_is_not_taken(action):
         words.plan_of(words.word_of(words.encode(word)[4:]), 1, (), [])
 
 
+@pytest.mark.parametrize("at", [-1, 10**17, 1 << 62])
+def test_an_instant_that_no_calendar_has_is_left_out_of_a_plan(at):
+    bad, good, never = (Reason(ReasonCode.LIMIT, "queue night", "full", each) for each in (at, NOW, None))
+    plan = Plan((), Reasons({1: good, 2: bad}, {"night": bad, "day": good}), at)
+    word = words.word_of(words.encode(words.planned(1, plan, []))[4:])
+    found = words.plan_of(word, 1, (), [])
+    assert found.reasons == Reasons({1: good, 2: never}, {"night": never, "day": good})
+    assert found.wake_at is None
+
+
 @pytest.mark.parametrize("body", [b"", b"\xc1", b"\x81\xa4kind\xa3ask", b"\x93" * 100_000, b"\x80"])
 def test_what_is_no_message_is_nonsense(body):
     with pytest.raises(words.Nonsense):

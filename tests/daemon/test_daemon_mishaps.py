@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from daemon.inner import Inner
-from daemon.live import alive
+from daemon.live import alive, until
 
+from nqspy.daemon import notices
 from nqspy.daemon.answers import front, waiting
 from nqspy.daemon.deciding import process
 from nqspy.daemon.home import Home, HomeError
@@ -211,3 +212,36 @@ def test_the_memorys_watch_ends_whenever_it_is_told_to():
     wake.go_on.set()
     closes.join(5)
     assert not closes.is_alive()
+
+
+def test_notices_of_exits_that_are_slow_do_not_fill_the_memory(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(notices, "MOST", 3)
+    slow, given = threading.Event(), []
+    (tmp_path / "home").mkdir()
+    inner = Inner(tmp_path / "home")
+    inner.daemon.notices.later(slow.wait)
+    until(lambda: inner.daemon.notices._queue.empty(), "the slow one to be under way")
+    for number in range(10):
+        inner.daemon.notices.later(lambda number=number: given.append(number))
+    slow.set()
+    until(lambda: given == [0, 1, 2], "those that waited")
+    inner.daemon.notices.later(lambda: given.append(99))
+    until(lambda: given[-1] == 99, "the one that comes when there is room")
+    assert "3 notices wait for slow exits; what comes now is left out" in caplog.text
+    assert "7 notices were left out, as those before took too long" in caplog.text
+    inner.close()
+
+
+def test_what_is_committed_last_of_all_is_told_as_well(tmp_path, caplog):
+    caplog.set_level("INFO", "nqspy")
+    (tmp_path / "home").mkdir()
+    inner = Inner(tmp_path / "home")
+    desk = inner.daemon.engine.desk(inner.daemon.clock.now())
+    desk.alarm("mail", "nobody takes letters", "letters stay here")
+    assert "nobody takes letters" not in _told(caplog)
+    inner.close()
+    assert "nobody takes letters" in _told(caplog)
+
+
+def _told(caplog) -> str:
+    return "\n".join(line for line in caplog.messages if line.startswith("notice to "))

@@ -5,8 +5,8 @@ built from them action by action, and whatever does not fit counts as a failure 
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeGuard, TypeVar
 
 import msgspec
 
@@ -334,13 +334,23 @@ def plan_of(word: Planned, as_of: int, samples: Samples, exits: Collection[str])
     Raises Nonsense."""
     return Plan(
         actions=tuple(_action(kind, fields) for kind, fields in word.actions),
-        reasons=Reasons(word.own, word.closing),
-        wake_at=None if word.wake_at is None else Instant(word.wake_at),
+        reasons=Reasons(_in_time(word.own), _in_time(word.closing)),
+        wake_at=Instant(word.wake_at) if _is_moment(word.wake_at) else None,
         as_of=as_of,
         short_of_pes=word.short,
         samples=samples,
         failures=known(word.failures, exits),
     )
+
+
+def _is_moment(at: int | None) -> TypeGuard[int]:
+    return at is not None and 0 <= at <= _LATEST
+
+
+def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
+    """The reasons, without instants that no calendar has: nobody could be shown them."""
+    bad = [key for key, each in reasons.items() if each.until is not None and not _is_moment(each.until)]
+    return reasons | {key: replace(reasons[key], until=None) for key in bad} if bad else reasons
 
 
 def known(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
@@ -349,6 +359,8 @@ def known(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[Exit
 
 
 _GREATEST = 1 << 53
+_LATEST = 253_370_764_800_000
+"""The first of January 9999, as an instant."""
 
 
 def _action(kind: str, fields: msgspec.Raw) -> Action:
