@@ -259,7 +259,10 @@ class Daemon:
                          self.bell.close, self.probes.close,
                          self.server.close):  # fmt: skip
                 last.callback(step)
-            self.engine.flush(self.clock.now())
+            outcome = self.engine.flush(self.clock.now())
+            self.hooks.tell(outcome.happened, self.engine.site)
+            for notice in outcome.notices:
+                self.notices.mail(notice, self.engine.site)
 
 
 def _shorter(*times: float | None) -> float | None:

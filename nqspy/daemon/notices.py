@@ -14,6 +14,9 @@ from nqspy.model.actions import Notify
 from nqspy.model.site import Site
 from nqspy.rpc.messages import plain
 
+MOST = 10_000
+"""Notices that wait to be given."""
+
 
 class Notices:
     """Takes notices in order; one that fails is logged and costs nothing else."""
@@ -22,6 +25,7 @@ class Notices:
         self.post = post
         self._queue: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="notices", daemon=True)
+        self._left_out = 0
 
     def start(self, site: Site) -> None:
         """Begins to work."""
@@ -40,7 +44,16 @@ class Notices:
             self.post.send(found, copy(site.settings.mail), site.name)
 
     def later(self, work: Callable[[], Any]) -> None:
-        """Has something slow done."""
+        """Has something slow done. What comes while `MOST` wait is left out: an exit that is slow at ends
+        does not fill the memory."""
+        if self._queue.qsize() >= MOST:
+            if not self._left_out:
+                LOG.error("%d notices wait for slow exits; what comes now is left out", MOST)
+            self._left_out += 1
+            return
+        if self._left_out:
+            LOG.error("%d notices were left out, as those before took too long", self._left_out)
+            self._left_out = 0
         self._queue.put(work)
 
     def _work(self) -> None:

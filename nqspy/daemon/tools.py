@@ -245,7 +245,7 @@ def _backups(home: Home) -> _Said:
         return
     with Reader(home.database) as reader:
         every = reader.settings("backup").every
-    found = copies.listed(home.database)
+    found = copies.by_age(home.database)
     if not found:
         yield "note", "there is none yet"
         return
@@ -253,11 +253,11 @@ def _backups(home: Home) -> _Said:
     wrong = copies.problem(last.path)
     age = clock_of(home.path, None).now() - last.at
     state = "bad" if wrong or (every is not None and age > _OLD_BACKUP * every) else "ok"
+    old = f"{_age(age)} old"
+    if age < 0:
+        state, old = "bad", f"{_age(-age)} in the future: the clock was wrong then, or is now"
     checked = wrong or "passes integrity_check"
-    yield (
-        state,
-        f"{last.path.name}, {_age(age)} old, {checked}; {len(found)} in {places.backups(home.database)}",
-    )
+    yield state, f"{last.path.name}, {old}, {checked}; {len(found)} in {places.backups(home.database)}"
 
 
 def _history(home: Home) -> _Said:

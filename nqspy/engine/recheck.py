@@ -7,6 +7,7 @@ from functools import cached_property
 from nqspy.core import broken
 from nqspy.core.accounting import health
 from nqspy.core.ledger import Ledger
+from nqspy.core.preemption import spill
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.health import SWAP
@@ -69,7 +70,7 @@ class Recheck:
             case Suspend(seq, attempt):
                 return self._unchanged(seq, attempt) and self._may_suspend(seq, action.who)
             case Requeue(seq, attempt):
-                return self._unchanged(seq, attempt) and self._is_still_broken(action.who)
+                return self._unchanged(seq, attempt) and self._is_wanted(seq, "requeue", action.who)
             case Resume(seq, attempt):
                 return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq])
         return True
@@ -89,17 +90,23 @@ class Recheck:
         if request.state is not State.SUSPENDED:
             return False
         if not request.parked:
-            return True
+            return request.suspended_by == SWAP
         return self._taken().isdisjoint(request.pes) and health.wish(self._site, request) is None
 
     def _may_suspend(self, seq: Seq, who: str) -> bool:
         if self._site.started[seq].state is not State.RUNNING:
             return False
-        return self._memory_is_short() if who == SWAP else self._is_still_broken(who)
+        return self._memory_is_short() if who == SWAP else self._is_wanted(seq, "suspend", who)
 
-    def _is_still_broken(self, who: str) -> bool:
-        """Whether what a probe wants of a started request is still called for; others are not asked."""
-        return not who.startswith(broken.WHO) or who.removeprefix(broken.WHO) in broken.broken(self._site)
+    def _is_wanted(self, seq: Seq, what: str, who: str) -> bool:
+        """Whether what a probe or the shift in force wants of a started request is still called for; nobody
+        else may have one give way."""
+        site, request = self._site, self._site.started[seq]
+        if request.ending:
+            return False
+        if who.startswith(broken.WHO):
+            return health.wants(site, request, who.removeprefix(broken.WHO), what)
+        return request.state is State.RUNNING and spill.wish(site, request) == (what, who)
 
     def _taken(self) -> set[int]:
         return {pe for other in self._site.started.values() if not other.parked for pe in other.pes}

@@ -107,8 +107,8 @@ def parse_day(text: str) -> date:
         day = date.fromisoformat(text)
     except ValueError:
         raise BadValue(f"{text!r} is no date; write it like 2026-03-02") from None
-    if not date.min.year < day.year < date.max.year:
-        raise BadValue(f"{text} is no day that a report could be of")
+    if not 1970 <= day.year < 9999:
+        raise BadValue(f"there is no night of {day}; a night lies between 1970 and 9998")
     return day
 
 

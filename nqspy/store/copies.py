@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,10 +52,22 @@ def listed(path: Path) -> list[Copy]:
         return []
     for file in entries:
         match = _NAME.match(file.name)
-        if match is not None:
+        if match is None:
+            continue
+        with suppress(ValueError):  # digits that are no date: somebody else's
             moment = datetime.strptime(match[1], _FORM).replace(tzinfo=UTC)
             found.append(Copy(Instant(int(moment.timestamp()) * 1000), file))
     return sorted(found)
+
+
+def by_age(path: Path) -> list[Copy]:
+    """The same in the order in which they were written, oldest first: names tell the site's clock, which may
+    have been far off."""
+    written = []
+    for copy in listed(path):
+        with suppress(OSError):  # gone meanwhile
+            written.append((copy.path.stat().st_mtime_ns, copy))
+    return [copy for _, copy in sorted(written)]
 
 
 def problem(file: Path) -> str | None:
@@ -77,7 +89,7 @@ def problem(file: Path) -> str | None:
 
 def newest_good(path: Path) -> Path | None:
     """The newest backup that passes its check, None when there is none."""
-    return next((copy.path for copy in reversed(listed(path)) if problem(copy.path) is None), None)
+    return next((copy.path for copy in reversed(by_age(path)) if problem(copy.path) is None), None)
 
 
 def copy_to(path: Path, target: Path, go_on: Callable[[], None] = lambda: None) -> None:
@@ -156,8 +168,10 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def thin_out(path: Path, newest: Path, keep: int) -> None:
-    """Removes the oldest backups beyond ``keep``, never ``newest`` itself (its clock may have been set
-    back)."""
-    others = [copy.path for copy in listed(path) if copy.path != newest]
+    """Removes the oldest backups beyond ``keep``, never ``newest`` itself. Those that seem to be written
+    after it are of a clock that ran ahead, and count as the oldest."""
+    made = newest.stat().st_mtime_ns
+    others = [copy.path for copy in by_age(path) if copy.path != newest]
+    others.sort(key=lambda file: file.stat().st_mtime_ns <= made)
     for old in others[: max(0, len(others) + 1 - keep)]:
         old.unlink(missing_ok=True)

@@ -25,6 +25,9 @@ _R = RequestRow
 _ALL = (_A.name, _A.kind, _A.first, _A.last, _A.since, _A.until, _A.rows, _A.digest, _A.cleared)
 _ENDED = (_R.seq, _R.state, _R.queue, _R.submitted, _R.spec, _R.live, _R.ending, _R.ended, _R.owner)
 
+_LARGEST = 2**63 - 1
+"""The largest number that SQLite knows: no request has a larger one."""
+
 Position = tuple[int, int]
 """Instant of an end, and request: the order in which requests ended."""
 
@@ -147,6 +150,7 @@ class History:
 
     def _by_seq(self, wanted: "_Wanted", seqs: list[Seq]) -> Iterator[rows.Row]:
         found: dict[Seq, rows.Row] = {}
+        seqs = [seq for seq in seqs if seq <= _LARGEST]
         for some in rows.in_slices(seqs, SLICE):
             found |= {row[0]: row for row in self._fetch(wanted.query().where(_R.seq.in_(some)))}
         missing = [seq for seq in seqs if seq not in found]

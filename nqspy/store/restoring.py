@@ -141,13 +141,26 @@ def _put_aside(path: Path, date: str) -> Path | None:
     while aside.exists():
         number += 1
         aside = path.with_name(f"{path.name}.before-restore-{date}-{number}")
-    kept = path.exists()
+    left = None if path.exists() else _without_its_log(path)
+    aside, kept = left or aside, left is not None or path.exists()
     for tail in ("", "-wal", "-shm"):
         part = Path(f"{path}{tail}")
         if part.exists():
             os.replace(part, f"{aside}{tail}")
     places.mark(path).unlink(missing_ok=True)
     return aside if kept else None
+
+
+def _without_its_log(path: Path) -> Path | None:
+    """The database that a restore before had put aside when it was killed: its log still lies here."""
+    if not places.log(path).exists():
+        return None
+    aside = [file for file in path.parent.glob(f"{path.name}.before-restore-*") if _is_alone(file)]
+    return max(aside, key=lambda file: file.stat().st_ctime_ns, default=None)
+
+
+def _is_alone(file: Path) -> bool:
+    return not file.name.endswith(("-wal", "-shm")) and not places.log(file).exists()
 
 
 # ---------------------------------------------------------------- what the replaced one knew

@@ -144,6 +144,17 @@ def test_a_damaged_database_names_the_backup_and_the_command_that_bring_it_back(
     live.run("nqsd", "start").refused("missing", "nqspy restore")
 
 
+def test_a_backup_from_the_future_is_not_called_fine(live):
+    live.ended(live.submit("true"))
+    live.run("nqspy", "backup").ok()
+    assert [state for state, _ in finding(live, "backups")] == ["ok"]
+    [file] = (live.home / "backups").iterdir()
+    file.rename(file.with_name("nqs-20990101T000000Z.db"))
+    [(state, text)] = finding(live, "backups")
+    assert state == "bad"
+    assert "days in the future: the clock was wrong then, or is now" in text
+
+
 def test_a_restore_of_what_is_no_backup_says_so(live):
     live.stop()
     live.run("nqspy", "restore", "nowhere.db").refused("nowhere.db", "no file")

@@ -5,9 +5,12 @@ import socket
 import threading
 import time
 
+import pytest
 from daemon.inner import PEOPLE, Catch
 from daemon.live import until
 
+from nqspy.daemon.answers import shows
+from nqspy.daemon.answers.sight import Sight
 from nqspy.daemon.log import _Formatter
 from nqspy.rpc.server import Asked
 
@@ -95,3 +98,60 @@ def test_a_burst_beyond_the_bound_is_delayed_and_all_of_it_is_answered(live):
         each.join()
     assert counts == [1500] * 5
     assert live.client.call("ping")
+
+
+def test_counters_of_a_script_are_made_once_and_not_by_the_engine(fresh, monkeypatch):
+    threads = []
+
+    def counted(*args, real=shows.count):
+        threads.append(threading.current_thread().name)
+        return real(*args)
+
+    monkeypatch.setattr(shows, "count", counted)
+    text = fresh.result("other", "counters")["text"]
+    threads.clear()
+    shown = fresh.qmgr("show queue batch", by="other")
+    script = "show counters\nshow queue batch\nshow counters\n"
+    out = fresh.result("other", "qmgr", script=script)["out"]
+    assert len(threads) == 1
+    assert threads[0].startswith("reports")
+    assert (out.count(text.strip().splitlines()[0]), out.count(shown)) == (2, 1)
+
+
+def test_a_script_that_shows_more_than_anybody_reads_is_refused_and_nothing_of_it_is_done(fresh):
+    script = "set queue batch priority=33\n" + "show queue batch\n" * 1_001
+    code, text = fresh.refusal("manager", "qmgr", script=script)
+    assert (code, text) == (
+        "bad_command",
+        "one script shows at most 1,000 things, not 1,001; nothing was done",
+    )
+    assert fresh.daemon.engine.site.settings.queues["batch"].priority == 10
+    assert fresh.result("manager", "qmgr", script="show queue batch\n" * 1_000)["out"]
+
+
+@pytest.mark.parametrize(
+    ("cmd", "fields", "word"),
+    [
+        ("report_quota", {"from": 10**30}, "instant in ms"),
+        ("report_quota", {"to": 2**53}, "instant in ms"),
+        ("report_quota", {"from": -1}, "instant in ms"),
+        ("report_quota", {"shift": 5}, "bad report_quota message"),
+        ("report_night", {"date": "9999-12-31"}, "there is no night of 9999-12-31"),
+        ("report_night", {"date": "0001-01-01"}, "there is no night of 0001-01-01"),
+        ("report_night", {"date": "1970-01-01"}, "there is no night of 1970-01-01"),
+        ("cat", {"request": "9" * 19}, "illegally formed"),
+    ],
+)
+def test_numbers_and_days_that_cannot_be_are_refused_in_words(inner, cmd, fields, word):
+    code, text = inner.refusal("manager", cmd, **fields)
+    assert code != "internal", text
+    assert word in text
+
+
+def test_a_text_with_a_number_of_any_length_is_shown(fresh):
+    name, huge = fresh.daemon.engine.site.name, "9" * 6_000
+    fresh.qmgr("set privacy=own")
+    [id] = fresh.submit("owner")
+    sight = Sight(fresh.daemon, PEOPLE["other"])
+    assert sight.masked(f"it waits for {id}") == "it waits for another request"
+    assert sight.masked(f"it waits for {huge}.{name}") == f"it waits for {huge}.{name}"

@@ -1,8 +1,10 @@
 """The parts of the decider's process: what is believed of what a child says, who is left out."""
 
+import tracemalloc
+
 import pytest
 
-from nqspy.daemon.deciding import strikes, words
+from nqspy.daemon.deciding import process, strikes, words
 from nqspy.daemon.deciding.page import Call, Page
 from nqspy.daemon.deciding.strikes import Strikes
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
@@ -48,10 +50,93 @@ def test_what_is_no_action_of_a_pass_is_not_taken(action):
         words.plan_of(words.word_of(words.encode(word)[4:]), 1, (), [])
 
 
+@pytest.mark.parametrize("at", [-1, 10**17, 1 << 62])
+def test_an_instant_that_no_calendar_has_is_left_out_of_a_plan(at):
+    bad, good, never = (Reason(ReasonCode.LIMIT, "queue night", "full", each) for each in (at, NOW, None))
+    plan = Plan((), Reasons({1: good, 2: bad}, {"night": bad, "day": good}), at)
+    word = words.word_of(words.encode(words.planned(1, plan, []))[4:])
+    found = words.plan_of(word, 1, (), [])
+    assert found.reasons == Reasons({1: good, 2: never}, {"night": never, "day": good})
+    assert found.wake_at is None
+
+
 @pytest.mark.parametrize("body", [b"", b"\xc1", b"\x81\xa4kind\xa3ask", b"\x93" * 100_000, b"\x80"])
 def test_what_is_no_message_is_nonsense(body):
     with pytest.raises(words.Nonsense):
         words.word_of(body)
+
+
+def packed(text: str) -> bytes:
+    return bytes([0xA0 + len(text)]) + text.encode()
+
+
+def planned(actions: bytes = b"\x90", own: bytes = b"\x80", listing: bytes = b"\x90") -> bytes:
+    """A plan as a malicious exit may write it."""
+    parts = {"kind": packed("planned"), "id": b"\1", "actions": actions, "own": own, "closing": b"\x80",
+             "wake_at": b"\xc0", "short": b"\xc2", "failures": b"\x90", "listing": listing}  # fmt: skip
+    return bytes([0x80 + len(parts)]) + b"".join(packed(name) + value for name, value in parts.items())
+
+
+ROOM = words.LARGEST_ANSWER - 300
+MANY = ROOM // 3
+ANYTHING = b"\x81" + packed("x") + b"\xdd" + ROOM.to_bytes(4, "big") + b"\x80" * ROOM
+FORGED = {
+    "millions of actions": planned(actions=b"\xdd" + MANY.to_bytes(4, "big") + b"\x92\xa0\x80" * MANY),
+    "an action of millions of things": planned(actions=b"\x91\x92" + packed("hold") + ANYTHING),
+    "a row of millions of things": planned(listing=b"\x91" + ANYTHING),
+    "a trace of millions of things": b"\x83" + packed("kind") + packed("traced") + packed("id") + b"\1"
+    + packed("rows") + b"\x91" + ANYTHING,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("forged", FORGED)
+def test_rubbish_as_long_as_an_answer_may_be_is_refused_before_it_fills_the_memory(forged):
+    body = FORGED[forged]
+    assert len(body) <= words.LARGEST_ANSWER
+    tracemalloc.start()
+    try:
+        word = words.word_of(body)
+        if isinstance(word, words.Traced):
+            assert word.read() == []
+            raise words.Nonsense
+        words.plan_of(word, 1, (), [])
+    except words.Nonsense:
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert taken < 3 * words.LARGEST_ANSWER
+
+
+def test_what_is_larger_than_any_answer_is_refused_at_its_first_bytes():
+    with pytest.raises(words.Nonsense, match="larger than any answer"):
+        process._Frames().take((words.LARGEST_ANSWER + 1).to_bytes(4, "big"))
+
+
+def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
+    text = "user limit 4 of queue night is reached for somebody with a long name in department forty-two"
+    seqs = range(1_000_000, 1_100_000)
+    own = {seq: Reason(ReasonCode.LIMIT, "queue night", text, 1_795_262_400_000) for seq in seqs}
+    starts = dict.fromkeys(seqs, 1_795_262_400_000)
+    moves = tuple(Move(seq, "a queue with a long name") for seq in seqs)
+    redate = Redate(tuple(seqs), 1_795_262_400_000, 1, "gun")
+    for word in (
+        words.planned(1, Plan((redate,), Reasons(own, {})), []),
+        words.planned(1, Plan(moves), []),
+        words.Outlooks(1, starts, starts),
+    ):
+        [found] = process._Frames().take(words.encode(word))
+        if isinstance(found, words.Planned):
+            plan = words.plan_of(found, 1, (), [])
+            assert plan.actions in ((redate,), moves)
+            assert plan.reasons.own in (own, {})
+        else:
+            assert found == word
+
+
+def test_a_trace_comes_out_as_it_went_in():
+    rows = [{"at": 5, "exit": "gun", "hook": "route", "answer": ["a", {"b": 1.5}], "error": None}]
+    found = words.word_of(words.encode(words.traced(1, rows))[4:])
+    assert found.read() == rows
 
 
 def test_the_page_says_whose_code_runs():

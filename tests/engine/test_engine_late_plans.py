@@ -183,18 +183,6 @@ def test_a_redating_falls_with_the_start_it_belongs_to():
     assert centre.starts() == []
 
 
-def test_suspensions_and_resumptions_of_a_plan_are_carried_out_and_journaled():
-    centre = Late()
-    centre.submit("anne")
-    centre.answer()
-    for action, state in ((Suspend(1, 1), "suspended"), (Resume(1, 1), "running")):
-        centre.engine._mark()
-        centre.engine.feed((), centre.sim.now)
-        centre.sim.feed([Decision(Plan((action,), as_of=centre.site.n))])
-        assert centre.state(1) == state
-        centre.later_plans.plans.clear()
-
-
 def test_a_plan_from_before_a_failed_commit_is_dropped():
     centre = Late()
     centre.submit("anne")
@@ -321,18 +309,6 @@ def test_a_plan_that_is_nonsense_changes_nothing_however_fresh_it_is(action):
     centre.sim.feed([Decision(Plan((action,), as_of=centre.site.n))])
     assert centre.events()[before:] == [centre.events(ev.Decided)[-1]]
     centre.is_sound()
-
-
-def test_a_forged_plan_cannot_take_a_parked_requests_pes_back():
-    centre = Late()
-    centre.submit("anne")
-    centre.answer()
-    for action in (Suspend(1, 1, "spill", "", True), Suspend(1, 1, "spill", "", False)):
-        centre.later_plans.plans.clear()
-        centre.engine._mark()
-        centre.engine.feed((), centre.sim.now)
-        centre.sim.feed([Decision(Plan((action,), as_of=centre.site.n))])
-    assert centre.request(1).parked
 
 
 def test_where_there_will_be_no_plan_another_is_asked_for():

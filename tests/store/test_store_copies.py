@@ -236,6 +236,64 @@ def test_a_restore_killed_at_any_rename_loses_nothing_and_is_finished_by_another
     assert story.site.n in kept
 
 
+def test_a_restore_killed_before_the_log_was_put_aside_is_finished_beside_the_same_database(
+    path, tell_story, same_site, monkeypatch
+):
+    journal = SqliteJournal.open(path)
+    story = tell_story(journal)
+    file = copies.back_up(path, NOON, 7)
+    then = journal.load()
+    story.go_on(20)  # lives in the log
+    real = os.replace
+
+    class Killed(BaseException):
+        pass
+
+    def replace(old, new):
+        if str(old).endswith("nqs.db-wal"):
+            raise Killed
+        real(old, new)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace)
+        with pytest.raises(Killed):
+            restoring.restore(path, file, "x")
+    kept = path.with_name("nqs.db.before-restore-x")
+    assert restoring.restore(path, file, "y").kept == kept
+    assert {each.name.removesuffix("-shm") for each in path.parent.glob("*before-restore*")} == {
+        kept.name,
+        f"{kept.name}-wal",
+    }
+    same_site(then, load(path))
+    same_site(story.site, load(kept))
+
+
+def test_a_file_that_is_named_like_a_backup_of_no_day_is_left_alone(told, path):
+    copies.back_up(path, NOON, 2)
+    strange = places.backups(path) / "nqs-20261399T000000Z.db"
+    strange.write_bytes(b"somebody else's")
+    for day in (1, 2):
+        newest = copies.back_up(path, Instant(NOON + day * DAY), 2)
+    assert len(copies.listed(path)) == 2
+    assert copies.newest_good(path) == newest
+    assert strange.read_bytes() == b"somebody else's"
+
+
+@pytest.mark.parametrize("whose", ["the site's clock", "the machine's clock"])
+def test_after_a_clock_that_was_a_year_ahead_the_newest_are_kept_and_named(told, path, whose):
+    year = 400 * DAY
+    for day in range(3):
+        copies.back_up(path, Instant(NOON + day * DAY), 7)
+    for day in range(7):
+        file = copies.back_up(path, Instant(NOON + year + day * DAY), 7)
+        if whose == "the machine's clock":
+            ahead = file.stat().st_mtime + year / 1000 + day
+            os.utime(file, (ahead, ahead))
+    real = [copies.back_up(path, Instant(NOON + day * DAY), 7) for day in range(3, 10)]
+    assert {copy.path for copy in copies.listed(path)} == set(real)
+    assert copies.newest_good(path) == real[-1]
+
+
 def test_settings_are_read_without_the_daemon(sqlite, path, tell_story):
     story = tell_story(sqlite)
     with Reader(path) as reader:

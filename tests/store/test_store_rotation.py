@@ -12,7 +12,7 @@ import pytest
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
-from nqspy.store import places, rotation, schema
+from nqspy.store import archive, history, places, rotation, schema
 from nqspy.store.errors import StoreError
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.reader import Reader
@@ -297,3 +297,20 @@ def test_a_full_disk_stops_a_round_in_one_line_and_the_next_one_finishes_it(
             rotate(sqlite, NEVER)
     assert list(reader.events()) == story.history
     assert rotate(sqlite, NEVER).events == len(story.history)
+
+
+def test_requests_by_their_numbers_are_found_with_one_look_into_each_file(
+    sqlite, tell_story, reader, monkeypatch
+):
+    story = tell_story(sqlite, 3)
+    story.go_on(600)
+    rotate(sqlite, NEVER)
+    known = [row["seq"] for row in reader.ended()]
+    asked = [*known[::2][::-1], 2**63, 10**30, *known[1::2]]
+    looks = []
+    monkeypatch.setattr(history, "SLICE", 5)
+    monkeypatch.setattr(
+        history.archive, "read", lambda file, real=archive.read: (looks.append(file), real(file))[1]
+    )
+    assert [row["seq"] for row in reader.ended(seqs=asked)] == [seq for seq in asked if seq < 2**63]
+    assert len(looks) == len(set(looks)) > 1

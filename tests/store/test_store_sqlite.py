@@ -131,6 +131,45 @@ def test_a_write_that_the_system_refuses_leaves_the_journal_usable(path):
     assert kept == "['small', 'after']"
 
 
+NOTHING_MORE = """
+import os, resource, signal, sys
+from pathlib import Path
+from nqspy.model import events as ev, lifecycle
+from nqspy.ports import Batch, CommitFailed
+from nqspy.store.journal import SqliteJournal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path = Path(sys.argv[1])
+journal = SqliteJournal.open(path)
+def commit(*texts):
+    site = journal.load()
+    recorded = []
+    for text in texts:
+        recorded.append(ev.Recorded(site.n + 1, site.n, ev.Alarm("x", text)))
+        lifecycle.apply(site, recorded[-1])
+    journal.commit(Batch(recorded), site)
+commit("before")
+log = os.path.getsize(f"{path}-wal")
+resource.setrlimit(resource.RLIMIT_FSIZE, (log, resource.RLIM_INFINITY))
+for _ in range(3):
+    try:
+        commit(*["x" * 500] * 50)
+    except CommitFailed as error:
+        print(error)
+    print(journal.load().n)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+commit("after")
+print([recorded.event.text for recorded in journal.events()])
+"""
+
+
+def test_the_site_is_read_again_while_the_disk_takes_nothing_at_all(path):
+    words = [sys.executable, "-c", NOTHING_MORE, str(path)]
+    *refused, kept = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.startswith(f"nothing was written to {path}") for line in refused] == [True, False] * 3
+    assert refused[1::2] == ["1", "1", "1"]
+    assert kept == "['before', 'after']"
+
+
 NO_SYNC = """
 import os, signal, sys
 from pathlib import Path

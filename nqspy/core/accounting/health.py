@@ -5,6 +5,7 @@ says (``running=hold|suspend|requeue``). All is released by itself once the prob
 it alike.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,17 +63,26 @@ class Wish:
 def wish(site: Site, request: Request) -> Wish | None:
     """What shall become of a started request while resources it needs are broken: the strongest of their
     probes' wishes (requeue, suspend); None: it goes on. One that cannot be run again is never requeued."""
-    found = broken(site)
     best: Wish | None = None
+    for each in _wishes(site, request):
+        if best is None or _STRENGTH[each.action] > _STRENGTH[best.action]:
+            best = each
+    return best
+
+
+def wants(site: Site, request: Request, probe: str, what: str) -> bool:
+    """Whether that probe wants this (``suspend``, ``requeue``) of a started request now."""
+    return Wish(what, probe) in _wishes(site, request)
+
+
+def _wishes(site: Site, request: Request) -> Iterator[Wish]:
+    found = broken(site)
     for name in needs_of(site, request) if found else ():
         probe = site.settings.probes.get(name)
         if name not in found or probe is None or probe.running not in _STRENGTH:
             continue
-        if probe.running == "requeue" and not request.spec.rerunnable:
-            continue
-        if best is None or _STRENGTH[probe.running] > _STRENGTH[best.action]:
-            best = Wish(probe.running, name)
-    return best
+        if probe.running != "requeue" or request.spec.rerunnable:
+            yield Wish(probe.running, name)
 
 
 def _said(draft: Draft, wished: Wish) -> tuple[str, str]:

@@ -14,6 +14,9 @@ from nqspy.model.requests import Request
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings, Site
 
+WHO = "shift "
+"""What stands before a shift's name where it is named as the one who suspends or requeues."""
+
 
 def verify(settings: Settings, site: Site) -> list[str]:
     """Shifts whose ``spill`` means nothing."""
@@ -32,17 +35,34 @@ def bind(domain: Domain, settings: Settings) -> Any:
 def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Suspends or queues again what spills, and keeps suspended what must not go on yet."""
     site = draft.site
-    shift = site.settings.shifts.get(site.shift.current or "")
-    if shift is not None and shift.spill in ("suspend", "requeue"):
+    shift = _in_force(site)
+    if shift is not None:
         for request in draft.running():
-            if _is_over(site, shift, request) and not _was_let_go_on(site, request):
+            if wish(site, request) is not None:
                 _spill(draft, shift, request)
     for request in draft.parked():
-        if request.suspended_by.startswith("shift ") and not _is_started(site, request.queue):
+        if request.suspended_by.startswith(WHO) and not _is_started(site, request.queue):
             draft.keep(request, Reason(ReasonCode.SHIFT, request.suspended_by, request.hold_text))
-        elif shift is not None and shift.spill in ("suspend", "requeue") and _is_over(site, shift, request):
-            draft.keep(request, Reason(ReasonCode.SHIFT, f"shift {shift.name}", _stays(shift, request)))
+        elif shift is not None and _is_over(site, shift, request):
+            draft.keep(request, Reason(ReasonCode.SHIFT, f"{WHO}{shift.name}", _stays(shift, request)))
     return None
+
+
+def wish(site: Site, request: Request) -> tuple[str, str] | None:
+    """What the shift in force wants of a running request, ``suspend`` or ``requeue``, and who wants it; None:
+    it goes on."""
+    shift = _in_force(site)
+    if shift is None or not _is_over(site, shift, request) or _was_let_go_on(site, request):
+        return None
+    if shift.spill == "requeue" and not request.spec.rerunnable:
+        return None
+    return shift.spill, f"{WHO}{shift.name}"
+
+
+def _in_force(site: Site) -> Shift | None:
+    """The shift in force, if it has requests give way."""
+    shift = site.settings.shifts.get(site.shift.current or "")
+    return shift if shift is not None and shift.spill in ("suspend", "requeue") else None
 
 
 def _is_started(site: Site, name: str) -> bool:
@@ -62,10 +82,10 @@ def _was_let_go_on(site: Site, request: Request) -> bool:
 
 
 def _spill(draft: Draft, shift: Shift, request: Request) -> None:
-    who = f"shift {shift.name}"
+    who = f"{WHO}{shift.name}"
     if shift.spill == "suspend":
         draft.suspend(request, who, _stays(shift, request), parked=True)
-    elif request.spec.rerunnable:
+    else:
         draft.requeue(request, who, f"{who} stopped queue {request.queue}")
 
 

@@ -10,6 +10,8 @@ from nqspy.model.errors import Refusal
 IDS_MAX = 100_000
 """Requests that one message may name."""
 NUMBER_MAX = 2**53
+LATEST = 253_370_764_800_000
+"""The latest instant that a question may name: the first of January 9999."""
 
 Word = Annotated[str, msgspec.Meta(max_length=4096)] | None
 Flag = bool | None
@@ -26,7 +28,8 @@ FIELDS: dict[str, dict[str, Any]] = {
     "wait": {"ids": Annotated[Ids, msgspec.Meta(min_length=1)]},
     "events": {"after": Number, "since": Number, "limit": Number, "wait": Flag},
     "cat": {"request": str, "offset": Number, "stream": Word, "follow": Flag},
-    "report_night": {"date": Word},
+    "report_night": {"date": Word, "group": Word, "final": Flag},
+    "report_quota": {"shift": Word},
     "exits_trace": {"request": str},
 }
 """The fields that a question reads, each with its kind; None stands for absent unless it must be there."""

@@ -105,6 +105,12 @@ class Front:
     def take(self, asked: rpc.Asked) -> Asked | None:
         """The engine's input for a message; a question is kept for `answer_questions`, a bad message
         refused."""
+        wanted: list[Asked | None] = [None]
+        with self.told(asked):
+            wanted = [self._take(asked)]
+        return wanted[0]
+
+    def _take(self, asked: rpc.Asked) -> Asked | None:
         name = asked.message["cmd"]
         form = asked.message.get("text")
         if form is not None and not isinstance(form, str):
@@ -133,8 +139,9 @@ class Front:
         questions, self._questions = self._questions, []
         alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:
-            key = _key(asked) if asked.message["cmd"] == "qstat" else None
-            alike.setdefault(key or id(asked), []).append(asked)
+            with self.told(asked):
+                key = _key(asked) if asked.message["cmd"] == "qstat" else None
+                alike.setdefault(key or id(asked), []).append(asked)
         for first, *others in alike.values():
             self.answer(first, others)
 
@@ -157,13 +164,13 @@ class Front:
 
     @contextlib.contextmanager
     def told(self, asked: rpc.Asked) -> Iterator[None]:
-        """Whoever asked is told what is wrong, whatever it is: no question ends the daemon."""
+        """Whoever asked is told what is wrong, whatever it is: no message ends the daemon."""
         try:
             yield
         except NqspyError as error:
             self._refuse(asked, error)
         except Exception:
-            LOG.exception("a question of %s could not be answered", asked.caller.user)
+            LOG.exception("a message of %s could not be answered", asked.caller.user)
             self._refuse(asked, Refusal("internal error; the daemon's log has it", "internal"))
 
     def _give(self, asked: rpc.Asked, data: Any) -> None:

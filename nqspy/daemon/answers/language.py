@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon
 
 
+MOST_SHOWN = 1_000
+"""``show`` and ``snap`` commands of one script: each looks at the whole site, and the engine waits for it."""
+
+
 @dataclass(slots=True)
 class _Said:
     source: str
-    out: list[str] = field(default_factory=list)
+    out: list[str | Callable[[], str]] = field(default_factory=list)
     err: list[str] = field(default_factory=list)
     files: list[dict[str, str]] = field(default_factory=list)
+    counting: Callable[[], dict[str, Any]] | None = None
 
     def place(self, line: int) -> str:
         """Where a command stands, as errors name it."""
@@ -41,6 +46,10 @@ def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes | Later:
     except ParseError as error:
         said.err.append(f"{error}\n{error.caret()}")
         return _answer(asked, said)
+    shown = sum(isinstance(each.command, cm.ShowObject) for each in parsed)
+    if shown > MOST_SHOWN:
+        said.err.append(f"one script shows at most {MOST_SHOWN:,} things, not {shown:,}; nothing was done")
+        return _answer(asked, said)
     as_one = bool(message.get("atomic") or message.get("check") or message.get("plan"))
     if as_one and (wrong := _first_wrong(daemon, parsed, asked.caller, said)) is not None:
         said.err.append(wrong)
@@ -51,17 +60,20 @@ def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes | Later:
         if not _run(daemon, each, asked.caller, said, bool(message.get("json"))) and message.get("atomic"):
             break
     if message.get("plan") and not said.err:
-        return Later(partial(_planned, asked, said, shows.plan(daemon, parsed)))
+        said.out.append(shows.plan(daemon, parsed))
+    if any(callable(text) for text in said.out):
+        return Later(partial(_made, asked, said))
     return _answer(asked, said)
 
 
-def _planned(asked: rpc.Asked, said: _Said, plan: Callable[[], str]) -> bytes:
-    said.out.append(plan())
+def _made(asked: rpc.Asked, said: _Said) -> bytes:
+    """Makes what takes long, in the reports' thread."""
+    said.out = [text() if callable(text) else text for text in said.out]
     return _answer(asked, said)
 
 
 def _answer(asked: rpc.Asked, said: _Said) -> bytes:
-    out = "".join(text if text.endswith("\n") else text + "\n" for text in said.out if text)
+    out = "".join(text if text.endswith("\n") else text + "\n" for text in map(str, said.out) if text)
     err = "".join(f"{text}\n" for text in said.err)
     if asked.message.get("text") is not None:
         more: dict[str, Any] = {"files": said.files} if said.files else {}
@@ -104,13 +116,13 @@ def _merged(parsed: list[Parsed], check: bool) -> list[Parsed]:
 
 def _run(daemon: "Daemon", each: Parsed, caller: Caller, said: _Said, as_json: bool) -> bool:
     try:
-        text = _carry_out(daemon, each.command, caller, as_json)
+        text = _carry_out(daemon, each.command, caller, as_json, said)
     except NqspyError as error:
         said.err.append(f"{said.place(each.line)}: {error}")
         return False
     file = _file_of(each.command)
     if file is not None:
-        said.files.append({"name": file, "text": text})
+        said.files.append({"name": file, "text": str(text)})
     elif text:
         said.out.append(text)
     return True
@@ -123,8 +135,13 @@ def _file_of(command: Any) -> str | None:
     return None
 
 
-def _carry_out(daemon: "Daemon", command: Any, caller: Caller, as_json: bool) -> str:
+def _carry_out(
+    daemon: "Daemon", command: Any, caller: Caller, as_json: bool, said: _Said
+) -> str | Callable[[], str]:
     if isinstance(command, cm.ShowObject):
+        if command.what == "counters":
+            said.counting = said.counting or shows.counting(daemon)
+            return partial(shows.show_counters, said.counting, as_json)
         if command.what == "snap":
             need(daemon.engine.site.settings, caller, "manager", "snap")
         return shows.show(daemon, command, as_json)

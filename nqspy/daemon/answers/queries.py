@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from nqspy.daemon.answers import nights, shows
+from nqspy.daemon.answers import fields, nights, shows
 from nqspy.daemon.answers.later import Later, still
 from nqspy.daemon.answers.sight import Sight
 from nqspy.model.errors import Refusal
@@ -51,11 +51,10 @@ def _now(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
 
 
 def _counters(daemon: "Daemon", asked: rpc.Asked) -> Later:
-    site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
-    reader = daemon.front.waiting.reader
+    made = shows.counting(daemon)
 
     def work() -> dict[str, Any]:
-        found = shows.count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples)
+        found = made()
         return {"text": counters.counters_text(found), **found}
 
     return Later(work)
@@ -66,7 +65,7 @@ def _report_quota(daemon: "Daemon", asked: rpc.Asked) -> Later:
     reader, clock, zone = daemon.front.waiting.reader, daemon.clock.text, Zone(daemon.engine.site.timezone)
     begin, end, shift = (asked.message.get(name) for name in ("from", "to", "shift"))
     for name, value in (("from", begin), ("to", end)):
-        if value is not None and type(value) is not int:
+        if value is not None and (type(value) is not int or not 0 <= value <= fields.LATEST):
             raise Refusal(f'"{name}" is an instant in ms, not {value!r}', "bad_message", 2)
     oldest = min((request.submitted for request in site.requests.values()), default=now)
     since = Instant(min(oldest, now - 8 * DAY)) if begin is None and end is None else Instant(0)

@@ -3,6 +3,7 @@ knows."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.preemption.swap import words
 from nqspy.daemon.answers import queues
+from nqspy.daemon.answers.later import still
 from nqspy.daemon.deciding import foresight
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
@@ -36,16 +38,21 @@ if TYPE_CHECKING:
 
 
 def show(daemon: "Daemon", asked: cm.ShowObject, as_json: bool) -> str:
-    """The text (or JSON) of one ``show``. Raises Refusal for names that do not exist."""
+    """The text (or JSON) of one ``show``, but for `show_counters`. Raises Refusal for names that do not
+    exist."""
     _known(daemon, asked)
     data = _DATA.get(asked.what)
     if as_json:
         found = data(daemon, asked) if data is not None else _settings(daemon, asked)
-        return msgspec.json.encode(found).decode() + "\n"
+        return _json(found)
     text = _TEXTS.get(asked.what)
     if text is not None:
         return str(text(daemon, asked))
     return qmgr_show.show_settings(asked.what, daemon.engine.site.settings, _known(daemon, asked))
+
+
+def _json(data: Any) -> str:
+    return msgspec.json.encode(data).decode() + "\n"
 
 
 def _known(daemon: "Daemon", asked: cm.ShowObject) -> tuple[str, ...]:
@@ -214,11 +221,16 @@ def count(
     return counters.counters(listed, site, now, entered[-1] if entered else None, samples)
 
 
-def counters_of(daemon: "Daemon", asked: object = None) -> dict[str, Any]:
-    """The same as of now."""
-    engine, now = daemon.engine, daemon.clock.now()
-    events = daemon.front.waiting.events_since(Instant(now - 8 * DAY))
-    return count(events, engine.site, now, engine.samples)
+def counting(daemon: "Daemon") -> Callable[[], dict[str, Any]]:
+    """What makes the same as of now, once. It reads days of events: not in the engine's thread."""
+    site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
+    reader = daemon.front.waiting.reader
+    return cache(lambda: count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples))
+
+
+def show_counters(made: Callable[[], dict[str, Any]], as_json: bool) -> str:
+    """The text (or JSON) of ``show counters``."""
+    return _json(made()) if as_json else counters.counters_text(made())
 
 
 def word(verb: str, args: tuple[str, ...]) -> str:
@@ -324,7 +336,6 @@ _DATA: dict[str, Any] = {
     "shifts": _shifts_data,
     "calendar": _calendar_data,
     "exits": lambda daemon, asked: daemon.exits.listing(),
-    "counters": counters_of,
     "probes": probes,
 }
 _TEXTS: dict[str, Any] = {
@@ -338,6 +349,5 @@ _TEXTS: dict[str, Any] = {
     "machine": lambda daemon, asked: qmgr_show.show_machine(
         daemon.engine.site.settings, daemon.engine.site.found
     ),
-    "counters": lambda daemon, asked: counters.counters_text(counters_of(daemon)),
     "snap": lambda daemon, asked: print_settings(daemon.engine.site.settings),
 }

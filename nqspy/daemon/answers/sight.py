@@ -24,7 +24,7 @@ class Sight:
         self._daemon, self._caller = daemon, caller
         self._settings = daemon.engine.site.settings
         self.all = sees_all(self._settings, caller)
-        self._id = re.compile(rf"\b([0-9]+)\.{re.escape(daemon.engine.site.name)}\b")
+        self._id = re.compile(rf"\b([0-9]{{1,18}})\.{re.escape(daemon.engine.site.name)}\b")
 
     def sees(self, spec: Spec) -> bool:
         """Whether a request of this specification is shown."""

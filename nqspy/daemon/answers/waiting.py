@@ -2,7 +2,7 @@
 come."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,7 @@ from nqspy.daemon.answers import listing
 from nqspy.daemon.answers.sight import Sight
 from nqspy.engine.desk.people import need, need_owner
 from nqspy.model.errors import Refusal
-from nqspy.model.events import Recorded
-from nqspy.model.ids import Instant, Seq, parse_id
+from nqspy.model.ids import Seq, parse_id
 from nqspy.model.requests import STARTED
 from nqspy.report.history import event_object
 from nqspy.report.moments import Zone
@@ -143,10 +142,6 @@ class Waiting:
             wait["text"] = sight.masked(wait["text"])
         return {"events": objects, "last": found[-1].n if found else after}
 
-    def events_since(self, since: Instant) -> Iterator[Recorded]:
-        """The journal from an instant on, for reports."""
-        return self.reader.events(since=since)
-
     # ------------------------------------------------------------ output
 
     def cat(self, asked: rpc.Asked) -> bytes | None:
@@ -196,7 +191,7 @@ def _seq(host: str, text: str) -> Seq:
 
 
 def _read(path: str, offset: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         return os.pread(fd, CHUNK, offset)
     finally:

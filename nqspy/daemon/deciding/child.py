@@ -161,7 +161,7 @@ class Child:
         return words.Outlooks(order.id, dict(before), dict(then))
 
     def _trace(self, order: words.AskTrace) -> words.Word:
-        return words.Traced(order.id, self._exits.trace(order.seq))
+        return words.traced(order.id, self._exits.trace(order.seq))
 
 
 # ---------------------------------------------------------------- notices

@@ -66,7 +66,7 @@ class RemoteExits(NoExits):
         if not self._parent.needed:
             return []
         found = self._parent.question(words.AskTrace(0, 0, seq), words.Traced, QUESTION)
-        return found.rows if found is not None else []
+        return found.read() if found is not None else []
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Failures since `begin`; taking them forgets them."""

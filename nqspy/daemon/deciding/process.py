@@ -91,9 +91,25 @@ class Process:
             os.close(fd)
         for fd in (self._orders, self._answers, self._printed):
             os.set_blocking(fd, False)
-        self._pidfd = os.pidfd_open(self.pid)
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        threading.Thread(target=self._serve, name=name, daemon=True).start()
+        self._pidfd = self._wake = -1
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+            self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            threading.Thread(target=self._serve, name=name, daemon=True).start()
+        except (OSError, RuntimeError) as error:  # no descriptor or no thread is left
+            self._give_up()
+            raise OSError(errno.EAGAIN, f"it cannot be listened to: {error}") from error
+
+    def _give_up(self) -> None:
+        """Ends a child that nobody can listen to, and leaves nothing of it."""
+        self.dead = True
+        os.kill(self.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        for fd in (self._orders, self._answers, self._printed, self._pidfd, self._wake):
+            if fd >= 0:
+                os.close(fd)
 
     # ------------------------------------------------------------ out
 
@@ -220,7 +236,7 @@ class _Frames:
         found = []
         while len(self._data) >= 4:
             length = int.from_bytes(self._data[:4], "big")
-            if length > words.LARGEST:
+            if length > words.LARGEST_ANSWER:
                 raise words.Nonsense("its answer is larger than any answer")
             if len(self._data) < 4 + length:
                 break

@@ -4,9 +4,9 @@ Nothing that comes from the child is trusted: answers are decoded into these typ
 built from them action by action, and whatever does not fit counts as a failure of the child.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, TypedDict
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeGuard, TypeVar
 
 import msgspec
 
@@ -30,8 +30,17 @@ from nqspy.model.requests import Request, Used
 from nqspy.model.shifts import Closing
 
 LARGEST = 64 << 20
-"""Bytes of one message, and of what may wait to be written."""
+"""Bytes of what may wait to be written to the child."""
+LARGEST_ANSWER = 16 << 20
+"""Bytes of one answer: the reasons of 100,000 requests take less."""
+MOST = 200_000
+"""Actions, reasons and starts in one answer."""
+FEW = 1_000
+"""Exits, and what an answer says of one of them."""
+LARGEST_TRACE = 1 << 20
+"""Bytes of what exits answered about one request."""
 
+K = TypeVar("K")
 Samples = tuple[tuple[Seq, Used], ...]
 
 
@@ -51,8 +60,8 @@ class Row(TypedDict):
     doc: str
     enabled: bool
     budget_ms: int
-    hooks: list[str]
-    settings: dict[str, dict[str, str]]
+    hooks: Annotated[list[str], msgspec.Meta(max_length=FEW)]
+    settings: Annotated[dict[str, dict[str, str]], msgspec.Meta(max_length=FEW)]
     calls: int
     failures: int
     total_ms: float
@@ -62,6 +71,13 @@ class Row(TypedDict):
 
 Listing = list[dict[str, Any]]
 """Rows as `Row` has them."""
+if TYPE_CHECKING:
+    Rows = Listing
+else:
+    Rows = Annotated[list[Row], msgspec.Meta(max_length=FEW)]
+Failures = Annotated[tuple[ExitFailure, ...], msgspec.Meta(max_length=MOST)]
+Why = Annotated[dict[K, Reason], msgspec.Meta(max_length=MOST)]
+Starts = Annotated[dict[int, int], msgspec.Meta(max_length=MOST)]
 
 
 class Nonsense(Exception):
@@ -160,20 +176,20 @@ class Loaded(Word, tag="loaded"):
 
     problems: list[str]
     unfit: list[str]
-    listing: Listing
+    listing: Rows
     units: dict[str, dict[str, str]]
 
 
 class Planned(Word, tag="planned"):
     """A pass has been run."""
 
-    actions: list[tuple[str, dict[str, Any]]]
-    own: dict[int, Reason]
-    closing: dict[str, Reason]
+    actions: Annotated[list[tuple[str, msgspec.Raw]], msgspec.Meta(max_length=MOST)]
+    own: Why[int]
+    closing: Why[str]
     wake_at: int | None
     short: bool
-    failures: tuple[ExitFailure, ...]
-    listing: Listing
+    failures: Failures
+    listing: Rows
 
 
 class Submitted(Word, tag="submitted"):
@@ -182,20 +198,20 @@ class Submitted(Word, tag="submitted"):
     refusal: str | None
     who: str
     fields: dict[str, str | int] | None
-    failures: tuple[ExitFailure, ...]
+    failures: Failures
 
 
 class Routed(Word, tag="routed"):
     """The destinations to try."""
 
-    destinations: tuple[str, ...]
-    failures: tuple[ExitFailure, ...]
+    destinations: Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST)]
+    failures: Failures
 
 
 class Shared(Word, tag="shared"):
     """Share terms, in the order of the pairs."""
 
-    values: list[float | None]
+    values: Annotated[list[float | None], msgspec.Meta(max_length=MOST)]
 
 
 class Begins(Word, tag="begins"):
@@ -208,21 +224,28 @@ class Begins(Word, tag="begins"):
 class Outlooks(Word, tag="outlooks"):
     """Starts as it is, and as it would be."""
 
-    before: dict[int, int]
-    then: dict[int, int]
+    before: Starts
+    then: Starts
 
 
 class Traced(Word, tag="traced"):
-    """Answers of the exits about a request."""
+    """Answers of the exits about a request, packed: they may be anything."""
 
-    rows: list[dict[str, Any]]
+    rows: msgspec.Raw
+
+    def read(self) -> list[dict[str, Any]]:
+        """The rows; none where they are none, or more than anybody reads."""
+        try:
+            return _rows.decode(self.rows) if len(bytes(self.rows)) <= LARGEST_TRACE else []
+        except (msgspec.DecodeError, RecursionError):
+            return []
 
 
 class Told(Word, tag="told"):
     """A notice has been given."""
 
-    failures: tuple[ExitFailure, ...]
-    listing: Listing
+    failures: Failures
+    listing: Rows
 
 
 class Failed(Word, tag="failed"):
@@ -242,6 +265,7 @@ Words = Loaded | Planned | Submitted | Routed | Shared | Begins | Outlooks | Tra
 _encoder = msgspec.msgpack.Encoder()
 _orders = msgspec.msgpack.Decoder(Orders)
 _words = msgspec.msgpack.Decoder(Words)
+_rows = msgspec.msgpack.Decoder(list[dict[str, Any]])
 
 
 def encode(message: Order | Word) -> bytes:
@@ -260,11 +284,14 @@ def word_of(body: bytes) -> Words:
     """What the child said. Raises Nonsense."""
     try:
         word: Words = _words.decode(body)
-        if isinstance(word, Loaded | Planned | Told):
-            msgspec.convert(word.listing, list[Row])
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Nonsense(f"its answer cannot be read: {error}") from None
     return word
+
+
+def traced(id: int, rows: Listing) -> Traced:
+    """Answers of the exits as they are sent."""
+    return Traced(id, msgspec.Raw(_encoder.encode(rows)))
 
 
 def events_of(events: Sequence[ev.Recorded]) -> Events:
@@ -290,11 +317,12 @@ _KINDS: dict[str, type[Action]] = {
     kind.kind: kind for kind in (Start, Suspend, Resume, Requeue, Redate, Hold, Move)
 }
 """What a pass may propose; the child can ask for nothing else."""
+_ACTIONS = {name: msgspec.msgpack.Decoder(kind) for name, kind in _KINDS.items()}
 
 
 def planned(id: int, plan: Plan, listing: Listing) -> Planned:
     """A plan as it is sent."""
-    actions = [(action.kind, asdict(action)) for action in plan.actions]
+    actions = [(action.kind, msgspec.Raw(_encoder.encode(action))) for action in plan.actions]
     return Planned(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
         plan.wake_at, plan.short_of_pes, plan.failures, listing,
@@ -306,13 +334,23 @@ def plan_of(word: Planned, as_of: int, samples: Samples, exits: Collection[str])
     Raises Nonsense."""
     return Plan(
         actions=tuple(_action(kind, fields) for kind, fields in word.actions),
-        reasons=Reasons(word.own, word.closing),
-        wake_at=None if word.wake_at is None else Instant(word.wake_at),
+        reasons=Reasons(_in_time(word.own), _in_time(word.closing)),
+        wake_at=Instant(word.wake_at) if _is_moment(word.wake_at) else None,
         as_of=as_of,
         short_of_pes=word.short,
         samples=samples,
         failures=known(word.failures, exits),
     )
+
+
+def _is_moment(at: int | None) -> TypeGuard[int]:
+    return at is not None and 0 <= at <= _LATEST
+
+
+def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
+    """The reasons, without instants that no calendar has: nobody could be shown them."""
+    bad = [key for key, each in reasons.items() if each.until is not None and not _is_moment(each.until)]
+    return reasons | {key: replace(reasons[key], until=None) for key in bad} if bad else reasons
 
 
 def known(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
@@ -321,14 +359,16 @@ def known(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[Exit
 
 
 _GREATEST = 1 << 53
+_LATEST = 253_370_764_800_000
+"""The first of January 9999, as an instant."""
 
 
-def _action(kind: str, fields: Mapping[str, Any]) -> Action:
+def _action(kind: str, fields: msgspec.Raw) -> Action:
     if kind not in _KINDS:
         raise Nonsense(f"its plan holds {kind!r}, which is no action of a pass")
     try:
-        action: Action = msgspec.convert(fields, _KINDS[kind])
-    except (msgspec.ValidationError, ValueError, TypeError) as error:
+        action: Action = _ACTIONS[kind].decode(fields)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Nonsense(f"its plan holds a {kind} that is none: {error}") from None
     numbers = [value for value in asdict(action).values() if isinstance(value, int)]
     if any(abs(number) > _GREATEST for number in numbers):

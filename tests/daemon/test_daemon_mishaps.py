@@ -1,0 +1,247 @@
+"""What one message, one forged answer, or a system that has nothing left to give could do to the daemon: it
+says so and goes on."""
+
+import contextlib
+import errno
+import gc
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from daemon.inner import Inner
+from daemon.live import alive, until
+
+from nqspy.daemon import notices
+from nqspy.daemon.answers import front, waiting
+from nqspy.daemon.deciding import process
+from nqspy.daemon.home import Home, HomeError
+from nqspy.daemon.inbox import Back
+from nqspy.daemon.main import Daemon
+from nqspy.daemon.options import Options
+from nqspy.daemon.pressure import PressureWatch
+from nqspy.model.errors import NqspyError
+from nqspy.store import restoring
+
+# ---------------------------------------------------------------- one message
+
+
+def test_a_field_that_nobody_reads_may_be_nested_as_deep_as_it_likes(live):
+    pid = live.pid
+    deep = b'{"v":1,"id":1,"cmd":"qstat","x":' + b"[" * 985 + b"]" * 985 + b"}"
+    [answer] = live.wire(deep)
+    assert answer["ok"], answer
+    live.ended(live.submit("true"))
+    assert live.pid == pid
+
+
+def test_an_error_of_our_own_over_one_message_refuses_that_one_and_is_logged(fresh, monkeypatch, caplog):
+    def fails(*_):
+        raise LookupError("an error of our own")
+
+    monkeypatch.setattr(front, "_key", fails)
+    monkeypatch.setattr(front, "_decode", fails)
+    for cmd, fields in (("qstat", {}), ("hold", {"ids": ["1"]})):
+        assert fresh.refusal("owner", cmd, **fields) == (
+            "internal",
+            "internal error; the daemon's log has it",
+        )
+    assert caplog.text.count("LookupError: an error of our own") == 2
+    monkeypatch.undo()
+    fresh.submit("owner")
+    assert len(fresh.result("owner", "list_requests")) == 1
+
+
+def test_output_that_somebody_made_a_pipe_holds_nobody_up(tmp_path):
+    os.mkfifo(tmp_path / "stdout")
+    looks = threading.Thread(target=_look, args=(tmp_path / "stdout",), daemon=True)
+    looks.start()
+    looks.join(5)
+    assert not looks.is_alive()
+
+
+def _look(path: Path) -> None:
+    with pytest.raises(OSError, match="Illegal seek"):
+        waiting._read(str(path), 0)
+
+
+# ---------------------------------------------------------------- one forged answer
+
+FORGES = '''
+"""It writes to the daemon by itself."""
+import os, stat
+from nqspy.userexit import refuse, userexit
+
+def s(text):
+    return bytes([0xa0 + len(text)]) + text.encode()
+
+NOTHING = b"\\x90"
+PLAN = (b"\\x89" + s("kind") + s("planned") + s("id") + b"\\0" + s("actions") + NOTHING + s("own") + b"\\x80"
+        + s("closing") + b"\\x80" + s("wake_at") + b"\\xc0" + s("short") + b"\\xc2" + s("failures") + NOTHING
+        + s("listing") + NOTHING)
+ROWS = (b"\\x86" + s("kind") + s("loaded") + s("id") + b"\\0" + s("problems") + NOTHING + s("unfit") + NOTHING
+        + s("listing") + b"\\x91\\x80" + s("units") + b"\\x80")
+
+def forge(body):
+    for fd in range(3, 64):
+        try:
+            if stat.S_ISFIFO(os.fstat(fd).st_mode):
+                os.write(fd, len(body).to_bytes(4, "big") + body)
+        except OSError:
+            pass
+
+@userexit
+def submit(request):
+    if request.name in ("plan", "rows"):
+        forge(PLAN if request.name == "plan" else ROWS)
+        return refuse("it is not wanted")
+'''
+
+
+@pytest.mark.parametrize("name", ["plan", "rows"])
+def test_a_plan_that_nobody_asked_for_and_rows_that_are_none_do_not_end_the_daemon(make_live, name):
+    live = make_live().site(exits={"forger": FORGES}).start()
+    pid = live.pid
+    live.ended(live.submit("true", name="before"))
+    with contextlib.suppress(NqspyError):  # refused, or taken when its process was ended over it
+        live.submit("true", name=name)
+    live.ended(live.submit("true", name="after"))
+    assert live.run("nqspy", "exits", "list").ok()
+    assert (live.pid, alive(pid)) == (pid, True)
+
+
+# ---------------------------------------------------------------- nothing left to give
+
+NOTICED = '''
+"""It is told of ends."""
+from nqspy.userexit import userexit
+@userexit
+def jobend(request):
+    pass
+'''
+
+
+@pytest.fixture
+def noticed(tmp_path):
+    (tmp_path / "home" / "exits").mkdir(parents=True)
+    (tmp_path / "home" / "exits" / "told.py").write_text(NOTICED)
+    made = Inner(tmp_path / "home")
+    yield made
+    made.close()
+
+
+def test_where_no_process_can_be_begun_a_notice_is_left_out_and_logged(noticed, monkeypatch, caplog):
+    def refused():
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(process.os, "fork", refused)
+    noticed.daemon.turn([Back(noticed.daemon.teller.ready)])
+    assert "no process for it can be begun: [Errno 11] Resource temporarily unavailable" in caplog.text
+    monkeypatch.undo()
+    noticed.daemon.turn([Back(noticed.daemon.teller.ready)])
+    assert noticed.daemon.teller._child is not None
+
+
+class _NoThread(threading.Thread):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+
+def _children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+def test_where_no_thread_can_be_begun_the_child_is_ended_and_nothing_of_it_is_left(noticed, monkeypatch):
+    decider = noticed.daemon.decider
+    sources = decider.sources
+    gc.collect()
+    monkeypatch.setattr(process.threading, "Thread", _NoThread)
+    children, open_files = _children(), len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(BlockingIOError, match="it cannot be listened to: can't start new thread"):
+            decider.fork(sources)
+    gc.collect()
+    assert _children() == children
+    assert len(os.listdir("/proc/self/fd")) <= open_files
+
+
+def test_what_a_restore_has_left_is_kept_until_it_is_written(tmp_path):
+    Inner(tmp_path).close()
+    home = Home(tmp_path)
+    restoring._write_note(home.database, restoring.Rewound("a backup was restored", 500, {3: 1}))
+    daemon = Daemon(home, Options())
+
+    def full():
+        daemon.journal.failpoint = None
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    daemon.journal.failpoint = full
+    with pytest.raises(HomeError, match="what a restore has left behind could not be written"):
+        daemon.start()
+    daemon.close()
+    assert restoring.rewound(home.database) is not None
+    again = Daemon(home, Options())
+    again.start()
+    assert again.engine.site.next_seq == 500
+    assert restoring.rewound(home.database) is None
+    again.close()
+
+
+class _SlowToClear(threading.Event):
+    """Its first `clear` stands still until the test says so."""
+
+    def __init__(self):
+        super().__init__()
+        self.entered, self.go_on = threading.Event(), threading.Event()
+
+    def clear(self):
+        self.entered.set()
+        self.go_on.wait(10)
+        super().clear()
+
+
+def test_the_memorys_watch_ends_whenever_it_is_told_to():
+    watch = PressureWatch(lambda sighting: None, lambda attempts: {})
+    watch._wake = wake = _SlowToClear()
+    watch._thread = threading.Thread(target=watch._run, daemon=True)
+    watch._thread.start()
+    wake.entered.wait(0.5)
+    closes = threading.Thread(target=watch.close, daemon=True)
+    closes.start()
+    closes.join(0.1)
+    wake.go_on.set()
+    closes.join(5)
+    assert not closes.is_alive()
+
+
+def test_notices_of_exits_that_are_slow_do_not_fill_the_memory(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(notices, "MOST", 3)
+    slow, given = threading.Event(), []
+    (tmp_path / "home").mkdir()
+    inner = Inner(tmp_path / "home")
+    inner.daemon.notices.later(slow.wait)
+    until(lambda: inner.daemon.notices._queue.empty(), "the slow one to be under way")
+    for number in range(10):
+        inner.daemon.notices.later(lambda number=number: given.append(number))
+    slow.set()
+    until(lambda: given == [0, 1, 2], "those that waited")
+    inner.daemon.notices.later(lambda: given.append(99))
+    until(lambda: given[-1] == 99, "the one that comes when there is room")
+    assert "3 notices wait for slow exits; what comes now is left out" in caplog.text
+    assert "7 notices were left out, as those before took too long" in caplog.text
+    inner.close()
+
+
+def test_what_is_committed_last_of_all_is_told_as_well(tmp_path, caplog):
+    caplog.set_level("INFO", "nqspy")
+    (tmp_path / "home").mkdir()
+    inner = Inner(tmp_path / "home")
+    desk = inner.daemon.engine.desk(inner.daemon.clock.now())
+    desk.alarm("mail", "nobody takes letters", "letters stay here")
+    assert "nobody takes letters" not in _told(caplog)
+    inner.close()
+    assert "nobody takes letters" in _told(caplog)
+
+
+def _told(caplog) -> str:
+    return "\n".join(line for line in caplog.messages if line.startswith("notice to "))

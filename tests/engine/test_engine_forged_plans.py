@@ -1,0 +1,116 @@
+"""Whom a plan of another process may have give way or go on: only whom the site itself would."""
+
+import pytest
+from engine.harness import PLAIN
+from engine.test_engine_late_plans import Late
+
+from nqspy.engine.inputs import Decision
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model import sightings as si
+from nqspy.model.actions import Plan, Requeue, Resume, Suspend
+
+PROBED = """
+create probe nfs file=/etc/passwd running={}
+create probe tape file=/etc/passwd running=suspend
+create batch_queue night priority=20
+enable queue night
+start queue night
+set queue batch needs=(nfs)
+set queue night needs=(tape)
+define shift evening when=("0 18 * * *")
+start queue night
+end
+define shift day when=("30 8 * * *") spill={}
+stop queue night
+end
+"""
+
+
+def a_running_one(running: str = "suspend", spill: str = "suspend") -> Late:
+    """Requests 1 in queue batch and 2 in queue night run; all resources are well."""
+    centre = Late(PLAIN + PROBED.format(running, spill))
+    centre.sim.feed([si.SeenProbe("nfs", "ok", ""), si.SeenProbe("tape", "ok", "")])
+    centre.answer()
+    centre.submit("anne", "anne queue=night")
+    centre.answer()
+    assert (centre.state(1), centre.state(2)) == ("running", "running")
+    return centre
+
+
+def plan(centre: Late, *actions) -> None:
+    """A plan with these actions arrives, made from the site as it is."""
+    centre.later_plans.plans.clear()
+    centre.engine._mark()
+    centre.engine.feed((), centre.sim.now)
+    centre.sim.feed([Decision(Plan(actions, as_of=centre.site.n))])
+    centre.later_plans.plans.clear()
+
+
+def test_suspensions_and_resumptions_of_a_plan_are_carried_out_and_journaled():
+    centre = a_running_one()
+    for health, action, state in (
+        ("broken", Suspend(1, 1, "probe nfs", "", True), "suspended"),
+        ("ok", Resume(1, 1), "running"),
+    ):
+        centre.sim.feed([si.SeenProbe("nfs", health, "")])
+        plan(centre, action)
+        assert centre.state(1) == state
+
+
+NOT_ASKED = ["", "gun", "scheduler", "anne", "spill", "swap", "probe ", "probe nowhere", "probe tape",
+             "shift day", "shift "]  # fmt: skip
+
+
+@pytest.mark.parametrize("who", NOT_ASKED)
+def test_a_forged_plan_makes_nobody_give_way_whom_no_broken_resource_and_no_shift_concerns(who):
+    centre = a_running_one()
+    centre.sim.feed([si.SeenProbe("tape", "broken", "")])
+    before = centre.count()
+    for parked in (True, False):
+        plan(centre, Suspend(1, 1, who, "", parked), Requeue(1, 1, who, ""))
+    assert centre.state(1) == "running"
+    assert all(isinstance(event, ev.Decided) for event in centre.events()[before:])
+
+
+@pytest.mark.parametrize(("wanted", "other"), [("suspend", Requeue), ("requeue", Suspend)])
+def test_who_gives_way_for_a_broken_resource_does_so_as_its_probe_says(wanted, other):
+    centre = a_running_one(wanted)
+    centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
+    plan(centre, other(1, 1, "probe nfs", ""))
+    assert centre.state(1) == "running"
+    action = Suspend(1, 1, "probe nfs", "", True) if wanted == "suspend" else Requeue(1, 1, "probe nfs", "")
+    plan(centre, action)
+    assert centre.state(1) != "running" or centre.request(1).ending.startswith("rerun")
+
+
+@pytest.mark.parametrize("spill", ["suspend", "requeue"])
+def test_a_shift_has_only_the_requests_of_a_queue_it_stopped_give_way_and_as_it_says(spill):
+    centre = a_running_one(spill=spill)
+    centre.qmgr("switch shift day")
+    for action in (Suspend(1, 1, "shift day", "", True), Requeue(1, 1, "shift day", ""),
+                   Suspend(2, 1, "shift night", "", True), Requeue(2, 1, "gun", ""),
+                   Requeue(2, 1, "shift day", "") if spill == "suspend"
+                   else Suspend(2, 1, "shift day", "", True)):  # fmt: skip
+        plan(centre, action)
+        assert (centre.state(1), centre.state(2)) == ("running", "running")
+        assert not centre.request(2).ending
+    asked = Suspend(2, 1, "shift day", "", True) if spill == "suspend" else Requeue(2, 1, "shift day", "")
+    plan(centre, asked)
+    assert centre.state(2) == "suspended" or centre.request(2).ending.startswith("rerun")
+
+
+def test_a_forged_plan_lets_nobody_go_on_whom_an_operator_has_suspended():
+    centre = a_running_one()
+    centre.ask(cm.SuspendRequests(("1",)))
+    assert centre.state(1) == "suspended"
+    plan(centre, Resume(1, 1, "scheduler"))
+    assert centre.state(1) == "suspended"
+
+
+def test_a_forged_plan_cannot_take_a_parked_requests_pes_back():
+    centre = a_running_one()
+    centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
+    for action in (Suspend(1, 1, "probe nfs", "", True), Suspend(1, 1, "probe nfs", "", False)):
+        plan(centre, action)
+    assert centre.request(1).parked
