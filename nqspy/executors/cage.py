@@ -14,7 +14,7 @@ import signal
 import struct
 
 from nqspy.executors import proc
-from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish, write
+from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish, rmdir, write
 
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE3 = 435
@@ -57,21 +57,21 @@ class Cage:
 
     def __init__(self) -> None:
         self.held = Held()
+        self.unborn: list[str] = []
 
     def fork(self) -> int:
-        """Forks; the child is in the cage. 0 in the child."""
-        return self._enter(os.fork())
+        """Forks; 0 in the child, which must then `enter`. Raises OSError."""
+        return os.fork()
 
-    def _enter(self, pid: int) -> int:
-        """Has a child that was just forked enter what it was not born in."""
-        if pid == 0:
-            for folder in self.held.enter:
-                _join(folder)
-        return pid
+    def enter(self) -> None:
+        """Has the child that was just forked enter what it was not born in. Raises OSError."""
+        for folder in (*self.unborn, *self.held.enter):
+            _join(folder)
 
     def pids(self) -> list[int]:
         """All processes of the job."""
-        return proc.descendants(os.getpid())
+        found = proc.descendants(os.getpid())
+        return sorted({*members(self.folder), *found}) if self.folder else found
 
     def signal(self, number: int) -> None:
         """Sends a signal to all of them."""
@@ -113,13 +113,10 @@ class Cgroup2(Cage):
 
     def fork(self) -> int:
         try:
-            pid = fork_into(self.folder)
+            return fork_into(self.folder)
         except OSError:
-            pid = _fork_and_move(self.folder)
-        return self._enter(pid)
-
-    def pids(self) -> list[int]:
-        return sorted({*members(self.folder), *super().pids()})
+            self.unborn = [self.folder]
+            return os.fork()
 
     def kill(self) -> None:
         write(f"{self.folder}/cgroup.kill", "1")
@@ -140,7 +137,7 @@ class Cgroup2(Cage):
             return None
 
     def remove(self) -> None:
-        _rmdir(self.folder)
+        rmdir(self.folder)
         super().remove()
 
 
@@ -158,12 +155,7 @@ class Cgroup1(Cage):
         if counter:
             os.mkdir(counter, 0o755)
             self.counter = counter
-
-    def fork(self) -> int:
-        return self._enter(_fork_and_move(self.folder, self.counter))
-
-    def pids(self) -> list[int]:
-        return sorted({*members(self.folder), *super().pids()})
+        self.unborn = list(filter(None, (freezer, counter)))
 
     def kill(self) -> None:
         super().kill()
@@ -185,9 +177,9 @@ class Cgroup1(Cage):
             return None
 
     def remove(self) -> None:
-        _rmdir(self.folder)
+        rmdir(self.folder)
         if self.counter:
-            _rmdir(self.counter)
+            rmdir(self.counter)
         super().remove()
 
 
@@ -235,7 +227,7 @@ class Seat:
         """Takes the home's directories away where no job is left in them."""
         for folder in self._bases():
             _sweep(folder)
-            _rmdir(folder)
+            rmdir(folder)
 
     def _probe_cgroup2(self, name: str) -> bool:
         place = _place("cgroup2", "")
@@ -258,10 +250,12 @@ def kill_remains(kind: str, folder: str, *more: str) -> None:
     if folder:
         left = members(folder)
         proc.send(left, signal.SIGKILL, members(folder))
-        _rmdir(folder)
+        if kind == "cgroup1":
+            write(f"{folder}/freezer.state", "THAWED")  # a killed process that is frozen does not end
+        rmdir(folder)
     for each in more:
         proc.send(members(each), signal.SIGKILL, members(each))
-        _rmdir(each)
+        rmdir(each)
 
 
 def _place(fstype: str, controller: str) -> str:
@@ -295,19 +289,15 @@ def _make(place: str, name: str) -> str:
     return f"{place}/{name}" if os.access(f"{place}/{name}", os.W_OK) else ""
 
 
-def _fork_and_move(*folders: str) -> int:
-    pid = os.fork()
-    if pid == 0:
-        for folder in filter(None, folders):
-            _join(folder)
-    return pid
-
-
 def _join(folder: str) -> None:
-    """Moves this process, which has one thread only, into a cgroup of version 1. ``tasks`` does that in
-    0.3 ms; ``cgroup.procs`` waits until no process anywhere is about to fork: 8 ms."""
+    """Moves this process, which has one thread only, into a cgroup. ``tasks`` (version 1) does that in
+    0.3 ms; ``cgroup.procs`` waits until no process anywhere is about to fork: 8 ms. Raises OSError."""
     if not write(f"{folder}/tasks", "0"):
-        write(f"{folder}/cgroup.procs", "0")
+        fd = os.open(f"{folder}/cgroup.procs", os.O_WRONLY)
+        try:
+            os.write(fd, b"0")
+        finally:
+            os.close(fd)
 
 
 def members(folder: str) -> list[int]:
@@ -323,11 +313,4 @@ def _sweep(base: str) -> None:
     """Takes away the cages that stayed behind empty, of jobs whose shepherd was killed."""
     for entry in os.scandir(base):
         if entry.is_dir(follow_symlinks=False):
-            _rmdir(entry.path)
-
-
-def _rmdir(folder: str) -> None:
-    try:
-        os.rmdir(folder)
-    except OSError:
-        pass
+            rmdir(entry.path)

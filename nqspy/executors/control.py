@@ -90,7 +90,7 @@ class Held:
     def remove(self) -> None:
         """Takes its directories away; they must be empty."""
         for folder in self.own:
-            _rmdir(folder)
+            rmdir(folder)
 
 
 class Controls:
@@ -122,7 +122,7 @@ class Controls:
         except OSError:
             return
         if controller == "cpuset" and not _take_cpus(base):
-            _rmdir(base)
+            rmdir(base)
         elif os.access(f"{base}/cgroup.procs", os.W_OK):
             self.found[controller] = Place(1, base)
 
@@ -146,7 +146,7 @@ class Controls:
                 held.enter += [where] if place.version == 1 else []
                 held.own += [where] if made and not shared else []
             elif made:
-                _rmdir(where)
+                rmdir(where)
         return held
 
     def bases(self) -> list[str]:
@@ -247,7 +247,8 @@ def _mkdir(folder: str) -> bool:
     return True
 
 
-def _rmdir(folder: str) -> None:
+def rmdir(folder: str) -> None:
+    """Removes a cgroup's directory if nothing is left in it."""
     try:
         os.rmdir(folder)
     except OSError:

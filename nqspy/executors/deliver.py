@@ -7,8 +7,10 @@ Doing it twice is harmless. Output that cannot be brought stays in the spool.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
+import select
 import stat
 from typing import Any
 
@@ -16,6 +18,8 @@ from nqspy.executors import person
 from nqspy.executors.places import Place
 
 _CHUNK = 1 << 20
+_PATIENCE = 2.0
+"""Real seconds in which a reader of a fifo must take something: meanwhile nobody can end the request."""
 
 
 def deliver(record: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +118,7 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None, target: 
     if record["output"][name]["direct"]:
         last = "stdout" if record["output"]["join"] else "stderr"
         if record["line"] and name == last:
-            with contextlib.suppress(PermissionError):  # the record says it too
+            with contextlib.suppress(PermissionError, TimeoutError):  # the record says it too
                 _append(target, record["line"])
         return
     if source is None:
@@ -147,18 +151,29 @@ def _copy(source: int, target: str) -> None:
     try:
         os.lseek(source, 0, os.SEEK_SET)
         while data := os.read(source, _CHUNK):
-            while data:
-                data = data[os.write(fd, data) :]
+            _write(fd, data)
         if stat.S_ISREG(os.fstat(fd).st_mode):
             os.fsync(fd)
     finally:
         os.close(fd)
 
 
+def _write(fd: int, data: bytes) -> None:
+    """Writes all of it. Raises OSError, TimeoutError when it is a fifo (or the like) that nobody reads."""
+    os.set_blocking(fd, False)
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    while data:
+        if not poll.poll(_PATIENCE * 1000):
+            raise TimeoutError(errno.ETIMEDOUT, "nobody reads it")
+        with contextlib.suppress(BlockingIOError):
+            data = data[os.write(fd, data) :]
+
+
 def _append(target: str, line: str) -> None:
     fd = open_target(target, os.O_APPEND)
     try:
-        os.write(fd, line.encode("utf-8", "replace"))
+        _write(fd, line.encode("utf-8", "replace"))
     finally:
         os.close(fd)
 

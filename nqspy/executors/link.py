@@ -2,11 +2,13 @@
 
 import fcntl
 import os
+import resource
 import socket
 import subprocess
 import threading
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -47,6 +49,7 @@ class Link:
     def lock(self) -> None:
         """Takes the starter's lock: when this returns, no earlier starter is there, and every order given to
         it was claimed by its shepherd or never will be. Raises OSError when one stays."""
+        _open_files()  # from here on there is a descriptor for each shepherd
         if self._lock is not None or self.up:
             return
         path = f"{self._spool}/starter.lock"
@@ -75,7 +78,7 @@ class Link:
             with open(f"{self._spool}/starter.log", "ab") as log:
                 self._process = subprocess.Popen(
                     [self._python, "-I", "-S", "-E", "-X", "utf8", starter, *map(str, descriptors),
-                     self._spool, self._name, self._cage],
+                     self._spool, self._name, self._cage, str(_open_files())],
                     pass_fds=descriptors, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                     start_new_session=True, cwd="/", env=environment,
                 )  # fmt: skip
@@ -159,3 +162,12 @@ class Link:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+@cache
+def _open_files() -> int:
+    """Has this process open as many files as it may at most: each request takes one. Gives the limit that
+    held before, which its requests get back."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft

@@ -4,6 +4,7 @@ Orders go to the starter over a socket; reports come back as datagrams; the pidf
 net under them; the records in the spool say what happened. One thread waits for all of these.
 """
 
+import contextlib
 import os
 import sys
 import threading
@@ -111,7 +112,7 @@ class LocalHands:
             case SetAside(seq, attempt):
                 self._watch.set_aside((seq, attempt), site.settings.server.grace)
             case Forget(seq, attempt):
-                self._broom.add(self._watch.path((seq, attempt)))
+                self._forget(self._watch.path((seq, attempt)), ended=request is None)
             case _:
                 pass
 
@@ -130,7 +131,8 @@ class LocalHands:
         finding = scan.look(folder, self._watch.identifier)
         match finding.fate:
             case "unclaimed" | "void":
-                scan.claim_void(folder)
+                with contextlib.suppress(OSError):  # a full disk: no shepherd is left that could claim it
+                    scan.claim_void(folder)
                 return SeenVoid(*key)
             case "done":
                 return scan.sighting(*key, finding.record)
@@ -146,6 +148,12 @@ class LocalHands:
                 scan.end_remains(folder, self._home, self._watch.identifier)
                 return SeenLost(*key, finding.used, _REBOOT if finding.rebooted else "")
         return SeenRunning(*key, finding.used)
+
+    def _forget(self, folder: str, *, ended: bool) -> None:
+        """``ended``: the request with it; what it wrote stays then if nobody saw its end, as nobody brings
+        it to its place."""
+        if not ended or os.path.lexists(f"{folder}/done") or scan.keep_lost(folder):
+            self._broom.add(folder)
 
     def _begin(self, start: Start, request: Request, site: Site) -> None:
         key = (request.seq, start.attempt)
@@ -199,11 +207,22 @@ class LocalHands:
 
     def _sweep_scripts(self) -> None:
         """Removes scripts that no attempt in the spool uses; they are written again when needed."""
-        found = (records.read(folder, "pid") for folder, _, _ in scan.attempts(self._spool))
-        used = {record.get("script") for record in found if record is not None}
+        used = set()
+        for folder in [folder for folder, _, _ in scan.attempts(self._spool)]:
+            record = records.read(folder, "pid")
+            if record is not None:
+                used.add(record.get("script"))
+            elif records.read(folder, "exit") is None and self._alive(folder):
+                return  # it is about to begin, and has not said yet which is its own
         for entry in os.scandir(os.path.join(self._spool, "scripts")):
             if entry.name not in self._scripts and entry.name not in used:
                 os.unlink(entry.path)
+
+    def _alive(self, folder: str) -> bool:
+        finding = scan.look(folder, self._watch.identifier)
+        if finding.pidfd is not None:
+            os.close(finding.pidfd)
+        return finding.pidfd is not None
 
     def _sweep_attempts(self, expected: Mapping[int, int]) -> Iterator[Sighting]:
         """Removes what is left of attempts whose end is committed (the daemon ended before it forgot them),

@@ -142,7 +142,7 @@ def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, bool, 
 
 
 def _text(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
+    return data.decode("utf-8", "replace")  # what is no UTF-8 cannot stand in an order
 
 
 def _cpus(pes: tuple[int, ...], site: Site) -> list[int] | None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import grp
 import os
 import pwd
 from typing import Any
 
+_libc = ctypes.CDLL(None, use_errno=True)
+_KEYCTL = {"x86_64": 250, "aarch64": 219, "riscv64": 219, "ppc64le": 271, "s390x": 280}.get(
+    os.uname().machine, -1
+)
+_JOIN_SESSION_KEYRING = 1
 DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -32,8 +39,8 @@ def warm_up() -> None:
 
 
 def find(order: dict[str, Any]) -> Person:
-    """The owner named in an order. Raises PermissionError with a text for people when there is none or this
-    process may not become him."""
+    """The owner named in an order. Raises PermissionError with a text for people when there is none, his
+    number is another's by now, or this process may not become him."""
     uid = order["uid"]
     if os.geteuid() not in (0, uid):
         raise PermissionError(f"the daemon runs as uid {os.geteuid()} and cannot run requests of uid {uid}")
@@ -43,7 +50,18 @@ def find(order: dict[str, Any]) -> Person:
         if uid != os.geteuid():
             raise PermissionError(f"there is no user with uid {uid} on this machine") from None
         return Person(uid, os.getegid(), order["owner"], os.environ.get("HOME", "/"), "/bin/sh")
+    if uid != os.geteuid() and entry.pw_name != order["owner"]:
+        entry = _by_name(order["owner"], uid, entry.pw_name)
     return Person(uid, _group(order, entry), entry.pw_name, entry.pw_dir, entry.pw_shell)
+
+
+def _by_name(name: str, uid: int, now: str) -> pwd.struct_passwd:
+    """An owner who shares his number with another name."""
+    with contextlib.suppress(KeyError):
+        entry = pwd.getpwnam(name)
+        if entry.pw_uid == uid:
+            return entry
+    raise PermissionError(f"uid {uid} was {name} when it was submitted and is {now} now")
 
 
 def _group(order: dict[str, Any], entry: pwd.struct_passwd) -> int:
@@ -75,6 +93,8 @@ def become(who: Person) -> None:
     os.setresuid(who.uid, who.uid, who.uid)
     if not _become(who):
         raise PermissionError(f"could not become {who.name}")
+    # Not root's keys: who has a session keyring may read what is in it. A kernel without keys refuses.
+    _libc.syscall(_KEYCTL, _JOIN_SESSION_KEYRING, None, 0, 0, 0)
 
 
 def _become(who: Person) -> bool:

@@ -5,12 +5,16 @@ Standard library only: the shepherds use it as well as the daemon.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
+import time
 
 TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+SHORT = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors that say nothing of what was asked for: the one who asks is short of descriptors or memory."""
 
 
 def boot_id() -> str:
@@ -74,17 +78,22 @@ class Identifier:
 
     def reopen(self, identity: Identity) -> int | None:
         """A pidfd of that very process, None when it is gone. The pidfd is opened first and then compared,
-        so it can't be another's."""
+        so it can't be another's. Raises OSError when no descriptor is to be had."""
         if identity.boot != self.boot:
             return None
         try:
             fd = os.pidfd_open(identity.pid)
-        except OSError:
+        except OSError as error:
+            if error.errno in SHORT:
+                raise
             return None
         try:
             seen = self._seen(identity.pid, fd)
             same = (seen.start, seen.inode) == (identity.start, identity.inode) and not _dead(identity.pid)
-        except OSError:
+        except OSError as error:
+            if error.errno in SHORT:
+                os.close(fd)
+                raise
             same = False
         if same:
             return fd
@@ -100,7 +109,7 @@ class Stat:
     """One reading of ``/proc/PID/stat``: CPU in seconds (with ``reaped``: that of children waited for),
     memory in bytes."""
 
-    __slots__ = ("cpu", "group", "parent", "reaped", "rss", "session", "start", "state")
+    __slots__ = ("cpu", "parent", "reaped", "rss", "session", "start", "state")
 
     def __init__(self, pid: int) -> None:
         """Raises OSError when there is no such process."""
@@ -113,7 +122,6 @@ class Stat:
         field = data[data.rindex(b")") + 2 :].split()
         self.state = field[0].decode("ascii")
         self.parent = int(field[1])
-        self.group = int(field[2])
         self.session = int(field[3])
         self.cpu = (int(field[11]) + int(field[12])) * TICK
         self.reaped = (int(field[13]) + int(field[14])) * TICK
@@ -199,7 +207,8 @@ def proportional(pid: int) -> int:
 
 def await_ends(pids: list[int], seconds: float) -> None:
     """Waits until these processes have ended (nobody may have waited for them yet), at most so long for
-    each."""
+    all of them."""
+    until = time.monotonic() + seconds  # noqa: TID251 - how long a kill takes is real time
     for pid in pids:
         try:
             fd = os.pidfd_open(pid)
@@ -208,7 +217,7 @@ def await_ends(pids: list[int], seconds: float) -> None:
         try:
             poll = select.poll()
             poll.register(fd, select.POLLIN)
-            poll.poll(seconds * 1000)
+            poll.poll(max(0.0, until - time.monotonic()) * 1000)  # noqa: TID251
         finally:
             os.close(fd)
 

@@ -137,12 +137,11 @@ class _Shepherd(Teller):
             self.again = error.errno in records.NO_ROOM
             return f"cannot make its output files in the spool: {error.strerror}"
         begun = now()
-        if child.plain(order) and not self._by_kernel():
-            pid, problem = child.spawn(order, who, self.streams)
-        else:
-            name = records.folder_name(order["seq"], order["attempt"])
-            self.cage = self.station.seat.cage(name, self._wish())
-            pid, problem = child.launch(order, who, self.cage, self.streams)
+        try:
+            pid, problem = self._start(who)
+        except child.Again as error:
+            self.again = True
+            return str(error)
         self.leader = pid
         if problem:
             if pid:
@@ -153,6 +152,15 @@ class _Shepherd(Teller):
         self.spool = Spool([fd for fd in set(self.streams) if fd >= 0])
         del order["environment"]
         return ""
+
+    def _start(self, who: person.Person) -> tuple[int, str]:
+        """The leader's pid and "", or why there is none. Raises Again."""
+        order = self.order
+        if child.plain(order) and not self._by_kernel():
+            return child.spawn(order, who, self.streams)
+        name = records.folder_name(order["seq"], order["attempt"])
+        self.cage = self.station.seat.cage(name, self._wish())
+        return child.launch(order, who, self.cage, self.streams)
 
     def _by_kernel(self) -> bool:
         """Whether a limit was asked for that only a cgroup can keep, and does here."""

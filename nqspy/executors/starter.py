@@ -1,10 +1,11 @@
 """A small process that forks one shepherd for each order it reads; it has everything imported beforehand.
 
-Run as ``python -I -S -E -X utf8 starter.py ORDERS LOCK SPOOL NAME CAGE``: descriptors of the order socket
-and of the starter's lock, the spool's path, the name of this home's cgroup directory, and the make of cages
-to use (empty: the best). An order is one message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or
-nothing and a descriptor of a file that holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd. It
-leaves when the daemon's end of the socket is closed; shepherds stay.
+Run as ``python -I -S -E -X utf8 starter.py ORDERS LOCK SPOOL NAME CAGE FILES``: descriptors of the order
+socket and of the starter's lock, the spool's path, the name of this home's cgroup directory, the make of
+cages to use (empty: the best), and how many files a job may open (the daemon has more). An order is one
+message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or nothing and a descriptor of a file that
+holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd. It leaves when the daemon's end of the
+socket is closed; shepherds stay.
 """
 
 from __future__ import annotations
@@ -17,22 +18,27 @@ if __name__ == "__main__":
 import gc
 import json
 import os
+import resource
 import signal
 import socket
 import time
 import traceback
 from typing import NoReturn
 
-from nqspy.executors import cage, shepherd
+from nqspy.executors import cage, proc, shepherd
 from nqspy.executors.teller import Station
 
 _LARGEST = 1 << 17
 _PATIENCE = 0.5
+_LOOKS = 6
+_PAUSE = 0.02
 
 
 def main(arguments: list[str]) -> None:
     """Reads orders until the daemon is gone."""
     orders_fd, lock, spool, name = int(arguments[0]), int(arguments[1]), arguments[2], arguments[3]
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (int(arguments[5]), most))
     for fd in (orders_fd, lock):
         os.set_inheritable(fd, False)
     for number in (signal.SIGINT, signal.SIGHUP):
@@ -48,7 +54,17 @@ def main(arguments: list[str]) -> None:
     gc.freeze()
     while _take(orders, station):
         pass
-    seat.leave()
+    _leave(seat)
+
+
+def _leave(seat: cage.Seat) -> None:
+    """Takes the cages away, unless shepherds stay: a job may be about to enter one, which is empty until
+    then. Those that have told their end are gone in a moment."""
+    for _ in range(_LOOKS):
+        if not proc.descendants(os.getpid()):
+            seat.leave()
+            return
+        time.sleep(_PAUSE)
 
 
 def _take(orders: socket.socket, station: Station) -> bool:

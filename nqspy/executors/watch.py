@@ -15,7 +15,7 @@ from typing import Any
 
 from nqspy.executors import records, scan
 from nqspy.executors.link import Key, Link
-from nqspy.executors.proc import Identifier
+from nqspy.executors.proc import SHORT, Identifier
 from nqspy.model.requests import Used
 from nqspy.model.sightings import SeenLost, SeenRunning, SeenUse, SeenVoid, Sighting
 
@@ -57,6 +57,7 @@ class Watch:
         self._reports: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._unsettled: dict[Key, bool] = {}
         self._told_refused = False
         self.identifier = Identifier()
 
@@ -106,13 +107,18 @@ class Watch:
     # ------------------------------------------------------------ called by the engine
 
     def begin(self, key: Key, order: dict[str, Any]) -> None:
-        """Has an attempt started; once, however often it is asked for."""
+        """Has an attempt started; once, however often it is asked for. One whose order cannot be given
+        (OSError, ValueError) never begins."""
         with self._guard:
             if key in self._attempts:
                 return
             self._attempts[key] = Attempt(order)
-        if self._link.up:
-            self._send(key, order)
+            try:
+                if self._link.up:
+                    self._send(key, order)
+            except BaseException:
+                del self._attempts[key]  # told as not started, so nobody may give the order later
+                raise
 
     def adopt(self, key: Key, pidfd: int) -> None:
         """Watches an attempt that was found running."""
@@ -163,14 +169,19 @@ class Watch:
 
     def _run(self) -> None:
         while not self._stopping:
-            for fd, _ in self._epoll.poll(None if self._link.up else _RESPAWN):
+            calm = self._link.up and not self._unsettled
+            for fd, _ in self._epoll.poll(None if calm else _RESPAWN):
                 try:
                     self._handle(fd)
                 except Exception:
                     # The others' ends must be seen whatever is wrong with this one.
                     _log.exception("a report could not be handled")
-            if not self._link.up and not self._stopping:
-                self._respawn()
+            try:
+                if not self._link.up and not self._stopping:
+                    self._respawn()
+                self._settle_again()
+            except Exception:
+                _log.exception("a starter or an attempt could not be seen to")
 
     def _handle(self, fd: int) -> None:
         if self._reports is not None and fd == self._reports.fileno():
@@ -257,15 +268,32 @@ class Watch:
         with self._guard:
             open_orders = [(key, a.order) for key, a in self._attempts.items() if a.order is not None]
         for key, order in open_orders:
-            if order.get("deliver") or records.holder(self.path(key)) is None:
-                self._send(key, order)
-            else:
+            try:
+                if order.get("deliver") or records.holder(self.path(key)) is None:
+                    self._send(key, order)
+                else:
+                    self._settle(key)
+            except Exception:  # the others' orders must be given whatever is wrong with this one
+                _log.exception("the order for %d.%d could not be given again", *key)
                 self._settle(key)
 
     # ------------------------------------------------------------ what became of it
 
     def _settle(self, key: Key, reported: bool = False) -> None:
         """Looks at the records of an attempt whose shepherd has ``reported`` the end or is gone."""
+        try:
+            self._conclude(key, reported)
+        except OSError:
+            # No descriptor to be had, or no room for a record: that passes, and says nothing of the attempt.
+            self._unsettled[key] = reported and self._unsettled.get(key, True)
+
+    def _settle_again(self) -> None:
+        """Those that could not be looked at before."""
+        again, self._unsettled = self._unsettled, {}
+        for key, reported in again.items():
+            self._settle(key, reported)
+
+    def _conclude(self, key: Key, reported: bool) -> None:
         with self._guard:
             attempt = self._attempts.get(key)
         if attempt is None:
@@ -279,15 +307,14 @@ class Watch:
             case "undelivered" if not attempt.redelivered:
                 self.redeliver(key)
             case "undelivered":
-                story = finding.record | {"text": f"its output stays in {self.path(key)}"}
-                self._ended(key, attempt, story)
+                self._ended(key, attempt, scan.give_up_delivery(self.path(key), finding.record))
             case "later":
                 if finding.pidfd is not None:
                     os.close(finding.pidfd)
             case "unclaimed" if reported:
                 pass  # that was a stray of the same name: this one is still to begin
             case "unclaimed" if not self._void(key):
-                self._settle(key)
+                self._conclude(key, reported)
             case "unclaimed" | "void":
                 self._drop(key, SeenVoid(*key))
             case "lost":
@@ -312,7 +339,9 @@ class Watch:
     def _void(self, key: Key) -> bool:
         try:
             return scan.claim_void(self.path(key))
-        except OSError:
+        except OSError as error:
+            if error.errno in SHORT:
+                raise
             return True  # a full disk: no shepherd is left that could claim it
 
     def _drop(self, key: Key, last: Sighting) -> None:
@@ -341,7 +370,8 @@ class Watch:
         except OSError as error:
             if error.errno not in (errno.ENOENT, errno.ECONNREFUSED):
                 _log.error("cannot speak to the shepherd of %s: %s", name, error)
-            return listens  # it has ended, or has not begun to listen
+            # Refused: it has ended. Not there: it does not listen yet, even if it was adopted as running.
+            return listens and error.errno != errno.ENOENT
         return True
 
     def _hold(self, key: Key, attempt: Attempt, pidfd: int) -> None:

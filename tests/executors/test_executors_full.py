@@ -66,3 +66,8 @@ def test_an_attempt_that_cannot_be_claimed_is_void_and_nothing_of_it_has_run(sma
     room(small)
     assert again(small, request) == 4
     assert small.text("ran") == "run\nrun\n"
+
+
+def test_what_was_never_begun_is_void_on_a_full_disk_too(small):
+    fill(small)
+    assert small.hands.scan({1: 1}) == [SeenVoid(1, 1)]

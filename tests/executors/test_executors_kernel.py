@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.executors import proc
+from nqspy.executors import child, person, proc, records
 from nqspy.executors.cage import Seat
 from nqspy.executors.control import Controls, Wish
 from nqspy.model.actions import Kill
@@ -222,3 +222,37 @@ def test_a_tree_that_delegates_nothing_holds_nothing(tmp_path):
     assert not controls.found
     held = controls.hold(Wish(1, [0], 1), "1.1", str(tmp_path))
     assert (held.places, held.killed(), held.peak(), held.bell()) == ({}, 0, 0, None)
+
+
+# ---------------------------------------------------------------- cages that are about to be entered
+
+
+def test_no_cage_is_taken_away_at_the_daemons_stop_while_a_job_may_be_about_to_enter_it(make_bench):
+    bench = make_bench()
+    request = bench.running("echo $$ > pid\nexec sleep 60\n", ask=Ask(nice=5))
+    record = bench.until(lambda: records.read(str(bench.folder(request)), "pid"), "its record")
+    leader = int(bench.text("pid"))
+    if not record["cage"][1]:
+        os.kill(leader, signal.SIGKILL)
+        pytest.skip("needs cgroups that may be written: root, as a rule")
+    made = Path(record["cage"][1]).with_name("9.1")
+    made.mkdir()
+    bench.leave()
+    there = made.exists()
+    os.kill(leader, signal.SIGKILL)
+    bench.until((bench.folder(request) / "done").exists, "it has ended")
+    if there:
+        made.rmdir()
+    assert there
+
+
+@pytest.mark.parametrize("kind", ["cgroup2", "cgroup1"])
+def test_a_job_whose_cage_is_gone_does_not_start_outside_of_it(kind):
+    seat = Seat(f"test-{os.getpid()}", kind)
+    cage = seat.cage("1.1")
+    seat.leave()
+    if seat.kind != kind:
+        pytest.skip(f"needs a {kind} that may be written: root, as a rule")
+    who = person.Person(os.geteuid(), os.getegid(), "me", "/", "/bin/sh")
+    with pytest.raises(child.Again, match="cannot enter its cgroup"):
+        child.launch({}, who, cage, (1, 2))

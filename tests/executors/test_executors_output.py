@@ -3,11 +3,13 @@
 import json
 import os
 import pwd
+import signal
 import stat
 from pathlib import Path
 
 import pytest
 
+from nqspy.executors import proc
 from nqspy.model.actions import Forget, Kill
 from nqspy.model.requests import Output
 
@@ -208,3 +210,58 @@ def test_the_exit_record_is_there_before_the_end_is_told(bench):
     lines = (bench.folder(request) / "exit").read_text().splitlines()
     (line,) = (line for line in lines if line.startswith('{"exit"'))
     assert json.loads(line)["exit"]["ending"]["status"] == 7
+
+
+# ---------------------------------------------------------------- a fifo that is not read
+
+
+@pytest.fixture
+def unread(bench):
+    """A fifo that somebody has open and never reads."""
+    bench.fifo = bench.work / "fifo"
+    os.mkfifo(bench.fifo)
+    fd = os.open(bench.fifo, os.O_RDWR)
+    yield bench
+    os.close(fd)
+
+
+def test_output_for_a_fifo_that_nobody_reads_stays_in_the_spool(unread):
+    request = unread.start("head -c 300000 /dev/zero\n", output=Output(stdout=str(unread.fifo)))
+    ending = unread.ending(request)
+    kept = unread.folder(request) / "stdout"
+    assert ending.text == f"cannot write {unread.fifo}: nobody reads it; the output stays in {kept}"
+    assert (ending.status, ending.stdout, kept.stat().st_size) == (0, str(kept), 300_000)
+
+
+def _deliverer(bench, request, former: int) -> int:
+    """The shepherd that brings a request's output, another than the ``former``."""
+    for pid in proc.all_pids():
+        try:
+            here = os.readlink(f"/proc/{pid}/cwd") == str(bench.folder(request))
+            command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if here and b"starter.py" in command and pid != former:
+            return pid
+    return 0
+
+
+def test_output_whose_delivery_is_cut_off_twice_stays_in_the_spool(unread):
+    script = "head -c 300000 /dev/zero\nexit 3\n"
+    request = unread.start(script, output=Output(stdout=str(unread.fifo)))
+    unread.until((unread.folder(request) / "exit").exists, "its end is written down")
+    first = unread.until(lambda: _deliverer(unread, request, 0), "its shepherd brings its output")
+    os.kill(first, signal.SIGKILL)
+    second = unread.until(lambda: _deliverer(unread, request, first), "another one brings it")
+    os.kill(second, signal.SIGKILL)
+    ending = unread.ending(request)
+    kept = unread.folder(request) / "stdout"
+    assert ending.text == f"its output stays in {unread.folder(request)}"
+    assert (ending.status, ending.stdout) == (3, str(kept))
+    other = unread.start("exit 0\n")
+    unread.ending(other)
+    for seq in (request.seq, other.seq):
+        unread.do(Forget(seq, 1))
+    unread.until(lambda: not unread.folder(other).exists(), "the broom has been there")
+    unread.hands.scan({})
+    assert kept.stat().st_size == 300_000

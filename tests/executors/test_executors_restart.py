@@ -1,9 +1,11 @@
 """The daemon dies, its requests do not: adoption, exact ends, nothing twice, nothing lost unsaid."""
 
+import json
 import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -272,3 +274,44 @@ def _watchers():
 def _sleeping(syscall: Path) -> list[str] | None:
     words = syscall.read_text().split()
     return None if words[0] == "running" else words
+
+
+# ---------------------------------------------------------------- shepherds that have claimed and not begun
+
+
+@pytest.fixture
+def about_to_begin(bench):
+    """An attempt 1.1 that was claimed by a living shepherd which does not listen yet, found by a scan."""
+    folder = bench.home / "spool" / "1.1"
+    folder.mkdir()
+    (bench.home / "spool" / "scripts" / "its-own").write_text("exit 0\n")
+    with subprocess.Popen(["sleep", "60"]) as shepherd:
+        who = bench.hands._watch.identifier.of(shepherd.pid)
+        records.claim(str(folder), who.text(), records.PROTOCOL)
+        (found,) = bench.hands.scan({1: 1})
+        assert isinstance(found, SeenRunning)
+        yield bench
+        shepherd.kill()
+
+
+def test_what_is_told_to_an_adopted_shepherd_before_it_listens_is_kept_for_it(about_to_begin):
+    bench = about_to_begin
+    bench.do(Kill(1, 1, "deleted", 1000))
+    spool = os.open(bench.home / "spool", os.O_RDONLY)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control:
+        control.settimeout(20)
+        control.bind(f"/proc/self/fd/{spool}/1.1/control")
+        report = json.dumps({"k": "run", "s": 1, "a": 1, "u": [0, 0, 0]}).encode()
+        control.sendto(report, f"/proc/self/fd/{spool}/reports.sock")
+        assert json.loads(control.recv(4096))["reason"] == "deleted"
+    os.close(spool)
+
+
+def test_the_script_of_an_attempt_that_is_about_to_begin_is_left(about_to_begin):
+    bench = about_to_begin
+    script = bench.home / "spool" / "scripts" / "its-own"
+    assert script.exists()
+    ending = {"reason": "exit", "status": 0, "signal": None, "used": [0, 0, 0], "text": ""}
+    records.add(str(bench.home / "spool" / "1.1"), "exit", {"ending": ending, "output": None})
+    bench.hands.scan({1: 1})
+    assert not script.exists(), "it has ended, and so needs no script any more"

@@ -303,3 +303,40 @@ def test_a_disk_that_is_full_for_the_owner_keeps_the_output_in_the_spool(desk, o
         assert (desk.folder(request) / "stdout").stat().st_size == 200_000
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+# ---------------------------------------------------------------- keys of root, numbers of others
+
+_KEYCTL, _ADD_KEY = 250, 248
+_JOIN, _READ, _SESSION = 1, 11, -3
+
+
+def test_keys_of_root_are_not_read_by_who_was_started_from_its_session(other):
+    if os.uname().machine != "x86_64":
+        pytest.skip("the numbers of the system calls are known for x86_64 only")
+    libc = ctypes.CDLL(None, use_errno=True)
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        joined = libc.syscall(_KEYCTL, _JOIN, None, 0, 0, 0)
+        key = libc.syscall(_ADD_KEY, b"user", b"nqspy", b"secret", ctypes.c_size_t(6), _SESSION)
+        buffer = ctypes.create_string_buffer(64)
+        mine = libc.syscall(_KEYCTL, _READ, key, buffer, 64, 0)
+        person.become(person.Person(other.pw_uid, other.pw_gid, other.pw_name, other.pw_dir, "/bin/sh"))
+        theirs = libc.syscall(_KEYCTL, _READ, key, buffer, 64, 0)
+        os.write(writer, f"{joined > 0 < key} {mine} {theirs}".encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        usable, mine, theirs = file.read().split()
+    os.waitpid(pid, 0)
+    if usable == "False":
+        pytest.skip("this kernel gives no keys here")
+    assert (int(mine), int(theirs)) == (6, -1)
+
+
+def test_a_number_that_was_given_to_somebody_else_gets_nobodys_requests(desk, other):
+    request = desk.start("touch ran\n", **{**desk.as_other, "owner": "alice"})
+    text = desk.expect(SeenNotStarted, request).text
+    assert text == f"uid {other.pw_uid} was alice when it was submitted and is {other.pw_name} now"
+    assert not (desk.work / "ran").exists()

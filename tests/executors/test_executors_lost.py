@@ -1,0 +1,106 @@
+"""A shepherd was killed: what is left of its job ends, strangers do not, and what it wrote is kept."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from nqspy.executors import cage, proc, records
+from nqspy.executors.cage import Seat
+from nqspy.model.actions import Forget, Suspend
+from nqspy.model.requests import Ask
+from nqspy.model.sightings import SeenLost
+
+CAGED = Ask(others=(("per_process/corefile_limit", 0),))
+
+
+def lose(bench, request) -> None:
+    """Has the request's shepherd killed."""
+    holder = records.holder(str(bench.folder(request)))
+    os.kill(proc.Identity.parse(holder).pid, signal.SIGKILL)
+    bench.expect(SeenLost, request)
+
+
+def gone(pid: int) -> bool:
+    seen = proc.stat(pid)
+    return seen is None or seen.state in "ZX"
+
+
+def test_who_left_session_and_environment_of_a_lost_request_is_known_by_his_output(bench):
+    script = "setsid env -i sh -c 'echo $$ > escaped; exec sleep 60' &\nexec sleep 60\n"
+    request = bench.running(script)
+    escaped = int(bench.text("escaped"))
+    lose(bench, request)
+    assert gone(escaped)
+
+
+def test_a_session_whose_leader_is_gone_may_be_anothers_by_now(bench):
+    with subprocess.Popen(
+        ["sh", "-c", "sleep 60 & echo $!; read gone"],
+        start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as leader:  # fmt: skip
+        member = int(leader.stdout.readline())
+        who = bench.hands._watch.identifier.of(leader.pid)
+        leader.stdin.close()
+        leader.wait(20)
+        folder = bench.home / "spool" / "1.1"
+        folder.mkdir()
+        records.claim(str(folder), who.text())
+        records.add(str(folder), "pid", {"leader": who.text(), "cage": ["none", ""]})
+        assert isinstance(bench.hands.scan({1: 1})[0], SeenLost)
+        assert not gone(member)
+        os.kill(member, signal.SIGKILL)
+
+
+def test_a_lost_request_that_was_suspended_ends_in_a_frozen_cage_too(make_bench):
+    seat = Seat(f"test-{os.getpid()}", "cgroup1")
+    usable = seat.kind == "cgroup1"
+    seat.leave()
+    if not usable:
+        pytest.skip("needs a freezer of cgroup version 1 that may be written: root, as a rule")
+    bench = make_bench(cage="cgroup1")
+    request = bench.running("sleep 60 & sleep 60; true\n", ask=CAGED)
+    record = bench.until(lambda: records.read(str(bench.folder(request)), "pid"), "its record")
+    _, folder = record["cage"]
+    bench.do(Suspend(request.seq, 1))
+    bench.until(lambda: "FROZEN" in Path(folder, "freezer.state").read_text(), "it is suspended")
+    pids = cage.members(folder)
+    lose(bench, request)
+    assert pids
+    assert all(gone(pid) for pid in pids)
+
+
+def test_many_who_do_not_end_are_waited_for_together():
+    many = [subprocess.Popen(["sleep", "60"]) for _ in range(12)]
+    begun = time.monotonic()
+    proc.await_ends([each.pid for each in many], 0.25)
+    assert time.monotonic() - begun < 12 * 0.25
+    for each in many:
+        each.kill()
+        each.wait()
+
+
+def test_what_a_lost_request_wrote_stays_when_it_does_not_run_again(bench):
+    request = bench.running("echo precious\nexec sleep 60\n")
+    spooled = bench.folder(request) / "stdout"
+    bench.until(spooled.read_text, "its output")
+    lose(bench, request)
+    bench.do(Forget(request.seq, 1))
+    silent = bench.running("exec sleep 60\n")
+    lose(bench, silent)
+    bench.do(Forget(silent.seq, 1))
+    bench.until(lambda: not bench.folder(silent).exists(), "the broom has been there")
+    assert spooled.read_text() == "precious\n"
+    bench.hands.scan({})
+    assert spooled.read_text() == "precious\n"
+
+
+def test_what_a_lost_request_wrote_is_removed_when_it_runs_again(bench):
+    request = bench.running("echo first try\nexec sleep 60\n")
+    bench.until((bench.folder(request) / "stdout").read_text, "its output")
+    lose(bench, request)
+    bench.do(Forget(request.seq, 1), request)
+    bench.until(lambda: not bench.folder(request).exists(), "the broom has been there")

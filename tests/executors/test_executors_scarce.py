@@ -1,0 +1,156 @@
+"""Descriptors and processes run out, orders cannot be given: nobody is lost, blamed or started unasked."""
+
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nqspy.executors import proc, records, scan
+from nqspy.model.actions import Start
+from nqspy.model.requests import Ask
+from nqspy.model.sightings import SeenNotStarted, SeenVoid
+
+CAGED = Ask(others=(("per_process/corefile_limit", 0),))
+BOTH = pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "caged"])
+
+
+@contextlib.contextmanager
+def no_descriptors(left: int = 0):
+    """This process can open no more files than ``left``."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.dup(0))
+        for _ in range(left):
+            os.close(held.pop())
+        yield
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# ---------------------------------------------------------------- descriptors
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_without_descriptors_nobody_is_taken_for_lost(tmp_path, left):
+    identifier = proc.Identifier()
+    with subprocess.Popen(["sleep", "60"]) as shepherd:
+        records.claim(str(tmp_path), identifier.of(shepherd.pid).text(), records.PROTOCOL)
+        with no_descriptors(left):
+            fate = "not known"
+            with contextlib.suppress(OSError):
+                found = scan.look(str(tmp_path), identifier)
+                fate = found.fate
+                os.close(found.pidfd)
+        assert fate == ("alive" if left == 2 else "not known")
+        shepherd.kill()
+
+
+def test_an_end_that_comes_while_there_are_no_descriptors_is_told_later(bench):
+    bench.run("exit 5\n")
+    request = bench.request("exit 5\n")
+    with no_descriptors():
+        bench.do(Start(request.seq, 1, (0,)), request)
+        bench.until((bench.folder(request) / "done").exists, "it has ended")
+    assert bench.ending(request).status == 5
+
+
+DAEMON = """
+import importlib.util, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+spec = importlib.util.spec_from_file_location("conftest", sys.argv[1])
+conftest = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(conftest)
+from pathlib import Path
+from nqspy.model.requests import Ask
+bench = conftest.Bench(Path(sys.argv[2]))
+bench.hands.start()
+for ask in (Ask(), Ask(others=(("per_process/corefile_limit", 0),))):
+    bench.run("ulimit -n >> limits\\n", ask=ask)
+print(*resource.getrlimit(resource.RLIMIT_NOFILE))
+bench.leave()
+"""
+
+
+def test_the_daemon_opens_all_the_files_it_may_and_its_requests_as_many_as_before(tmp_path):
+    conftest = Path(__file__).with_name("conftest.py")
+    command = [sys.executable, "-c", DAEMON, str(conftest), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    soft, hard = done.stdout.split()
+    assert soft == hard
+    assert (tmp_path / "work" / "limits").read_text().split() == ["256", "256"]
+
+
+# ---------------------------------------------------------------- orders
+
+
+def test_an_order_that_could_not_be_given_is_not_given_later(bench):
+    script = "echo run >> ran\n"
+    bench.run(script)
+    request = bench.request(script, env=b"X=" + b"y" * 100_000)
+    with no_descriptors(), pytest.raises(OSError, match="Too many open files"):
+        bench.do(Start(request.seq, 1, (0,)), request)
+    bench.hands._watch._link._process.kill()
+    assert bench.run("exit 4\n").status == 4
+    assert bench.text("ran") == "run\n"
+    bench.do(Start(request.seq, 1, (0,)), request)
+    assert bench.ending(request).status == 0
+
+
+def test_an_order_that_cannot_be_written_down_harms_no_other(bench):
+    with pytest.raises(UnicodeEncodeError):
+        bench.start("exit 0\n", name="\udcff")
+    bench.hands._watch._link._process.kill()
+    assert bench.run("exit 4\n").status == 4
+
+
+def test_an_interpreter_whose_name_is_no_text_is_not_found(bench):
+    bench.site.settings.server.shell_strategy = "free"
+    request = bench.request("", shell=None)
+    bench.blobs[request.spec.script] = b"#!/bin/s\xffh\n"
+    bench.do(Start(request.seq, 1, (0,)), request)
+    assert "cannot run /bin/s" in bench.expect(SeenNotStarted, request).text
+
+
+# ---------------------------------------------------------------- processes
+
+
+@pytest.fixture
+def crowded(bench):
+    """The starter may have one more process: a shepherd, and that one no job."""
+    tree = Path("/sys/fs/cgroup/pids")
+    folder = tree / f"nqspy-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        (folder / "cgroup.procs").write_text(str(bench.hands._watch._link._process.pid))
+    except OSError:
+        pytest.skip("needs a pids cgroup of version 1 that may be written: root, as a rule")
+    (folder / "pids.max").write_text("2")
+    bench.crowd = folder / "pids.max"
+    yield bench
+    bench.leave()
+    bench.until(lambda: _removed(folder), "nobody is left in it")
+
+
+def _removed(folder: Path) -> bool:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+    return not folder.exists()
+
+
+@BOTH
+def test_where_no_process_can_be_forked_a_request_is_tried_again_later(crowded, ask):
+    request = crowded.start("exit 3\n", ask=ask)
+    assert "Resource temporarily unavailable" in crowded.expect(SeenVoid, request).text
+    crowded.crowd.write_text("max")
+    crowded.do(Start(request.seq, 2, (0,)), request)
+    assert crowded.ending(request).status == 3
