@@ -59,6 +59,15 @@ class Limits:
 DEFAULTS = Limits()
 
 
+NAMELESS = -1
+"""Stands for all users without a name: who may make thousands of them (user namespaces) has one share."""
+
+
+def person(caller: Caller) -> int:
+    """Whose share a caller takes from."""
+    return NAMELESS if caller.user == str(caller.uid) and not caller.trusted else caller.uid
+
+
 class Shares:
     """Who takes how much: connections, and bytes of messages that are still coming in."""
 
@@ -74,12 +83,11 @@ class Shares:
         limits = self._limits
         if self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0):
             return f"this nqsd is busy: it has {self.all_connections} connections; try again in a moment"
-        have = self.connections.get(caller.uid, 0)
+        have = self.connections.get(person(caller), 0)
         if have >= limits.user_connections and not caller.trusted:
             most = limits.user_connections
-            return (
-                f"{caller.user} has {have} connections to this nqsd, a user may have {most}; try again later"
-            )
+            who = "users without a name have" if person(caller) == NAMELESS else f"{caller.user} has"
+            return f"{who} {have} connections to this nqsd, a user may have {most}; try again later"
         return None
 
     def enter(self, uid: int) -> None:
