@@ -26,6 +26,8 @@ class Limits:
     first 512 bytes of the line."""
     user_connections: int = 64
     """Connections of one user; of root and the home's owner only the whole counts."""
+    nameless_connections: int = 256
+    """Connections of all users without a name together."""
     connections: int = field(default_factory=_most_connections)
     """Connections in all."""
     spare: int = 32
@@ -76,6 +78,7 @@ class Shares:
         self.connections: dict[int, int] = {}
         self.bytes: dict[int, int] = {}
         self.all_connections = 0
+        self.nameless = 0
         self.all_bytes = 0
 
     def refusal(self, caller: Caller) -> str | None:
@@ -83,20 +86,25 @@ class Shares:
         limits = self._limits
         if self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0):
             return f"this nqsd is busy: it has {self.all_connections} connections; try again in a moment"
-        have = self.connections.get(person(caller), 0)
+        have = self.connections.get(caller.uid, 0)
         if have >= limits.user_connections and not caller.trusted:
             most = limits.user_connections
-            who = "users without a name have" if person(caller) == NAMELESS else f"{caller.user} has"
-            return f"{who} {have} connections to this nqsd, a user may have {most}; try again later"
+            return (
+                f"{caller.user} has {have} connections to this nqsd, a user may have {most}; try again later"
+            )
+        if person(caller) == NAMELESS and self.nameless >= limits.nameless_connections:
+            return f"users without a name have {self.nameless} connections to this nqsd; try again later"
         return None
 
-    def enter(self, uid: int) -> None:
+    def enter(self, uid: int, nameless: bool = False) -> None:
         """One more connection."""
+        self.nameless += nameless
         self.all_connections += 1
         self.connections[uid] = self.connections.get(uid, 0) + 1
 
-    def leave(self, uid: int) -> None:
+    def leave(self, uid: int, nameless: bool = False) -> None:
         """One less."""
+        self.nameless -= nameless
         self.all_connections -= 1
         left = self.connections[uid] - 1
         if left:

@@ -14,7 +14,7 @@ from nqspy.model.people import Caller
 from nqspy.rpc import messages
 from nqspy.rpc.auth import Callers
 from nqspy.rpc.home import with_short_path
-from nqspy.rpc.limits import DEFAULTS, Limits, Shares, person
+from nqspy.rpc.limits import DEFAULTS, NAMELESS, Limits, Shares, person
 from nqspy.rpc.peer import Asked, Connection, Handle
 
 __all__ = ["Asked", "Handle", "Put", "Server"]
@@ -199,7 +199,7 @@ class Server:
 
     def _let_in(self, client: socket.socket, caller: Caller) -> None:
         client.setblocking(False)
-        self.shares.enter(person(caller))
+        self.shares.enter(caller.uid, person(caller) == NAMELESS)
         made = self._loop.connect_accepted_socket(lambda: Connection(self, caller), client)
         task = self._loop.create_task(made)
         self._coming.add(task)
@@ -208,14 +208,14 @@ class Server:
     def _came(self, task: "asyncio.Task[object]", client: socket.socket, caller: Caller) -> None:
         self._coming.discard(task)
         if task.cancelled() or task.exception() is not None:
-            self.shares.leave(person(caller))
+            self.shares.leave(caller.uid, person(caller) == NAMELESS)
             client.close()
 
     def left(self, connection: Connection) -> None:
         """A client has gone."""
         self.connections.discard(connection)
         self._delayed.discard(connection)
-        self.shares.leave(person(connection.caller))
+        self.shares.leave(connection.caller.uid, person(connection.caller) == NAMELESS)
 
     def unread(self, caller: Caller) -> int:
         """Bytes of answers that a user's clients have not read."""
