@@ -2,6 +2,7 @@
 lines as ``trace="..."``), else to a file that rotates by itself, what follows a message indented; old ones
 are compressed."""
 
+import contextlib
 import gzip
 import logging
 import os
@@ -33,6 +34,17 @@ OLD = 5
 class _Rotating(RotatingFileHandler):
     """Compresses what it puts away, on a thread of its own: whoever logs does not wait for that."""
 
+    _work: threading.Thread | None = None
+
+    def doRollover(self) -> None:  # noqa: N802
+        """Begins a new log, once the last one is compressed; where that failed it is tried once more."""
+        if self._work is not None:
+            self._work.join()
+        last = f"{self.baseFilename}.1"
+        if os.path.exists(last):
+            _compress(last, f"{last}.gz")
+        super().doRollover()
+
     def rotation_filename(self, default_name: str) -> str:
         """Name of an old one."""
         return f"{default_name}.gz"
@@ -41,15 +53,21 @@ class _Rotating(RotatingFileHandler):
         """Puts the log away."""
         plain = dest.removesuffix(".gz")
         os.replace(source, plain)
-        threading.Thread(target=_compress, args=(plain, dest), name="log", daemon=True).start()
+        self._work = threading.Thread(target=_compress, args=(plain, dest), name="log", daemon=True)
+        self._work.start()
 
 
 def _compress(plain: str, dest: str) -> None:
+    """What cannot be compressed (a full disk) stays as it is."""
     new = f"{dest}.new"
-    with open(plain, "rb") as text, gzip.open(new, "wb", 6) as file:
-        shutil.copyfileobj(text, file)
-    os.replace(new, dest)
-    os.unlink(plain)
+    try:
+        with open(plain, "rb") as text, gzip.open(new, "wb", 6) as file:
+            shutil.copyfileobj(text, file)
+        os.replace(new, dest)
+        os.unlink(plain)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(new)
 
 
 _PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}

@@ -1,7 +1,8 @@
 """The post: mails leave on a thread of their own, a few for each person, none lost.
 
 Every letter lies in the home's ``mail/`` from when it is taken until it was handed over: a daemon that dies
-leaves them to the next one.
+leaves them to the next one. A second thread puts them there, so that a mail server that hangs keeps no letter
+in memory only.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from nqspy.daemon.clock import Clock
 from nqspy.daemon.letters import Letter, gathered
 from nqspy.daemon.log import LOG
 from nqspy.daemon.ration import Ration
+from nqspy.daemon.timed import Hand
 from nqspy.model.ids import DAY, HOUR, Instant
 from nqspy.model.machine import Mail
 
@@ -35,6 +37,11 @@ NOTED = 5_000
 
 PROBE = 300.0
 """Real seconds after which one letter is tried again while none can be sent."""
+
+KEEPING = 10.0
+"""Real seconds that a daemon which stops gives its letters to come to the disk."""
+
+_Work = Callable[[], None]
 
 
 @dataclass(slots=True)
@@ -54,8 +61,11 @@ class Post:
         self._folder = folder
         self._clock = clock
         self._trouble = trouble
-        self._queue: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="mail", daemon=True)
+        self._taken: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._keeper = threading.Thread(target=self._keep_all, name="mail-keep", daemon=True)
+        self._hand = Hand()
         self._ration: Ration[_Kept] = Ration()
         self._numbers = itertools.count(time.time_ns())
         self._again: list[tuple[float, int, _Kept]] = []
@@ -69,25 +79,36 @@ class Post:
 
     def start(self, mail: Mail, host: str) -> None:
         """Begins to work, with what a former daemon left."""
-        self._queue.put(lambda: self._resume(mail, host))
+        self._taken.put(lambda: self._resume(mail, host))
+        self._keeper.start()
         self._thread.start()
 
     def send(self, letters: Iterable[Letter], mail: Mail, host: str) -> None:
         """Has letters sent by the way that is set; without one they are dropped."""
-        self._queue.put(lambda: self._take(letters, mail, host))
+        self._taken.put(lambda: self._take(letters, mail, host))
 
     def send_file(self, path: Path, mail: Mail, host: str) -> None:
         """Has the letters sent that a file holds, and the file removed: each letter once, whatever happens in
         between."""
-        self._queue.put(lambda: self._take_file(path, mail, host))
+        self._taken.put(lambda: self._take_file(path, mail, host))
 
     def close(self, patience: float = 2.0) -> None:
-        """Stops; what is left lies in the folder."""
-        if self._thread.is_alive():
-            self._queue.put(None)
-            self._thread.join(patience)
+        """Stops; what is left lies in the folder, and a command that still runs is ended."""
+        if not self._thread.is_alive():
+            return
+        self._taken.put(None)
+        self._keeper.join(KEEPING)
+        self._thread.join(patience)
+        self._hand.stop()
+        self._thread.join(0.5)
 
-    # ------------------------------------------------------------ the thread
+    # ------------------------------------------------------------ the threads
+
+    def _keep_all(self) -> None:
+        """Brings letters to the disk, then to the thread that sends them."""
+        while (work := self._taken.get()) is not None:
+            _safely(work)
+        self._queue.put(None)
 
     def _work(self) -> None:
         while True:
@@ -97,11 +118,8 @@ class Post:
                 work = self._look
             if work is None:
                 return
-            try:
-                work()
-                self._look()
-            except Exception as error:
-                LOG.warning("the post failed: %s", error)
+            _safely(work)
+            _safely(self._look)
 
     def _patience(self) -> float | None:
         times = [self._again[0][0] - time.monotonic()] if self._again else []
@@ -127,36 +145,47 @@ class Post:
         return kept
 
     def _take(self, letters: Iterable[Letter], mail: Mail, host: str) -> None:
-        self._mail, self._host = mail, host
-        if not mail.on:
-            return
-        for letter in letters:
-            self._admit(self._keep(letter))
+        kept = [self._keep(letter) for letter in letters] if mail.on else []
+        self._queue.put(lambda: self._admit_all(kept, mail, host))
 
     def _take_file(self, path: Path, mail: Mail, host: str) -> None:
         try:
             rows = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return
+        # First what is there, then what was sent: one that leaves just now is in either.
         there = {kept["id"] for kept in map(_read, self._files()) if kept is not None}
-        done = self._sent | there
-        self._take([Letter(**row) for row in rows if row["id"] not in done], mail, host)
+        new = [row for row in rows if row["id"] not in there and row["id"] not in self._sent]
+        self._take([Letter(**row) for row in new], mail, host)
         path.unlink(missing_ok=True)
+
+    def _admit_all(self, letters: Iterable[_Kept], mail: Mail, host: str) -> None:
+        self._mail, self._host = mail, host
+        for kept in letters:
+            self._admit(kept)
 
     def _admit(self, kept: _Kept) -> None:
         if self._ration.admit(kept.letter.to, kept, self._clock.now(), self._mail.limit):
             self._try(kept)
 
     def _try(self, kept: _Kept) -> None:
+        """Hands one over, or sees to it that it is tried again; whatever happens, others are not held up."""
+        if self._hand.stopped:
+            return
         try:
-            carry(kept.letter, self._mail, self._host)
+            carry(kept.letter, self._mail, self._host, self._hand)
         except NotSent as error:
             self._not_sent(kept, error)
+        except Exception as error:
+            LOG.exception("mail %r could not be sent", kept.letter.subject)
+            self._not_sent(kept, NotSent(f"internal error: {error!r}"[:300]))
         else:
             self._note(kept)
             self._over()
 
     def _not_sent(self, kept: _Kept, error: NotSent) -> None:
+        if self._hand.stopped:
+            return
         if error.for_good:
             LOG.warning("mail %r: %s", kept.letter.subject, error)
             _remove((kept.path, *kept.covers))
@@ -215,21 +244,26 @@ class Post:
         _remove((kept.path, *kept.covers))
 
     def _resume(self, mail: Mail, host: str) -> None:
-        self._mail, self._host = mail, host
-        self._read_sent()
+        lately, kept = self._read_sent(), []
         for path in self._files():
             row = _read(path)
             if row is None or row["id"] in self._sent:
                 _remove((path,))
             elif mail.on:
-                self._admit(_Kept(Letter(**row), path))
+                kept.append(_Kept(Letter(**row), path))
+        self._queue.put(lambda: self._begin(lately, kept, mail, host))
 
-    def _read_sent(self) -> None:
-        now = self._clock.now()
-        for at, address, id in self._shorten():
-            self._sent.add(id)
-            if int(at) > now - HOUR:
-                self._ration.note(address, Instant(int(at)))
+    def _begin(self, lately: list[tuple[str, Instant]], kept: list[_Kept], mail: Mail, host: str) -> None:
+        for address, at in lately:
+            self._ration.note(address, at)
+        self._admit_all(kept, mail, host)
+
+    def _read_sent(self) -> list[tuple[str, Instant]]:
+        """Remembers what was sent; returns to whom and when within the last hour."""
+        rows = self._shorten()
+        self._sent.update(id for _, _, id in rows)
+        hour = self._clock.now() - HOUR
+        return [(address, Instant(int(at))) for at, address, _ in rows if int(at) > hour]
 
     def _shorten(self) -> list[list[str]]:
         """Forgets what was sent long ago: only the last hour counts, and the nights' letters for a week."""
@@ -242,6 +276,13 @@ class Post:
         rows = [row for row in rows if int(row[0]) > now - ages[row[2].startswith(NIGHT)]]
         write_private(path, (f"{' '.join(row)}\n" for row in rows))
         return rows
+
+
+def _safely(work: _Work) -> None:
+    try:
+        work()
+    except Exception as error:
+        LOG.warning("the post failed: %s", error)
 
 
 def _read(path: Path) -> dict[str, str] | None:

@@ -13,7 +13,8 @@ from itertools import count
 
 from nqspy.core.accounting.health import Count
 from nqspy.daemon.log import LOG
-from nqspy.daemon.trying import Hand, Result, attempt
+from nqspy.daemon.timed import Hand
+from nqspy.daemon.trying import Result, attempt
 from nqspy.model.health import Probe, ProbeState
 from nqspy.model.ids import Instant
 from nqspy.model.sightings import SeenProbe
@@ -110,7 +111,10 @@ class Probes:
         while (job := self._next()) is not None:
             watch, version = job
             started = time.monotonic()
-            self._tell(watch, version, _try(watch), started)
+            try:
+                self._tell(watch, version, _try(watch), started)
+            except Exception:
+                LOG.exception("what probe %s found could not be told", watch.probe.name)
 
     def _next(self) -> tuple[_Watch, int] | None:
         """Waits for the next try that is due; None when all is over. One thread waits for the time, the
@@ -144,9 +148,9 @@ class Probes:
             if watch.version != version:
                 self._push(watch, time.monotonic())
                 return
+            self._push(watch, max(time.monotonic(), started + watch.probe.every / 1000))
             watch.last = Last(self._now(), result.good, result.text)
             changed = watch.count.tell(watch.probe, result.good)
-            self._push(watch, max(time.monotonic(), started + watch.probe.every / 1000))
             if changed is not None:
                 self._put(SeenProbe(watch.probe.name, changed, result.text))
 

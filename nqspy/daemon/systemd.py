@@ -62,11 +62,12 @@ _USER = "NoNewPrivileges=yes\n"
 def unit(home: str, *, user: bool = False, words: str = "") -> str:
     """The text of a unit file for this home; ``user``: for a user's own systemd. Raises ValueError for a path
     that no unit file can hold."""
-    if any(c in home for c in " \t\n\"'\\%$"):
-        raise ValueError(
-            f"{home!r} cannot stand in a unit file: blanks, quotes, %, $ and \\ mean something there"
-        )
-    command = Path(sys.executable).parent / "nqsd"
+    command = str(Path(sys.executable).parent / "nqsd")
+    for path in (home, command):
+        if any(c in path for c in " \t\n\"'\\%$"):
+            raise ValueError(
+                f"{path!r} cannot stand in a unit file: blanks, quotes, %, $ and \\ mean something there"
+            )
     return UNIT.format(
         home=home, command=command, words=words, rights=_USER if user else _ROOT,
         target="default.target" if user else "multi-user.target",

@@ -4,29 +4,18 @@ import contextlib
 import http.client
 import os
 import pwd
-import select
 import shutil
-import signal
-import socket
-import subprocess
-import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from nqspy.executors import urgency
+from nqspy.daemon.timed import Command, Hand, NotRun, connection, cut_at, left_until, run
 from nqspy.model.health import Probe, address_of, kind_of
 from nqspy.model.units import format_seconds
 
 SHOWN = 200
 """Characters of output that become the text."""
-
-KEPT = 8_192
-"""Bytes of a command's output that are kept: the last."""
-
-REAPED = 1.0
-"""Seconds a killed process has to vanish; one that hangs in the kernel is left behind."""
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -37,27 +26,6 @@ class Result:
 
     good: bool
     text: str = ""
-
-
-@dataclass(slots=True)
-class Hand:
-    """What tries one probe: the process it started last, as long as that is there. Other threads may end that
-    by `cut` and `stop`."""
-
-    process: "subprocess.Popen[bytes] | None" = None
-    stopped: bool = False
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def cut(self) -> None:
-        """Kills what runs."""
-        with self.lock:
-            if self.process is not None:
-                _kill(self.process)
-
-    def stop(self) -> None:
-        """The same, and nothing is started any more."""
-        self.stopped = True
-        self.cut()
 
 
 def attempt(probe: Probe, hand: Hand) -> Result:
@@ -71,10 +39,9 @@ def attempt(probe: Probe, hand: Hand) -> Result:
         if kind == "http":
             return _fetch(value, end)
         if kind == "file":
-            return _run(
-                [shutil.which("head") or "head", "-c", "1", "--", value], probe, hand, end, late, False
-            )
-        return _run(["/bin/sh", "-c", value], probe, hand, end, late, True)
+            head = [shutil.which("head") or "head", "-c", "1", "--", value]
+            return _run(head, probe, hand, end, telling=False)
+        return _run(["/bin/sh", "-c", value], probe, hand, end, telling=True)
     except TimeoutError:
         return Result(False, late)
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -92,49 +59,10 @@ def printable(text: str) -> str:
 # ---------------------------------------------------------------- connections
 
 
-def _left(end: float) -> float:
-    left = end - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
-
-
-def _open(host: str, port: int, end: float) -> socket.socket:
-    """A connection to the first address that takes one. Raises OSError."""
-    problem: OSError = OSError(f"{host} has no address")
-    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.settimeout(_left(end))
-            sock.connect(address)
-            return sock
-        except OSError as error:
-            sock.close()
-            problem = error
-    raise problem
-
-
 def _connect(value: str, end: float) -> Result:
     host, port = address_of(value) or ("", 0)
-    _open(host, port, end).close()
+    connection(host, port, end).close()
     return Result(True, "it takes a connection")
-
-
-@contextlib.contextmanager
-def _cut_at(connection: http.client.HTTPConnection, end: float) -> Iterator[None]:
-    """Ends a connection at an instant, also where the other side sends a byte now and then."""
-
-    def cut() -> None:
-        with contextlib.suppress(OSError, AttributeError):
-            connection.sock.shutdown(socket.SHUT_RDWR)
-
-    timer = threading.Timer(_left(end), cut)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _fetch(url: str, end: float) -> Result:
@@ -144,14 +72,14 @@ def _fetch(url: str, end: float) -> Result:
     host = parts.hostname or ""
     port = parts.port or (443 if secure else 80)
     made = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    connection = made(host, port, timeout=_left(end))
+    line = made(host, port, timeout=left_until(end))
     # So that the timeout holds for all addresses of the host together.
-    connection._create_connection = lambda *_: _open(host, port, end)  # type: ignore[attr-defined]
-    with contextlib.closing(connection), _cut_at(connection, end):
+    line._create_connection = lambda *_: connection(host, port, end)  # type: ignore[attr-defined]
+    with contextlib.closing(line), cut_at(end, lambda: line.sock):
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("GET", target, headers={"User-Agent": "nqspy-probe", "Connection": "close"})
-        answer = connection.getresponse()
-        _left(end)  # cut off in the middle of its head it would look whole
+        line.request("GET", target, headers={"User-Agent": "nqspy-probe", "Connection": "close"})
+        answer = line.getresponse()
+        left_until(end)  # cut off in the middle of its head it would look whole
         return Result(answer.status < 400, printable(f"status {answer.status} {answer.reason}"))
 
 
@@ -171,85 +99,15 @@ def environment(name: str) -> Mapping[str, str]:
     }  # fmt: skip
 
 
-def _run(command: Sequence[str], probe: Probe, hand: Hand, end: float, late: str, telling: bool) -> Result:
-    """Runs a process in a group of its own to its end or the timeout, then kills what is left of the group.
-    ``telling``: its output is for people."""
-    if hand.process is not None and hand.process.poll() is None:
-        return Result(False, "the last try still hangs and cannot be killed")
-    process = _start(command, probe, hand)
-    if process is None:
-        return Result(False, "the daemon stops")
+def _run(words: Sequence[str], probe: Probe, hand: Hand, end: float, telling: bool) -> Result:
+    """Runs a command and kills what it leaves behind. ``telling``: its output is for people."""
+    command = Command(words, environment=environment(probe.name), folder="/")
     try:
-        output, ended = _follow(process, end)
-    finally:
-        _finish(process, hand)
-    if not ended:
-        return Result(False, late)
+        status, output = run(command, hand, end)
+    except NotRun as error:
+        return Result(False, str(error))
     said = printable(output.decode(errors="replace"))
-    status = process.returncode
     if status == 0:
         return Result(True, said if telling else "it can be read")
     how = f"killed by signal {-status}" if status < 0 else f"ended with status {status}"
     return Result(False, said or how)
-
-
-def _start(command: Sequence[str], probe: Probe, hand: Hand) -> "subprocess.Popen[bytes] | None":
-    with hand.lock:
-        if hand.stopped:
-            return None
-        urgency.ordinary_children()
-        hand.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd="/",
-            env=environment(probe.name), start_new_session=True,
-        )  # fmt: skip
-        return hand.process
-
-
-def _follow(process: "subprocess.Popen[bytes]", end: float) -> tuple[bytes, bool]:
-    """The last of its output, and whether it ended in time; children that keep the pipe open are not waited
-    for."""
-    assert process.stdout is not None
-    pipe, output = process.stdout.fileno(), b""
-    os.set_blocking(pipe, False)
-    exited = os.pidfd_open(process.pid)
-    try:
-        poll = select.poll()
-        poll.register(pipe, select.POLLIN)
-        poll.register(exited, select.POLLIN)
-        while (left := end - time.monotonic()) > 0:
-            ready = {fd for fd, _ in poll.poll(left * 1000)}
-            if pipe in ready:
-                piece = _read(pipe)
-                if not piece:
-                    poll.unregister(pipe)
-                output = (output + piece)[-KEPT:]
-            elif exited in ready:
-                return output, True
-        return output, False
-    finally:
-        os.close(exited)
-
-
-def _read(pipe: int) -> bytes:
-    try:
-        return os.read(pipe, 65_536)
-    except BlockingIOError:
-        return b""
-
-
-def _finish(process: "subprocess.Popen[bytes]", hand: Hand) -> None:
-    # The group's number is its own as long as nobody has waited for its first process.
-    with hand.lock:
-        _kill(process)
-    assert process.stdout is not None
-    process.stdout.close()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(REAPED)
-        with hand.lock:
-            hand.process = None
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)

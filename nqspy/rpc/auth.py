@@ -16,12 +16,18 @@ _MOST_GROUP_BYTES = 1024
 """Longest answer that Python's getsockopt takes: 256 groups; beyond, the group database is asked."""
 
 
-class Callers:
-    """Names the peers of connections; remembers the names of users and groups it has looked up."""
+_KNOWN = 3600.0
+"""Seconds for which looked-up names are believed: users are renamed, and numbers given to others."""
 
-    def __init__(self, owner_uid: int) -> None:
+
+class Callers:
+    """Names the peers of connections; remembers the names of users and groups it has looked up. ``now``:
+    seconds of a clock that only goes forward."""
+
+    def __init__(self, owner_uid: int, now: Callable[[], float] = lambda: 0.0) -> None:
         self._owner = owner_uid
-        self._known: dict[tuple[int, int, tuple[int, ...]], Caller] = {}
+        self._now = now
+        self._known: dict[tuple[int, int, tuple[int, ...]], tuple[float, Caller]] = {}
 
     def of(self, connection: socket.socket) -> Caller:
         """The caller at the other end. ``trusted``: root, or the home's owner. Raises OSError when the
@@ -29,11 +35,12 @@ class Callers:
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         _pid, uid, gid = struct.unpack("3i", credentials)
         key = (uid, gid, _peer_groups(connection, uid, gid))
-        caller = self._known.get(key)
-        if caller is None:
+        since, caller = self._known.get(key, (0.0, None))
+        if caller is None or self._now() - since > _KNOWN:
+            self._known.pop(key, None)
             caller = self._named(*key)
             if caller.user != str(uid):
-                self._known[key] = caller
+                self._known[key] = self._now(), caller
         return caller
 
     def _named(self, uid: int, gid: int, groups: tuple[int, ...]) -> Caller:

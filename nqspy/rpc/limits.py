@@ -26,6 +26,8 @@ class Limits:
     first 512 bytes of the line."""
     user_connections: int = 64
     """Connections of one user; of root and the home's owner only the whole counts."""
+    nameless_connections: int = 256
+    """Connections of all users without a name together."""
     connections: int = field(default_factory=_most_connections)
     """Connections in all."""
     spare: int = 32
@@ -59,6 +61,15 @@ class Limits:
 DEFAULTS = Limits()
 
 
+NAMELESS = -1
+"""Stands for all users without a name: who may make thousands of them (user namespaces) has one share."""
+
+
+def person(caller: Caller) -> int:
+    """Whose share a caller takes from."""
+    return NAMELESS if caller.user == str(caller.uid) and not caller.trusted else caller.uid
+
+
 class Shares:
     """Who takes how much: connections, and bytes of messages that are still coming in."""
 
@@ -67,6 +78,7 @@ class Shares:
         self.connections: dict[int, int] = {}
         self.bytes: dict[int, int] = {}
         self.all_connections = 0
+        self.nameless = 0
         self.all_bytes = 0
 
     def refusal(self, caller: Caller) -> str | None:
@@ -80,15 +92,19 @@ class Shares:
             return (
                 f"{caller.user} has {have} connections to this nqsd, a user may have {most}; try again later"
             )
+        if person(caller) == NAMELESS and self.nameless >= limits.nameless_connections:
+            return f"users without a name have {self.nameless} connections to this nqsd; try again later"
         return None
 
-    def enter(self, uid: int) -> None:
+    def enter(self, uid: int, nameless: bool = False) -> None:
         """One more connection."""
+        self.nameless += nameless
         self.all_connections += 1
         self.connections[uid] = self.connections.get(uid, 0) + 1
 
-    def leave(self, uid: int) -> None:
+    def leave(self, uid: int, nameless: bool = False) -> None:
         """One less."""
+        self.nameless -= nameless
         self.all_connections -= 1
         left = self.connections[uid] - 1
         if left:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from nqspy.model.people import Caller
 from nqspy.rpc import messages, wire
-from nqspy.rpc.limits import Limits, Shares
+from nqspy.rpc.limits import Limits, Shares, person
 
 _PROGRESS = 65_536
 """Bytes that a client must have read between two looks to count as one that reads."""
@@ -68,7 +68,7 @@ class Counter(Protocol):
     def left(self, connection: "Connection") -> None:
         """A client has gone."""
 
-    def unread(self, uid: int) -> int:
+    def unread(self, caller: Caller) -> int:
         """Bytes of answers that a user's clients have not read."""
 
     def delays(self, connection: "Connection") -> bool:
@@ -93,6 +93,7 @@ class Connection(asyncio.Protocol):
         self._heard = self._begun = server.time()
         self._half_open: float | None = None
         self._leaving: float | None = None
+        self._refusals: list[bytes] = []
         self.stuck_since: float | None = None
         self.gone = True
 
@@ -125,13 +126,17 @@ class Connection(asyncio.Protocol):
                 self._too_big()
                 return
             self._ask(line)
+        if self._refusals:
+            # At once: from Python 3.12 on a transport keeps, and counts, each piece that it is given.
+            refusals, self._refusals = self._refusals, []
+            self.answer(refusals)
         if not self._hold(self._lines.size):
             self._dismiss("too much is on its way to this nqsd at once; try again in a moment", "busy")
         self._throttle()
 
     def _hold(self, size: int) -> bool:
         more, self._held = size - self._held, size
-        return self._server.shares.hold(self.caller.uid, more)
+        return self._server.shares.hold(person(self.caller), more)
 
     def _too_big(self) -> None:
         limits = self._server.limits
@@ -141,7 +146,7 @@ class Connection(asyncio.Protocol):
 
     def _ask(self, line: bytes) -> None:
         try:
-            message = wire.read_message(line)
+            message = wire.read_message(line, self._server.limits.message)
         except wire.WireError as error:
             self._refuse(error.text, error.code, error.id)
             return
@@ -153,7 +158,7 @@ class Connection(asyncio.Protocol):
 
     def _refuse(self, text: str, code: str, id: int | None) -> None:
         self._pending += 1
-        self.answer([messages.error_answer(id, text, code)])
+        self._refusals.append(messages.error_answer(id, text, code))
 
     def _dismiss(self, text: str, code: str) -> None:
         """One answer, and the connection is closed."""
@@ -176,7 +181,7 @@ class Connection(asyncio.Protocol):
         self._pending -= len(answers)
         self._heard = self._server.time()
         self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
-        if self.unread() and self._server.unread(self.caller.uid) > self._server.limits.unread:
+        if self.unread() and self._server.unread(self.caller) > self._server.limits.unread:
             self.cut_off()
         elif self._half_open is not None and not self._pending:
             self.finish()

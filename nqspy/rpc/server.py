@@ -14,7 +14,7 @@ from nqspy.model.people import Caller
 from nqspy.rpc import messages
 from nqspy.rpc.auth import Callers
 from nqspy.rpc.home import with_short_path
-from nqspy.rpc.limits import DEFAULTS, Limits, Shares
+from nqspy.rpc.limits import DEFAULTS, NAMELESS, Limits, Shares, person
 from nqspy.rpc.peer import Asked, Connection, Handle
 
 __all__ = ["Asked", "Handle", "Put", "Server"]
@@ -68,7 +68,7 @@ class Server:
         self._full_since: float | None = None
         self._delayed: set[Connection] = set()
         self._coming: set[asyncio.Task[object]] = set()
-        self.callers = Callers(os.stat(os.path.dirname(os.path.abspath(path))).st_uid)
+        self.callers = Callers(os.stat(os.path.dirname(os.path.abspath(path))).st_uid, self.time)
         self.connections: set[Connection] = set()
 
     def start(self) -> None:
@@ -199,7 +199,7 @@ class Server:
 
     def _let_in(self, client: socket.socket, caller: Caller) -> None:
         client.setblocking(False)
-        self.shares.enter(caller.uid)
+        self.shares.enter(caller.uid, person(caller) == NAMELESS)
         made = self._loop.connect_accepted_socket(lambda: Connection(self, caller), client)
         task = self._loop.create_task(made)
         self._coming.add(task)
@@ -208,18 +208,19 @@ class Server:
     def _came(self, task: "asyncio.Task[object]", client: socket.socket, caller: Caller) -> None:
         self._coming.discard(task)
         if task.cancelled() or task.exception() is not None:
-            self.shares.leave(caller.uid)
+            self.shares.leave(caller.uid, person(caller) == NAMELESS)
             client.close()
 
     def left(self, connection: Connection) -> None:
         """A client has gone."""
         self.connections.discard(connection)
         self._delayed.discard(connection)
-        self.shares.leave(connection.caller.uid)
+        self.shares.leave(connection.caller.uid, person(connection.caller) == NAMELESS)
 
-    def unread(self, uid: int) -> int:
+    def unread(self, caller: Caller) -> int:
         """Bytes of answers that a user's clients have not read."""
-        return sum(each.unread() for each in self.connections if each.caller.uid == uid)
+        who = person(caller)
+        return sum(each.unread() for each in self.connections if person(each.caller) == who)
 
     def _sweep(self) -> None:
         now = self.time()

@@ -14,6 +14,12 @@ VERSION = 1
 MAX_LINE = 256 * 1024 * 1024
 """Longest line in bytes: room for a script of 64 MiB with what has to be escaped in it."""
 
+SMALL = 262_144
+"""Bytes of a line that is decoded as it is; of a longer one not everything becomes objects."""
+
+MOST_VALUES = 400_000
+"""Values in a message that is no submission: a hundred thousand identifiers, and room."""
+
 _DECODER = msgspec.json.Decoder()
 
 
@@ -88,10 +94,74 @@ class Lines:
         return _SUBMISSION.search(head + piece[: _HEAD - len(head)]) is not None
 
 
-def read_message(line: bytes) -> dict[str, Any]:
-    """The message of one line, with ``cmd`` a text and ``id`` a whole number. Raises WireError."""
+_NONE = msgspec.Raw(b"")
+
+
+class _Submission(msgspec.Struct):
+    """The fields of a long submission, undecoded; others are passed over."""
+
+    v: msgspec.Raw = _NONE
+    id: msgspec.Raw = _NONE
+    cmd: msgspec.Raw = _NONE
+    items: msgspec.Raw = _NONE
+    key: msgspec.Raw = _NONE
+    dry_run: msgspec.Raw = _NONE
+    text: msgspec.Raw = _NONE
+
+
+_SUBMISSION_DECODER = msgspec.json.Decoder(_Submission)
+_STRING = re.compile(rb'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)
+
+
+def _decoded(line: bytes, usual: int) -> Any:
+    """What a line says. Objects may take 26 times the bytes they are written in: of a long submission
+    ``items`` stays a `msgspec.Raw`, other long messages hold so many values at most."""
+    if len(line) <= SMALL:
+        return _DECODER.decode(line)
+    head = _SUBMISSION_DECODER.decode(line)
+    if _short(head.cmd) != "submit":
+        if len(line) > usual:
+            raise WireError(f"a message that is no submission may have at most {usual} bytes", "too_big")
+        if _values(line) > MOST_VALUES:
+            raise WireError(f"a message may hold at most {MOST_VALUES} values", "too_many", _number(head))
+        return _DECODER.decode(line)
+    fields = {name: raw for name in head.__struct_fields__ if len(raw := getattr(head, name))}
+    return {name: raw if name == "items" else _short(raw) for name, raw in fields.items()}
+
+
+def _short(raw: msgspec.Raw) -> Any:
+    if len(raw) > SMALL:
+        raise WireError(f"not a JSON message: a field has more than {SMALL} bytes", "malformed")
+    return _DECODER.decode(raw) if len(raw) else None
+
+
+def _number(head: _Submission) -> int | None:
+    id = _short(head.id)
+    return id if isinstance(id, int) and not isinstance(id, bool) else None
+
+
+def _values(line: bytes) -> int:
+    """About how many values a line holds."""
+    marks = (b",", b"[", b"{")
+    if (count := sum(map(line.count, marks))) <= MOST_VALUES:
+        return count
+    if (texts := strings(line)) > MOST_VALUES:
+        return texts
+    return sum(map(_STRING.sub(b"", line).count, marks))
+
+
+def strings(data: bytes) -> int:
+    """How many texts JSON holds, names of fields included."""
+    if b"\\\\" in data:
+        data = data.replace(b"\\\\", b"")
+    return (data.count(b'"') - data.count(b'\\"')) // 2
+
+
+def read_message(line: bytes, usual: int = MAX_LINE) -> dict[str, Any]:
+    """The message of one line, with ``cmd`` a text and ``id`` a whole number. ``usual``: bytes of a message
+    that is no submission. Raises WireError."""
     try:
-        message = _DECODER.decode(line)
+        message = _decoded(line, usual)
     except (ValueError, RecursionError) as error:
         raise WireError(f"not a JSON message: {_one_line(error)}", "malformed") from None
     if not isinstance(message, dict):

@@ -5,12 +5,17 @@ import socket
 import socketserver
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 from daemon.live import ONE_QUEUE, alive, until
 from daemon.test_daemon_idle import switches
+
+from nqspy.daemon.probes import Probes
+from nqspy.model.health import Probe
+from nqspy.model.ids import Instant
 
 NIGHT = """
 create batch_queue night priority=20 workdir=submit
@@ -302,3 +307,23 @@ def test_without_probes_there_is_no_thread_and_with_slow_ones_hardly_a_wake_up(p
     counted = switches(plain.pid)
     threading.Event().wait(3.0)
     assert sum(switches(plain.pid).values()) - sum(counted.values()) < 5
+
+
+def test_a_probe_whose_result_cannot_be_told_is_tried_again():
+    seen, told = [], threading.Event()
+
+    def put(sighting):
+        seen.append(sighting)
+        if len(seen) == 1:
+            raise RuntimeError("nobody thought of this")
+        told.set()
+
+    probe = Probe("nfs", command="test -e /no/such", every=20, fails=1, recovers=1, timeout=5_000)
+    probes = Probes(put, lambda: Instant(1))
+    try:
+        probes.follow({"nfs": probe}, {})
+        until(lambda: probes.last("nfs") is not None and seen, "the first try")
+        probes.follow({"nfs": replace(probe, command="true")}, {})
+        assert told.wait(20), "its thread has gone on"
+    finally:
+        probes.close()

@@ -107,6 +107,13 @@ def test_the_unit_file_names_command_and_home_and_leaves_requests_alone(make_liv
     live.run("nqsd", "unit", "--home", "/tmp/a b").refused("cannot stand in a unit file")
 
 
+@pytest.mark.parametrize("folder", ["my tools", "50%", "it's"])
+def test_a_program_whose_path_no_unit_file_can_hold_is_told(monkeypatch, folder):
+    monkeypatch.setattr("sys.executable", f"/usr/lib/{folder}/bin/python")
+    with pytest.raises(ValueError, match=r"bin/nqsd.* cannot stand in a unit file"):
+        unit("/var/spool/nqspy")
+
+
 def test_systemd_takes_the_unit_and_finds_it_less_exposed_than_a_bare_one(tmp_path):
     tool = shutil.which("systemd-analyze")
     if tool is None:

@@ -1,14 +1,20 @@
 """What the fields of a question may be: looked at before anything is done, so that no odd message finds its
 way further than the front."""
 
+import threading
 from typing import Annotated, Any
 
 import msgspec
 
+from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
+from nqspy.rpc.wire import strings
 
 IDS_MAX = 100_000
 """Requests that one message may name."""
+ITEM_WORDS_MAX = 100
+WORDS_MAX = 1_000_000
+"""Texts in a submission, names of fields included: so many a request, and so many beside."""
 NUMBER_MAX = 2**53
 LATEST = 253_370_764_800_000
 """The latest instant that a question may name: the first of January 9999."""
@@ -52,8 +58,54 @@ def check_list(message: dict[str, Any]) -> None:
     """Raises Refusal for a list of requests, or of identifiers, that is longer than one message may have."""
     for name in ("items", "ids", "changes"):
         listed = message.get(name)
-        if isinstance(listed, list) and len(listed) > IDS_MAX:
+        if isinstance(listed, msgspec.Raw):
+            _check_undecoded(listed)
+        elif isinstance(listed, list) and len(listed) > IDS_MAX:
             raise Refusal(f"one message names at most {IDS_MAX} requests, not {len(listed)}", "too_many")
+
+
+def _check_undecoded(items: msgspec.Raw) -> None:
+    """The same of items that have not been decoded: no object of theirs is made before."""
+    count = _count(items)
+    most = WORDS_MAX + ITEM_WORDS_MAX * count
+    data = bytes(items)
+    if data.count(b'"') // 2 > most and strings(data) > most:
+        raise Refusal(f"{count} requests in one message have at most {most} words", "too_many")
+
+
+def _count(items: msgspec.Raw) -> int:
+    """How many they are. Raises Refusal when too many, msgspec.ValidationError for anything but objects."""
+    _counting.left = IDS_MAX
+    try:
+        msgspec.json.decode(items, type=list[_Counted])
+    except msgspec.ValidationError:
+        if _counting.left < 0:
+            raise Refusal(f"one message names at most {IDS_MAX} requests, not more", "too_many") from None
+        raise
+    return IDS_MAX - int(_counting.left)
+
+
+_counting = threading.local()
+
+
+class _Counted(msgspec.Struct):
+    """An item of which only that it is there counts."""
+
+    def __post_init__(self) -> None:
+        _counting.left -= 1
+        if _counting.left < 0:
+            raise ValueError("too many")
+
+
+_ITEMS = msgspec.json.Decoder(tuple[Submission, ...])
+
+
+def items_of(items: msgspec.Raw) -> tuple[Submission, ...]:
+    """The requests of a submission that was not decoded. Raises msgspec.ValidationError."""
+    try:
+        return _ITEMS.decode(items)
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(str(error).replace("`$", "`$.items", 1)) from None
 
 
 def check(message: dict[str, Any]) -> None:

@@ -300,7 +300,12 @@ def _key(asked: rpc.Asked) -> tuple[Any, ...] | None:
 def _decode(message: dict[str, Any]) -> cm.Command:
     kind = cm.COMMANDS[message["cmd"]]
     known = {field.name for field in dataclasses.fields(kind)}
-    command: cm.Command = msgspec.convert({k: v for k, v in message.items() if k in known}, kind)
+    values = {k: v for k, v in message.items() if k in known}
+    items = values.get("items")
+    if isinstance(items, msgspec.Raw):
+        submit = msgspec.convert(values | {"items": ()}, cm.Submit)
+        return replace(submit, items=fields.items_of(items))
+    command: cm.Command = msgspec.convert(values, kind)
     return command
 
 

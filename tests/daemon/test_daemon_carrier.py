@@ -1,0 +1,212 @@
+"""Mail commands and servers that flood, hang, drip or cannot be reached: the daemon and other letters lose
+nothing by them."""
+
+import contextlib
+import json
+import os
+import resource
+import socketserver
+import threading
+import time
+from dataclasses import asdict
+
+import pytest
+from daemon import test_daemon_post as posting
+from daemon.live import alive, until
+from daemon.test_daemon_post import letter
+
+from nqspy.daemon import carrier, timed
+from nqspy.daemon import post as post_office
+from nqspy.daemon.carrier import NotSent, carry
+from nqspy.model.machine import Mail
+
+office = posting.office
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    monkeypatch.setattr(carrier, "TIMEOUT", 0.5)
+
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def test_a_mail_command_that_floods_its_output_fills_no_memory(hasty):
+    before = peak()
+    with pytest.raises(NotSent, match=r"longer than 0\.5 s"):
+        carry(letter(), Mail(command="yes flood; :"), "ymp")
+    with pytest.raises(NotSent, match=r"longer than 0\.5 s"):
+        carry(letter(), Mail(command="yes flood >&2; :"), "ymp")
+    assert peak() - before < 20_000, "KiB"
+
+
+def test_of_what_a_mail_command_says_of_its_failure_the_end_is_told():
+    with pytest.raises(NotSent, match=r"ended 3: .*no such person$") as told:
+        carry(
+            letter(),
+            Mail(command="cat > /dev/null; yes | head -c 300000 >&2; echo no such person >&2; exit 3"),
+            "ymp",
+        )
+    assert len(str(told.value)) < 300
+
+
+def test_a_mail_command_that_hangs_is_ended_with_its_pipeline(hasty, tmp_path):
+    with pytest.raises(NotSent, match=r"longer than 0\.5 s"):
+        carry(letter(), Mail(command=f"cd {tmp_path}; sh -c 'echo $$ > pid; exec sleep 1000' | cat"), "ymp")
+    pid = int((tmp_path / "pid").read_text())
+    until(lambda: not alive(pid), "the pipeline is ended")
+
+
+def test_a_mail_program_may_go_on_delivering_in_the_background(tmp_path):
+    (tmp_path / "go").touch()
+    behind = "(while [ ! -e gone ]; do sleep 0.02; done; touch done) > /dev/null 2>&1 &"
+    carry(letter(), Mail(command=f"cd {tmp_path}; cat > mail; {behind}"), "ymp")
+    (tmp_path / "gone").touch()
+    until(lambda: (tmp_path / "done").exists(), "what it left running goes on")
+
+
+def test_a_letter_larger_than_a_pipe_arrives_whole_and_one_that_nobody_reads_is_no_failure(tmp_path):
+    text = "line\n" * 100_000
+    carry(letter(text=text), Mail(command=f"sleep 0.1; cat > {tmp_path}/mail"), "ymp")
+    assert (tmp_path / "mail").read_text().count("line\n") == 100_000
+    carry(letter(text=text), Mail(command="exec < /dev/null; sleep 0.1"), "ymp")
+
+
+def test_a_command_is_never_killed_by_a_number_that_is_no_longer_its_own():
+    hand = timed.Hand()
+    stop = threading.Event()
+
+    def cut():
+        while not stop.is_set():
+            hand.cut()
+
+    cutting = threading.Thread(target=cut)
+    cutting.start()
+    try:
+        for _ in range(50):
+            status, _ = timed.run(timed.Command(["sleep", "5"]), hand, time.monotonic() + 20)
+            assert status == -9
+            assert hand.process is None
+    finally:
+        stop.set()
+        cutting.join()
+
+
+# ---------------------------------------------------------------- mail servers
+
+
+def test_a_mail_server_whose_name_cannot_be_one_is_told_in_a_line():
+    with pytest.raises(NotSent, match="label"):
+        carry(letter(), Mail(smtp="mail..example.org"), "ymp")
+
+
+@contextlib.contextmanager
+def serving(talk):
+    class Server(socketserver.ThreadingTCPServer):
+        allow_reuse_address = True
+        daemon_threads = True
+
+        def handle_error(self, *_):
+            pass
+
+    with Server(("127.0.0.1", 0), talk) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield Mail(smtp=f"127.0.0.1:{server.server_address[1]}")
+        server.shutdown()
+
+
+class Dripping(socketserver.BaseRequestHandler):
+    def handle(self):
+        stop = threading.Event()
+        while not stop.wait(0.05):
+            self.request.sendall(b"2")
+
+
+class RudeAtTheEnd(socketserver.StreamRequestHandler):
+    def handle(self):
+        self.wfile.write(b"220 here\r\n")
+        while line := self.rfile.readline():
+            if line.upper().startswith(b"DATA"):
+                self.wfile.write(b"354 go on\r\n")
+                while self.rfile.readline() != b".\r\n":
+                    pass
+            self.wfile.write(b"421 no\r\n" if line.upper().startswith(b"QUIT") else b"250 fine\r\n")
+
+
+def test_a_mail_server_that_drips_is_cut_off(hasty):
+    with serving(Dripping) as mail:
+        began = time.monotonic()
+        with pytest.raises(NotSent, match=r"longer than 0\.5 s"):
+            carry(letter(), mail, "ymp")
+        assert time.monotonic() - began < 5
+
+
+def test_what_a_mail_server_has_taken_is_sent_whatever_it_says_to_goodbye():
+    with serving(RudeAtTheEnd) as mail:
+        carry(letter(), mail, "ymp")
+
+
+# ---------------------------------------------------------------- no letter for another
+
+
+def test_letters_handed_in_while_one_is_being_tried_are_on_the_disk(office):
+    here = office()
+    post = here.open()
+    pid = here.folder / "pid"
+    here.mail = Mail(command=f"cd {here.folder}; echo $$ > new; mv new pid; exec sleep 1000")
+    post.send([letter(id="1", subject="n1")], here.mail, "ymp")
+    until(pid.exists, "the first is being tried")
+    post.send([letter(id="2", subject="n2"), letter(id="3", subject="n3")], here.mail, "ymp")
+    post.send([letter(id="4", subject="n4")], here.mail, "ymp")
+    until(lambda: len(here.kept()) == 4, "all lie on the disk")
+    post.close(0.1)
+    until(lambda: not alive(int(pid.read_text())), "the command is ended with the post")
+    assert len(here.kept()) == 4
+    assert not here.troubles
+    here.mail = Mail(command=f"cd {here.box}; cat > $$.eml")
+    here.open()
+    until(lambda: len(here.mails()) == 4 and not here.kept(), "the next daemon sends them")
+
+
+def test_all_letters_are_kept_when_the_mail_server_has_an_odd_name(office, monkeypatch):
+    monkeypatch.setattr(post_office, "PAUSES", (0.02,))
+    monkeypatch.setattr(post_office, "PROBE", 0.1)
+    here = office()
+    odd, good = Mail(smtp="mail..example.org"), here.mail
+    here.mail = odd
+    post = here.open()
+    post.send([letter(id=str(n), subject=f"n{n}") for n in range(3)], odd, "ymp")
+    until(lambda: len(here.troubles) == 1, "an alarm")
+    assert len(here.kept()) == 3
+    post.send([letter(id="9", subject="n9")], good, "ymp")
+    until(lambda: len(here.mails()) == 4 and not here.kept(), "all four leave")
+
+
+def test_a_letter_that_cannot_be_handled_holds_up_none_that_a_former_daemon_left(office, monkeypatch):
+    here = office()
+    real = carrier.carry
+
+    def fails(one, *more):
+        if one.id == "0":
+            raise RuntimeError("nobody thought of this")
+        real(one, *more)
+
+    monkeypatch.setattr(post_office, "carry", fails)
+    folder = here.folder / "mail"
+    folder.mkdir()
+    for n in range(3):
+        (folder / f"{n:020d}.json").write_text(json.dumps(asdict(letter(id=str(n), subject=f"n{n}"))))
+    here.open()
+    until(lambda: len(here.mails()) == 2, "the others leave")
+    assert [path.name for path in here.kept()] == [f"{0:020d}.json"]
+
+
+def test_the_post_leaves_no_descriptors_behind(office):
+    carry(letter(), Mail(command="cat > /dev/null"), "ymp")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        carry(letter(), Mail(command="cat > /dev/null"), "ymp")
+        with pytest.raises(NotSent):
+            carry(letter(), Mail(command="exit 1"), "ymp")
+    assert len(os.listdir("/proc/self/fd")) == before
