@@ -12,6 +12,7 @@ import errno
 import os
 import signal
 import struct
+from collections.abc import Callable
 
 from nqspy.executors import proc
 from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish, rmdir, write
@@ -234,12 +235,32 @@ class Seat:
         # systemd's DelegateSubgroup=: controllers go to the directories beside that of the daemon itself.
         self.base = _make(place.removesuffix("/nqsd"), name)
         usable = bool(self.base) and os.access(f"{self.base}/cgroup.kill", os.W_OK)
-        return usable and os.access(f"{self.base}/cgroup.freeze", os.W_OK)
+        usable = usable and os.access(f"{self.base}/cgroup.freeze", os.W_OK)
+        return usable and (_enters(lambda: fork_into(self.base)) or _enters(os.fork, self.base))
 
     def _probe_cgroup1(self, name: str) -> bool:
         self.base = _make(_place("cgroup", "freezer"), name)
         self.counter = _make(_place("cgroup", "cpuacct"), name)
-        return bool(self.base) and os.access(f"{self.base}/freezer.state", os.W_OK)
+        usable = bool(self.base) and os.access(f"{self.base}/freezer.state", os.W_OK)
+        return usable and _enters(os.fork, *filter(None, (self.base, self.counter)))
+
+
+def _enters(fork: Callable[[], int], *folders: str) -> bool:
+    """Whether a process may really be in these cgroups: a directory that one may make is not always one to
+    enter. Tried with a child that ends at once."""
+    try:
+        pid = fork()
+    except OSError:
+        return False
+    if pid == 0:
+        status = 1
+        try:
+            for folder in folders:
+                _join(folder)
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitpid(pid, 0)[1] == 0
 
 
 def kill_remains(kind: str, folder: str, *more: str) -> None:
