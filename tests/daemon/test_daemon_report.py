@@ -169,6 +169,7 @@ def test_a_daemon_killed_before_its_mails_left_sends_each_once(make_live):
     a_night(live)
     until(lambda: live.events("reported"), "the report")
     live.kill()
+    until(lambda: not live.leftovers(), "the end of a mail command that was under way")
     assert not mails(live)
     (live.work / "gate").touch()
     live.start()
