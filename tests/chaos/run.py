@@ -1,6 +1,7 @@
 """One run: a daemon, clients, faults by a seed; then calm, and the judgement. CI and ``scripts/chaos`` use it
 alike."""
 
+import os
 import re
 import subprocess
 import time
@@ -158,9 +159,7 @@ def _finish(live: Live, ledger: Ledger) -> None:
     ledger.counts["backups"] = sum(" INFO backup " in line for line in live.log.splitlines())
     live.restart()  # as much for the sweep of the spool as to see that it comes up sound
     live.stop()
-    left = [folder.name for folder in (live.home / "spool").glob("[0-9]*.[0-9]*")]
-    if left:
-        ledger.broken("spool", "", f"folders of ended attempts: {left[:10]}")
+    _look_into_spool(live, ledger)
     for pid in live.leftovers():
         ledger.broken("orphan", "", Path(f"/proc/{pid}/cmdline").read_bytes().decode().replace("\0", " "))
     _read_logs(live, ledger)
@@ -177,6 +176,15 @@ def _finish(live: Live, ledger: Ledger) -> None:
         for v in ledger.violations
         if v.token
     }
+
+
+def _look_into_spool(live: Live, ledger: Ledger) -> None:
+    """Nothing stays but what requests had written that were lost for good: nobody else has that."""
+    folders = list((live.home / "spool").glob("[0-9]*.[0-9]*"))
+    kept = [folder for folder in folders if os.path.lexists(folder / "kept")]
+    ledger.counts["outputs of lost ones kept"] = len(kept)
+    if left := [folder.name for folder in folders if folder not in kept]:
+        ledger.broken("spool", "", f"folders of ended attempts: {left[:10]}")
 
 
 def _examine(live: Live, ledger: Ledger) -> None:
