@@ -37,9 +37,7 @@ def report(seed: int, ledger: Ledger) -> str:
     kinds: dict[str, int] = {}
     for violation in ledger.violations:
         kinds[violation.what] = kinds.get(violation.what, 0) + 1
-    lines.append(
-        f"  spool      {counts['outputs of lost ones kept']} outputs of lost requests kept, all else cleared"
-    )
+    lines.append(f"  spool      {counts['outputs of lost ones kept']} outputs of lost requests kept")
     lines.append(f"  broken     {_list(kinds) or 'none'}")
     stories = ledger.stories
     shown: dict[str, int] = {}
