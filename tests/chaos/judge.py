@@ -235,7 +235,8 @@ class Judge:
                     yield "began although deleted", f"attempts {late} after its deletion was journaled"
                 continue
             for mark in self.marks[promise.job.token]:
-                if mark.what == "begin" and bar.since <= mark.at < (bar.until or 1 << 62):
+                over = 1 << 62 if bar.until is None else bar.until
+                if mark.what == "begin" and bar.since <= mark.at < over:
                     yield f"began although {bar.why}", f"at {mark.at}: barred [{bar.since}-{bar.until}]"
 
     def _waited(self, promise: Promise, story: Story) -> Iterator[tuple[str, str]]:

@@ -106,6 +106,11 @@ def test_another_exit_status_and_another_output_are_told(trial):
     assert trial.verdict() == {"ended otherwise", "output"}
 
 
+def test_one_that_began_right_after_it_was_let_go_is_believed(trial):
+    trial.promise("a").bars.append(Bar("held at submission", 0, 0))
+    assert trial.verdict() == set()
+
+
 def test_half_an_output_is_forgiven_only_where_the_disk_was_full(trial):
     trial.outputs["b"] = ""
     trial.ledger.strikes.append(Strike("disk full", 0.0, 1.0, len("a begin 11\n"), len(MARKS)))
