@@ -173,7 +173,8 @@ def test_one_byte_at_a_time_is_told_that_it_takes_too_long(counter, peer):
     dripping.start()
     assert peer(desk).ask(1, "x", say="quick")["result"] == "quick"
     assert slow.answer()["error"]["code"] == "too_slow"
-    assert slow.answer() is None
+    with contextlib.suppress(ConnectionResetError):  # where a byte of it was not read any more
+        assert slow.answer() is None
     dripping.join()
 
 
