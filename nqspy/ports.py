@@ -155,10 +155,13 @@ class Answer:
     who: str = ""
 
 
+CHANGEABLE = ("queue", "priority", "group", "account", "name", "shell")
+"""Fields of a submission that a submit exit may change: ``priority`` is an int, the others are texts."""
+
+
 @dataclass(frozen=True, slots=True)
 class SubmitAnswer:
-    """What the submit exit answers: a refusal text, or changed fields of the submission (``queue``,
-    ``priority``, ``group`` ...)."""
+    """What the submit exit answers: a refusal text, or changed fields (`CHANGEABLE`) of the submission."""
 
     refusal: str | None = None
     who: str = ""

@@ -46,11 +46,12 @@ class Broom:
     def _run(self) -> None:
         while not self._stopping:
             self._wake.wait()
+            self._wake.clear()
+            # Whether to stop is looked at after each clear: the word for it may just have been cleared.
             while self._folders and not self._stopping:
-                self._wake.clear()
                 if len(self._folders) > MOST or not self._wake.wait(self._quiet):
                     self._sweep()
-            self._wake.clear()
+                self._wake.clear()
 
     def _sweep(self) -> None:
         """Removes folders until a new one comes; at least one step."""

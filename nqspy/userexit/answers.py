@@ -7,9 +7,7 @@ from typing import Any
 
 from nqspy.model.actions import Redate
 from nqspy.model.ids import Instant, Seq
-from nqspy.ports import Answer, RequestView, Selection
-
-_CHANGEABLE = ("queue", "priority", "group", "account", "name", "shell")
+from nqspy.ports import CHANGEABLE, Answer, RequestView, Selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ def changes(
     shell: str | None = None,
 ) -> Changes:
     """submit: these fields of the submission become others; what is not named stays."""
-    given = dict(zip(_CHANGEABLE, (queue, priority, group, account, name, shell), strict=True))
+    given = dict(zip(CHANGEABLE, (queue, priority, group, account, name, shell), strict=True))
     for word, value in given.items():
         if value is not None and type(value) is not (int if word == "priority" else str):
             raise TypeError(f"changes() needs another {word} than {value!r}")

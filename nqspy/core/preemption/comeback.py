@@ -27,10 +27,9 @@ def bind(domain: Domain, settings: Settings) -> Any:
 
 def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Lets go on what nobody keeps back any more and whose PEs are free."""
-    gone = set(draft.site.offline()) - {
-        pe for other in draft.site.started.values() if not other.parked for pe in other.pes
-    }
-    for request in draft.parked():
+    parked = draft.parked()
+    gone = _gone(draft.site) if parked else set()
+    for request in parked:
         if request.seq in draft.own:
             continue
         taken = [pe for pe in request.pes if pe in draft.held_pes and pe not in gone]
@@ -41,6 +40,13 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
             draft.resume(request, WHO)
             gone.difference_update(request.pes)
     return None
+
+
+def _gone(site: Site) -> set[int]:
+    """PEs whose CPU is gone: there is nothing to wait for. Those that somebody holds yet are taken."""
+    return set(site.offline()) - {
+        pe for other in site.started.values() if not other.parked for pe in other.pes
+    }
 
 
 def _taken(pes: list[int]) -> Reason:

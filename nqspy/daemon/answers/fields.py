@@ -8,6 +8,7 @@ import msgspec
 
 from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
+from nqspy.model.ids import Seq, parse_id
 from nqspy.rpc.wire import strings
 
 IDS_MAX = 100_000
@@ -117,3 +118,11 @@ def check(message: dict[str, Any]) -> None:
         msgspec.convert(message, kind)
     except (msgspec.ValidationError, RecursionError) as error:
         raise Refusal(f"bad {message['cmd']} message: {error}"[:300], "bad_message", 2) from None
+
+
+def seq_of(host: str, text: str) -> Seq:
+    """The request that an identifier names, on the site of that name. Raises Refusal."""
+    seq = parse_id(text, host)
+    if seq is None:
+        raise Refusal(f"illegally formed job identifier: {text[:80]}", "bad_id")
+    return seq

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import queues
+from nqspy.daemon.answers.fields import seq_of
 from nqspy.daemon.answers.later import Later
 from nqspy.daemon.answers.sight import Sight
 from nqspy.daemon.deciding import foresight
 from nqspy.daemon.deciding.foresight import PATIENCE, Foresight
 from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Seq, parse_id
+from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
@@ -71,7 +72,7 @@ class Choice:
         self.site = daemon.engine.site
         self.sight = Sight(daemon, caller)
         operands = [str(word) for word in message.get("operands") or message.get("ids") or ()]
-        self.seqs = [_seq(self.site.name, word) for word in operands if word[:1].isdigit()]
+        self.seqs = [seq_of(self.site.name, word) for word in operands if word[:1].isdigit()]
         named = [word for word in operands if not word[:1].isdigit()]
         self.queues = {*named, *([message["queue"]] if message.get("queue") else ())}
         unknown = sorted(self.queues - set(self.site.settings.queues))
@@ -125,13 +126,6 @@ class Choice:
     def complaint(self) -> str:
         """One line for each identifier that names no request."""
         return "".join(f"Unknown Job Id {self.site.id_of(seq)}\n" for seq in self.unknown)
-
-
-def _seq(host: str, text: str) -> Seq:
-    seq = parse_id(text, host)
-    if seq is None:
-        raise Refusal(f"illegally formed job identifier: {text[:80]}", "bad_id")
-    return seq
 
 
 def _state(word: Any) -> State | None:

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import fields, nights, shows
+from nqspy.daemon.answers.fields import seq_of
 from nqspy.daemon.answers.later import Later, still
 from nqspy.daemon.answers.sight import Sight
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import DAY, Instant, parse_id
+from nqspy.model.ids import DAY, Instant
 from nqspy.model.site import Site
 from nqspy.report import counters, quotas, usage
 from nqspy.report.moments import Zone
@@ -90,10 +91,7 @@ def _exits_list(daemon: "Daemon", asked: rpc.Asked) -> Any:
 
 def _exits_trace(daemon: "Daemon", asked: rpc.Asked) -> Any:
     site = daemon.engine.site
-    named = str(asked.message["request"])
-    seq = parse_id(named, site.name)
-    if seq is None:
-        raise Refusal(f"illegally formed job identifier: {named[:80]}", "bad_id")
+    seq = seq_of(site.name, str(asked.message["request"]))
     Sight(daemon, asked.caller).need(seq)
     return {"id": site.id_of(seq), "trace": daemon.exits.trace(seq)}
 

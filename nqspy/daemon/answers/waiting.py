@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.answers import listing
+from nqspy.daemon.answers.fields import seq_of
 from nqspy.daemon.answers.sight import Sight
 from nqspy.engine.desk.people import need, need_owner
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Seq, parse_id
+from nqspy.model.ids import Seq
 from nqspy.model.requests import STARTED
 from nqspy.report.history import event_object
 from nqspy.report.moments import Zone
@@ -92,7 +93,7 @@ class Waiting:
         """Answers once all of ``ids`` have ended: their objects, or (text form) the last one's exit
         status."""
         site = self._daemon.engine.site
-        seqs = [_seq(site.name, text) for text in asked.message["ids"]]
+        seqs = [seq_of(site.name, text) for text in asked.message["ids"]]
         ends = _Ends(asked, seqs, {seq for seq in seqs if seq in site.requests})
         known = Sight(self._daemon, asked.caller).known(seqs)
         for seq in seqs:
@@ -148,7 +149,7 @@ class Waiting:
         """Output of a started request from ``offset`` on; ``follow``: held back until there is more or it
         has ended."""
         site, message = self._daemon.engine.site, asked.message
-        seq = _seq(site.name, str(message["request"]))
+        seq = seq_of(site.name, str(message["request"]))
         offset = int(message.get("offset") or 0)
         request = site.requests.get(seq)
         if request is None:
@@ -181,13 +182,6 @@ class Waiting:
         if offset or asked.message.get("follow"):
             return messages.text_answer(asked.handle.id, 0, "", "", next=offset, done=True, path=path)
         raise Refusal(f"Job has finished {name}; its output lies in {path}", "has_ended", 35)
-
-
-def _seq(host: str, text: str) -> Seq:
-    seq = parse_id(text, host)
-    if seq is None:
-        raise Refusal(f"illegally formed job identifier: {text[:80]}", "bad_id")
-    return seq
 
 
 def _read(path: str, offset: int) -> bytes:

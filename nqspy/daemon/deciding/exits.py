@@ -12,12 +12,10 @@ from nqspy.daemon.deciding.parent import QUESTION, Parent
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
-from nqspy.ports import RequestView, SubmitAnswer, View
+from nqspy.ports import CHANGEABLE, RequestView, SubmitAnswer, View
 
 FRESH = 0.5
 """Real seconds for which share terms that were asked for are good."""
-
-_CHANGEABLE = frozenset(("queue", "priority", "group", "account", "name", "shell"))
 
 
 class RemoteExits(NoExits):
@@ -130,7 +128,7 @@ class RemoteExits(NoExits):
 
 
 def _fits(name: str, value: object) -> bool:
-    return name in _CHANGEABLE and type(value) is (int if name == "priority" else str)
+    return name in CHANGEABLE and type(value) is (int if name == "priority" else str)
 
 
 def _fields(request: RequestView) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.tally import Tally
-from nqspy.ports import SubmitAnswer
+from nqspy.ports import CHANGEABLE, SubmitAnswer
 
 SCRIPT_MAX = 64 << 20
 ENVIRONMENT_MAX = 1 << 20
@@ -207,9 +207,6 @@ def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming
     return target if target is not None and pipe.started else pipe.name
 
 
-_CHANGEABLE = frozenset(("queue", "priority", "group", "name", "account", "shell"))
-
-
 def _ask_exits(desk: Desk, spec: Spec) -> Spec:
     answer: SubmitAnswer | None = ask_submit(desk.site, spec, desk.exits, desk.now)
     tell_failures(desk, desk.exits.failures())
@@ -217,7 +214,7 @@ def _ask_exits(desk: Desk, spec: Spec) -> Spec:
         return spec
     if answer.refusal is not None:
         raise Refusal(f"{answer.refusal} (exit {answer.who})", "exit_refused")
-    spec = replace(spec, **{key: value for key, value in answer.changes.items() if key in _CHANGEABLE})
+    spec = replace(spec, **{key: value for key, value in answer.changes.items() if key in CHANGEABLE})
     check_spec(desk.site, spec)
     return spec
 
