@@ -3,8 +3,10 @@
 xdist's own ``loadgroup`` does nothing under pytest 9.2 (pytest-xdist issue 1386): its scheduler is told here.
 """
 
+from pathlib import Path
 from typing import Any
 
+import leftovers
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
@@ -29,3 +31,21 @@ class ByFile(LoadFileScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """Called by xdist when tests are shared out."""
     return ByFile(config, log)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run that leaves processes behind has failed, whichever test it was."""
+    factory = getattr(session.config, "_tmp_path_factory", None)
+    if hasattr(session.config, "workerinput") or factory is None or not _begun(factory):
+        return
+    if left := leftovers.of(factory.getbasetemp()):
+        leftovers.end(left)
+        lines = "\n".join(f"  {pid} {command}" for pid, command in sorted(left.items()))
+        print(f"\nprocesses left behind by the tests (killed now):\n{lines}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _begun(factory: Any) -> bool:
+    """Whether the run has a temporary folder at all."""
+    folder: Path | None = factory._basetemp
+    return folder is not None

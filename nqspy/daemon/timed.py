@@ -4,6 +4,7 @@ little is kept of what it says, and all it has begun is killed when its time is 
 import contextlib
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +23,11 @@ REAPED = 1.0
 
 _REST = 1 << 20
 """Bytes still read of a command that has ended: as much as a pipe may hold."""
+
+
+_SETPRIV = shutil.which("setpriv")
+_TIED: Sequence[str] = (_SETPRIV, "--pdeathsig", "KILL", "--") if _SETPRIV else ()
+"""Runs a command so that it ends with a daemon that is killed and can end nothing itself (util-linux)."""
 
 
 class NotRun(Exception):
@@ -89,7 +95,7 @@ def _start(command: Command, hand: Hand) -> "subprocess.Popen[bytes]":
             raise NotRun("the last try still hangs and cannot be killed")
         urgency.ordinary_children()
         hand.process = subprocess.Popen(
-            command.words,
+            [*_TIED, *command.words],
             stdin=subprocess.PIPE if command.data else subprocess.DEVNULL,
             stdout=subprocess.DEVNULL if command.errors_only else subprocess.PIPE,
             stderr=subprocess.PIPE if command.errors_only else subprocess.STDOUT,

@@ -5,15 +5,14 @@ import os
 import pwd
 import shutil
 import subprocess
-import sys
-import sysconfig
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from daemon.attacks import ATTACKS
-from daemon.live import ROOT, Live, until
+from daemon.everybody import interpreter, packages
+from daemon.live import Live, until
 
 from nqspy.executors import proc, records
 
@@ -36,26 +35,6 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: real users are made, and act"),
     pytest.mark.skipif(not shutil.which("useradd"), reason="needs useradd: real users are made"),
 ]
-
-
-def _runs(path: str) -> bool:
-    try:
-        run = subprocess.run(
-            [path, "-c", "import json"], user=65534, group=65534, extra_groups=[], capture_output=True,
-            check=False, cwd="/",
-        )  # fmt: skip
-    except PermissionError:
-        return False
-    return run.returncode == 0
-
-
-def interpreter() -> str:
-    """A Python of this version that ordinary users may run: this one may lie in a folder of root's."""
-    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    for path in (sys.executable, f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
-        if os.path.exists(path) and _runs(path):
-            return path
-    pytest.skip(f"needs a {name} that ordinary users may run")
 
 
 class Person:
@@ -98,20 +77,20 @@ class House:
 
     def open(self) -> None:
         self.live.start()
-        tools = self._tools()
+        python = interpreter()
+        tools = self._tools(python)
         for person in (self.anne, self.ben):
             person.environment = {
                 "PATH": f"{tools}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(person.home),
-                "PYTHONPATH": f"{ROOT}:{sysconfig.get_path('platlib')}", "NQSPY_HOME": str(self.live.home),
+                "PYTHONPATH": packages(python, self.base), "NQSPY_HOME": str(self.live.home),
                 "OWN": str(person.home), "PYTHONDONTWRITEBYTECODE": "1", "NQSPY_DIALECT": "nqs",
             }  # fmt: skip
         self._submit()
         self._tell_ben()
 
-    def _tools(self) -> Path:
+    def _tools(self, found: str) -> Path:
         tools = self.base / "bin"
         tools.mkdir()
-        found = interpreter()
         programs = {name: f"from nqspy.cli.{name} import main; main()" for name in COMMANDS}
         programs["nqsd"] = "from nqspy.daemon.command import main; main()"
         for name, code in programs.items():

@@ -243,6 +243,14 @@ def test_stopping_the_daemon_ends_a_command_that_hangs(plain):
     until(lambda: not alive(pid), "it is killed")
 
 
+def test_a_daemon_that_is_killed_leaves_no_try_behind(plain):
+    pids = plain.work / "hang.pids"
+    plain.set(f'create probe nfs command="echo $$ > {pids}; exec sleep 1000" every=1 timeout=1:00:00')
+    pid = int(plain.text("hang.pids"))
+    plain.kill()
+    until(lambda: not alive(pid), "it ends with the daemon")
+
+
 def test_a_file_that_vanishes_and_comes_back(plain):
     file = plain.write("disk", "x")
     plain.set(f"create probe disk file={file} {QUICK}")

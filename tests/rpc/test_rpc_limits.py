@@ -231,34 +231,49 @@ def test_unfinished_messages_of_one_user_are_bounded_together(crowd, peer):
     assert desk.server.shares.all_bytes <= 3_000_000
 
 
-def test_the_engine_far_behind_is_not_asked_more_and_catches_up(counter, peer):
-    going = threading.Event()
-    backlog = [0]
+@pytest.fixture
+def gate():
+    """An engine that answers nothing before ``open()``; at the end of the test it goes on at the latest.
+    ``arrived`` is written by the server's thread alone, ``done`` by the engine's."""
+    made = Gate()
+    yield made
+    made.open()
 
-    def answer(asked):
-        going.wait(20)
-        backlog[0] -= 1
+
+class Gate:
+    def __init__(self):
+        self._going = threading.Event()
+        self.arrived = self.done = 0
+        self.open = self._going.set
+
+    def answer(self, asked):
+        self._going.wait(60)
+        self.done += 1
         return messages.result_answer(asked.handle.id, asked.message["say"])
 
-    desk = counter(answer, limits=Limits(backlog=50), backlog=lambda: (backlog[0], 0))
-    put = desk.server.put
+    def backlog(self):
+        return self.arrived - self.done, 0
 
-    def count(asked):
-        backlog[0] += 1
-        put(asked)
+    def count(self, put):
+        def counted(asked):
+            self.arrived += 1
+            put(asked)
 
-    desk.server.put = count
+        return counted
+
+
+def test_the_engine_far_behind_is_not_asked_more_and_catches_up(counter, peer, gate):
+    desk = counter(gate.answer, limits=Limits(backlog=50, busy_time=600.0), backlog=gate.backlog)
+    desk.server.put = gate.count(desk.server.put)
     client, other = peer(desk), peer(desk)
-    first = b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n) for n in range(60))
-    client.send(first)
-    until(lambda: backlog[0] == 60, "the first to arrive")
+    client.send(b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n) for n in range(60)))
+    until(lambda: len(desk.server._delayed) == 1, "the first client to be delayed")
     for each in (client, other):
         each.send(b'{"v":1,"id":100,"cmd":"x","say":100}\n')
-    until(lambda: len(desk.server._delayed) == 1, "the first client to be delayed")
-    other.send(b'{"v":1,"id":101,"cmd":"x","say":101}\n')
     until(lambda: len(desk.server._delayed) == 2, "the other to be delayed after one message at most")
-    assert backlog[0] <= 62
-    going.set()
+    other.send(b'{"v":1,"id":101,"cmd":"x","say":101}\n')
+    assert gate.arrived <= 62
+    gate.open()
     assert [client.answer()["id"] for _ in range(61)] == [*range(60), 100]
     assert {other.answer()["id"], other.answer()["id"]} == {100, 101}
 

@@ -1,0 +1,69 @@
+"""A Python and an nqspy that ordinary users may run, even where the checkout lies in a folder of root's."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import nqspy
+
+NOBODY = 65534
+
+
+def interpreter() -> str:
+    """A Python of this version that ordinary users may run: this one may lie in a folder of root's."""
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    for path in (sys.executable, f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
+        if os.path.exists(path) and _imports(path, "json"):
+            return path
+    pytest.skip(f"needs a {name} that ordinary users may run")
+
+
+def packages(python: str, spare: Path) -> str:
+    """The folder from which they import nqspy and what it needs: where it is installed, else a copy in
+    ``spare``, which they must be able to read."""
+    installed = Path(nqspy.__file__).parents[1]
+    if _imports(python, "nqspy.rpc.client", str(installed)):
+        return str(installed)
+    copy = spare / "packages"
+    for path in _files("nqspy", set()):
+        place = copy / path.relative_to(installed)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
+    assert _imports(python, "nqspy.rpc.client", str(copy)), "the copy cannot be read either"
+    return str(copy)
+
+
+def _files(name: str, seen: set[str]) -> Iterator[Path]:
+    """What a distribution and those it requires have installed beside it (commands in bin/ left out)."""
+    seen.add(name)
+    found = metadata.distribution(name)
+    home = Path(str(found.locate_file("")))
+    yield from (
+        path for each in found.files or () if (path := home / each).is_file() and ".." not in each.parts
+    )
+    for line in found.requires or ():
+        needed = re.match(r"[\w.-]+", line)
+        if needed and "extra ==" not in line and needed[0] not in seen:
+            try:
+                yield from _files(needed[0], seen)
+            except metadata.PackageNotFoundError:  # for another system or Python
+                continue
+
+
+def _imports(python: str, module: str, path: str = "") -> bool:
+    environment = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        run = subprocess.run(
+            [python, "-c", f"import {module}"], user=NOBODY, group=NOBODY, extra_groups=[],
+            capture_output=True, check=False, cwd="/", env=environment,
+        )  # fmt: skip
+    except PermissionError:
+        return False
+    return run.returncode == 0
