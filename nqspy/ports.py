@@ -95,6 +95,10 @@ class Selection(Protocol):
     def seqs(self) -> tuple[Seq, ...]:
         """Their sequence numbers."""
 
+    def reach(self) -> tuple[Seq, ...]:
+        """What a re-dating of the selection reaches: they, and those chosen by the same words that wait for
+        other requests."""
+
 
 class RequestView(Protocol):
     """A request as a user exit sees it: read only. Sizes in bytes, None = unlimited or not given; times in

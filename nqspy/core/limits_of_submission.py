@@ -4,8 +4,9 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from nqspy.core.draft import Draft, Seen
+from nqspy.core.draft import Draft
 from nqspy.core.queueing import limits, route
+from nqspy.core.sight import Seen
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State

@@ -6,7 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from nqspy.core.draft import FIELDS, Draft, Seen
+from nqspy.core.draft import Draft
+from nqspy.core.sight import FIELDS, Seen
 from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.notices import Notices
 from nqspy.model.events import Ended, Recorded, Requeued, ShiftChanged, Started, Starting

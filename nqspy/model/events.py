@@ -145,12 +145,13 @@ class Held(Event):
 
 @dataclass(frozen=True, slots=True)
 class Released(Event):
-    """Holds were taken off; ``letters`` are those taken."""
+    """Holds were taken off; ``letters`` are those taken. ``aging``: age may count from now on."""
 
     kind: ClassVar[str] = "released"
     seqs: tuple[Seq, ...]
     letters: str
     who: str
+    aging: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,19 +168,19 @@ class Redated(Event):
 @dataclass(frozen=True, slots=True)
 class DependencyMet(Event):
     """What these requests awaited of ``prerequisite`` (``words``) has come about, or counts as if it had;
-    one that awaits nothing more is queued."""
+    one that awaits nothing more is queued. ``aging`` as in `Released`."""
 
     kind: ClassVar[str] = "dependency_met"
     seqs: tuple[Seq, ...]
     prerequisite: Seq
     words: tuple[AfterWord, ...]
     text: str = ""
+    aging: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class DependencyFailed(Event):
-    """What these requests await of ``prerequisite`` (``words``) can never come about: they stay held until
-    an operator releases them."""
+    """What these requests await of ``prerequisite`` (``words``) can never come: an operator releases them."""
 
     kind: ClassVar[str] = "dependency_failed"
     seqs: tuple[Seq, ...]
@@ -220,8 +221,7 @@ class Modified(Event):
 
 @dataclass(frozen=True, slots=True)
 class Deleting(Event):
-    """A started request is to be ended because ``who`` asked for it, or to be run again (``rerun``);
-    ``text``: why."""
+    """A started request is to be ended as ``who`` asked, or to be run again (``rerun``); ``text``: why."""
 
     kind: ClassVar[str] = "deleting"
     seq: Seq

@@ -136,22 +136,23 @@ def _released(site: Site, event: ev.Released, at: Instant) -> None:
         if not request.holds:
             request.hold_text = ""
         if request.state is State.HELD:
-            _await(site, request, () if "s" in event.letters else request.unmet, at)
+            _await(site, request, () if "s" in event.letters else request.unmet, at, event.aging)
 
 
-def _await(site: Site, request: Request, unmet: tuple[Dependency, ...], at: Instant) -> None:
+def _await(site: Site, request: Request, unmet: tuple[Dependency, ...], at: Instant, aging: bool) -> None:
     """From now on it waits for these; taking the system's hold off means to wait for no other any more."""
     _displace(site, request)
     request.unmet = unmet
     if not unmet:
         request.never = ""
-    _let_wait(site, request, at)
+    _let_wait(site, request, at, aging)
 
 
 def _dependency_met(site: Site, event: ev.DependencyMet, at: Instant) -> None:
     for request in _each(site, event.seqs):
         met = [Dependency(event.prerequisite, word) for word in event.words]
-        _await(site, request, tuple(each for each in request.unmet if each not in met), at)
+        unmet = tuple(each for each in request.unmet if each not in met)
+        _await(site, request, unmet, at, event.aging)
 
 
 def _dependency_failed(site: Site, event: ev.DependencyFailed, at: Instant) -> None:
@@ -160,13 +161,22 @@ def _dependency_failed(site: Site, event: ev.DependencyFailed, at: Instant) -> N
         site.touched.requests.add(request.seq)
 
 
-def _let_wait(site: Site, request: Request, at: Instant) -> None:
+def _let_wait(site: Site, request: Request, at: Instant, aging: bool = False) -> None:
     """Queued, held or waiting for its date, as its spec and holds say; the time before its date is no time
-    in queue."""
+    in queue, nor is the time before it could start (``aging``) where its queue says so."""
     state, eligible = _wait_state(request, at), request.spec.eligible
-    if state is State.QUEUED and eligible is not None:
+    if state is State.QUEUED and aging and _ages_from_now(site, request):
+        request.date_in_queue, request.redated = at, None
+    elif state is State.QUEUED and eligible is not None:
         request.date_in_queue = max(request.date_in_queue, eligible)
     _to(site, request, state)
+
+
+def _ages_from_now(site: Site, request: Request) -> bool:
+    """Whether the age of a request that may start from now on begins now; what was handed in as a list keeps
+    the list's order."""
+    queue = site.settings.queues.get(request.queue)
+    return queue is not None and queue.age_from == "eligible" and not request.spec.listed
 
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> None:

@@ -43,8 +43,13 @@ class Weights:
     time: int
 
     def tau_max(self) -> float | None:
-        """Greatest ratio of waiting times of two requests, ``T/(T-S-C-M)``; None where there is no bound
-        (seed 003, 6.1)."""
+        """Greatest ratio of the wait of the queue's longest waiter to that of a request that overtakes it,
+        ``T/(T-S-C-M)``; None where there is no bound (seed 003, 6.1).
+
+        Only against the longest waiter: its time factor is 1, so that what overtakes it has a factor of at
+        least 1/tau_max. Two others may both have a small one (waits of 10 s and 5 min beside one of 10 min),
+        and then the other terms decide.
+        """
         rest = self.time - self.share - self.cpu - self.memory
         return self.time / rest if rest > 0 else None
 
@@ -106,6 +111,12 @@ class Queue:
     groups: tuple[str, ...] = setting("names", (), "Unix groups that may submit")
     restricted: bool = setting("flag", False, "whether only the users and groups named may submit")
     needs: tuple[str, ...] = setting("names", (), "probes whose resources its requests need")
+    age_from: str = setting(
+        "name",
+        "eligible",
+        "from when a request's age counts: since it could start, or was submitted",
+        words=("eligible", "submitted"),
+    )
     per_request: RequestLimits = branch(RequestLimits)
     per_process: ProcessLimits = branch(ProcessLimits)
     sched_factor: Factors = branch(Factors)

@@ -120,7 +120,7 @@ class Spec:
 
     ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
     (``-a``). ``after``: requests it depends on; all must be met. ``unix_groups``: of who handed it in, kept
-    while a pipe queue holds it.
+    while a pipe queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps.
     """
 
     owner: str
@@ -149,6 +149,7 @@ class Spec:
     attributes: tuple[str, ...] = ()
     after: tuple[Dependency, ...] = ()
     unix_groups: tuple[str, ...] = ()
+    listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

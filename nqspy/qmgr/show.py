@@ -72,16 +72,20 @@ def _weights(whom: str, weights: Weights) -> str:
 
 
 def bound(weights: Weights) -> str:
-    """A sentence on ``tau_max``, the greatest ratio of the waiting times of two requests."""
+    """A sentence on ``tau_max`` (`Weights.tau_max`): it bounds how long the queue's longest waiter waits, and
+    nothing between two others."""
     if not any((weights.share, weights.cpu, weights.memory, weights.time)):
         return "all weights are 0: first in, first out"
     tau = weights.tau_max()
     if tau is None:
         return (
-            "warning: tau_max: there is no bound, requests may be overtaken for ever, because time is not "
-            "greater than share + cpu + memory"
+            "warning: tau_max: there is no bound, even the queue's longest waiter may be overtaken for ever, "
+            "because time is not greater than share + cpu + memory"
         )
-    return f"tau_max = {tau:.2f}: no request waits more than {tau:.2f} times as long as one that overtakes it"
+    return (
+        f"tau_max = {tau:.2f}: nothing overtakes the queue's longest waiter once that has waited more than "
+        f"{tau:.2f} times as long; between two others there is no bound"
+    )
 
 
 # ---------------------------------------------------------------- settings

@@ -38,11 +38,11 @@ def hold_line(text: str) -> Answer:
 
 def redate(what: RequestView | Selection, date: Instant) -> Redate:
     """elected: this date in queue for a waiting request, or for all of a selection (one event, however
-    many)."""
-    seqs = getattr(what, "seqs", None)
+    many), those included that would be in it but wait for other requests."""
+    reach = getattr(what, "reach", None)
     if type(date) is not int:
         raise TypeError(f"redate() needs an instant as its date, such as now, not {date!r}")
-    return Redate(tuple(seqs()) if callable(seqs) else (_seq(what),), date, Seq(0), "")
+    return Redate(tuple(reach()) if callable(reach) else (_seq(what),), date, Seq(0), "")
 
 
 def changes(

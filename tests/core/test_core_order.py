@@ -177,3 +177,14 @@ def test_the_house_knows_the_exits_words():
     assert [force().verdict, refuse().verdict, hold_line().verdict] == ["force", "refuse", "hold_line"]
     assert START > 0
     assert State.QUEUED == "queued"
+
+
+def test_the_bound_holds_against_the_longest_waiter_and_between_no_others(house):
+    """10 min, 5.2 min and 10 s of waiting: the last overtakes the second (ratio 31), never the first."""
+    house.machine(pes=1).queue("normal", cpu=6, memory=1, time=10)
+    longest = house.submit("anne cpu=600 mem=32mw")[0]
+    second = house.at(288).submit("ben cpu=600 mem=32mw")[0]
+    small = house.at(590).submit("cleo cpu=1 mem=1b")[0]
+    line = house.at(600).standing("normal").line()
+    assert line == [longest, small, second]
+    assert house.site.settings.weights("normal").tau_max() == pytest.approx(10 / 3)

@@ -112,8 +112,9 @@ def test_start_is_met_when_the_hands_have_begun_it_not_before():
     assert begun[0] is ev.Started
 
 
-def test_the_date_in_queue_is_that_of_the_submission():
+def test_the_date_in_queue_is_that_of_the_submission_where_the_queue_says_so():
     site = centre()
+    site.qmgr("set queue batch age_from=submitted")
     site.submit("anne", "ben after=1")
     before = site.request(2).date_in_queue
     site.later(minutes=11)

@@ -154,9 +154,9 @@ def test_the_user_limit_of_the_complex_holds_meanwhile():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_by_day_nobody_waits_longer_than_the_bound_says(seed):
-    """tau_max bounds the ratio of waiting times: of two that wait, the one in front has waited at least
-    1/tau_max as long as the other when it is started (seed 003, 6.1)."""
+def test_by_day_the_longest_waiter_waits_no_longer_than_the_bound_says(seed):
+    """tau_max bounds the wait of the queue's longest waiter: who is started before it has waited at least
+    1/tau_max as long (seed 003, 6.1); between two others there is no bound."""
     chance = random.Random(seed)
     site = Site(lambda r: chance.choice((20, 100, 250)), at="2026-03-02T09:00:00+01:00", pes=1)
     site.qmgr("set complex user_limit=unlimited prime-time\ndisable exit machine_gun\nstop queue express")
@@ -170,12 +170,11 @@ def test_by_day_nobody_waits_longer_than_the_bound_says(seed):
     dates = {e.seq: r.at for r in site.journal.events() if isinstance(e := r.event, ev.Submitted)}
     starts = {e.seq: r.at for r in site.journal.events() if isinstance(e := r.event, ev.Starting)}
     assert len(starts) == 60
-    ratios = [
-        (at - dates[other]) / (at - dates[seq])
-        for seq, at in starts.items()
-        for other, later in starts.items()
-        if later > at > dates[seq] and dates[other] < at
-    ]
+    longest = {
+        at: min(dates[other] for other, later in starts.items() if later >= at and dates[other] <= at)
+        for at in starts.values()
+    }
+    ratios = [(at - longest[at]) / (at - dates[seq]) for seq, at in starts.items() if at > dates[seq]]
     assert 1.2 < max(ratios) <= bound * 1.000001
 
 

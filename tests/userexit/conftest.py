@@ -57,6 +57,8 @@ class Chosen:
     def seqs(self) -> tuple[int, ...]:
         return tuple(r.seq for r in self.found)
 
+    reach = seqs
+
 
 @dataclass
 class House:

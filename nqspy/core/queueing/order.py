@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nqspy.core.draft import Draft, Seen
+from nqspy.core.draft import Draft
 from nqspy.core.queueing.limits import Tally
 from nqspy.core.queueing.line import NOW, Line
 from nqspy.core.queueing.share import Shares
+from nqspy.core.sight import Seen
 from nqspy.model.columns import Floats, Ints
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Used

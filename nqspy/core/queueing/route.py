@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from nqspy.core.draft import Draft, Seen
+from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
 from nqspy.core.queueing.limits import violation
+from nqspy.core.sight import Seen
 from nqspy.model.actions import Move
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant

@@ -8,10 +8,11 @@ When PEs are still free then, the next pass goes on where this one stopped, unle
 from typing import Any
 
 from nqspy.core import broken
-from nqspy.core.draft import Draft, Seen
+from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
 from nqspy.core.queueing.limits import Tally, never
 from nqspy.core.queueing.line import FIRST, NOW, Line
+from nqspy.core.sight import Seen
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode

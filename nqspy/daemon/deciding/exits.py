@@ -5,8 +5,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nqspy.core.draft import FIELDS
 from nqspy.core.plain import NoExits
+from nqspy.core.sight import FIELDS
 from nqspy.daemon.deciding import loading, words
 from nqspy.daemon.deciding.parent import QUESTION, Parent
 from nqspy.model.actions import ExitFailure

@@ -109,7 +109,7 @@ def _tell(desk: Desk, prerequisite: Seq, said: Judgement, seqs: Iterable[Seq]) -
     text = f"{desk.site.id_of(prerequisite)} {said.text}"
     met = _awaiting(desk, prerequisite, said.met, seqs)
     if met:
-        desk.emit(DependencyMet(met, prerequisite, said.met, text))
+        desk.emit(DependencyMet(met, prerequisite, said.met, text, aging=True))
         desk.dirty()
     never = _awaiting(desk, prerequisite, said.never, seqs)
     if never:
@@ -132,7 +132,7 @@ def _tell_never(
     missed = " or ".join(awaited(desk.site, Dependency(prerequisite, word)) for word in words)
     match desk.site.settings.server.dependency_failed:
         case "run":
-            desk.emit(DependencyMet(seqs, prerequisite, words, f"{text}; it runs all the same"))
+            desk.emit(DependencyMet(seqs, prerequisite, words, f"{text}; it runs all the same", aging=True))
             desk.dirty()
         case "delete":
             for seq in seqs:

@@ -122,7 +122,7 @@ def release(desk: Desk, command: cm.ReleaseRequests, caller: Caller) -> Any:
                 "not_permitted",
                 159,
             )
-        desk.emit(ev.Released((request.seq,), theirs, caller.user))
+        desk.emit(ev.Released((request.seq,), theirs, caller.user, aging=True))
         desk.dirty()
 
     return desk.each(command.ids, one, caller)

@@ -134,6 +134,7 @@ def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally) -> Accep
     spec = replace(
         spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
         script=_digest(script), environment=_digest(environment), unix_groups=(),
+        listed=item.line is not None,
     )  # fmt: skip
     check_spec(site, spec)
     spec = depend.read_after(desk, spec, caller)

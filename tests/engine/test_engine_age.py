@@ -1,0 +1,113 @@
+"""From when a request's age counts, and that a burst chained by dependencies does not by-pass machine_gun."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from engine.harness import PLAIN, Centre
+
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.userexit.site_exits import SiteExits
+
+SHIPPED = Path(__file__).parents[2] / "exits"
+SUBMITTED = f"{PLAIN}set queue batch age_from=submitted\n"
+
+
+@pytest.fixture
+def machine_gun(tmp_path):
+    folder = tmp_path / "exits"
+    folder.mkdir(mode=0o755)
+    shutil.copy(SHIPPED / "machine_gun.py", folder)
+    return SiteExits(folder)
+
+
+def others_wait(centre, chained):
+    """Mean wait in minutes of twelve people who come, one each ten minutes, while a burst of 60 requests of
+    anne's waits that run for five minutes each."""
+    burst = centre.submit("anne")
+    for _ in range(59):
+        burst += centre.submit(f"anne after={burst[-1]}:any" if chained else "anne")
+    others = {}
+    for number in range(12):
+        centre.later(minutes=10)
+        others[centre.submit(f"user{number}")[0]] = centre.sim.now
+    centre.later(hours=12)
+    begun = {each.event.seq: each.at for each in centre.journal.events() if each.event.kind == "starting"}
+    return sum(begun[seq] - at for seq, at in others.items()) / len(others) / 60_000
+
+
+@pytest.mark.parametrize("settings", [PLAIN, SUBMITTED])
+def test_a_burst_chained_by_after_does_not_by_pass_machine_gun(machine_gun, settings):
+    waits = [
+        others_wait(Centre(settings, exits=machine_gun, pes=1, length=300), chained)
+        for chained in (False, True)
+    ]
+    assert max(waits) <= 10, waits
+
+
+def test_a_redating_reaches_those_that_wait_for_others(machine_gun):
+    centre = Centre(SUBMITTED, exits=machine_gun, pes=1)
+    centre.submit("zoe")
+    first, held = centre.submit("anne", "anne held")
+    chained = centre.submit(f"anne after={first}:any", "anne after=1:any,4:any")
+    other = centre.submit(f"ben after={first}:any")[0]
+    submitted = centre.sim.now
+    centre.later(minutes=10)
+    [redated] = centre.events(ev.Redated)
+    assert (redated.cause, redated.seqs) == (first, tuple(chained))
+    assert {centre.request(seq).date_in_queue for seq in chained} == {centre.sim.now}
+    assert {centre.request(seq).date_in_queue for seq in (held, other)} == {submitted}
+    centre.is_sound()
+
+
+@pytest.mark.parametrize(("age_from", "counts"), [("eligible", True), ("submitted", False)])
+def test_age_counts_from_eligibility_or_from_submission(age_from, counts):
+    centre = Centre(f"{PLAIN}set queue batch age_from={age_from}\n", pes=1, length=600)
+    first = centre.submit("ben")[0]
+    submitted = centre.sim.now
+    after, held, dated = centre.submit(f"anne after={first}:any", "anne held", "anne at=120")
+    assert {centre.request(seq).date_in_queue for seq in (after, held, dated)} == {submitted}
+    centre.later(seconds=60)
+    released = centre.sim.now
+    centre.ask(cm.ReleaseRequests((centre.id(held),), "u"))
+    assert centre.request(held).date_in_queue == (released if counts else submitted)
+    centre.later(seconds=60)
+    assert centre.request(dated).date_in_queue == centre.sim.now, "before its date nobody waits"
+    centre.later(seconds=480)
+    met = next(each.at for each in centre.journal.events() if each.event.kind == "dependency_met")
+    assert centre.request(after).date_in_queue == (met if counts else submitted)
+    centre.is_sound()
+
+
+@pytest.mark.parametrize("age_from", ["eligible", "submitted"])
+def test_a_list_keeps_its_order_whatever_the_setting(age_from):
+    centre = Centre(f"{PLAIN}set queue batch age_from={age_from}\n", pes=1, length=600)
+    centre.submit("ben")
+    answer = centre.hand_in("anne held name=a", "anne name=b", "anne name=c")
+    seqs = [int(each.partition(".")[0]) for each in answer["ids"]]
+    centre.later(seconds=60)
+    centre.ask(cm.ReleaseRequests((centre.id(seqs[0]),), "u"))
+    centre.later(hours=2)
+    assert centre.starts()[1:] == seqs
+
+
+def test_a_run_again_keeps_the_age_it_had():
+    centre = Centre(PLAIN, pes=1, length=600)
+    first = centre.submit("ben")[0]
+    date = centre.request(first).date_in_queue
+    centre.later(seconds=60)
+    centre.ask(cm.RerunRequests((centre.id(first),)))
+    centre.later(seconds=60)
+    assert centre.request(first).date_in_queue == date
+
+
+def test_an_old_journal_gives_the_dates_that_it_gave_then():
+    """Events of the time before `age_from` say nothing of age: replayed, they leave the date alone."""
+    centre = Centre(PLAIN, pes=1)
+    centre.submit("ben")
+    held = centre.submit("anne held")[0]
+    date = centre.request(held).date_in_queue
+    centre.later(seconds=60)
+    centre.engine.note(ev.Released((held,), "u", "anne"), centre.sim.now)
+    assert centre.request(held).date_in_queue == date
