@@ -35,13 +35,13 @@ class Attempt:
         return self._at(at, 1) if charge == "cpu" else self.pes * self._at(at, 2)
 
     def _at(self, at: int, column: int) -> float:
-        place = bisect_right(self.points, at, key=_instant)
-        if place == 0:
+        points = self.points
+        if not points or at < points[0][0]:
             return 0.0
-        before = self.points[place - 1]
-        if place == len(self.points):
-            return float(before[column])
-        after = self.points[place]
+        if at >= points[-1][0]:
+            return float(points[-1][column])
+        place = bisect_right(points, at, key=_instant)
+        before, after = points[place - 1], points[place]
         part = (at - before[0]) / (after[0] - before[0])
         return before[column] + (after[column] - before[column]) * part
 
@@ -57,8 +57,11 @@ class Attempt:
 
     def held(self, begin: Instant, end: Instant) -> list[tuple[Instant, Instant]]:
         """When it held its PEs between two instants."""
-        spans, first = [], max(self.begin, begin)
+        first = max(self.begin, begin)
         last = end if self.end is None else min(self.end, end)
+        if not self.pauses and self.parked is None:
+            return [(first, last)] if last > first else []
+        spans = []
         pauses = self.pauses if self.parked is None else [*self.pauses, (self.parked, last)]
         for off, on in pauses:
             spans.append((first, min(off, last)))
@@ -192,6 +195,9 @@ class Follower:
             self.queued -= 1
             line = self.lists[track.group, track.queue]
             del line[bisect_right(line, (track.place, track.seq)) - 1]
+        self._enter(track, state, n)
+
+    def _enter(self, track: Track, state: State, n: int) -> None:
         track.state = state
         if state is State.QUEUED:
             self.queued += 1
@@ -203,8 +209,7 @@ class Follower:
         """A new request, which counts unless the period is over."""
         track.counts = self._closed is None or track.submitted < self._closed
         self.tracks[track.seq] = track
-        self._count(track, 1)
-        self.to(track, state, n)
+        self._enter(track, state, n)
 
     @contextmanager
     def counting(self, track: Track) -> Iterator[None]:

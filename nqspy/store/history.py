@@ -64,8 +64,9 @@ class History:
 
     def _all_events(self, after: int, since: Instant | None, limit: int | None) -> Iterator[Recorded]:
         size = SLICE if limit is None else max(1, min(SLICE, limit))
+        first = since  # what finds the first row; later slices begin behind it anyway
         while True:
-            found = self._fetch(self._event_rows(after, since, size))
+            found = self._fetch(self._event_rows(after, since, size, first))
             # Numbers have no gaps: rows that follow on what was read are not in a file.
             follows = since is None and found and found[-1][0] - after == len(found)
             if not follows and (files := self._event_files(after)):
@@ -77,7 +78,7 @@ class History:
             yield from map(_event, found)
             if len(found) < size:
                 return
-            after = found[-1][0]
+            after, first = found[-1][0], None
 
     def _event_files(self, after: int) -> list[Archive]:
         return sorted(self.archives("events", _A.last > after), key=lambda one: one.first)
@@ -88,13 +89,15 @@ class History:
             if recorded.n > after and (since is None or recorded.at >= since):
                 yield recorded
 
-    def _event_rows(self, after: int, since: Instant | None, size: int) -> Any:
+    def _event_rows(self, after: int, since: Instant | None, size: int, first: Instant | None) -> Any:
         query = EventRow.select(EventRow.n, EventRow.at, EventRow.kind, EventRow.body)
+        if first is not None:
+            # The index finds the first, which costs a look at all that follow.
+            at_first = EventRow.select(peewee.fn.MIN(EventRow.n)).where(EventRow.at >= first)
+            query = query.where(EventRow.n >= at_first)
         if since is not None:
-            # The index finds the first; then each is asked, for after a clock was set back some later ones
-            # are older. The unary plus keeps SQLite on the order of n.
-            first = EventRow.select(peewee.fn.MIN(EventRow.n)).where(EventRow.at >= since)
-            query = query.where(EventRow.n >= first)
+            # Each is asked, for after a clock was set back some later ones are older. The unary plus keeps
+            # SQLite on the order of n.
             query = query.where(peewee.NodeList((peewee.SQL("+"), EventRow.at)) >= since)
         return query.where(EventRow.n > after).order_by(EventRow.n).limit(size)
 
