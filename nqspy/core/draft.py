@@ -161,12 +161,13 @@ class Draft:
         """A suspended request stays so in this pass, for this reason."""
         self.own[request.seq] = reason
 
-    def resume(self, request: Request, who: str) -> None:
-        """Proposes that a suspended request goes on, on the PEs it had."""
-        self.before.append(Resume(request.seq, request.attempt, who))
+    def resume(self, request: Request, who: str, pes: tuple[int, ...] = ()) -> None:
+        """Proposes that a suspended request goes on; a parked one perhaps on other PEs than it had."""
+        moved = pes if pes != request.pes else ()
+        self.before.append(Resume(request.seq, request.attempt, who, moved))
         self.resumed.append(request)
         if request.parked:
-            self.take(request.pes)
+            self.take(pes or request.pes)
 
     def take(self, pes: Iterable[int]) -> None:
         """These PEs are not given to anybody else in this pass."""

@@ -71,8 +71,8 @@ class Recheck:
                 return self._unchanged(seq, attempt) and self._may_suspend(seq, action.who)
             case Requeue(seq, attempt):
                 return self._unchanged(seq, attempt) and self._is_wanted(seq, "requeue", action.who)
-            case Resume(seq, attempt):
-                return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq])
+            case Resume(seq, attempt, _, pes):
+                return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq], pes)
         return True
 
     def _waits(self, seq: Seq) -> bool:
@@ -86,12 +86,14 @@ class Recheck:
     def _memory_is_short(self) -> bool:
         return self._site.pressure.level == "high" and not self._site.pressure.answered
 
-    def _may_resume(self, request: Request) -> bool:
+    def _may_resume(self, request: Request, pes: tuple[int, ...]) -> bool:
         if request.state is not State.SUSPENDED:
             return False
         if not request.parked:
-            return request.suspended_by == SWAP
-        return self._taken().isdisjoint(request.pes) and health.wish(self._site, request) is None
+            return request.suspended_by == SWAP and not pes
+        if pes and not self._are_pes(pes, request):
+            return False
+        return self._taken().isdisjoint(pes or request.pes) and health.wish(self._site, request) is None
 
     def _may_suspend(self, seq: Seq, who: str) -> bool:
         if self._site.started[seq].state is not State.RUNNING:

@@ -22,8 +22,8 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
             return ev.Held((seq,), "s", who, text)
         case Suspend(seq, attempt, who, text, parked):
             return ev.Suspended(seq, attempt, who or BY, parked, text)
-        case Resume(seq, attempt, who):
-            return ev.Resumed(seq, attempt, who or BY)
+        case Resume(seq, attempt, who, pes):
+            return ev.Resumed(seq, attempt, who or BY, pes)
         case Requeue(seq, attempt, who, text):
             return ev.Deleting(seq, attempt, who, True, text)
     return None

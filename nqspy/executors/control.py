@@ -135,8 +135,7 @@ class Controls:
             if place is None or (place.version == 2 and not folder):
                 continue
             shared = controller == "cpuset" and place.version == 1
-            # Requests on the same PEs have one cpuset: making a directory for each costs half a ms.
-            label = "cpus" + "-".join(map(str, wish.cpus or ())) if shared else name
+            label = _label(wish.cpus or []) if shared else name
             where = folder if place.version == 2 else f"{place.base}/{label}"
             made = place.version == 1 and _mkdir(where)
             if (shared and not made and _text(f"{where}/cpuset.cpus")) or _SETTERS[controller](
@@ -174,6 +173,32 @@ def _set_cpus(place: Place, where: str, wish: Wish) -> bool:
     return write(f"{where}/cpuset.cpus", cpus) or (
         _take_cpus(place.base) and write(f"{where}/cpuset.cpus", cpus)
     )
+
+
+def move_cpus(held: Held, cpus: list[int], pids: list[int]) -> None:
+    """Gives a request that runs other CPUs: its own cpuset others (version 2), its processes another cpuset
+    (version 1)."""
+    place = held.places.get("cpuset")
+    if place is None:
+        return
+    wish = Wish(cpus=cpus)
+    if place.version == 2:
+        _set_cpus(place, place.base, wish)
+        return
+    base = os.path.dirname(place.base)
+    where = f"{base}/{_label(cpus)}"
+    made = _mkdir(where)
+    if (not made and _text(f"{where}/cpuset.cpus")) or _set_cpus(Place(1, base), where, wish):
+        held.places["cpuset"] = Place(1, where)
+        for pid in pids:
+            write(f"{where}/cgroup.procs", str(pid))
+    elif made:
+        rmdir(where)
+
+
+def _label(cpus: list[int]) -> str:
+    """Requests on the same PEs have one cpuset: making a directory for each costs half a ms."""
+    return "cpus" + "-".join(map(str, cpus))
 
 
 def _set_pids(place: Place, where: str, wish: Wish) -> bool:

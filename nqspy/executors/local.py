@@ -14,7 +14,7 @@ from functools import lru_cache
 from nqspy.executors import records, scan
 from nqspy.executors.broom import QUIET, Broom
 from nqspy.executors.link import Key, Link
-from nqspy.executors.order import make_order
+from nqspy.executors.order import cpus_of, make_order
 from nqspy.executors.resident import Residents
 from nqspy.executors.watch import Watch
 from nqspy.model.actions import Action, Forget, Kill, Resume, SetAside, Signal, Start, Suspend
@@ -102,8 +102,8 @@ class LocalHands:
                     self._begin(action, request, site)
             case Suspend(seq, attempt, page_out=page_out):
                 self._watch.tell((seq, attempt), {"do": "suspend", "page_out": page_out})
-            case Resume(seq, attempt):
-                self._watch.tell((seq, attempt), {"do": "resume"})
+            case Resume(seq, attempt, _, pes):
+                self._watch.tell((seq, attempt), {"do": "resume", "cpus": cpus_of(pes, site)})
             case Signal(seq, attempt, number):
                 self._watch.tell((seq, attempt), {"do": "signal", "signal": number})
             case Kill(seq, attempt, reason, grace, number):

@@ -39,7 +39,7 @@ def make_order(
         "start_in": spec.workdir if queue.workdir == "submit" else None,
         "umask": spec.umask,
         "nice": spec.ask.nice if spec.ask.nice is not None else queue.nice,
-        "cpus": _cpus(start.pes, site),
+        "cpus": cpus_of(start.pes, site),
         "rlimits": _rlimits(limits, speed, grace),
         "limits": _measured(limits),
         "grace": grace,
@@ -145,7 +145,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")  # what is no UTF-8 cannot stand in an order
 
 
-def _cpus(pes: tuple[int, ...], site: Site) -> list[int] | None:
+def cpus_of(pes: tuple[int, ...], site: Site) -> list[int] | None:
     """CPUs that the PEs stand for; None where PEs are time-shared (more PEs than CPUs)."""
     cpus = site.found.cpus
     if not pes or site.pes() > len(cpus) or max(pes) >= len(cpus):

@@ -13,7 +13,7 @@ import socket
 import time
 from typing import Any
 
-from nqspy.executors import cage, child, person, records, urgency
+from nqspy.executors import cage, child, moving, person, records, urgency
 from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
@@ -255,6 +255,7 @@ class _Shepherd(Teller):
             elif what == "suspend":
                 self._suspend(bool(message.get("page_out")))
             elif what == "resume":
+                self._move(message.get("cpus"))
                 self._resume()
 
     def _suspend(self, page_out: bool) -> None:
@@ -270,6 +271,12 @@ class _Shepherd(Teller):
         if self.leaving is not None and not self.leaving.step():
             out, self.leaving = self.leaving, None
             self.tell("out", [out.before, out.after, int(out.refused)])
+
+    def _move(self, cpus: list[int] | None) -> None:
+        """It may go on on other CPUs than it had: all of it."""
+        if cpus and cpus != self.order["cpus"]:
+            moving.move(self.cage, cpus)
+            self.order["cpus"] = cpus
 
     def _resume(self) -> None:
         if self.suspended:

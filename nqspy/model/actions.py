@@ -43,12 +43,13 @@ class Suspend(Action):
 
 @dataclass(frozen=True, slots=True)
 class Resume(Action):
-    """Let a suspended attempt go on, on the PEs it had."""
+    """Let a suspended attempt go on: on these PEs, none: on those it had."""
 
     kind: ClassVar[str] = "resume"
     seq: Seq
     attempt: int
     who: str = ""
+    pes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

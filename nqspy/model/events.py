@@ -84,8 +84,7 @@ class Started(Event):
 
 @dataclass(frozen=True, slots=True)
 class Suspended(Event):
-    """An attempt was stopped; ``by`` says who asked, ``text`` why. ``parked``: others may have its PEs until
-    it goes on."""
+    """An attempt was stopped by ``by``, for the reason ``text``. ``parked``: others may have its PEs."""
 
     kind: ClassVar[str] = "suspended"
     seq: Seq
@@ -97,12 +96,13 @@ class Suspended(Event):
 
 @dataclass(frozen=True, slots=True)
 class Resumed(Event):
-    """A suspended attempt goes on."""
+    """A suspended attempt goes on; ``pes``: the PEs it has from now on, none: those it had."""
 
     kind: ClassVar[str] = "resumed"
     seq: Seq
     attempt: int
     by: str
+    pes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

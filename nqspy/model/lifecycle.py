@@ -258,6 +258,7 @@ def _resumed(site: Site, event: ev.Resumed, at: Instant) -> None:
         if event.by == SWAP:
             books.pressure_answered(site)
         request.suspended_by, request.parked, request.hold_text = "", False, ""
+        request.pes = event.pes or request.pes
         request.resumed, request.suspended = at, None
         request.let_go = request.let_go if event.by == SWAP else at
         _to(site, request, State.RUNNING)

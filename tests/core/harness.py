@@ -263,7 +263,7 @@ class House:
         elif isinstance(action, ac.Suspend):
             self._event(ev.Suspended(action.seq, action.attempt, action.who, action.parked, action.text))
         elif isinstance(action, ac.Resume):
-            self._event(ev.Resumed(action.seq, action.attempt, action.who))
+            self._event(ev.Resumed(action.seq, action.attempt, action.who, action.pes))
         elif isinstance(action, ac.Requeue):
             self._event(ev.Requeued(action.seq, action.attempt, action.text))
         elif isinstance(action, ac.Hold):
@@ -271,7 +271,7 @@ class House:
         elif isinstance(action, ac.Suspend):
             self._event(ev.Suspended(action.seq, action.attempt, action.who, action.parked, action.text))
         elif isinstance(action, ac.Resume):
-            self._event(ev.Resumed(action.seq, action.attempt, action.who))
+            self._event(ev.Resumed(action.seq, action.attempt, action.who, action.pes))
         elif isinstance(action, ac.Requeue):
             self._event(ev.Requeued(action.seq, action.attempt, action.text))
 

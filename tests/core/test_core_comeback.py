@@ -94,31 +94,55 @@ def test_a_parked_request_comes_before_all_that_waits(three):
     assert told.reason(3).code is ReasonCode.NO_PES
 
 
-def test_one_that_others_keep_its_pe_waits_for_it(three):
+def test_one_whose_pe_others_have_goes_on_on_the_one_that_comes_free(three):
     park(three, 1)
     three._event(ev.Starting(3, 1, (0,)))
     told = three.run_pass()
     assert told.actions == ()
-    assert told.plan.reasons.own[1] == Reason(
-        ReasonCode.NO_PES, "machine", "it goes on when its PE 0 is free"
-    )
+    assert told.plan.reasons.own[1] == Reason(ReasonCode.NO_PES, "machine", "it goes on when a PE is free")
+    three._event(ev.Ended(2, 1, "exit", 0))
+    assert three.go().actions == (Resume(1, 1, "scheduler", (1,)),)
+    assert three.request(1).pes == (1,)
     three._event(ev.Ended(3, 1, "exit", 0))
-    assert three.run_pass().actions == (Resume(1, 1, "scheduler"),)
+    three.submit("dora")
+    assert three.go().pes(4) == (0,), "the PE it had is anybody's"
+    three.site.check()
 
 
-def test_one_whose_pes_are_partly_taken_keeps_the_others_so_that_it_cannot_starve(house):
+def test_one_that_finds_its_own_pes_free_goes_on_on_those(house):
+    house.machine(pes=4).queue("night")
+    house.submit("anne", "ben pes=2")
+    house.go()
+    park(house, 2)
+    house._event(ev.Ended(1, 1, "exit", 0))
+    assert house.go().actions == (Resume(2, 1, "scheduler"),)
+    assert house.request(2).pes == (1, 2)
+
+
+def test_one_that_comes_back_keeps_of_its_pes_what_is_free(house):
+    house.machine(pes=4).queue("night")
+    house.submit("anne pes=2")
+    house.go()
+    park(house, 1)
+    house.submit("ben")
+    house._event(ev.Starting(2, 1, (0,)))
+    assert house.go().actions == (Resume(1, 1, "scheduler", (1, 2)),)
+
+
+def test_while_too_few_are_free_they_are_kept_for_it_so_that_it_cannot_starve(house):
     house.machine(pes=4).queue("night")
     house.submit("anne pes=3")
     house.go()
     park(house, 1)
-    house.submit("ben", "cleo pes=2", "dora")
+    house.submit("ben", "cleo", "dora")
     house._event(ev.Starting(2, 1, (0,)))
+    house._event(ev.Starting(3, 1, (3,)))
     told = house.go()
-    assert told.starts == [4]
-    assert told.pes(4) == (3,), "the one PE that nobody had"
-    assert told.plan.reasons.own[1].text == "it goes on when its PE 0 is free"
-    house._event(ev.Ended(2, 1, "exit", 0))
-    assert house.go().actions == (Resume(1, 1, "scheduler"),)
+    assert told.starts == []
+    text = "it goes on when 3 PEs are free; 2 of them are kept for it"
+    assert told.plan.reasons.own[1].text == text
+    house._event(ev.Ended(3, 1, "exit", 0))
+    assert house.go().actions == (Resume(1, 1, "scheduler", (1, 2, 3)),)
 
 
 def test_two_that_had_the_same_pe_come_back_in_the_order_of_their_starts(house):

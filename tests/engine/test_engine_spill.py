@@ -132,19 +132,28 @@ def test_a_daemon_that_slept_over_the_switch_does_what_is_due_when_it_wakes(up, 
     place.is_sound()
 
 
-def test_it_waits_for_its_own_pes_and_keeps_those_that_are_free():
+def test_it_goes_on_on_other_pes_and_while_there_are_too_few_those_are_kept_for_it():
     place = site("suspend", "name=h14-a mem=1mw pes=2", pes=3)
     place.until("2026-03-03T20:59:00+01:00")
     [late] = place.submit("anne name=h0.1-x queue=pe128m10 wall=10:00")
     assert place.request(late).pes == (0,)
     place.until("2026-03-03T20:59:30+01:00")
     place.list_of("d1", "name=h0.2-y mem=1mw", "name=h0.2-z mem=1mw")
-    assert state_at(place, EVENING, 1, 3, 4) == ["suspended", "running", "queued"]
-    assert place.request(3).pes == (2,), "PE 1 is kept for the one that comes back"
+    place.submit("anne name=h0.3-w queue=pe128m10 wall=10:00")
+    assert place.request(5).pes == (1,)
+    assert state_at(place, EVENING, 1, 3, 4) == ["suspended", "queued", "queued"]
     reason = reason_of(place.engine, place.request(1))
-    assert reason.matches(code=ReasonCode.NO_PES, text="it goes on when its PE 0 is free")
-    assert state_at(place, "2026-03-03T21:05:00+01:00", late, 1, 4) == ["ended", "running", "queued"]
-    assert place.request(1).pes == (0, 1)
+    text = "it goes on when 2 PEs are free; 1 of them is kept for it"
+    assert reason.matches(code=ReasonCode.NO_PES, text=text)
+    assert state_at(place, "2026-03-03T21:05:00+01:00", late, 1, 5, 4) == [
+        "ended",
+        "running",
+        "running",
+        "queued",
+    ]
+    assert place.request(1).pes == (0, 2), "it ran on 0 and 1 before"
+    assert [event.pes for event in place.events(ev.Resumed)] == [(0, 2)]
+    place.is_sound()
 
 
 def test_parked_requests_can_be_deleted_run_again_and_not_held():
@@ -165,7 +174,7 @@ def test_an_operator_lets_one_go_on_once_its_pe_is_free_and_it_is_left_alone():
     place.until("2026-03-03T09:00:00+01:00")
     [anne] = place.submit("anne name=h1-x cpu=10:00 queue=normal")
     [failure] = place.ask(cm.SuspendRequests(("1",), resume=True), OLGA)["failed"]
-    assert "its PEs are held by" in failure["text"]
+    assert "it needs a PE to go on, and none is free" in failure["text"]
     place.until("2026-03-03T10:30:00+01:00")
     assert place.state(anne) == "ended"
     assert place.ask(cm.SuspendRequests(("1",), resume=True), OLGA)["failed"] == []

@@ -1,9 +1,12 @@
 """Limits are enforced on real processes, each in its own way, and the stderr file says which one it was."""
 
+import contextlib
 import os
 import re
 import signal
 from pathlib import Path
+
+import pytest
 
 from nqspy.model.actions import Kill, Resume, Suspend
 from nqspy.model.requests import Ask
@@ -115,6 +118,41 @@ def test_each_request_keeps_to_the_cpus_of_its_pes(bench):
         ending = bench.run("grep Cpus_allowed_list /proc/self/status; echo $NQSPY_PES\n", pes=(pe,))
         assert ending.status == 0
         assert bench.text(f"job.o{bench.seq}").split()[1:] == [str(cpu), str(pe)]
+
+
+def test_one_that_goes_on_on_other_pes_moves_with_all_its_processes_and_threads(bench):
+    cpus = bench.site.found.cpus
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    threads = "import threading, time; threading.Thread(target=time.sleep, args=(600,)).start()"
+    request = bench.running(f"python3 -S -c '{threads}' &\n(setsid sleep 600) &\necho go\nwait\n", pes=(0,))
+    group = lambda: [*_tree(bench, request)]  # noqa: E731
+    bench.until(lambda: len(group()) >= 4, "script, Python with two threads, sleep")
+    assert {_allowed(task) for task in group()} == {str(cpus[0])}
+    bench.do(Suspend(request.seq, 1, parked=True))
+    bench.do(Resume(request.seq, 1, "scheduler", (1,)))
+    bench.until(lambda: {_allowed(task) for task in group()} == {str(cpus[1])}, "they have moved")
+    bench.do(Resume(request.seq, 1, pes=(1,)))  # as after a restart
+    bench.do(Kill(request.seq, 1, "deleted", 0))
+    bench.ending(request)
+
+
+def _tree(bench, request):
+    """/proc folders of all threads of a request."""
+    mark = f"QSUB_REQID={request.seq}.".encode()
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and mark in Path(f"/proc/{entry}/environ").read_bytes():
+                if str(bench.home).encode() in Path(f"/proc/{entry}/environ").read_bytes():
+                    yield from Path(f"/proc/{entry}/task").iterdir()
+
+
+def _allowed(task):
+    try:
+        found = re.search(r"Cpus_allowed_list:\s+(\S+)", (task / "status").read_text())
+    except OSError:
+        return None
+    return found[1] if found else None
 
 
 def test_time_shared_pes_bind_nobody(bench):

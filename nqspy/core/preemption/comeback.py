@@ -1,15 +1,18 @@
 """Comeback: suspended requests whose PEs others might have go on, unless an earlier stage keeps them back.
 
-They come before everything that waits, in the order of their starts, on the PEs they had. One whose PEs are
-partly taken keeps those that are free, so that it cannot starve.
+They come before everything that waits, in the order of their starts: on the PEs they had where those are
+free, else on others. While there are too few, those that are free are kept for the first of them, so that it
+cannot starve.
 """
 
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 
 WHO = "scheduler"
@@ -26,20 +29,43 @@ def bind(domain: Domain, settings: Settings) -> Any:
 
 
 def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
-    """Lets go on what nobody keeps back any more and whose PEs are free."""
+    """Lets go on what nobody keeps back any more and for which there are PEs."""
     parked = draft.parked()
     gone = _gone(draft.site) if parked else set()
     for request in parked:
         if request.seq in draft.own:
             continue
-        taken = [pe for pe in request.pes if pe in draft.held_pes and pe not in gone]
-        if taken:
-            draft.keep(request, _taken(taken))
-            draft.take(request.pes)
+        found = places(request, (pe for pe in _pes(domain) if pe not in draft.held_pes), gone)
+        if len(found) == len(request.pes):
+            draft.resume(request, WHO, found)
+            gone.difference_update(found)
         else:
-            draft.resume(request, WHO)
-            gone.difference_update(request.pes)
+            draft.keep(request, _short(len(found), len(request.pes)))
+            draft.take(found)
     return None
+
+
+def places(request: Request, free: Iterable[int], gone: Collection[int]) -> tuple[int, ...]:
+    """PEs on which a parked request can go on, as many as there are up to those it had: those very ones if
+    they are free, in their old order; else those of them that are and the lowest others, in ascending order;
+    at last its own whose CPU is ``gone``, for which there is nothing to wait."""
+    there = list(free)
+    own = [pe for pe in request.pes if pe in there]
+    others = [pe for pe in there if pe not in own]
+    lost = [pe for pe in request.pes if pe in gone and pe not in own]
+    found = [*own, *others, *lost][: len(request.pes)]
+    return request.pes if set(found) == set(request.pes) else tuple(sorted(found))
+
+
+def _pes(domain: Domain) -> range:
+    return range(domain.first, domain.first + domain.pes)
+
+
+def free_for(site: Site, request: Request) -> tuple[int, ...]:
+    """PEs on which it can go on at once, as `places` has it, fewer than it had when there are not enough."""
+    held = {pe for other in site.started.values() if not other.parked for pe in other.pes}
+    held.update(site.offline())
+    return places(request, (pe for pe in range(site.pes()) if pe not in held), _gone(site))
 
 
 def _gone(site: Site) -> set[int]:
@@ -49,14 +75,10 @@ def _gone(site: Site) -> set[int]:
     }
 
 
-def _taken(pes: list[int]) -> Reason:
-    named = ", ".join(map(str, pes))
-    text = (
-        f"it goes on when its PE {named} is free"
-        if len(pes) == 1
-        else f"it goes on when its PEs {named} are free"
-    )
-    return Reason(ReasonCode.NO_PES, "machine", text)
+def _short(found: int, wanted: int) -> Reason:
+    text = "a PE is" if wanted == 1 else f"{wanted} PEs are"
+    kept = f"; {found} of them {'is' if found == 1 else 'are'} kept for it" if found else ""
+    return Reason(ReasonCode.NO_PES, "machine", f"it goes on when {text} free{kept}")
 
 
 def exception(draft: Draft, domain: Domain) -> None:

@@ -42,7 +42,9 @@ def adopt(desk: Desk, sighting: si.Sighting) -> None:
     elif request.state is State.SUSPENDED:
         desk.act(Suspend(request.seq, request.attempt, page_out=request.suspended_by == SWAP))
     elif request.resumed is not None:
-        desk.act(Resume(request.seq, request.attempt))
+        desk.act(
+            Resume(request.seq, request.attempt, pes=request.pes)
+        )  # perhaps it was not told that it moved
 
 
 def _to_run_again(request: Request) -> bool:

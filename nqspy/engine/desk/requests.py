@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from nqspy.core.accounting import health
+from nqspy.core.preemption import comeback
 from nqspy.core.queueing.limits import violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.desk.context import Desk
@@ -243,10 +244,10 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
         if command.resume:
             if request.state is not State.SUSPENDED:
                 raise _wrong_state(desk, request, "it is not suspended")
-            _need_its_pes(desk, request)
+            pes = _pes_to_go_on(desk, request)
             _need_what_it_needs(desk, request)
-            desk.emit(ev.Resumed(request.seq, request.attempt, caller.user))
-            desk.act(Resume(request.seq, request.attempt))
+            desk.emit(ev.Resumed(request.seq, request.attempt, caller.user, pes))
+            desk.act(Resume(request.seq, request.attempt, caller.user, pes))
         else:
             if request.state is not State.RUNNING:
                 raise _wrong_state(desk, request, "only a running one can be suspended")
@@ -257,14 +258,16 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
     return desk.each(command.ids, one, caller)
 
 
-def _need_its_pes(desk: Desk, request: Request) -> None:
-    """Of a parked request others may have the PEs. Raises Refusal."""
-    others = [
-        r for r in desk.site.started.values() if not r.parked and not set(r.pes).isdisjoint(request.pes)
-    ]
-    if request.parked and others:
-        names = ", ".join(desk.site.id_of(r.seq) for r in others[:5])
-        raise _wrong_state(desk, request, f"and its PEs are held by {names}")
+def _pes_to_go_on(desk: Desk, request: Request) -> tuple[int, ...]:
+    """Others may have the PEs of a parked request: the PEs it goes on on then, none: those it had. Raises
+    Refusal."""
+    if not request.parked:
+        return ()
+    pes = comeback.free_for(desk.site, request)
+    if len(pes) < len(request.pes):
+        wanted = "a PE" if len(request.pes) == 1 else f"{len(request.pes)} PEs"
+        raise _wrong_state(desk, request, f"it needs {wanted} to go on, and {len(pes) or 'none'} is free")
+    return pes if pes != request.pes else ()
 
 
 def _need_what_it_needs(desk: Desk, request: Request) -> None:
