@@ -1,8 +1,11 @@
 """The three ways out of the house: a shell command, a program like sendmail, a mail server."""
 
 import contextlib
+import os
 import smtplib
 import socket
+import ssl
+import stat
 import time
 from collections.abc import Sequence
 
@@ -12,6 +15,11 @@ from nqspy.model.machine import Mail
 
 TIMEOUT = 30
 """Longest time one mail may take, real seconds."""
+
+
+_PORTS = {"none": 25, "starttls": 587, "implicit": 465}
+_LONGEST = 1024
+"""Characters of a password."""
 
 
 class NotSent(Exception):
@@ -48,23 +56,65 @@ def _run(words: Sequence[str], data: bytes, hand: Hand, end: float) -> None:
 
 
 class _Line(smtplib.SMTP):
-    """A mail server whose addresses have together the time there is."""
+    """A mail server whose addresses have together the time there is; spoken to as ``tls`` says."""
 
-    def __init__(self, end: float) -> None:
-        self._end = end
+    def __init__(self, end: float, tls: str) -> None:
+        self._end, self._tls = end, tls
         super().__init__(timeout=TIMEOUT)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        return connection(host, port, self._end)
+        self.sock = connection(host, port, self._end)
+        if self._tls == "implicit":
+            self._encrypt(host)
+        return self.sock
+
+    def _encrypt(self, host: str) -> None:
+        """From here on by TLS; the server's certificate must be good and be that host's. Our socket is in
+        place before a handshake that may be endless, so that it can be cut. Raises OSError."""
+        context = ssl.create_default_context()
+        sock = context.wrap_socket(self.sock, server_hostname=host, do_handshake_on_connect=False)
+        self.sock = sock
+        sock.do_handshake()
+
+    def open(self, host: str, port: int) -> None:
+        """Connects; encrypted, where that was asked for, or not at all. Raises OSError, SMTPException."""
+        self.connect(host, port)
+        if self._tls == "starttls":
+            self.ehlo_or_helo_if_needed()
+            code, said = self.docmd("STARTTLS")
+            if code != 220:
+                raise smtplib.SMTPResponseException(code, f"no STARTTLS: {said.decode(errors='replace')}")
+            self._encrypt(host)
+            # What was said in clear counts no more (RFC 3207).
+            self.file = self.ehlo_resp = self.helo_resp = None
+            self.esmtp_features, self.does_esmtp = {}, False
+
+
+def password_of(path: str) -> str:
+    """First line of a password file. Raises NotSent where others than its owner could read or change it."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(fd, encoding="utf-8", errors="replace") as file:
+        of = os.fstat(fd)
+        if not stat.S_ISREG(of.st_mode):
+            raise NotSent(f"password file {path} is no file")
+        if of.st_uid not in (os.geteuid(), 0) or stat.S_IMODE(of.st_mode) & 0o077:
+            raise NotSent(f"password file {path} may be read by others than its owner (chmod 600)")
+        password = file.readline(_LONGEST).rstrip("\r\n")
+    if not password:
+        raise NotSent(f"password file {path} holds no password in its first line")
+    return password
 
 
 def _to_server(server: str, letter: Letter, mail: Mail, host: str, end: float) -> None:
-    name, port = place_of(server)
+    name, port = place_of(server, _PORTS[mail.tls])
     sender = mail.sender or f"nqspy@{host}"
-    line = _Line(end)
+    password = password_of(mail.password_file) if mail.user and mail.password_file else ""
+    line = _Line(end, mail.tls)
     with cut_at(end, lambda: line.sock):
         try:
-            line.connect(name, port)
+            line.open(name, port)
+            if mail.user and password and mail.tls != "none":
+                line.login(mail.user, password)
             line.sendmail(sender, [letter.to], compose(letter, mail.sender, host, smtp=True))
         except smtplib.SMTPRecipientsRefused as refused:
             code, text = refused.recipients[letter.to]
@@ -75,11 +125,11 @@ def _to_server(server: str, letter: Letter, mail: Mail, host: str, end: float) -
                 line.quit()
 
 
-def place_of(server: str) -> tuple[str, int]:
-    """Host and port (25 where none is named) of ``HOST:PORT``, ``[::1]:25`` or ``HOST``."""
+def place_of(server: str, usual: int = 25) -> tuple[str, int]:
+    """Host and port (the usual where none is named) of ``HOST:PORT``, ``[::1]:25`` or ``HOST``."""
     host, colon, port = server.rpartition(":") if not server.endswith("]") else (server, "", "")
     host = host if colon else server
-    return host.removeprefix("[").removesuffix("]"), int(port) if colon else 25
+    return host.removeprefix("[").removesuffix("]"), int(port) if colon else usual
 
 
 def _one_line(error: Exception) -> str:

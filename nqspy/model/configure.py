@@ -284,6 +284,14 @@ def _problems_of_mail(settings: Settings) -> Iterable[str]:
         yield f"mail: {mail.sender!r} is no mail address; write nqs@example.org"
     if mail.smtp is not None and not _is_server(mail.smtp):
         yield f"mail: {mail.smtp!r} is no mail server; write HOST or HOST:PORT"
+    if (mail.user is None) != (mail.password_file is None):
+        yield "mail: user and password_file are given together or not at all"
+    elif mail.user is not None and not (mail.user.isprintable() and mail.user):
+        yield f"mail: {mail.user!r} is no user of a mail server"
+    elif mail.user is not None and mail.tls == "none":
+        yield "mail: a password is sent encrypted only; add tls=starttls or tls=implicit"
+    if mail.password_file is not None and not mail.password_file.startswith("/"):
+        yield f"mail: {mail.password_file!r} is no whole path of a password file"
 
 
 def _is_server(text: str) -> bool:

@@ -68,6 +68,14 @@ class Mail:
         "text", None, "program that takes a mail as sendmail does, the address as its argument"
     )
     smtp: str | None = setting("text", None, "mail server, HOST or HOST:PORT")
+    tls: str = setting(
+        "name", "none", "how the mail server is spoken to: in clear, encrypted after STARTTLS, or from the start",
+        words=("none", "starttls", "implicit"),
+    )  # fmt: skip
+    user: str | None = setting("text", None, "user that the mail server knows, with a password")
+    password_file: str | None = setting(
+        "text", None, "file whose first line is the password; its owner's alone (chmod 600)"
+    )
     sender: str | None = setting("text", None, "address that mails come from; auto: nqspy at this host")
     limit: int | None = setting(
         "count", 20, "most mails a person gets within an hour; what is more comes in one", low=1, high=10_000

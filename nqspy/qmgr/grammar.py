@@ -209,7 +209,8 @@ _SET = (
     Form("SEt grace", "TIME", "set_one", "real time between TERM and KILL", kind="server", option="grace"),
     Form("SEt SHell_strategy", "fixed=(PATH) | free | login", "shell_strategy",
          "shell of a request that names none", kind="server", option="shell_strategy"),
-    Form("SEt MAIl", "COMMAND|none | command=TEXT sendmail=PATH smtp=HOST:PORT from=ADDRESS limit=N",
+    Form("SEt MAIl", "COMMAND|none | command=TEXT sendmail=PATH smtp=HOST:PORT tls=none|starttls|implicit "
+         "user=NAME|none password_file=PATH|none from=ADDRESS limit=N",
          "set_mail",
          "how mails leave the house: one way of three; how many a person gets within an hour", kind="mail"),
     Form("SEt lost_request", "rerun|fail", "set_one", "what becomes of a request whose end nobody saw",

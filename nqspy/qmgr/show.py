@@ -124,6 +124,8 @@ def show_parameters(settings: Settings) -> str:
 def _mail(mail: Mail) -> str:
     ways = ((name, getattr(mail, name)) for name in ("command", "sendmail", "smtp"))
     way = next((f"{name} {value}" for name, value in ways if value), "none")
+    if way.startswith("smtp ") and mail.tls != "none":
+        way += f" ({mail.tls}{f', as {mail.user}' if mail.user else ''})"
     return f"{way} from {mail.sender}" if mail.sender else way
 
 

@@ -50,6 +50,8 @@ def test_what_could_mean_something_else_is_no_address(text):
         ("mail/smtp", "post:99999", False),
         ("mail/smtp", ":25", False),
         ("mail/smtp", "a b", False),
+        ("mail/user", "nqs", False),
+        ("mail/password_file", "/etc/nqs", False),
         ("mail/sender", "nqs@example.org", True),
         ("mail/sender", "nqs@example.org\nBcc: eve", False),
         ("group/d1/mail", ["anne", "chief@example.org"], True),

@@ -10,6 +10,7 @@ import msgspec
 from nqspy.core.passes import verify as core_verify
 from nqspy.engine import calendar
 from nqspy.engine.desk.context import Desk
+from nqspy.engine.desk.owned import need_home_owner
 from nqspy.engine.desk.people import need, role_of
 from nqspy.model import commands as cm
 from nqspy.model.configure import OBJECTS, SINGLES, apply_change, copy_of, problems
@@ -30,6 +31,7 @@ def configure(desk: Desk, command: cm.Configure, caller: Caller) -> Any:
     settings = try_changes(desk, desk.site.settings, command.changes, command.upsert)
     _check_gone(desk, settings)
     verify(desk, settings)
+    need_home_owner(desk.site.settings, settings, caller)
     if not command.check_only:
         commit_changes(desk, command.changes, caller.user, command.source)
     return {"changed": len(command.changes), "warnings": core_verify(settings, desk.site)}

@@ -1,0 +1,121 @@
+"""Mail by a server that wants TLS and a password: nothing of it is sent in clear, nor to anybody else."""
+
+import os
+import socket
+import threading
+
+import pytest
+from daemon import mail_server as serving
+from daemon.live import until
+from daemon.test_daemon_post import letter
+
+from nqspy.daemon import carrier
+from nqspy.daemon.carrier import NotSent, carry
+from nqspy.model.machine import Mail
+
+mail_server, tls_server = serving.mail_server, serving.tls_server
+TLS = pytest.mark.parametrize("tls", ["starttls", "implicit"])
+
+
+@pytest.fixture
+def password(tmp_path):
+    path = tmp_path / "password"
+    path.write_text("secret\n")
+    path.chmod(0o600)
+    return path
+
+
+def mail_for(server, tls, password, host="localhost"):
+    return Mail(smtp=f"{host}:{server.port}", tls=tls, user="nqs", password_file=str(password))
+
+
+@TLS
+def test_a_mail_goes_by_tls_and_with_the_password(tls_server, tls, password, monkeypatch):
+    server = tls_server(tls == "implicit")
+    monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
+    carry(letter(), mail_for(server, tls, password), "ymp")
+    assert server.told == [("nqs", "secret", True)]
+    assert len(server.mails) == 1
+    password.write_text("wrong\n")
+    with pytest.raises(NotSent, match="535"):
+        carry(letter(), mail_for(server, tls, password), "ymp")
+
+
+@TLS
+def test_nothing_is_told_to_a_server_that_is_not_who_it_should_be(tls_server, tls, password, monkeypatch):
+    server = tls_server(tls == "implicit")
+    with pytest.raises(NotSent, match="(?i)certificate"):
+        carry(letter(), mail_for(server, tls, password), "ymp")
+    monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
+    with pytest.raises(NotSent, match="(?i)certificate"):
+        carry(letter(), mail_for(server, tls, password, host="127.0.0.1"), "ymp")
+    assert not (server.told or server.mails or server.said)
+
+
+def test_nothing_is_told_to_a_server_without_tls(mail_server, password):
+    with pytest.raises(NotSent):
+        carry(letter(), mail_for(mail_server, "starttls", password), "ymp")
+    assert not (mail_server.told or mail_server.mails or mail_server.said)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602])
+def test_a_password_that_others_may_read_or_change_is_not_sent(tls_server, password, monkeypatch, mode):
+    server = tls_server(True)
+    monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
+    password.chmod(mode)
+    with pytest.raises(NotSent, match=r"may be read by others than its owner \(chmod 600\)"):
+        carry(letter(), mail_for(server, "implicit", password), "ymp")
+    assert not (server.told or server.mails)
+
+
+def test_a_password_file_is_a_file_with_a_password(tmp_path, password):
+    password.write_text("\nlate\n")
+    with pytest.raises(NotSent, match="holds no password"):
+        carrier.password_of(str(password))
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    with pytest.raises(NotSent, match="is no file"):
+        carrier.password_of(str(tmp_path / "fifo"))
+    mail = Mail(smtp="localhost:1", tls="implicit", user="nqs", password_file=str(tmp_path / "none"))
+    with pytest.raises(NotSent, match="No such file"):
+        carry(letter(), mail, "ymp")
+
+
+@TLS
+def test_a_handshake_that_drips_ends_in_time(tls, password, monkeypatch):
+    monkeypatch.setattr(carrier, "TIMEOUT", 0.5)
+    over = threading.Event()
+
+    def drip():
+        talk, _ = listener.accept()
+        with talk:
+            if tls == "starttls":
+                talk.sendall(b"220 here\r\n250 STARTTLS\r\n220 go on\r\n")
+            while not over.wait(0.05):
+                try:
+                    talk.sendall(b"\x16")
+                except OSError:
+                    return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        where = f"127.0.0.1:{listener.getsockname()[1]}"
+        mail = Mail(smtp=where, tls=tls, user="n", password_file=str(password))
+        with pytest.raises(NotSent):
+            carry(letter(), mail, "ymp")
+        over.set()
+        thread.join()
+
+
+def test_the_daemon_mails_by_tls(make_live, tls_server, password):
+    live, server = make_live(), tls_server(False)
+    live.environment["SSL_CERT_FILE"] = str(server.certificate)
+    live.site().start()
+    way = f"smtp=localhost:{server.port} tls=starttls user=nqs password_file={password}"
+    live.qmgr(f"set mail {way} from=n@example.org").ok()
+    assert "starttls, as nqs" in live.run("qmgr", "-c", "show parameters").ok().out
+    live.ended(live.qsub("exit 0\n", "-me"))
+    until(lambda: server.mails, "a mail has come")
+    assert server.told[0] == ("nqs", "secret", True)
+    live.qmgr("set mail tls=none").refused("a password is sent encrypted only")
+    live.qmgr("set mail user=none").refused("user and password_file are given together")
