@@ -1,4 +1,5 @@
-"""Which tests may run side by side: `scripts/test` uses two workers, each takes file by file.
+"""Which tests run: those marked ``long`` with ``--long``, and only they; the others without. Which may run side
+by side: `scripts/test` uses two workers, each takes file by file.
 
 xdist's own ``loadgroup`` does nothing under pytest 9.2 (pytest-xdist issue 1386): its scheduler is told here.
 """
@@ -49,3 +50,17 @@ def _begun(factory: Any) -> bool:
     """Whether the run has a temporary folder at all."""
     folder: Path | None = factory._basetemp
     return folder is not None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--long``: the tests that take minutes, which are left out otherwise."""
+    parser.addoption("--long", action="store_true", help="run the tests marked long, and only them")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Either the long tests or the others."""
+    wanted = bool(config.getoption("--long"))
+    left = [item for item in items if (item.get_closest_marker("long") is not None) != wanted]
+    if left:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if (item.get_closest_marker("long") is not None) == wanted]

@@ -3,26 +3,23 @@
 A day that the calendar names (a public holiday, a date set by hand) counts as a Sunday in every cron
 expression; clock times on it are as on any other day.
 
-cronsim follows Debian cron: a time that a clock change skips fires at the change, a repeated one at its first
-occurrence only. Searches begin three hours off, because local clocks run twice through an hour in autumn.
+`cron` says which days and minutes of the wall an expression means, `wall` at which instants they come.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import lru_cache, partial
 from heapq import merge
 from itertools import combinations, islice, takewhile
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cronsim import CronSim, CronSimError
-
+from nqspy.engine import wall
+from nqspy.model.cron import Sundays, bits, meeting, no_sundays, read
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
 from nqspy.model.shifts import Calendar, Shift
-
-_SLACK = timedelta(hours=3)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,12 +40,7 @@ def zone_of(name: str) -> ZoneInfo:
 
 def check_cron(text: str) -> None:
     """Raises BadValue unless ``text`` is a cron expression of five fields that fires at some time."""
-    if len(text.split()) != 5:
-        raise BadValue(f"{text!r} has {len(text.split())} fields; a cron time has five")
-    try:
-        next(CronSim(text, datetime(2024, 1, 1, tzinfo=UTC)))
-    except (CronSimError, StopIteration):
-        raise BadValue(f'{text!r} is no cron time; write it like "30 8 * * mon-fri"') from None
+    read(text)
 
 
 def local(at: Instant, zone: str) -> datetime:
@@ -135,27 +127,6 @@ def check_day(text: str) -> None:
         raise BadValue(f"{text!r} is no date; write it like 2026-12-24")
 
 
-class _Sunday(date):
-    """A date that says it is a Sunday."""
-
-    def weekday(self) -> int:
-        return 6
-
-
-class _Cron(CronSim):
-    """A cron expression in whose eyes the calendar's days are Sundays."""
-
-    def __init__(self, cron: str, start: datetime, days: Calendar, reverse: bool = False) -> None:
-        super().__init__(cron, start, reverse)
-        self._special = days
-
-    def match_dow(self, d: date) -> bool:
-        """Whether the day of the week is one of those wanted."""
-        if d in special_days(self._special, d.year):
-            d = _Sunday(d.year, d.month, d.day)
-        return super().match_dow(d)
-
-
 # ---------------------------------------------------------------- firings
 
 
@@ -163,18 +134,12 @@ def in_force(shifts: Iterable[Shift], days: Calendar, zone: str, now: Instant) -
     """The latest firing not after ``now``; None where there is none. Times that a clock change skips all
     fire at the change: then the one that is latest by the clock on the wall."""
     found = [
-        (firing.at, _on_the_wall(cron, days, zone, firing.at), firing)
+        (*latest, Firing(latest[0], shift.name))
         for shift in shifts
         for cron in shift.when
-        if (firing := _latest(shift.name, cron, days, zone, now)) is not None
+        if (latest := wall.latest(read(cron), _sundays_of(days), zone_of(zone), now)) is not None
     ]
     return max(found)[2] if found else None
-
-
-def _on_the_wall(cron: str, days: Calendar, zone: str, at: Instant) -> datetime:
-    """The latest time of that cron expression not after an instant's local time, skipped or not."""
-    naive = local(at, zone).replace(tzinfo=None, microsecond=0) + timedelta(seconds=1)
-    return next(_Cron(cron, naive, days, reverse=True))
 
 
 def next_firing(shifts: Iterable[Shift], days: Calendar, zone: str, after: Instant) -> Firing | None:
@@ -198,31 +163,20 @@ def coming(
     return list(islice(takewhile(lambda firing: firing.at <= until, merge(*series)), most))
 
 
-def _latest(shift: str, cron: str, days: Calendar, zone: str, now: Instant) -> Firing | None:
-    try:
-        for moment in _Cron(cron, local(now, zone) + _SLACK, days, reverse=True):
-            at = _instant(moment)
-            if at <= now:
-                return Firing(at, shift)
-    except (StopIteration, OverflowError):
-        pass
-    return None
-
-
 def _from(shift: str, cron: str, days: Calendar, zone: str, after: Instant) -> Iterator[Firing]:
-    for moment in _Cron(cron, local(after, zone) - _SLACK, days):
-        at = _instant(moment)
-        if at > after:
-            yield Firing(at, shift)
+    for at in wall.ahead(read(cron), _sundays_of(days), zone_of(zone), after):
+        yield Firing(at, shift)
 
 
-def _instant(moment: datetime) -> Instant:
-    return Instant(round(moment.timestamp() * 1000))
+def _sundays_of(days: Calendar) -> Sundays:
+    if not (days.holidays or days.extra):
+        return no_sundays
+    return partial(_sundays, days.holidays, days.extra, days.workdays)
 
 
-_CYCLE = (date(2000, 1, 1), 28 * 366)
-"""Dates and weekdays fall together in all possible ways within 28 years: every date is a Sunday once, so days
-that count as Sundays bring nothing new."""
+@lru_cache(maxsize=256)
+def _sundays(country: str | None, extra: tuple[str, ...], worked: tuple[str, ...], year: int) -> int:
+    return bits(_special(country, extra, worked, year))
 
 
 def collisions(shifts: Iterable[Shift]) -> str | None:
@@ -230,25 +184,9 @@ def collisions(shifts: Iterable[Shift]) -> str | None:
     are none."""
     crons = [(shift.name, cron) for shift in shifts for cron in shift.when]
     for (one, cron), (two, other) in combinations(crons, 2):
-        when = _meeting(cron, other) if one != two else None
+        when = meeting(cron, other) if one != two else None
         if when is not None:
-            return f"shifts {one} and {two} both fire at {when}"
-    return None
-
-
-@lru_cache(maxsize=1024)
-def _meeting(one: str, two: str) -> str | None:
-    """A minute in which both cron expressions fire, in words."""
-    first, second = (CronSim(each, datetime(2024, 1, 1)) for each in (one, two))
-    minutes, hours = first.minutes & second.minutes, first.hours & second.hours
-    months = first.months & second.months
-    if not (minutes and hours and months):
-        return None
-    start, length = _CYCLE
-    for days in range(length):
-        day = start + timedelta(days=days)
-        if day.month in months and first.match_day(day) and second.match_day(day):
-            return f"{min(hours):02d}:{min(minutes):02d} on {day.strftime('%A')}s"
+            return f"shifts {one} and {two} both fire at {when:%H:%M on %A}s"
     return None
 
 

@@ -4,9 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from cronsim import CronSim, CronSimError
-
-from nqspy.model import units
+from nqspy.model import cron, units
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
 from nqspy.model.tree import Declared, check_value
@@ -126,14 +124,14 @@ def _read_flag(cursor: Cursor, given: bool) -> bool:
 
 
 def read_cron(cursor: Cursor, token: Token) -> str:
-    """A cron expression of five fields. Raises ParseError."""
+    """A cron expression of five fields that fires at some time. Raises ParseError."""
+    if len(token.text.split()) != 5:
+        wanted = '(it has not five fields); write it like "30 8 * * mon-fri"'
+        raise cursor.bad(f"{token.text!r} is no cron time {wanted}", token)
     try:
-        if len(token.text.split()) != 5:
-            raise CronSimError("it has not five fields")
-        CronSim(token.text, datetime(2000, 1, 1))
-    except CronSimError as error:
-        wanted = 'write it like "30 8 * * mon-fri"'
-        raise cursor.bad(f"{token.text!r} is no cron time ({error}); {wanted}", token) from None
+        cron.read(token.text)
+    except BadValue as error:
+        raise cursor.bad(str(error), token) from None
     return " ".join(token.text.split())
 
 

@@ -1,0 +1,257 @@
+"""Cron times on the wall: the days and minutes at which an expression fires by a clock that never jumps.
+
+The days of a year are bits of a whole number, the 1st of January bit 0: there are 14 kinds of years (leap or
+not, seven first days), so finding the next day is one look at each year, and what never fires is known at once.
+cronsim reads the expressions; what clock changes make of the times is `wall`'s.
+"""
+
+import re
+from bisect import bisect_left, bisect_right
+from calendar import isleap, monthrange
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+
+from cronsim import CronSim, CronSimError
+
+from nqspy.model.errors import BadValue
+
+Sundays = Callable[[int], int]
+"""The days of a year that count as Sundays, as bits."""
+
+YEARS = 41
+"""How far a search goes, years: what comes at all comes again within 40 (a 29th of February that must be of
+one weekday, over 2100, which is no leap year)."""
+
+_ALL = (1 << 366) - 1
+_DAY = timedelta(days=1)
+_MODEL = {(isleap(year), date(year, 1, 1).weekday()): year for year in range(2000, 2028)}
+"""A year of each kind."""
+
+
+def no_sundays(year: int) -> int:
+    """No days but the real ones count as Sundays."""
+    return 0
+
+
+def bits(days: Iterable[date]) -> int:
+    """Days of one year as bits."""
+    found = 0
+    for day in days:
+        found |= 1 << day.timetuple().tm_yday - 1
+    return found
+
+
+@lru_cache(maxsize=14)
+def _year(kind: tuple[bool, int]) -> "_Year":
+    return _Year(_MODEL[kind])
+
+
+class _Year:
+    """The days of a kind of year: ``months[1..12]``, ``days[1..31]`` (those of that number in each month),
+    ``weekdays[0..6]`` from Sunday, ``nth[1..5]`` (the first to fifth of their weekday in the month), ``last``
+    of their weekday in it; ``ends`` of months, and their last weekdays from Monday to Friday
+    (``work_ends``)."""
+
+    def __init__(self, year: int) -> None:
+        self.months, self.days, self.weekdays, self.nth = [0] * 13, [0] * 32, [0] * 7, [0] * 6
+        self.last = self.ends = self.work_ends = 0
+        for number in range(366 if isleap(year) else 365):
+            day, bit = date(year, 1, 1) + timedelta(days=number), 1 << number
+            length = monthrange(year, day.month)[1]
+            self.months[day.month] |= bit
+            self.days[day.day] |= bit
+            self.weekdays[day.isoweekday() % 7] |= bit
+            self.nth[(day.day + 6) // 7] |= bit
+            self.last |= bit if day.day + 7 > length else 0
+            self.ends |= bit if day.day == length else 0
+            self.work_ends |= bit if day.day == _work_end(day, length) else 0
+
+
+def _work_end(day: date, length: int) -> int:
+    """The number of the last Monday to Friday of a day's month."""
+    return length - max(0, day.replace(day=length).isoweekday() - 5)
+
+
+@dataclass(frozen=True)
+class Cron:
+    """An expression as it was read. ``wild``: minute or hour begins with a star: such times follow the clock
+    as it runs, others are certain times of the day (Debian's cron tells them apart in the same way)."""
+
+    minutes: tuple[int, ...]
+    hours: tuple[int, ...]
+    wild: bool
+    months: frozenset[int]
+    numbers: frozenset[int]
+    weekdays: frozenset[int | tuple[int, int]]
+    both: bool
+    """Day of the month and weekday must both fit (one of them begins with a star); else one is enough."""
+
+    def days(self, year: int, sundays: Sundays = no_sundays) -> int:
+        """The days of a year on which it fires, as bits."""
+        kind = _year((isleap(year), date(year, 1, 1).weekday()))
+        months = _union(kind.months[each] for each in self.months)
+        numbers = _union(self._of_number(kind, each) for each in self.numbers)
+        may = months & numbers if self.both else months
+        if not may or {each for each in self.weekdays if isinstance(each, int)} >= set(range(7)):
+            return may
+        special = sundays(year)
+        weekdays = _union(self._of_weekday(kind, each, special) for each in self.weekdays)
+        return may & weekdays if self.both else months & (numbers | weekdays)
+
+    @staticmethod
+    def _of_number(kind: _Year, number: int) -> int:
+        if number == CronSim.LAST:
+            return kind.ends
+        return kind.work_ends if number == CronSim.LAST_WEEKDAY else kind.days[number]
+
+    @staticmethod
+    def _of_weekday(kind: _Year, wanted: int | tuple[int, int], special: int) -> int:
+        weekday, which = (wanted, 0) if isinstance(wanted, int) else wanted
+        found = kind.weekdays[weekday % 7]
+        found = found | special if weekday % 7 == 0 else found & ~special
+        if which == 0:
+            return found
+        return found & (kind.last if which == CronSim.LAST else kind.nth[which])
+
+    def comes(self) -> bool:
+        """Whether there is any day on which it fires."""
+        return any(self.days(year) for year in _MODEL.values())
+
+    # ------------------------------------------------------------ by the clock on the wall
+
+    def next(self, start: datetime, sundays: Sundays) -> datetime | None:
+        """The first time not before ``start`` (no zone); None when there is none within `YEARS`."""
+        if start.second or start.microsecond:
+            start = start.replace(second=0, microsecond=0) + timedelta(minutes=1)
+        day = self._next_day(start.date(), sundays)
+        if day == start.date():
+            found = self._time_from(start.hour, start.minute)
+            if found is not None:
+                return datetime.combine(start, found)
+            day = self._next_day(start.date() + _DAY, sundays)
+        return None if day is None else datetime.combine(day, time(self.hours[0], self.minutes[0]))
+
+    def last(self, end: datetime, sundays: Sundays) -> datetime | None:
+        """The last time not after ``end`` (no zone); None when there is none within `YEARS`."""
+        day = self._last_day(end.date(), sundays)
+        if day == end.date():
+            found = self._time_until(end.hour, end.minute)
+            if found is not None:
+                return datetime.combine(end, found)
+            day = self._last_day(end.date() - _DAY, sundays)
+        return None if day is None else datetime.combine(day, time(self.hours[-1], self.minutes[-1]))
+
+    def _time_from(self, hour: int, minute: int) -> time | None:
+        at, of = bisect_left(self.hours, hour), bisect_left(self.minutes, minute)
+        if at < len(self.hours) and self.hours[at] == hour:
+            if of < len(self.minutes):
+                return time(hour, self.minutes[of])
+            at += 1
+        return time(self.hours[at], self.minutes[0]) if at < len(self.hours) else None
+
+    def _time_until(self, hour: int, minute: int) -> time | None:
+        at, of = bisect_right(self.hours, hour), bisect_right(self.minutes, minute)
+        if at and self.hours[at - 1] == hour:
+            if of:
+                return time(hour, self.minutes[of - 1])
+            at -= 1
+        return time(self.hours[at - 1], self.minutes[-1]) if at else None
+
+    def _next_day(self, start: date, sundays: Sundays) -> date | None:
+        begin = start.timetuple().tm_yday - 1
+        for year in range(start.year, min(start.year + YEARS, 9998)):
+            left = self.days(year, sundays) >> begin << begin
+            if left:
+                return date(year, 1, 1) + timedelta(days=(left & -left).bit_length() - 1)
+            begin = 0
+        return None
+
+    def _last_day(self, end: date, sundays: Sundays) -> date | None:
+        most = (1 << end.timetuple().tm_yday) - 1
+        for year in range(end.year, max(end.year - YEARS, 1), -1):
+            left = self.days(year, sundays) & most
+            if left:
+                return date(year, 1, 1) + timedelta(days=left.bit_length() - 1)
+            most = _ALL
+        return None
+
+
+def _union(masks: Iterable[int]) -> int:
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found
+
+
+# ---------------------------------------------------------------- reading
+
+
+@lru_cache(maxsize=1024)
+def read(text: str) -> Cron:
+    """A cron expression of five fields. Raises BadValue when it is none, or when it never fires."""
+    fields = text.upper().split()
+    if len(fields) != 5:
+        raise BadValue(f"{text!r} has {len(fields)} fields; a cron time has five")
+    try:
+        found = _read(text)
+    except CronSimError as error:
+        if _fits_alone(fields):
+            raise never(text) from None
+        raise BadValue(
+            f'{text!r} is no cron time ({str(error).lower()}); write it like "30 8 * * mon-fri"'
+        ) from None
+    if not found.comes():
+        raise never(text)
+    return found
+
+
+def never(text: str) -> BadValue:
+    """What to say of an expression that no day fits."""
+    return BadValue(f"{text!r} is a cron time that never comes: no year has such a day")
+
+
+def _read(text: str) -> Cron:
+    # A step in a range of one, 5-5/2, is no step from there on (cronsim takes it for 5/2).
+    told = CronSim(re.sub(r"\b(\w+)-\1/\d+", r"\1", text), datetime(2000, 1, 1))
+    minute, hour = text.split()[:2]
+    return Cron(
+        tuple(sorted(told.minutes)),
+        tuple(sorted(told.hours)),
+        minute.startswith("*") or hour.startswith("*"),
+        frozenset(told.months),
+        frozenset(told.days),
+        frozenset(0 if each == 7 else each for each in told.weekdays),
+        told.day_and,
+    )
+
+
+def _fits_alone(fields: list[str]) -> bool:
+    """Whether day and month are both well written: what cronsim refuses then is their meeting."""
+    minute, hour, day, month, weekday = fields
+    try:
+        for one, other in ((day, "*"), ("1", month)):
+            CronSim(" ".join((minute, hour, one, other, weekday)), datetime(2000, 1, 1))
+    except CronSimError:
+        return False
+    return True
+
+
+# ---------------------------------------------------------------- two that meet
+
+
+@lru_cache(maxsize=4096)
+def meeting(one: str, two: str) -> datetime | None:
+    """The first time on the wall from 2000 on at which both expressions fire; None when there is none. Days
+    that count as Sundays bring nothing new: every date is a Sunday once in 28 years."""
+    first, second = read(one), read(two)
+    hours, minutes = set(first.hours) & set(second.hours), set(first.minutes) & set(second.minutes)
+    if not (hours and minutes):
+        return None
+    for year in range(2000, 2028):
+        days = first.days(year) & second.days(year)
+        if days:
+            day = date(year, 1, 1) + timedelta(days=(days & -days).bit_length() - 1)
+            return datetime.combine(day, time(min(hours), min(minutes)))
+    return None

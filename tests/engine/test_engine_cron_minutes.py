@@ -1,0 +1,344 @@
+"""Cron times around every change of the clock, against the plainest reading there is: each minute is looked at.
+
+A certain time of the day fires in the minute in which the clock first shows it or something later; what
+begins with a star in minute or hour fires whenever the clock shows it (interfaces.md 7, Debian's cron).
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from engine.harness import moment
+
+from nqspy.engine import calendar
+from nqspy.model.errors import BadValue
+from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
+from nqspy.model.shifts import Calendar, Shift
+
+ZONES = [
+    "Europe/Paris",
+    "Europe/London",
+    "Europe/Dublin",
+    "Europe/Lisbon",
+    "Europe/Moscow",
+    "Europe/Volgograd",
+    "Europe/Istanbul",
+    "Africa/Casablanca",
+    "Africa/El_Aaiun",
+    "Africa/Cairo",
+    "Africa/Juba",
+    "Africa/Windhoek",
+    "Asia/Tehran",
+    "Asia/Almaty",
+    "Asia/Dhaka",
+    "Asia/Pyongyang",
+    "Asia/Gaza",
+    "Asia/Beirut",
+    "Asia/Amman",
+    "Asia/Dili",
+    "Asia/Colombo",
+    "America/New_York",
+    "America/St_Johns",
+    "America/Caracas",
+    "America/Sao_Paulo",
+    "America/Havana",
+    "America/Santiago",
+    "America/Scoresbysund",
+    "America/Nuuk",
+    "America/Argentina/San_Luis",
+    "Antarctica/Troll",
+    "Antarctica/Casey",
+    "Atlantic/Azores",
+    "Australia/Lord_Howe",
+    "Australia/Adelaide",
+    "Pacific/Apia",
+    "Pacific/Chatham",
+    "Pacific/Kwajalein",
+    "Pacific/Tongatapu",
+    "Pacific/Norfolk",
+]
+FIRST, LAST = datetime(1993, 1, 1, tzinfo=UTC), datetime(2038, 1, 1, tzinfo=UTC)
+"""From 1993 on: then Kwajalein left out a day."""
+EPOCH = datetime(1970, 1, 1)
+"""Whole minutes are counted from here, in UTC and on the wall."""
+AROUND = 2 * 1440
+"""Minutes before and after a change."""
+
+
+@lru_cache(maxsize=64)
+def offset(zone: str, minute: int) -> int:
+    """By how many minutes the wall is ahead of UTC."""
+    shown = datetime.fromtimestamp(60 * minute, ZoneInfo(zone)).utcoffset()
+    assert shown is not None
+    return round(shown.total_seconds()) // 60
+
+
+@lru_cache(maxsize=64)
+def changes(zone: str) -> list[int]:
+    """The minutes (UTC) in which the clock has jumped."""
+    found = []
+    first, last = (round(each.timestamp()) // 60 for each in (FIRST, LAST))
+    for day in range(first, last, 1440):
+        if offset(zone, day) != offset(zone, day + 1440):
+            low, high = day, day + 1440
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if offset(zone, middle) != offset(zone, day) else (middle, high)
+            found.append(high)
+    return found
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A cron expression with the sets that were drawn for it (weekdays from Sunday, 0)."""
+
+    text: str
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    days: frozenset[int]
+    months: frozenset[int]
+    weekdays: frozenset[int]
+
+    @property
+    def wild(self) -> bool:
+        return any(field.startswith("*") for field in self.text.split()[:2])
+
+    def on(self, day: int) -> bool:
+        """Whether it fires on a day, counted from `EPOCH`."""
+        when = EPOCH + timedelta(days=day)
+        number, weekday = when.day in self.days, when.isoweekday() % 7 in self.weekdays
+        both = any(field.startswith("*") for field in self.text.split()[2:5:2])
+        return when.month in self.months and ((number and weekday) if both else (number or weekday))
+
+    def fits(self, wall: np.ndarray) -> np.ndarray:
+        """Which of these minutes on the wall it names."""
+        days, minutes = np.divmod(wall, 1440)
+        known, where = np.unique(days, return_inverse=True)
+        on = np.array([self.on(int(day)) for day in known])[where]
+        at = np.zeros(1440, bool)
+        for hour in self.hours:
+            at[[60 * hour + minute for minute in self.minutes]] = True
+        return on & at[minutes]
+
+
+def _field(
+    chance: random.Random, low: int, high: int, likely: tuple[int, ...] = ()
+) -> tuple[str, frozenset[int]]:
+    every = range(low, high + 1)
+    kind = chance.choice(("one", "one", "star", "step", "range", "list", "range step"))
+    one, other = (
+        chance.choice(likely) if likely and chance.random() < 0.7 else chance.choice(every) for _ in "ab"
+    )
+    first, last, step = min(one, other), max(one, other), chance.choice((2, 3, 5, 6, 7))
+    return {
+        "one": (str(one), frozenset({one})),
+        "star": ("*", frozenset(every)),
+        "step": (f"*/{step}", frozenset(every[::step])),
+        "range": (f"{first}-{last}", frozenset(range(first, last + 1))),
+        "list": (f"{one},{other}", frozenset({one, other})),
+        "range step": (f"{first}-{last}/{step}", frozenset(range(first, last + 1, step))),
+    }[kind]
+
+
+NAMES = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+
+
+def draw(chance: random.Random) -> Expression:
+    """An expression at random; mostly it fires near the hours at which clocks change."""
+    minute = _field(chance, 0, 59, (0, 1, 5, 15, 30, 45, 59))
+    hour = _field(chance, 0, 23, (0, 1, 2, 3, 4, 22, 23))
+    anything: tuple[str, frozenset[int]] = ("*", frozenset(range(1, 32)))
+    day = _field(chance, 1, 31, (1, 25, 29, 30, 31)) if chance.random() < 0.3 else anything
+    month = _field(chance, 1, 12, (3, 4, 10, 12)) if chance.random() < 0.2 else ("*", frozenset(range(1, 13)))
+    weekday = ("*", frozenset(range(7)))
+    if chance.random() < 0.4:
+        text, found = _field(chance, 0, 7, (0, 1, 5, 6))
+        if chance.random() < 0.5 and "-" in text and "7" not in text and "/" not in text:
+            text = "-".join(NAMES[int(each)] for each in text.split("-"))
+        weekday = text, frozenset(each % 7 for each in found)
+    fields = (minute, hour, day, month, weekday)
+    return Expression(" ".join(text for text, _ in fields), *(found for _, found in fields))
+
+
+def by_minutes(wanted: Expression, zone: str, change: int) -> list[Instant]:
+    """The firings of the four days around a change: every minute is looked at."""
+    minutes = np.arange(change - AROUND, change + AROUND)
+    before, after = offset(zone, change - 1), offset(zone, change)
+    wall = minutes + np.where(minutes < change, before, after)
+    if wanted.wild:
+        fires = wanted.fits(wall)
+    else:
+        most = np.concatenate(([wall[0] - 1], np.maximum.accumulate(wall)[:-1]))
+        fires = wanted.fits(wall) & (wall > most)
+        if after > before:
+            [at] = np.nonzero(minutes == change)[0]
+            fires[at] = wanted.fits(np.arange(most[at] + 1, wall[at] + 1)).any()
+    return [Instant(int(minute) * MINUTE) for minute in minutes[fires]]
+
+
+def check(wanted: Expression, zone: str, some: list[int]) -> None:
+    """Ahead and back, around each of these changes."""
+    shifts, days = (Shift("x", (wanted.text,)),), Calendar()
+    for change in some:
+        expected = by_minutes(wanted, zone, change)
+        start, end = Instant((change - AROUND) * MINUTE - 1), Instant((change + AROUND) * MINUTE - 1)
+        told = f"{wanted.text} in {zone} around {datetime.fromtimestamp(60 * change, ZoneInfo(zone))}"
+        found = [firing.at for firing in calendar.coming(shifts, days, zone, start, end)]
+        assert found == expected, told
+        for now, last in _moments(expected, Instant(change * MINUTE)):
+            firing = calendar.in_force(shifts, days, zone, now)
+            assert firing is not None, told
+            assert firing.at == last, f"{told}, seen from {now}"
+
+
+def _moments(expected: list[Instant], change: Instant) -> Iterator[tuple[Instant, Instant]]:
+    """Instants around firings near the change, with the last firing before each."""
+    near = sorted(range(len(expected)), key=lambda n: abs(expected[n] - change))[:6]
+    for n in near:
+        yield expected[n], expected[n]
+        yield Instant(expected[n] + MINUTE - 1), expected[n]
+        if n:
+            yield Instant(expected[n] - 1), expected[n - 1]
+    for now in (change - 1, change, change + HOUR // 2):
+        before = [at for at in expected if at <= now]
+        if before:
+            yield Instant(now), before[-1]
+
+
+def pairs(count: int, seed: int, most: int) -> int:
+    """Checks that many pairs of zone and expression, each around at most ``most`` changes of the zone's; says
+    how many changes were looked at."""
+    chance, looked = random.Random(seed), 0
+    for n in range(count):
+        zone, wanted = ZONES[n % len(ZONES)], draw(chance)
+        try:
+            calendar.check_cron(wanted.text)
+        except BadValue:
+            assert not any(wanted.on(day) for day in range(10957, 10957 + 28 * 366)), wanted.text
+            continue
+        some = changes(zone)
+        some = some if len(some) <= most else sorted(chance.sample(some, most))
+        check(wanted, zone, some)
+        looked += len(some)
+    return looked
+
+
+def test_the_zones_are_forty_and_all_change_their_clocks():
+    assert len(set(ZONES)) == 40
+    assert min(len(changes(zone)) for zone in ZONES) >= 1
+
+
+def test_every_minute_around_the_changes_agrees_for_300_pairs_of_zone_and_expression():
+    assert pairs(300, seed=10, most=6) > 1000
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("seed", range(10))
+def test_every_minute_around_the_changes_agrees_for_1000_pairs(seed):
+    pairs(1000, seed, most=100)
+
+
+# ---------------------------------------------------------------- those that once went wrong
+
+
+def ahead(zone: str, cron: str, since: str, until: str) -> list[str]:
+    found = calendar.coming((Shift("x", (cron,)),), Calendar(), zone, moment(since), moment(until))
+    return [calendar.local(firing.at, zone).isoformat() for firing in found]
+
+
+def back(zone: str, cron: str, now: str) -> str:
+    firing = calendar.in_force((Shift("x", (cron,)),), Calendar(), zone, moment(now))
+    assert firing is not None
+    return calendar.local(firing.at, zone).isoformat()
+
+
+def test_chatham_looks_back_over_its_three_quarters_of_an_hour():
+    now = "2026-04-05T04:00:00+12:45"
+    assert back("Pacific/Chatham", "15 */2 * * *", now) == "2026-04-05T02:15:00+13:45"
+    assert back("Pacific/Chatham", "15 */2 * * *", "2026-09-27T05:00:00+13:45") == "2026-09-27T04:15:00+13:45"
+
+
+def test_apia_looks_back_over_the_day_that_it_left_out():
+    apia = "Pacific/Apia"
+    assert back(apia, "7 * * * mon-fri", "2012-01-01T12:00:00+14:00") == "2011-12-29T23:07:00-10:00"
+    assert back(apia, "30 8 * * fri", "2012-01-01T12:00:00+14:00") == "2011-12-31T00:00:00+14:00"
+    assert ahead(apia, "30 8 * * *", "2011-12-29T00:00:00-10:00", "2012-01-01T12:00:00+14:00") == [
+        "2011-12-29T08:30:00-10:00",
+        "2011-12-31T00:00:00+14:00",  # that of the 30th, which never was
+        "2011-12-31T08:30:00+14:00",
+        "2012-01-01T08:30:00+14:00",
+    ]
+
+
+def test_lord_howe_does_not_miss_five_past_two_after_its_half_hour():
+    found = ahead(
+        "Australia/Lord_Howe", "5 */2 * * *", "2026-04-05T00:00:00+11:00", "2026-04-05T05:00:00+10:30"
+    )
+    assert found == ["2026-04-05T00:05:00+11:00", "2026-04-05T02:05:00+10:30", "2026-04-05T04:05:00+10:30"]
+
+
+def test_what_begins_with_a_star_follows_the_clock_and_certain_times_come_once():
+    paris, since, until = "Europe/Paris", "2026-10-25T01:59:00+02:00", "2026-10-25T03:00:00+01:00"
+    assert [text[11:16] for text in ahead(paris, "*/30 * * * *", since, until)] == [
+        "02:00", "02:30", "02:00", "02:30", "03:00",
+    ]  # fmt: skip
+    assert [text[11:16] for text in ahead(paris, "0,30 0-23 * * *", since, until)] == [
+        "02:00",
+        "02:30",
+        "03:00",
+    ]
+    since, until = "2026-03-29T01:59:00+01:00", "2026-03-29T03:10:00+02:00"
+    assert [text[11:16] for text in ahead(paris, "5 * * * *", since, until)] == ["03:05"]
+    assert [text[11:16] for text in ahead(paris, "5 0-23 * * *", since, until)] == ["03:00", "03:05"]
+
+
+@pytest.mark.parametrize(
+    "cron", ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "59 23 30-31 feb */2", "0 0 */30 * mon#2", "0 0 31 jun */7"]
+)
+def test_what_never_comes_is_refused_with_a_clear_line(cron):
+    with pytest.raises(BadValue) as error:
+        calendar.check_cron(cron)
+    assert str(error.value) == f"{cron!r} is a cron time that never comes: no year has such a day"
+
+
+HARD = (
+    ("Europe/Paris", "0 0 29 2 */7"),  # the 29th of February on a Sunday
+    ("Europe/Paris", "* 2 * 3 0L"),  # a star in the hour that is left out, always
+    ("Europe/Paris", "* * 29 2 */7"),
+    ("Pacific/Apia", "0-59 0-23 * * *"),
+    ("Antarctica/Casey", "0-59 0-23 * * *"),
+    ("Pacific/Chatham", "15 */2 * * *"),
+    ("Australia/Lord_Howe", "5 */2 31 12 */7"),
+)
+
+
+@pytest.mark.parametrize(("zone", "cron"), HARD)
+@pytest.mark.parametrize("day", ["1996-02-29", "2010-03-05", "2011-12-31", "2026-04-05", "2100-03-01"])
+def test_no_search_takes_more_than_20_ms(zone, cron, day):
+    shifts, days = (Shift("x", (cron,)),), Calendar()
+    for hours in range(0, 24, 5):
+        now = Instant(moment(f"{day}T00:00:00+00:00") + hours * HOUR)
+        for search in (calendar.in_force, calendar.next_firing):
+            begun = time.thread_time()
+            search(shifts, days, zone, now)
+            first = time.thread_time() - begun
+            begun = time.thread_time()
+            search(shifts, days, zone, now)
+            spent = min(first, time.thread_time() - begun)
+            assert spent < 0.02, (search.__name__, now)
+
+
+def test_searches_end_also_at_the_ends_of_the_calendar():
+    shifts, days = (Shift("x", ("0 0 29 2 */7",)), Shift("y", ("* * 29 2 */7",))), Calendar()
+    for year in (3, 9990):
+        now = Instant(round(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1000)
+        assert calendar.in_force(shifts, days, "UTC", now) is None or year > 3
+        calendar.next_firing(shifts, days, "UTC", now)
+    assert not calendar.coming(shifts, days, "UTC", Instant(0), Instant(DAY))
