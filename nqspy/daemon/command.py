@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nqspy.daemon.home import Home, init, running_pid
+from nqspy.daemon.home import Home, init, init_if_new, running_pid
 from nqspy.daemon.options import Options
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
@@ -87,8 +87,7 @@ def start(
     """Start in the background; returns 0 once the socket answers."""
     where = _home(home)
     try:
-        if where.is_new():
-            init(where, _site(site))
+        init_if_new(where, _site(site))
     except NqspyError as error:
         _fail(error)
     read, write = os.pipe()
@@ -140,8 +139,7 @@ def run(
     if ready is not None:
         os.chdir("/")
     try:
-        if where.is_new():
-            init(where, _site(site))
+        init_if_new(where, _site(site))
         _serve(where, Options(queues, exits, clock, background=ready is not None), ready)
     except NqspyError as error:
         if ready is None:

@@ -82,8 +82,20 @@ class Home:
 
     def is_new(self) -> bool:
         """Whether there is nothing in it yet. Raises HomeError when it cannot be looked at."""
+        return not self._names()
+
+    def is_one(self) -> bool:
+        """Whether it is a home, be it one without a database yet: has ``queues.d`` or ``exits``, or what a
+        database has left. Raises HomeError when it cannot be looked at."""
+        names = self._names()
+        folders = any((self.path / name).is_dir() for name in names & {"queues.d", "exits"})
+        return folders or any(name.startswith(self.database.name) for name in names)
+
+    def _names(self) -> set[str]:
         try:
-            return not self.path.exists() or not any(self.path.iterdir())
+            return set(os.listdir(self.path)) - {"lost+found"}  # each new file system has that one
+        except FileNotFoundError:
+            return set()
         except OSError as error:
             raise unusable(self, error) from None
 
@@ -103,11 +115,24 @@ def shipped() -> Path:
     return installed if (installed / "queues.d").is_dir() else checkout
 
 
+def not_empty(home: Home) -> HomeError:
+    """What to say of a folder that is somebody's for something else."""
+    return HomeError(f"{home.path} is not empty; a new home is an absent or empty folder")
+
+
+def init_if_new(home: Home, site: SiteName | None = None) -> None:
+    """Fills a new home; leaves one that is there as it is. Raises HomeError for a folder that is neither."""
+    if home.is_new():
+        init(home, site)
+    elif not home.is_one():
+        raise not_empty(home)
+
+
 def init(home: Home, site: SiteName | None = None) -> SiteName:
     """Fills a new home. Without ``site``: day-night for root, plain for a user. Raises HomeError when it is
     not new."""
     if not home.is_new():
-        raise HomeError(f"{home.path} is not empty; a new home is an absent or empty folder")
+        raise not_empty(home)
     site = site or ("day-night" if os.geteuid() == 0 else "plain")
     make(home)
     try:

@@ -15,7 +15,7 @@ import typer
 from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
 from nqspy.daemon.deciding.trial import problems_of
-from nqspy.daemon.home import Home, file_system, lock, running_pid, unlock
+from nqspy.daemon.home import Home, file_system, lock, not_empty, running_pid, unlock
 from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
 from nqspy.model.errors import NqspyError
@@ -93,6 +93,8 @@ def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOpt
 def _restore(where: Home, file: Path) -> str:
     if not where.path.is_dir():
         raise StoreError(f"home {where.path} does not exist; make it with: nqsd init --home {where.path}")
+    if not where.is_new() and not where.is_one():
+        raise not_empty(where)
     held = lock(where)
     try:
         now = clock_of(where.path, None).now()

@@ -55,6 +55,37 @@ def test_an_absent_home_is_made_by_start(make_live):
     assert live.job(live.submit("true"))["queue"] == "batch"
 
 
+@pytest.mark.parametrize("words", [("nqsd", "start"), ("nqsd", "run"), ("nqspy", "restore", "nqs.db")])
+def test_a_folder_of_something_else_is_not_made_a_home(make_live, words):
+    live = make_live()
+    live.home.mkdir()
+    (live.home / "passwd").write_text("root:x:0:0")
+    (live.home / "exits").write_text("a file of somebody's")
+    live.run(*words).refused("is not empty", str(live.home))
+    assert sorted(os.listdir(live.home)) == ["exits", "passwd"]
+
+
+@pytest.mark.parametrize("name", ["queues.d", "exits"])
+def test_a_folder_with_settings_or_exits_alone_is_a_new_home_and_nothing_is_added(make_live, name):
+    live = make_live()
+    (live.home / name).mkdir(parents=True)
+    (live.home / "notes").write_text("ours")
+    if name == "queues.d":
+        (live.home / name / "10-site.qmgr").write_text(ONE_QUEUE)
+    live.start()
+    shown = live.qmgr("show queue").ok().out
+    assert ("batch" in shown) == (name == "queues.d")
+    assert not list((live.home / "exits").iterdir())
+    assert (live.home / "notes").read_text() == "ours"
+
+
+def test_a_file_system_that_was_just_made_is_a_new_home(make_live):
+    live = make_live()
+    (live.home / "lost+found").mkdir(parents=True)
+    live.start("--site", "plain")
+    assert live.job(live.submit("true"))["queue"] == "batch"
+
+
 def test_start_leaves_nothing_of_the_caller_in_the_daemons_hands(make_live):
     live = make_live().site()
     ours, theirs = os.pipe()
