@@ -47,7 +47,7 @@ def settings_table(kind: type, node: Any = None) -> str:
     rows = []
     for path, info in declared(kind).items():
         default = info.default if node is None else get(node, path)
-        who = "operator" if info.operator else "manager"
+        who = "owner" if info.guard else "operator" if info.operator else "manager"
         rows.append(
             (f"`{path.replace('/', ' ')}`", _written(path, info), _default(info, default), who, info.doc)
         )

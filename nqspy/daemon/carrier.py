@@ -64,17 +64,16 @@ class _Line(smtplib.SMTP):
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         self.sock = connection(host, port, self._end)
-        if self._tls == "implicit":
-            self._encrypt(host)
-        return self.sock
+        return self._encrypt(self.sock, host) if self._tls == "implicit" else self.sock
 
-    def _encrypt(self, host: str) -> None:
+    def _encrypt(self, plain: socket.socket, host: str) -> ssl.SSLSocket:
         """From here on by TLS; the server's certificate must be good and be that host's. Our socket is in
         place before a handshake that may be endless, so that it can be cut. Raises OSError."""
         context = ssl.create_default_context()
-        sock = context.wrap_socket(self.sock, server_hostname=host, do_handshake_on_connect=False)
+        sock = context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
         self.sock = sock
         sock.do_handshake()
+        return sock
 
     def open(self, host: str, port: int) -> None:
         """Connects; encrypted, where that was asked for, or not at all. Raises OSError, SMTPException."""
@@ -84,7 +83,8 @@ class _Line(smtplib.SMTP):
             code, said = self.docmd("STARTTLS")
             if code != 220:
                 raise smtplib.SMTPResponseException(code, f"no STARTTLS: {said.decode(errors='replace')}")
-            self._encrypt(host)
+            assert self.sock is not None
+            self._encrypt(self.sock, host)
             # What was said in clear counts no more (RFC 3207).
             self.file = self.ehlo_resp = self.helo_resp = None
             self.esmtp_features, self.does_esmtp = {}, False

@@ -1,6 +1,7 @@
 """``queues.d`` at start: files that changed since they were last applied, in name order, as one
 transaction."""
 
+import os
 import re
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +12,7 @@ from nqspy.model.commands import ApplyFiles, Command, encode
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm
 from nqspy.qmgr.parser import ParseError, parse_text
+from nqspy.userexit.loader import writable_by_others
 
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon
@@ -24,15 +26,17 @@ def folder(daemon: "Daemon") -> Path:
     return Path(daemon.options.queues) if daemon.options.queues else daemon.home.path / "queues.d"
 
 
-def read(path: Path) -> list[tuple[str, str, str]]:
-    """(name, content hash, text) of each ``*.qmgr`` file, in name order. Raises NqspyError naming the
-    file."""
+def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
+    """(name, content hash, text) of each ``*.qmgr`` file, in name order; ``owner``: uid of the home's owner,
+    whose word they are. Raises NqspyError naming the file, also one that others may write."""
     if not path.is_dir():
         raise NqspyError(f"{path} is no folder")
+    if (why := writable_by_others(path.stat(), owner)) is not None:
+        raise NqspyError(f"{path.name}: the folder {why}; nothing of it was read")
     found = []
     for file in sorted(path.glob("*.qmgr")):
         try:
-            data = file.read_bytes()
+            data = _bytes(file, owner)
             found.append((file.name, sha256(data).hexdigest()[:32], data.decode()))
         except UnicodeDecodeError as error:
             line = data[: error.start].count(b"\n") + 1
@@ -40,6 +44,14 @@ def read(path: Path) -> list[tuple[str, str, str]]:
         except OSError as error:
             raise NqspyError(f"{file.name} cannot be read: {error.strerror}") from None
     return found
+
+
+def _bytes(path: Path, owner: int) -> bytes:
+    with path.open("rb") as file:
+        why = writable_by_others(os.fstat(file.fileno()), owner)
+        if why is not None:
+            raise NqspyError(f"{path.name} was not read: it {why}")
+        return file.read()
 
 
 def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
@@ -56,7 +68,7 @@ def apply_changed(daemon: "Daemon") -> None:
     """
     known = daemon.engine.site.files
     try:
-        files = read(folder(daemon))
+        files = read(folder(daemon), daemon.home.path.stat().st_uid)
         if known == {name: digest for name, digest, _ in files}:
             return
         changed = [name for name, digest, _ in files if known.get(name) != digest]

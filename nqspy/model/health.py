@@ -16,10 +16,15 @@ class Probe:
     ``file`` says what is tried; times are real time."""
 
     name: str
-    command: str | None = setting("text", None, "command that succeeds (status 0) while the resource is well")
+    command: str | None = setting(
+        "text", None, "command that succeeds (status 0) while the resource is well",
+        guard="it names a program that the daemon runs",
+    )  # fmt: skip
     tcp: str | None = setting("text", None, "HOST:PORT that takes a connection")
     http: str | None = setting("text", None, "URL that answers with a status below 400")
-    file: str | None = setting("text", None, "path that can be read")
+    file: str | None = setting(
+        "text", None, "path that can be read", guard="it names a path that the daemon opens"
+    )
     every: int = setting("time", 60_000, "time between two tries", low=100)
     timeout: int = setting("time", 10_000, "longest time of one try", low=100)
     fails: int = setting(

@@ -4,6 +4,10 @@ from dataclasses import dataclass, field
 
 from nqspy.model.tree import setting
 
+RUN = "it names a program that the daemon runs"
+TOLD = "the mail server is told a password"
+"""Why a setting is the home's owner's alone."""
+
 
 @dataclass(slots=True)
 class Machine:
@@ -42,8 +46,9 @@ class Server:
     timezone: str | None = setting("name", None, "zone of shifts and reports; auto: the machine's")
     grace: int = setting("time", 10_000, "real time between TERM and KILL", low=0)
     shell_strategy: str = setting(
-        "text", "login", "shell of a request that names none: login, free or fixed=PATH"
-    )
+        "text", "login", "shell of a request that names none: login, free or fixed=PATH",
+        guard="it names a program that runs as everybody, root too",
+    )  # fmt: skip
     log_level: str = setting(
         "name", "info", "what the daemon's log tells", words=("debug", "info", "warning", "error")
     )
@@ -63,18 +68,20 @@ class Server:
 class Mail:
     """How mails leave the house: by the first of command, sendmail and smtp that is set; none: no mail."""
 
-    command: str | None = setting("text", None, "shell command that mails are fed to")
+    command: str | None = setting("text", None, "shell command that mails are fed to", guard=RUN)
     sendmail: str | None = setting(
-        "text", None, "program that takes a mail as sendmail does, the address as its argument"
+        "text", None, "program that takes a mail as sendmail does, the address as its argument", guard=RUN
     )
-    smtp: str | None = setting("text", None, "mail server, HOST or HOST:PORT")
+    smtp: str | None = setting(
+        "text", None, "mail server, HOST or HOST:PORT", guard="everybody's mails go there"
+    )
     tls: str = setting(
         "name", "none", "how the mail server is spoken to: in clear, encrypted after STARTTLS, or from the start",
-        words=("none", "starttls", "implicit"),
+        words=("none", "starttls", "implicit"), guard=TOLD,
     )  # fmt: skip
-    user: str | None = setting("text", None, "user that the mail server knows, with a password")
+    user: str | None = setting("text", None, "user that the mail server knows, with a password", guard=TOLD)
     password_file: str | None = setting(
-        "text", None, "file whose first line is the password; its owner's alone (chmod 600)"
+        "text", None, "file whose first line is the password; its owner's alone (chmod 600)", guard=TOLD
     )
     sender: str | None = setting("text", None, "address that mails come from; auto: nqspy at this host")
     limit: int | None = setting(

@@ -28,7 +28,8 @@ roles dict user -> ``m`` or ``o``."""
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What is known of one setting: its name, unit, default, bounds (inclusive) and sentence; ``words`` are
-    the only texts allowed; ``nothing``: the word for no value where the bounds would not allow it."""
+    the only texts allowed; ``nothing``: the word for no value where the bounds would not allow it; ``guard``:
+    why only root and the home's owner may change it, empty where managers may."""
 
     name: str
     unit: Unit
@@ -39,6 +40,7 @@ class Declared:
     words: tuple[str, ...] = ()
     operator: bool = False
     nothing: str = ""
+    guard: str = ""
 
 
 def setting(
@@ -51,9 +53,11 @@ def setting(
     words: tuple[str, ...] = (),
     operator: bool = False,
     nothing: str = "",
+    guard: str = "",
 ) -> Any:
-    """A dataclass field that is a setting. ``operator``: operators may change it, not managers only."""
-    info = Declared("", unit, default, doc, low, high, words, operator, nothing)
+    """A dataclass field that is a setting. ``operator``: operators may change it, not managers only;
+    ``guard``: only root and the home's owner may, with the reason."""
+    info = Declared("", unit, default, doc, low, high, words, operator, nothing, guard)
     if isinstance(default, dict):
         return field(default_factory=lambda: dict(default), metadata={"setting": info})
     return field(default=default, metadata={"setting": info})

@@ -11,7 +11,7 @@ from nqspy.model.ids import DAY
 from nqspy.qmgr.attributes import SPELLING, SYNONYMS, settings_of
 from nqspy.qmgr.cursor import Keyword
 
-Who = Literal["manager", "operator", "any"]
+Who = Literal["owner", "manager", "operator", "any"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ _SET = (
          option="timezone"),
     Form("SEt grace", "TIME", "set_one", "real time between TERM and KILL", kind="server", option="grace"),
     Form("SEt SHell_strategy", "fixed=(PATH) | free | login", "shell_strategy",
-         "shell of a request that names none", kind="server", option="shell_strategy"),
+         "shell of a request that names none", "owner", kind="server", option="shell_strategy"),
     Form("SEt MAIl", "COMMAND|none | command=TEXT sendmail=PATH smtp=HOST:PORT tls=none|starttls|implicit "
          "user=NAME|none password_file=PATH|none from=ADDRESS limit=N",
          "set_mail",

@@ -7,7 +7,12 @@ from nqspy.qmgr.cursor import resolve
 from nqspy.qmgr.grammar import FORMS, TREE, VERBS, Form
 from nqspy.qmgr.values import what
 
-_WHO = {"manager": "managers", "operator": "operators and managers", "any": "everybody"}
+_WHO = {
+    "owner": "root and the home's owner",
+    "manager": "managers",
+    "operator": "operators and managers",
+    "any": "everybody",
+}
 _WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail", "set_swap")
 
 

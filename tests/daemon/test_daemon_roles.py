@@ -161,6 +161,78 @@ def test_a_manager_who_is_not_root_runs_nothing_as_root(inner):
     assert inner.refusal("home's owner", "submit", items=[item(user="root", uid=1001)])[0] == "not_permitted"
 
 
+WAYS = (
+    "create probe p command=/tmp/program",
+    "create probe p file=/dev/watchdog",
+    "create probe p tcp=a:1\nset probe p tcp=none command=/tmp/program",
+    "set mail command=/tmp/program",
+    "set mail /tmp/program",
+    "set mail sendmail=/tmp/program",
+    "set mail smtp=collector:25",
+    "set shell_strategy fixed=(/tmp/shell)",
+    'define shift mine when=("5 5 * * *")\nset mail command=/tmp/program\nend',
+    'define shift mine when=("5 5 * * *")\nset shell_strategy fixed=(/tmp/shell)\nend',
+)
+"""What would run or be opened as the daemon, or as everybody."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("how", [{}, {"atomic": True}, {"check": True}, {"plan": True}])
+def test_a_manager_names_no_program_and_no_path_that_the_daemon_uses(inner, way, how):
+    code, text = inner.refusal("manager", "qmgr", script=way, **how)
+    assert "is for root and the home's owner alone: " in text, (code, text)
+    assert "/tmp" not in settings(inner)
+    inner.ask("root", "qmgr", script="delete probe p")
+
+
+@pytest.mark.parametrize("role", ["root", "home's owner"])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_homes_owner_does(inner, way, role):
+    inner.result(role, "qmgr", script=f"{way}\ndelete shift mine" if "shift" in way[:12] else way, check=True)
+
+
+def test_neither_by_other_names_of_the_same_settings(inner):
+    for path, value in (
+        ("server/mail", "/tmp/program"),
+        ("probe/*/command", "/tmp/program"),
+        ("probe/p/command", "/tmp/program"),
+        ("server/shell_strategy", "fixed=/tmp/shell"),
+    ):
+        for op in ("set", "add", "remove", "create"):
+            changes = [{"op": op, "path": path, "value": value}]
+            code, text = inner.refusal("manager", "configure", changes=changes)
+            assert code == "not_permitted", (path, op, text)
+    commands: list[object] = []
+    for _ in range(3):
+        inner_changes = [{"op": "set", "path": "mail/command", "value": "/tmp/program"}] if not commands else [
+            {"op": "create", "path": "shift/deep", "value": {"when": ["5 5 * * *"], "commands": commands}}
+        ]  # fmt: skip
+        commands = [{"cmd": "configure", "changes": inner_changes}]
+    deep = [{"op": "create", "path": "shift/mine", "value": {"when": ["6 6 * * *"], "commands": commands}}]
+    assert inner.refusal("manager", "configure", changes=deep)[0] == "not_permitted"
+
+
+def test_what_else_of_these_settings_stays_a_managers(inner):
+    for way in ("create probe p tcp=licence:27000", "set mail limit=3", "set mail from=nqs@example.org", "set mail none",
+                "set shell_strategy login"):  # fmt: skip
+        inner.result("manager", "qmgr", script=way)
+
+
+def test_the_shell_of_a_request_is_for_whom_might_have_handed_it_in(inner):
+    [roots] = inner.submit("root")
+    [annes] = inner.submit("owner")
+    shell = {"shell": "/tmp/shell"}
+    for role in ("home's owner", "manager", "operator"):
+        [failed] = inner.result(role, "modify", ids=[roots], values=shell)["failed"]
+        assert failed["code"] == "not_permitted", (role, failed)
+    [failed] = inner.result("operator", "modify", ids=[annes], values=shell)["failed"]
+    assert "changing the shell needs a manager" in failed["text"]
+    assert inner.result("operator", "modify", ids=[roots, annes], values={"priority": 3})["done"]
+    for role in ("manager", "owner"):
+        assert inner.result(role, "modify", ids=[annes], values=shell)["done"], role
+    assert inner.result("root", "modify", ids=[roots], values=shell)["done"]
+
+
 def test_output_of_an_ended_request_is_its_owners_business(inner):
     [id] = inner.submit("owner")
     inner.result("owner", "delete", ids=[id])

@@ -79,6 +79,27 @@ def test_a_folder_with_settings_or_exits_alone_is_a_new_home_and_nothing_is_adde
     assert (live.home / "notes").read_text() == "ours"
 
 
+@pytest.mark.parametrize("mode", [0o666, 0o644])
+def test_files_of_queues_d_that_others_may_write_are_not_read(make_live, mode):
+    live = make_live().site()
+    file = live.home / "queues.d" / "10-site.qmgr"
+    file.chmod(mode)
+    if mode == 0o644:
+        if os.geteuid() != 0:
+            pytest.skip("needs root: the file is given to another user")
+        os.chown(file, 65534, 65534)
+    live.run("nqsd", "start").refused("10-site.qmgr was not read: it ")
+    file.chmod(0o644)
+    os.chown(file, os.geteuid(), -1)
+    live.start()
+    (live.home / "queues.d").chmod(0o777)
+    (live.home / "queues.d" / "20-more.qmgr").write_text("set run_limit=9 batch\n")
+    live.stop()
+    live.accepts_trouble = True
+    assert "may be written by everybody" in live.run("nqsd", "start").ok().err
+    assert "9" not in live.qmgr("show queue").ok().out
+
+
 def test_a_file_system_that_was_just_made_is_a_new_home(make_live):
     live = make_live()
     (live.home / "lost+found").mkdir(parents=True)

@@ -18,7 +18,7 @@ def centre():
     "text",
     [
         "set mail smtp=evil",
-        "set mail tls=none user=none password_file=none",
+        "set mail tls=starttls",
         "set mail password_file=/etc/shadow",
         'set mail command="cat > /tmp/x"',
     ],
@@ -32,7 +32,7 @@ def test_a_manager_does_not_say_who_is_told_the_password(centre, text):
 
 def test_nor_which_file_it_is_read_from(centre):
     assert "the home's owner alone" in str(centre.refused(centre.command(MAIL), MIA))
-    centre.ask(centre.command("set mail smtp=post"), MIA)
+    centre.ask(centre.command("set mail limit=3 from=nqs@example.org"), MIA)
 
 
 def test_nor_by_way_of_a_shift(centre):

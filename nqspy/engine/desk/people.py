@@ -39,6 +39,18 @@ def need_owner(site: Site, caller: Caller, request: Request, what: str) -> None:
         )
 
 
+def need_to_be(settings: Settings, caller: Caller, request: Request, what: str) -> None:
+    """Raises Refusal unless the caller might have handed the request in: what it runs and writes is run and
+    written as its owner, so an operator's rights are not enough, nor a manager's for one of root's."""
+    if request.owner == caller.user and request.spec.uid == caller.uid:
+        return
+    need(settings, caller, "manager", what)
+    if request.spec.uid == 0 and caller.uid != 0:
+        raise Refusal(
+            f"Unauthorized Request: {what} of root's requests is root's alone", "not_permitted", 159
+        )
+
+
 def sees_all(settings: Settings, caller: Caller) -> bool:
     """Whether no request is hidden from the caller (``set privacy``): operators and managers see all."""
     return settings.server.privacy == "all" or role_of(settings, caller) != "user"

@@ -12,7 +12,7 @@ from nqspy.core.preemption import comeback
 from nqspy.core.queueing.limits import violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.desk.context import Desk
-from nqspy.engine.desk.people import group_of, need, need_owner, role_of
+from nqspy.engine.desk.people import group_of, need, need_owner, need_to_be, role_of
 from nqspy.engine.desk.room import Room
 from nqspy.engine.desk.spec import check_spec
 from nqspy.model import commands as cm
@@ -173,6 +173,8 @@ def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:
         need_owner(desk.site, caller, request, "modify")
         if request.state not in _WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be modified")
+        for name in sorted({path.partition("/")[0] for path in command.values} & AS_OWNER):
+            need_to_be(desk.site.settings, caller, request, f"changing the {name}")
         spec = _modified(request.spec, command.values)
         if "account" in command.values:
             group, account = group_of(desk.site.settings, caller, request.owner, spec.account)
@@ -189,6 +191,8 @@ def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:
 
 
 _SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable")
+AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script"))
+"""What a request runs, and where it reads and writes, as its owner."""
 _ASK_FIELDS = ("cpu", "cpu_process", "wall", "memory", "memory_process", "pes", "nice", "needs")
 
 

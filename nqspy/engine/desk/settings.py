@@ -1,7 +1,7 @@
 """Settings: tried on a copy, verified as a whole, then one event; files of ``queues.d`` as one
 transaction."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,15 +10,14 @@ import msgspec
 from nqspy.core.passes import verify as core_verify
 from nqspy.engine import calendar
 from nqspy.engine.desk.context import Desk
-from nqspy.engine.desk.owned import need_home_owner
 from nqspy.engine.desk.people import need, role_of
 from nqspy.model import commands as cm
-from nqspy.model.configure import OBJECTS, SINGLES, apply_change, copy_of, problems
+from nqspy.model.configure import OBJECTS, SINGLES, apply_change, copy_of, problems, renamed
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
 from nqspy.model.site import Settings
-from nqspy.model.tree import declared, get
+from nqspy.model.tree import Declared, declared, get
 
 IN_SHIFTS = (cm.Configure, cm.ReloadExits, cm.AbortQueue, cm.PurgeQueue, cm.HoldRequests, cm.ReleaseRequests)
 """Commands that a shift may run."""
@@ -31,7 +30,6 @@ def configure(desk: Desk, command: cm.Configure, caller: Caller) -> Any:
     settings = try_changes(desk, desk.site.settings, command.changes, command.upsert)
     _check_gone(desk, settings)
     verify(desk, settings)
-    need_home_owner(desk.site.settings, settings, caller)
     if not command.check_only:
         commit_changes(desk, command.changes, caller.user, command.source)
     return {"changed": len(command.changes), "warnings": core_verify(settings, desk.site)}
@@ -46,6 +44,10 @@ def commit_changes(desk: Desk, changes: tuple[Change, ...], who: str, source: st
 
 
 def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller) -> None:
+    for change in changes if not caller.trusted else ():
+        for why in _guards(settings, change):
+            text = f"{_words(change)} is for root and the home's owner alone: {why}"
+            raise Refusal(f"Unauthorized Request: {text}", "not_permitted", 159)
     if role_of(settings, caller) == "manager":
         return
     for change in changes:
@@ -57,6 +59,24 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
             info = declared(type(getattr(settings, SINGLES[head]))).get(rest)
         role: Role = "operator" if info is not None and info.operator else "manager"
         need(settings, caller, role, _words(change))
+
+
+def _guards(settings: Settings, change: Change) -> Iterator[str]:
+    """Why a change is not even a manager's, unless it takes a setting back to its default; what a new object
+    or a shift brings along counts. Raises BadValue."""
+    head, _, path = renamed(change.path).partition("/")
+    known: Mapping[str, Declared] = {}
+    if head in SINGLES:
+        known = declared(type(getattr(settings, SINGLES[head])))
+    elif head in OBJECTS:
+        known, path = declared(OBJECTS[head][1]), path.partition("/")[2]
+    values = change.value if isinstance(change.value, dict) else {path: change.value}
+    for name, value in values.items():
+        if name in known and known[name].guard and (change.op, value) != ("set", known[name].default):
+            yield known[name].guard
+    if head == "shift":
+        for inner in changes_of(list(_listed(values.get("commands")))):
+            yield from _guards(settings, inner)
 
 
 def _words(change: Change) -> str:

@@ -1,0 +1,72 @@
+"""Every setting that is a text, and how it is guarded: whoever names a program or a path has the rights of who
+runs or opens it. The page "security" tells the same."""
+
+import re
+
+from house.checkout import PACKAGE
+
+from nqspy.engine.desk import requests
+from nqspy.model.configure import OBJECTS, SINGLES
+from nqspy.model.site import Settings
+from nqspy.model.tree import Declared, declared
+
+OWNERS = {
+    "mail/command", "mail/sendmail", "mail/smtp", "mail/tls", "mail/user", "mail/password_file", "probe/command", "probe/file", "server/shell_strategy",
+}  # fmt: skip
+"""Programs that are run, paths that are opened: root's and the home's owner's alone."""
+WORDS = {
+    "mail/sender", "probe/tcp", "probe/http", "server/name", "server/timezone", "default/queue",
+    "group/parent", "queue/domain", "calendar/holidays",
+}  # fmt: skip
+"""Texts that are neither: names, addresses."""
+OF_A_REQUEST = {"shell"}
+"""What `modify request` may change that is run or opened: as its owner, so for whom might submit as him."""
+
+
+def texts() -> dict[str, Declared]:
+    """All settings that take any text: lists hold names of users, queues, probes and times."""
+    settings = Settings()
+    kinds = {head: kind for head, (_, kind) in OBJECTS.items()}
+    kinds |= {head: type(getattr(settings, attribute)) for head, attribute in SINGLES.items()}
+    return {
+        f"{head}/{path}": info
+        for head, kind in kinds.items()
+        for path, info in declared(kind).items()
+        if info.unit in ("text", "name") and (info.guard or not info.words)
+    }
+
+
+def test_every_setting_that_is_a_text_is_known_and_programs_and_paths_are_the_owners():
+    found = texts()
+    assert set(found) == OWNERS | WORDS, "say of a new setting whether it names a program or a path"
+    assert {path for path, info in found.items() if info.guard} == OWNERS
+
+
+def test_lists_hold_no_paths():
+    settings = Settings()
+    lists = {
+        f"{head}/{path}"
+        for head, kind in (
+            *((head, kind) for head, (_, kind) in OBJECTS.items()),
+            *((head, type(getattr(settings, name))) for head, name in SINGLES.items()),
+        )
+        for path, info in declared(kind).items()
+        if info.unit == "names"
+    }
+    assert lists == {
+        "queue/destinations", "queue/users", "queue/groups", "queue/needs", "complex/queues",
+        "group/members", "group/mail", "calendar/extra", "calendar/workdays", "shift/lines",
+    }  # fmt: skip
+
+
+def test_what_modify_changes_is_known():
+    may = set(requests._SPEC_FIELDS)
+    assert may & requests.AS_OWNER == OF_A_REQUEST
+    assert may - requests.AS_OWNER == {"name", "priority", "eligible", "account", "rerunnable"}
+
+
+def test_the_page_says_the_same():
+    page = (PACKAGE / "manual" / "security.md").read_text()
+    rows = page.partition("<!-- programs -->")[2].partition("<!-- end of programs -->")[0].splitlines()
+    told = {name: "the home's owner's" in row for row in rows for name in re.findall(r"`(\w+/\w+)`", row)}
+    assert told == dict.fromkeys(OWNERS, True) | dict.fromkeys(WORDS, False)
