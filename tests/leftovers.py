@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-PATIENCE = 10.0
+PATIENCE = 30.0
 """Seconds for what was killed last to vanish."""
 
 

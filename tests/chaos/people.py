@@ -18,7 +18,7 @@ from nqspy.model.errors import Refusal, Unreachable
 from nqspy.rpc.client import Client
 from nqspy.rpc.submission import submission
 
-PATIENCE = 60.0
+PATIENCE = 240.0
 """Seconds after which an answer that does not come is given up."""
 MOST_OPEN = 14
 """Requests of one client that have not ended."""

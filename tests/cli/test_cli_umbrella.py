@@ -217,7 +217,7 @@ def test_following_waits_for_what_happens_and_ends_with_the_reader(counter):
     assert process.stderr is not None
     assert json.loads(process.stdout.readline())["n"] == 1
     process.stdout.close()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=180) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
     assert counter.asked[1]["wait"]

@@ -98,7 +98,7 @@ def test_output_so_far_can_be_read_and_followed_to_the_end(office):
     follower = office.spawn("qcat", "-f", id)
     assert follower.stdout.readline() == "one\n"
     gate.touch()
-    out, err = follower.communicate(timeout=20)
+    out, err = follower.communicate(timeout=120)
     assert (out, err, follower.returncode) == ("two\nthree", "", 0)
     done = office.run("qcat", id)
     assert done.status != 0

@@ -35,9 +35,17 @@ def packages(python: str, spare: Path) -> str:
     for path in _files("nqspy", set()):
         place = copy / path.relative_to(installed)
         place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, place)
+        _link(path, place)
     assert _imports(python, "nqspy.rpc.client", str(copy)), "the copy cannot be read either"
     return str(copy)
+
+
+def _link(path: Path, place: Path) -> None:
+    """A second name is much sooner made than a copy; another file system wants a copy."""
+    try:
+        place.hardlink_to(path)
+    except OSError:
+        shutil.copyfile(path, place)
 
 
 def _files(name: str, seen: set[str]) -> Iterator[Path]:

@@ -77,7 +77,7 @@ class Inner:
         handle = Catch(next(self._numbers))
         message = {"v": 1, "id": handle.id, "cmd": cmd, **fields}
         self.daemon.turn([Asked(handle, caller, message)])
-        end = time.monotonic() + 20
+        end = time.monotonic() + 120
         while time.monotonic() < end:
             try:
                 found: dict[str, Any] = handle.answers.get(timeout=0.01)

@@ -22,7 +22,8 @@ from nqspy.rpc.client import Client
 from nqspy.rpc.home import with_short_path
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 30.0
+PATIENCE = 150.0
+"""Seconds until a condition counts as missed: many, for machines on which much else is going on."""
 ONE_QUEUE = """\
 set machine pes=2
 create batch_queue batch priority=10 workdir=submit

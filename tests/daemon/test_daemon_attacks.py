@@ -52,7 +52,7 @@ class Person:
         return subprocess.run(
             ["setsid", "sh", "-c", line], user=self.entry.pw_uid, group=self.entry.pw_gid, extra_groups=[],
             capture_output=True, text=True, check=False, cwd=self.home, env=self.environment,
-            stdin=subprocess.DEVNULL, timeout=60, umask=0o022,
+            stdin=subprocess.DEVNULL, timeout=360, umask=0o022,
         )  # fmt: skip
 
     def ok(self, line: str) -> str:

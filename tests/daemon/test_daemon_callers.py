@@ -58,7 +58,7 @@ class Person:
     def __init__(self, live, uid, *groups):
         name, folder = with_short_path(str(live.home / "nqsd.sock"))
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(30)
+        self._socket.settimeout(180)
         with speaking_as(uid, *groups):
             self._socket.connect(name)
         if folder >= 0:

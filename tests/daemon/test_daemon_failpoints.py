@@ -153,7 +153,7 @@ def test_stopped_between_writing_and_the_disk_it_answers_when_it_goes_on(live):
     until(lambda: _stopped(pid) or _poke(live), "the stop")
     assert submitting.poll() is None or alive(pid)
     os.kill(pid, signal.SIGCONT)
-    out, err = submitting.communicate(timeout=30)
+    out, err = submitting.communicate(timeout=180)
     assert (submitting.returncode, err) == (0, "")
     assert live.ended(out.strip())["exit_status"] == 0
 

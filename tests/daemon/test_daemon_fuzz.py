@@ -170,7 +170,7 @@ def speak(live, data: bytes) -> None:
         sock.connect(name)
         if folder >= 0:
             os.close(folder)
-        sock.settimeout(20)
+        sock.settimeout(120)
         sock.sendall(data)
         sock.settimeout(0.02)
         with contextlib.suppress(TimeoutError):

@@ -39,7 +39,7 @@ class Submitter(threading.Thread):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 def test_twenty_kills_under_load_lose_nothing_and_run_nothing_twice(live):
     (live.work / "marks").mkdir()
     gate = live.work / "gate"

@@ -86,7 +86,7 @@ def test_drain_waits_for_what_runs_and_starts_nothing_more(live):
     until(lambda: "stopping (drain)" in live.log, "the wish to be heard")
     assert live.job(id)["state"] == "running"
     gate.touch()
-    out, err = stopping.communicate(timeout=20)
+    out, err = stopping.communicate(timeout=120)
     assert stopping.returncode == 0, out + err
     live.hang_up()
     live.start()
@@ -141,7 +141,7 @@ def test_who_waits_waits_over_a_restart(live):
     live.kill()
     live.start()
     gate.touch()
-    waiter.communicate(timeout=30)
+    waiter.communicate(timeout=180)
     assert waiter.returncode == 6
     assert live.ended(id)["exit_status"] == 5
 
@@ -150,7 +150,7 @@ def test_a_submission_made_while_it_is_down_waits_for_it(live):
     live.kill()
     submitting = live.spawn("qsub", "-s", "/bin/sh", str(live.write("three.sh", "exit 3\n")))
     live.start()
-    out, err = submitting.communicate(timeout=30)
+    out, err = submitting.communicate(timeout=180)
     assert (submitting.returncode, err) == (0, "")
     assert live.ended(out.strip())["exit_status"] == 3
 

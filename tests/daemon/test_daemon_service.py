@@ -19,7 +19,7 @@ class Manager:
         self.path = live.home.parent / "notify"
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(str(self.path))
-        self.socket.settimeout(30)
+        self.socket.settimeout(180)
         told = {"NOTIFY_SOCKET": str(self.path), **environment}
         self.process = subprocess.Popen(
             [*command("nqsd"), "run"], env=live.environment | told, stderr=subprocess.PIPE, text=True
@@ -41,7 +41,7 @@ class Manager:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         self.hears("STOPPING=1")
-        _, log = self.process.communicate(timeout=30)
+        _, log = self.process.communicate(timeout=180)
         assert self.process.returncode == 0, log
         self.socket.close()
         return log.splitlines()
@@ -57,7 +57,7 @@ def test_systemd_is_told_when_it_serves_that_it_lives_and_when_it_stops(make_liv
     manager.process.send_signal(signal.SIGSTOP)
     assert manager.silence(), "a daemon that hangs gives no sign of life"
     manager.process.send_signal(signal.SIGCONT)
-    manager.socket.settimeout(30)
+    manager.socket.settimeout(180)
     manager.hears("WATCHDOG=1")
     manager.stop()
 

@@ -115,7 +115,7 @@ def test_start_leaves_nothing_of_the_caller_in_the_daemons_hands(make_live):
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     os.close(theirs)
-    out, _ = run.communicate(timeout=30)
+    out, _ = run.communicate(timeout=180)
     assert run.returncode == 0, out
     assert os.read(ours, 1) == b"", "somebody keeps the pipe open"
     os.close(ours)
@@ -132,7 +132,7 @@ def test_in_the_foreground_it_logs_to_stderr_and_a_signal_ends_it(make_live):
         first = daemon.stderr.readline()
     live.run("nqsd", "status").ok()
     daemon.send_signal(signal.SIGTERM)
-    _, err = daemon.communicate(timeout=20)
+    _, err = daemon.communicate(timeout=120)
     assert daemon.returncode == 0
     assert err.splitlines()[-1].endswith('text="stopped"')
     assert not live.log

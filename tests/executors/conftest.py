@@ -19,7 +19,7 @@ from nqspy.model.requests import Ending, Request, Spec, State
 from nqspy.model.sightings import SeenEnded, SeenRunning, Sighting
 from nqspy.model.site import Site
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 S = TypeVar("S", bound=Sighting)
 
 

@@ -162,7 +162,7 @@ def test_shepherds_of_the_former_version_are_taken_over(make_bench, tmp_path, ca
     (bench.work / "go").touch()
     ends = {}
     while len(ends) < 2:
-        sighting = bench.told.get(timeout=20)
+        sighting = bench.told.get(timeout=120)
         assert isinstance(sighting, SeenEnded)
         ends[sighting.seq] = (sighting.ending.reason, sighting.ending.status)
     assert ends[1] == ("exit", 41)

@@ -69,7 +69,7 @@ def test_running_requests_are_adopted_and_end_exactly(make_bench, tmp_path, kill
     (bench.work / "go").touch()
     ends = {}
     while len(ends) < 2:
-        sighting = bench.told.get(timeout=20)
+        sighting = bench.told.get(timeout=120)
         assert isinstance(sighting, SeenEnded)
         ends[sighting.seq] = (sighting.ending.status, sighting.ending.signal)
     assert ends == {1: (41, None), 2: (None, signal.SIGTERM)}
@@ -80,7 +80,7 @@ def test_an_adopted_request_can_be_deleted(make_bench, killed_daemon):
     bench = make_bench()
     bench.hands.scan({1: 1})
     bench.do(Kill(1, 1, "deleted", 5000))
-    assert bench.told.get(timeout=20).ending.reason == "deleted"
+    assert bench.told.get(timeout=120).ending.reason == "deleted"
 
 
 def test_an_end_while_no_daemon_was_there_is_found(make_bench, tmp_path, killed_daemon):
@@ -299,7 +299,7 @@ def test_what_is_told_to_an_adopted_shepherd_before_it_listens_is_kept_for_it(ab
     bench.do(Kill(1, 1, "deleted", 1000))
     spool = os.open(bench.home / "spool", os.O_RDONLY)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control:
-        control.settimeout(20)
+        control.settimeout(120)
         control.bind(f"/proc/self/fd/{spool}/1.1/control")
         report = json.dumps({"k": "run", "s": 1, "a": 1, "u": [0, 0, 0]}).encode()
         control.sendto(report, f"/proc/self/fd/{spool}/reports.sock")

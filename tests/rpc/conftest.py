@@ -54,7 +54,7 @@ class Peer:
 
     def __init__(self, path: Path) -> None:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(20)
+        self.socket.settimeout(120)
         self.socket.connect(str(path))
         self.file = self.socket.makefile("rb")
 

@@ -171,7 +171,7 @@ def test_users_without_a_name_cannot_take_all_connections_together(counter):
 
     def asks():
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(20)
+            client.settimeout(120)
             client.connect(str(desk.path))
             client.sendall(b'{"v":1,"id":1,"cmd":"x"}\n')
             return 0 if b'"ok":true' in client.recv(1000) else 1

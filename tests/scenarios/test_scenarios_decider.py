@@ -33,7 +33,7 @@ class Waiting(Parent):
     def ask(self, site, now, samples):
         plan = super().ask(site, now, samples)
         while plan is None:
-            decision = self.take(self.heard.get(timeout=30))
+            decision = self.take(self.heard.get(timeout=180))
             if decision is not None:
                 assert decision.plan is not None, self.troubles
                 plan = decision.plan
