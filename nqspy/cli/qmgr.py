@@ -1,6 +1,7 @@
 """``qmgr``: sends commands to the daemon, which reads them; on a terminal it asks for them line by line."""
 
 import os
+import stat
 import sys
 
 from nqspy.cli import fast
@@ -26,12 +27,22 @@ class Manager:
         self.commands = [one.value for one in found if one.target == "commands"]
         self._flags: dict[str, object] = {
             "atomic": "atomic" in given, "check": "check" in given, "plan": False, "json": "json" in given,
+            "file": self._is_file(),
         }  # fmt: skip
         self.daemon = Daemon(given.get("home"))
         if len(self.operands) == 2 and self.operands[0] in ("plan", "apply"):
             self._flags["plan" if self.operands.pop(0) == "plan" else "atomic"] = True
         if len(self.operands) > 1 or (self.operands and self.commands):
             raise Failure(f"one file, or -c commands; {fast.usage('qmgr')}")
+
+    def _is_file(self) -> bool:
+        """Whether the commands stand in a file, on standard input too: what is typed or piped is live."""
+        if self.commands:
+            return False
+        if self.operands and self.operands[-1] != "-":
+            return True
+        status = os.fstat(0)
+        return stat.S_ISREG(status.st_mode) and status.st_nlink > 0
 
     def send(self, source: str, script: str) -> int:
         """Runs commands; prints what they answer and writes the files that ``snap`` asks for. Gives the exit

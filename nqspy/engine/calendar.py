@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from nqspy.engine import wall
 from nqspy.model.cron import Sundays, bits, meeting, no_sundays, read
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import Instant
+from nqspy.model.ids import DAY, Instant
 from nqspy.model.shifts import Calendar, Shift
 
 
@@ -131,15 +131,23 @@ def check_day(text: str) -> None:
 
 
 def in_force(shifts: Iterable[Shift], days: Calendar, zone: str, now: Instant) -> Firing | None:
-    """The latest firing not after ``now``; None where there is none. Times that a clock change skips all
-    fire at the change: then the one that is latest by the clock on the wall."""
+    """The latest firing not after ``now`` that counts (`Shift.counts`); None where there is none. Times that
+    a clock change skips all fire at the change: then the one that is latest by the clock on the wall."""
     found = [
         (*latest, Firing(latest[0], shift.name))
         for shift in shifts
         for cron in shift.when
         if (latest := wall.latest(read(cron), _sundays_of(days), zone_of(zone), now)) is not None
+        and _counts(shift, cron, latest[0], now)
     ]
     return max(found)[2] if found else None
+
+
+def _counts(shift: Shift, cron: str, at: Instant, now: Instant) -> bool:
+    """Whether a firing is later than its time was typed. A definition of more than a week ahead is of a clock
+    that was far off: it says nothing."""
+    since = shift.counts.get(cron)
+    return since is None or at > since or since > now + 7 * DAY
 
 
 def next_firing(shifts: Iterable[Shift], days: Calendar, zone: str, after: Instant) -> Firing | None:

@@ -57,13 +57,15 @@ class Submit(Command):
 @dataclass(frozen=True, slots=True)
 class Configure(Command):
     """Change settings: all of these changes or none. ``source``: file or person, for the journal;
-    ``upsert``: create of what exists alters it."""
+    ``upsert``: create of what exists alters it; ``live``: somebody types it, so that new times of shifts
+    count from now on only."""
 
     cmd: ClassVar[str] = "configure"
     changes: tuple[Change, ...]
     source: str = ""
     upsert: bool = False
     check_only: bool = False
+    live: bool = False
 
 
 @dataclass(frozen=True, slots=True)

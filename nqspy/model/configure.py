@@ -11,6 +11,7 @@ from nqspy.model import tree
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
 from nqspy.model.health import Probe, wrong_of
+from nqspy.model.ids import Instant
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group, is_address
 from nqspy.model.queues import Complex, Queue
@@ -103,6 +104,8 @@ def _change_object(settings: Settings, head: str, name: str, path: str, change: 
         raise BadValue(f"there is no {head} {name}{_nearest(name, objects)}")
     elif change.op == "delete":
         del objects[name]
+    elif head == "shift" and path == "counts" and change.op == "set":
+        objects[name].counts = _counts(change.value)
     else:
         _set_one(objects[name], path, change)
 
@@ -117,8 +120,9 @@ def _create(objects: dict[str, Any], head: str, name: str, given: Any, upsert: b
     node = objects.get(name) or OBJECTS[head][1](name)
     if head == "queue":
         _set_kind(node, values.pop("kind", "batch"), name in objects)
-    if head == "shift" and "commands" in values:
-        node.commands = _commands(values.pop("commands"))
+    if head == "shift":
+        node.commands = _commands(values.pop("commands", node.commands))
+        node.counts = _counts(values.pop("counts", {}))
     for path, value in values.items():
         tree.put(node, path, value)
     objects[name] = node
@@ -136,6 +140,12 @@ def _commands(given: Any) -> list[dict[str, Any]]:
     if not isinstance(given, list | tuple) or not all(isinstance(each, dict) for each in given):
         raise BadValue("the commands of a shift are a list of commands")
     return list(given)
+
+
+def _counts(given: Any) -> dict[str, Instant]:
+    if not isinstance(given, dict) or not all(isinstance(each, int) for each in given.values()):
+        raise BadValue("what counts of a shift's firings is an instant for each of its times")
+    return dict(given)
 
 
 def _check_name(head: str, name: str) -> None:
@@ -369,7 +379,7 @@ def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
     if head == "queue":
         extra = {"kind": node.kind}
     elif head == "shift":
-        extra = {"commands": node.commands}
+        extra = {"commands": node.commands} | ({"counts": dict(node.counts)} if node.counts else {})
     elif head == "exit":
         extra = {"values": node.values}
     return extra | tree.dump(node)
@@ -398,11 +408,12 @@ def _over_defaults(settings: Settings, head: str, values: dict[str, Any]) -> dic
 
 def _load_object(head: str, name: str, values: dict[str, Any]) -> Any:
     kind, commands, own = values.pop("kind", "batch"), values.pop("commands", []), values.pop("values", {})
+    counts = values.pop("counts", {})
     node = tree.load(OBJECTS[head][1], values, name=name)
     if isinstance(node, Queue):
         node.kind = kind
     elif isinstance(node, Shift):
-        node.commands = commands
+        node.commands, node.counts = commands, counts
     elif isinstance(node, ExitSettings):
         node.values = own
     return node

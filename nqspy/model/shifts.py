@@ -10,7 +10,8 @@ from nqspy.model.tree import setting
 @dataclass(slots=True)
 class Shift:
     """``lines`` are the commands as written; ``commands`` the same parsed and verified (``commands.encode``
-    form)."""
+    form). ``counts``: cron expression -> instant later than which its firings count; all do where none is
+    given."""
 
     name: str
     when: tuple[str, ...] = setting("crons", (), "cron expressions in the site's time zone")
@@ -20,6 +21,7 @@ class Shift:
         words=("leave", "drain", "suspend", "requeue"),
     )  # fmt: skip
     commands: list[dict[str, Any]] = field(default_factory=list)
+    counts: dict[str, Instant] = field(default_factory=dict)
 
     def stops(self, queue: str) -> bool:
         """Whether its commands leave that queue stopped."""

@@ -106,7 +106,7 @@ _CREATE = (
          "a department: a node of the share tree; shares are weights among siblings", kind="group"),
     Form("CReate probe", f"NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH [{_ATTRIBUTES}]", "create",
          "a check of something that requests need, tried again and again beside the daemon", kind="probe"),
-    Form("define shift", 'NAME when=("CRON", ...) [spill=leave|drain|suspend|requeue]', "define_shift",
+    Form("define shift", 'NAME when=("CRON", ...) [spill=leave|drain|suspend|requeue] [now]', "define_shift",
          "a shift: the lines that follow, up to `end`, run when it comes into force", kind="shift"),
 )  # fmt: skip
 
@@ -237,7 +237,7 @@ _SET = (
          option="none"),
     Form("SEt UNrestricted_access", "QUEUE", "access", "everybody may submit", kind="queue", option="all"),
     Form("SEt shift",
-         'automatic | NAME [when=("CRON", ...)] [spill=leave|drain|suspend|requeue]', "set_shift",
+         'automatic | NAME [when=("CRON", ...)] [spill=leave|drain|suspend|requeue] [now]', "set_shift",
          "back to the calendar; or other times for a shift, or what becomes of running requests whose queue "
          "it stops", "operator", "shift"),
     Form("SEt exit", "NAME SETTING=VALUE ...", "set_exit",

@@ -162,12 +162,13 @@ def create(cursor: Cursor, form: Form) -> Command:
 
 
 def define_shift(cursor: Cursor, form: Form) -> Command:
-    """The head ``define shift NAME when=(...) spill=...``; the parser adds the lines."""
+    """The head ``define shift NAME when=(...) spill=... now``; the parser adds the lines."""
     name = _new_name(cursor, "shift")
     given = {"when": _when(cursor)} | dict(_shift_pairs(cursor))
     return configure(Change("create", f"shift/{name}", given | {"lines": [], "commands": []}))
 
 
+_NOW = {"now": Keyword.spelt("now", "a firing that is past counts too")}
 _WHEN = {"when": Keyword.spelt("when", "the times at which it comes into force")}
 
 
@@ -178,14 +179,14 @@ def _when(cursor: Cursor) -> list[str]:
 
 
 def _shift_pairs(cursor: Cursor) -> list[Pair]:
-    """``when`` and ``spill`` of a shift, as far as they are given."""
+    """``when``, ``spill`` and ``now`` of a shift, as far as they are given."""
     known = settings_of("shift")
-    words = _WHEN | {"spill": Keyword.spelt("spill", known["spill"].doc)}
+    words = _WHEN | _NOW | {"spill": Keyword.spelt("spill", known["spill"].doc)}
     found: list[Pair] = []
     while not cursor.done():
         cursor.skip(",")
         name = cursor.keyword(words)
-        found.append((name, values.read(cursor, known[name])))
+        found.append(("counts", {}) if name == "now" else (name, values.read(cursor, known[name])))
     return found
 
 
@@ -323,7 +324,7 @@ def access(cursor: Cursor, form: Form) -> Command:
 
 
 def set_shift(cursor: Cursor, form: Form) -> Command:
-    """``set shift automatic``, or ``set shift NAME when=(...) spill=...``."""
+    """``set shift automatic``, or ``set shift NAME when=(...) spill=... now``."""
     if cursor.peek().kind == "cursor":
         raise cursor.fail("automatic", "the name of a shift")
     if cursor.left() == 1 and cursor.may_be(_AUTOMATIC):

@@ -1,9 +1,10 @@
 """qmgr against a real daemon: commands from everywhere, all or none, plans, snapshots, mistakes."""
 
 import json
+import subprocess
 
 import pytest
-from daemon.live import Live, until
+from daemon.live import Live, command, until
 
 SITE = """\
 # the machine
@@ -152,6 +153,27 @@ def test_a_snapshot_builds_the_same_site_in_a_new_home(rich, make_live):
     twin = make_live("twin").site((rich.work / "here.qmgr").read_text(), {"gate": GATE}).start()
     assert twin.qmgr("show all").out == rich.qmgr("show all").out
     assert rich.qmgr("snap").out == (rich.work / "here.qmgr").read_text() == twin.qmgr("snap").out
+
+
+def test_a_shift_of_a_file_is_in_force_at_once_and_one_that_is_typed_is_not(live):
+    def current():
+        return [each["shift"] for each in live.events("shift_changed")]
+
+    text = 'define shift {} when=("0 0 {} 1 *"){}\nset run_limit=7 batch\nend\n'
+    assert "shift one begins at its next firing, " in live.qmgr(text.format("one", 1, "")).ok().out
+    piped = live.run("qmgr", stdin=text.format("two", 2, "")).ok().out
+    assert "shift two begins at its next firing, " in piped
+    assert live.run("qmgr", str(live.write("three.qmgr", text.format("three", 3, "")))).ok().out == ""
+    until(lambda: current() == ["three"], "the shift of the file should be in force, and no other")
+    file = live.write("four.qmgr", text.format("four", 4, ""))
+    with file.open() as source:
+        run = subprocess.run(
+            [*command("qmgr")], stdin=source, env=live.environment, check=True, capture_output=True
+        )
+    assert run.stdout == b""
+    until(lambda: current() == ["three", "four"], "the shift of standard input's file")
+    assert live.qmgr(text.format("five", 5, " now")).ok().out == ""
+    until(lambda: current() == ["three", "four", "five"], "the shift that is typed with now")
 
 
 def test_requests_are_steered_by_qmgr_too(office):

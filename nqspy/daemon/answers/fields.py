@@ -29,7 +29,8 @@ _LIST = {"ids": Ids | None, "queue": Word, "user": Word, "state": Word, "ended":
 
 FIELDS: dict[str, dict[str, Any]] = {
     "shutdown": {"mode": Word},
-    "qmgr": {"script": str, "source": Word, "atomic": Flag, "check": Flag, "plan": Flag, "json": Flag},
+    "qmgr": {"script": str, "source": Word}
+    | dict.fromkeys(("atomic", "check", "plan", "json", "file"), Flag),
     "qstat": _LIST | {"operands": Ids | None, "request": Word, "json": Flag, "mpp": Flag, "posix": Flag},
     "list_requests": _LIST | {"operands": Ids | None},
     "wait": {"ids": Annotated[Ids, msgspec.Meta(min_length=1)]},

@@ -1,7 +1,7 @@
 """qmgr scripts: parsed as a whole first, then carried out command by command, or as one transaction."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -43,6 +43,8 @@ def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes | Later:
     said = _Said(source)
     try:
         parsed = parse_text(str(message["script"]), source)
+        if not message.get("file"):
+            parsed = [_live(each) for each in parsed]
     except ParseError as error:
         said.err.append(f"{error}\n{error.caret()}")
         return _answer(asked, said)
@@ -64,6 +66,13 @@ def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes | Later:
     if any(callable(text) for text in said.out):
         return Later(partial(_made, asked, said))
     return _answer(asked, said)
+
+
+def _live(each: Parsed) -> Parsed:
+    """A command as somebody types it: not one of a file."""
+    if isinstance(each.command, cm.Configure):
+        return replace(each, command=replace(each.command, live=True))
+    return each
 
 
 def _made(asked: rpc.Asked, said: _Said) -> bytes:
@@ -111,7 +120,8 @@ def _merged(parsed: list[Parsed], check: bool) -> list[Parsed]:
         return others
     changes = tuple(change for _, command in settings for change in command.changes)
     first, command = settings[0]
-    return [Parsed(cm.Configure(changes, command.source, check_only=check), first.line, first.text), *others]
+    merged = replace(command, changes=changes, check_only=check)
+    return [Parsed(merged, first.line, first.text), *others]
 
 
 def _run(daemon: "Daemon", each: Parsed, caller: Caller, said: _Said, as_json: bool) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 
 from nqspy.core.passes import verify as core_verify
 from nqspy.engine import calendar
+from nqspy.engine.desk import typed
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import need, role_of
 from nqspy.model import commands as cm
@@ -25,14 +26,20 @@ IN_SHIFTS = (cm.Configure, cm.ReloadExits, cm.AbortQueue, cm.PurgeQueue, cm.Hold
 
 def configure(desk: Desk, command: cm.Configure, caller: Caller) -> Any:
     """Carries out all of the changes or none; answers their number, and ``warnings`` about what can never
-    start or be routed. Raises Refusal with the first thing that is wrong."""
+    start or be routed, and ``text`` about shifts that begin later. Raises Refusal with the first thing that
+    is wrong."""
     _need_rights(desk.site.settings, command.changes, caller)
-    settings = try_changes(desk, desk.site.settings, command.changes, command.upsert)
+    changes = (
+        typed.counted(desk.site.settings, command.changes, desk.now) if command.live else command.changes
+    )
+    settings = try_changes(desk, desk.site.settings, changes, command.upsert)
     _check_gone(desk, settings)
     verify(desk, settings)
     if not command.check_only:
-        commit_changes(desk, command.changes, caller.user, command.source)
-    return {"changed": len(command.changes), "warnings": core_verify(settings, desk.site)}
+        commit_changes(desk, changes, caller.user, command.source)
+    told = typed.told(settings, command.changes, changes, desk.site.timezone, desk.now)
+    text = {"text": told} if told else {}
+    return {"changed": len(command.changes), "warnings": core_verify(settings, desk.site)} | text
 
 
 def commit_changes(desk: Desk, changes: tuple[Change, ...], who: str, source: str) -> None:

@@ -1,0 +1,66 @@
+"""Times of shifts that somebody types: their firings count from now on, so that no night ends by a definition."""
+
+from dataclasses import replace
+from typing import Any
+
+from nqspy.engine import calendar
+from nqspy.model.events import Change
+from nqspy.model.ids import Instant
+from nqspy.model.site import Settings
+
+
+def counted(settings: Settings, changes: tuple[Change, ...], now: Instant) -> tuple[Change, ...]:
+    """The changes with what counts of the shifts whose times they bring (`Shift.counts`), unless they say so
+    themselves (the word ``now``)."""
+    said = {change.path for change in changes if change.path.endswith("/counts")}
+    found: list[Change] = []
+    for change in changes:
+        head, name, path = (*change.path.split("/", 2), "", "")[:3]
+        found.append(change)
+        if head != "shift" or f"shift/{name}/counts" in said:
+            continue
+        if change.op == "create" and isinstance(change.value, dict) and "counts" not in change.value:
+            times = _words(change.value.get("when"))
+            found[-1] = replace(change, value=change.value | {"counts": dict.fromkeys(times, now)})
+        elif path == "when" and change.op in ("set", "add") and name in settings.shifts:
+            counts = _counts(settings, name, change, now)
+            found.append(Change("set", f"shift/{name}/counts", counts))
+    return tuple(found)
+
+
+def _counts(settings: Settings, name: str, change: Change, now: Instant) -> dict[str, Instant]:
+    """Times that the shift had already count as they did."""
+    shift, times = settings.shifts[name], _words(change.value)
+    kept = {cron: at for cron, at in shift.counts.items() if change.op == "add" or cron in times}
+    return kept | {cron: now for cron in times if cron not in shift.when}
+
+
+def _words(value: Any) -> list[str]:
+    """A list of words; anything else is refused when it is put in its place."""
+    words = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
+    return [word for word in words if isinstance(word, str)]
+
+
+def told(
+    settings: Settings, asked: tuple[Change, ...], changes: tuple[Change, ...], zone: str, now: Instant
+) -> str:
+    """A line for each shift of which only coming firings count now."""
+    names = [change.path.split("/")[1] for change in changes if change not in asked and _is_later(change)]
+    return "".join(_line(settings, name, zone, now) for name in dict.fromkeys(names))
+
+
+def _is_later(change: Change) -> bool:
+    value = change.value.get("counts") if change.op == "create" else change.value
+    return bool(value)
+
+
+def _line(settings: Settings, name: str, zone: str, now: Instant) -> str:
+    shift = settings.shifts.get(name)
+    firing = calendar.next_firing([shift], settings.calendar, zone, now) if shift is not None else None
+    if firing is None:
+        return ""
+    begins = calendar.local(firing.at, zone).isoformat(timespec="milliseconds")
+    return (
+        f"shift {name} begins at its next firing, {begins}; with now behind its times, one that is past counts "
+        "too\n"
+    )
