@@ -31,6 +31,8 @@ from bench_tools import (
     wait_for,
 )  # fmt: skip
 
+from nqspy.executors import records
+
 # ---------------------------------------------------------------- commands
 
 
@@ -162,6 +164,30 @@ def bench_jobs(count: int) -> Iterator[Figure]:
             "shown",
             None,
         )
+        ours, floor = _claims(here.folder, min(count, 300))
+        yield figure("a claim made durable before a job", ours, "ms", floor, "an fsync of 4 kB", "shown", None,
+                     "file, folder and its name: once per start")  # fmt: skip
+
+
+def _claims(folder: Path, count: int) -> tuple[float, float]:
+    """Median ms that the syncs of a claim take as shepherds do them, and those of one fsync, in turn."""
+    spool = folder / "claims"
+    spool.mkdir()
+    plain = os.open(folder / "plain", os.O_WRONLY | os.O_CREAT)
+    taken: tuple[list[float], list[float]] = ([], [])
+    for number in range(count):
+        attempt = spool / f"{number}.1"
+        attempt.mkdir()
+        records.claim(str(attempt), "x" * 80, records.PROTOCOL)
+        began = time.perf_counter()
+        records.make_durable(str(attempt))
+        taken[0].append(time.perf_counter() - began)
+        os.pwrite(plain, b"x" * 4096, number % 200 * 4096)
+        began = time.perf_counter()
+        os.fsync(plain)
+        taken[1].append(time.perf_counter() - began)
+    os.close(plain)
+    return statistics.median(taken[0]) * 1000, statistics.median(taken[1]) * 1000
 
 
 def _span(here: Site, after: int) -> float:

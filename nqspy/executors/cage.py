@@ -20,6 +20,9 @@ from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish, rmdir, wr
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE3 = 435
 _CLONE_INTO_CGROUP = 0x200000000
+_KILLS = 3
+DYING = 0.5
+"""Real seconds in which killed processes should be gone: on a busy machine a signal is not an end yet."""
 
 _libc = ctypes.PyDLL(None, use_errno=True)
 _api = ctypes.pythonapi
@@ -184,6 +187,39 @@ class Cgroup1(Cage):
         super().remove()
 
 
+class Birthplace(Cage):
+    """A cgroup that the shepherd itself is born in, and so all that it spawns. It stands for the plain cage,
+    which costs less (`child.spawn`); the cgroup says for sure whether anybody is left when the shepherd was
+    killed. The starter makes it and takes it away."""
+
+    def __init__(self, kind: str, folder: str) -> None:
+        """Raises OSError when it cannot be made."""
+        super().__init__()
+        os.mkdir(folder, 0o755)
+        self.kind = kind
+        self.folder = folder
+
+    def fork(self) -> int:
+        """Forks a shepherd into it. Raises OSError."""
+        if self.kind == "cgroup2":
+            try:
+                return fork_into(self.folder)
+            except OSError as error:
+                if error.errno == errno.EAGAIN:
+                    raise
+        pid = os.fork()
+        if pid == 0:
+            try:
+                _join(self.folder)
+            except OSError:
+                self.kind, self.folder = "none", ""
+        return pid
+
+    def pids(self) -> list[int]:
+        me = os.getpid()
+        return [pid for pid in super().pids() if pid != me]
+
+
 class Seat:
     """Where cages are made: found out once by the starter."""
 
@@ -206,6 +242,26 @@ class Seat:
         if wish is not None:
             cage.held = self.controls.hold(wish, name, cage.folder if cage.kind == "cgroup2" else "")
         return cage
+
+    def birthplace(self, name: str) -> Birthplace | None:
+        """Where the shepherd of a plain attempt is to be born; None where there are no cgroups to be had."""
+        if self.kind == "none":
+            return None
+        for _ in range(2):
+            try:
+                return Birthplace(self.kind, f"{self.base}/{name}")
+            except FileNotFoundError:
+                _make_anew(self.base)  # somebody has cleared it away as empty
+            except OSError:
+                break
+        return None
+
+    def leave_birthplace(self, name: str, *, killed: bool) -> None:
+        """Takes away what `birthplace` made, if it did; ``killed``: and who is in it with it."""
+        if self.kind != "none":
+            if killed:
+                kill_remains(self.kind, f"{self.base}/{name}")
+            rmdir(f"{self.base}/{name}")
 
     def holds(self, controller: str) -> bool:
         """Whether the kernel keeps such limits here: ``memory``, ``cpuset`` or ``pids``."""
@@ -263,20 +319,26 @@ def _enters(fork: Callable[[], int], *folders: str) -> bool:
     return os.waitpid(pid, 0)[1] == 0
 
 
-def kill_remains(kind: str, folder: str, *more: str) -> None:
+def kill_remains(kind: str, folder: str, *more: str) -> bool:
     """Kills what is left in the cage of a job whose shepherd is gone, and takes it away if that empties
-    it; ``more``: its directories of controllers."""
-    if kind == "cgroup2":
-        write(f"{folder}/cgroup.kill", "1")
-    if folder:
+    it; ``more``: its directories of controllers. Whether it is certain that nobody is left in it."""
+    for _ in range(_KILLS if folder else 0):
+        if kind == "cgroup2":
+            write(f"{folder}/cgroup.kill", "1")
         left = members(folder)
         proc.send(left, signal.SIGKILL, members(folder))
         if kind == "cgroup1":
             write(f"{folder}/freezer.state", "THAWED")  # a killed process that is frozen does not end
+        proc.await_ends(left, DYING)
         rmdir(folder)
+        if not os.path.exists(folder):
+            break
     for each in more:
         proc.send(members(each), signal.SIGKILL, members(each))
         rmdir(each)
+    # Where its tree is not to be seen (another container) that it is not there says nothing.
+    tree = os.path.dirname(os.path.dirname(folder))
+    return bool(folder) and not os.path.exists(folder) and os.path.exists(f"{tree}/cgroup.procs")
 
 
 def _place(fstype: str, controller: str) -> str:
@@ -308,6 +370,13 @@ def _make(place: str, name: str) -> str:
     except OSError:
         return ""
     return f"{place}/{name}" if os.access(f"{place}/{name}", os.W_OK) else ""
+
+
+def _make_anew(base: str) -> None:
+    try:
+        os.mkdir(base, 0o755)
+    except OSError:
+        pass
 
 
 def _join(folder: str) -> None:

@@ -12,6 +12,7 @@ import errno
 import os
 import resource
 import signal
+from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import deliver, logins, person
@@ -91,37 +92,64 @@ def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -
 
 
 def launch(
-    order: dict[str, Any], who: person.Person, cage: Cage, streams: tuple[int, int]
+    order: dict[str, Any],
+    who: person.Person,
+    cage: Cage,
+    streams: tuple[int, int],
+    secure: Callable[[], None],
 ) -> tuple[int, str]:
     """Starts the job's leader; gives its pid and "" once it has exec'd, else the reason why it did not.
 
     ``streams``: file descriptors of the spooled stdout and stderr, -1 for one that is written in place.
+    ``secure``: what must be done before the job's first instruction, and is done while the child gets ready.
     Raises Again.
     """
     reader, writer = os.pipe()
+    gate, opener = os.pipe()
     try:
         pid = cage.fork()
         if pid == 0:
             try:
+                os.close(opener)
                 _enter_cage(cage)
-                _become_job(order, who, streams)
+                _become_job(order, who, streams, gate)
             except BaseException as error:
                 mark = _AGAIN if isinstance(error, Again) else b""
                 os.write(writer, mark + (str(error) or repr(error)).encode("utf-8", "replace"))
             os._exit(127)
     except OSError as error:
         os.close(reader)
+        os.close(opener)
         raise Again(f"cannot fork: {error.strerror}") from None
     finally:
         os.close(writer)
+        os.close(gate)
+    refusal = _open_gate(opener, secure)
     text = b""
     while part := os.read(reader, 4096):
         text += part
     os.close(reader)
+    if refusal is not None:
+        os.waitpid(pid, 0)
+        raise refusal
     if text.startswith(_AGAIN):
         os.waitpid(pid, 0)
         raise Again(text[1:].decode("utf-8", "replace"))
     return pid, text.decode("utf-8", "replace")
+
+
+def _open_gate(opener: int, secure: Callable[[], None]) -> Again | None:
+    """Lets the child that waits go on to its exec, or end where that must not be: then why."""
+    try:
+        secure()
+        os.write(opener, b"1")
+    except Again as error:
+        return error
+    except OSError:
+        pass  # it has ended already, and says why
+    finally:
+        os.close(opener)
+    return None
 
 
 def _enter_cage(cage: Cage) -> None:
@@ -152,7 +180,7 @@ def _pair(name: str, pair: tuple[int, int]) -> tuple[int, int]:
     return pair
 
 
-def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -> None:
+def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, int], gate: int) -> None:
     os.setsid()
     _settle(order)
     script = _script(order, who)
@@ -165,6 +193,8 @@ def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, i
     _reset_signals()
     shell, argv, environment = _command(order, who, script)
     _explain("cannot set the limits", _limit, order["rlimits"], 0)
+    if not os.read(gate, 1):
+        os._exit(127)  # it must not begin, or nobody watches over it any more
     _explain(f"cannot run {shell}", os.execve, shell, argv, environment)
 
 

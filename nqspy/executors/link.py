@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from nqspy.executors.starter import STAYS
+
 Key = tuple[int, int]
 """Request and attempt."""
 
@@ -20,6 +22,8 @@ _INLINE = 1 << 16
 _LOCK_TRIES = 200
 _LOCK_PAUSE = 0.05
 _LEAVE = 5.0
+_staying: list[subprocess.Popen[bytes]] = []
+"""Starters that stay for their shepherds: children of this process that have nobody else to wait for them."""
 
 
 class Link:
@@ -69,6 +73,7 @@ class Link:
         """Starts a starter; the lock is its own from then on. Raises OSError."""
         self.lock()
         assert self._lock is not None
+        _staying[:] = [each for each in _staying if each.poll() is None]
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         starter = os.path.join(os.path.dirname(os.path.abspath(__file__)), "starter.py")
         descriptors = (theirs.fileno(), self._lock)
@@ -95,8 +100,12 @@ class Link:
     def down(self) -> None:
         """The starter is gone: forgets it, and what was not sent yet."""
         if self._socket is not None:
+            stays = _farewell(self._socket)
             self._socket.close()
             self._socket = None
+            if stays and self._process is not None:
+                _staying.append(self._process)
+                self._process = None
         if self._process is not None:
             try:
                 self._process.wait(_LEAVE)
@@ -162,6 +171,22 @@ class Link:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _farewell(connection: socket.socket) -> bool:
+    """Ends the connection; whether the starter stays, for shepherds that it has: then it says so when it has
+    let the lock go."""
+    try:
+        connection.shutdown(socket.SHUT_WR)
+        connection.settimeout(_LEAVE)
+        while True:
+            message, fds, _, _ = socket.recv_fds(connection, 256, 1, socket.MSG_CMSG_CLOEXEC)
+            for fd in fds:
+                os.close(fd)
+            if not message or message == STAYS:
+                return bool(message)
+    except OSError:
+        return False
 
 
 @cache

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from nqspy.executors import records, scan
+from nqspy.executors import records, remains, scan
 from nqspy.executors.broom import QUIET, Broom
 from nqspy.executors.link import Key, Link
 from nqspy.executors.order import cpus_of, make_order
@@ -133,6 +133,8 @@ class LocalHands:
             case "unclaimed" | "void":
                 with contextlib.suppress(OSError):  # a full disk: no shepherd is left that could claim it
                     scan.claim_void(folder)
+                # Should it run all the same (who has taken its folder away?) it ends.
+                remains.end_remains(folder, self._home, self._watch.identifier)
                 return SeenVoid(*key)
             case "done":
                 return scan.sighting(*key, finding.record)
@@ -145,8 +147,11 @@ class LocalHands:
             case "undelivered":
                 self._watch.redeliver(key)
             case "lost":
-                scan.end_remains(folder, self._home, self._watch.identifier)
-                return SeenLost(*key, finding.used, _REBOOT if finding.rebooted else "")
+                sure = remains.end_remains(folder, self._home, self._watch.identifier)
+                if sure or not remains.inherited(folder, self._watch.identifier):
+                    text = _REBOOT if finding.rebooted else ""
+                    return SeenLost(*key, finding.used, text, unsure=not sure)
+                self._watch.await_remains(key)
         return SeenRunning(*key, finding.used)
 
     def _forget(self, folder: str, *, ended: bool) -> None:
@@ -234,7 +239,7 @@ class LocalHands:
             if finding.pidfd is not None:
                 os.close(finding.pidfd)
             if finding.fate == "lost":
-                scan.end_remains(folder, self._home, self._watch.identifier)
+                remains.end_remains(folder, self._home, self._watch.identifier)
             if finding.fate in ("done", "void", "unclaimed", "lost"):
                 scan.remove(folder)
             if finding.fate not in ("void", "unclaimed"):

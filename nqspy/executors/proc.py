@@ -149,14 +149,15 @@ def all_pids() -> list[int]:
 def descendants(root: int) -> list[int]:
     """All processes below ``root``, which is not itself among them."""
     found: list[int] = []
-    level = _children(root)
+    level = children(root)
     while level:
         found += level
-        level = [child for pid in level for child in _children(pid)]
+        level = [child for pid in level for child in children(pid)]
     return found
 
 
-def _children(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """Children of a process; one may be missing while another ends."""
     try:
         tasks = os.listdir(f"/proc/{pid}/task")
     except OSError:

@@ -19,7 +19,7 @@ class Residents:
         if found is None:
             return None
         shepherd, group = found
-        pids = {*proc.descendants(shepherd), *(cage.members(group) if group else ())}
+        pids = {*proc.descendants(shepherd), *(cage.members(group) if group else ())} - {shepherd}
         if not pids:
             self._known.pop(folder, None)
             return None

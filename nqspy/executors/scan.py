@@ -1,18 +1,13 @@
 """What became of an attempt, by its records in the spool and the processes that are there."""
 
 import os
-import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from nqspy.executors import cage, proc, records
+from nqspy.executors import proc, records
 from nqspy.model.requests import Ending, Used
 from nqspy.model.sightings import SeenEnded, SeenNotStarted, SeenVoid, Sighting
-
-_LOOKS = 5
-_DYING = 0.5
-"""Real seconds in which killed processes should be gone: on a busy machine a signal is not an end yet."""
 
 Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "later"]
 
@@ -71,7 +66,8 @@ def _read(folder: str, pidfd: int | None, rebooted: bool) -> Finding:
     last = {"used": records.noted_use(folder)}
     if pidfd is not None:
         return Finding("alive", pidfd, last)
-    ended = records.read(folder, "exit")
+    # After a power cut its name may be missing while its line is there.
+    ended = records.read(folder, "exit") or records.read(folder, "exit", within="claim")
     if ended is not None:
         return Finding("undelivered", record=ended["ending"])
     return Finding("lost", record=last, rebooted=rebooted)
@@ -152,89 +148,6 @@ def sweep_aside(spool: str, identifier: proc.Identifier) -> None:
                 os.close(finding.pidfd)
             if finding.fate == "done":
                 remove(entry.path)
-
-
-class _Marks(NamedTuple):
-    """What a job's processes have in their environment: request, attempt (a request that was lost runs again,
-    and its folders are swept while it does; none, where a former release has started it) and home. And the
-    attempt's folder, where their output goes."""
-
-    request: bytes
-    attempt: bytes
-    home: str
-    folder: str
-
-    def on(self, pid: int) -> bool:
-        """Whether a process has them, or writes the attempt's output."""
-        if any(_leads(f"/proc/{pid}/fd/{fd}").startswith(f"{self.folder}/std") for fd in (1, 2)):
-            return True
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-        except OSError as error:
-            if error.errno in proc.SHORT:
-                raise
-            return False
-        if b"NQSPY_HOME=" + os.fsencode(self.home) not in variables:
-            return False
-        attempts = [each for each in variables if each.startswith(b"NQSPY_ATTEMPT=")]
-        return attempts in ([], [self.attempt]) and any(each.startswith(self.request) for each in variables)
-
-
-def _leads(link: str) -> str:
-    try:
-        return os.readlink(link)
-    except OSError:
-        return ""
-
-
-def end_remains(folder: str, home: str, identifier: proc.Identifier) -> None:
-    """Kills what still runs of a job whose shepherd was killed: a lost request may be started anew, and two
-    must not run side by side. Raises OSError when that cannot be seen, as no descriptor is to be had."""
-    record = records.read(folder, "pid")
-    leader = None
-    if record is not None:
-        leader = proc.Identity.parse(record["leader"]) if record["leader"] else None
-        if leader is not None and leader.boot != identifier.boot:
-            return
-        cage.kill_remains(*record["cage"], *record.get("controls", ()))
-    seq, _, attempt = os.path.basename(folder).partition(".")
-    marks = _Marks(
-        f"QSUB_REQID={seq}.".encode("ascii"),
-        f"NQSPY_ATTEMPT={attempt}".encode("ascii"),
-        home,
-        os.path.realpath(folder),
-    )
-    born = leader.start if leader is not None else 0
-    first = _stat(leader.pid) if leader is not None else None
-    # Without its leader a session cannot be told from one that was given its number later.
-    session = leader.pid if leader is not None and first is not None and first.start == born else 0
-    for _ in range(_LOOKS):  # some may fork while they are looked for
-        found = list(_remains(born, session, marks))
-        if not found:
-            return
-        proc.send(found, signal.SIGKILL, list(_remains(born, session, marks)))
-        proc.await_ends(found, _DYING)
-
-
-def _remains(born: int, session: int, marks: _Marks) -> Iterator[int]:
-    """Processes of the job: not older than its leader (``born``), and in its session (0: that is not known
-    any more) or with the job's marks."""
-    for pid in proc.all_pids():
-        seen = _stat(pid)
-        if seen is None or seen.state in "ZX" or pid == os.getpid() or seen.start < born:
-            continue
-        if (session and seen.session == session) or marks.on(pid):
-            yield pid
-
-
-def _stat(pid: int) -> proc.Stat | None:
-    try:
-        return proc.Stat(pid)
-    except OSError as error:
-        if error.errno in proc.SHORT:
-            raise
-        return None
 
 
 def attempts(spool: str) -> Iterator[tuple[str, int, int]]:

@@ -13,7 +13,7 @@ import socket
 import time
 from typing import Any
 
-from nqspy.executors import cage, child, moving, person, records, urgency
+from nqspy.executors import cage, child, moving, outset, person, records, urgency
 from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
@@ -30,8 +30,9 @@ def now() -> float:
     return time.monotonic()  # noqa: TID251 - a stand-alone process measures real durations
 
 
-def serve(order: dict[str, Any], station: Station) -> None:
-    """Lives the life of a shepherd; returns when all is done. Leaves silently when another has the claim."""
+def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
+    """Lives the life of a shepherd (``born`` in the cgroup of its job); returns when all is done. Leaves
+    silently when another has the claim."""
     os.setsid()
     urgency.ordinary_children()
     os.umask(0)
@@ -44,13 +45,13 @@ def serve(order: dict[str, Any], station: Station) -> None:
             Teller(order, station).finish(record)
         return
     me = station.identifier.of(os.getpid())
-    if not _claimed(folder, me.text()):
+    if not outset.claimed(folder, me.text(), station, born):
         return
     # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
     os.close(station.lock)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # at a shutdown the job gets its own: record how it ends
-    shepherd = _Shepherd(order, station, me.text())
+    shepherd = _Shepherd(order, station, born)
     try:
         shepherd.live()
     except BaseException:
@@ -58,28 +59,11 @@ def serve(order: dict[str, Any], station: Station) -> None:
         raise
 
 
-def _claimed(folder: str, holder: str) -> bool:
-    """Makes the attempt's folder the current one and claims it. Where the disk is full: not, and not at once,
-    for the daemon then orders another attempt."""
-    try:
-        try:
-            os.mkdir(folder, 0o700)
-        except FileExistsError:
-            pass
-        os.chdir(folder)
-        return records.claim(".", holder, records.PROTOCOL)
-    except OSError as error:
-        if error.errno not in records.NO_ROOM:
-            raise
-        time.sleep(records.AGAIN)
-        return False
-
-
 class _Shepherd(Teller):
-    def __init__(self, order: dict[str, Any], station: Station, me: str) -> None:
+    def __init__(self, order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
         super().__init__(order, station)
-        self.me = me
-        self.cage = cage.Cage()
+        self.born = born
+        self.cage: cage.Cage = born or cage.Cage()
         self.leader = 0
         self.raw: int | None = None
         self.childless = False
@@ -95,7 +79,7 @@ class _Shepherd(Teller):
 
     def live(self) -> None:
         """From the claim to the last report."""
-        wake = _wake_on_children()
+        wake = wake_on_children()
         cage.become_subreaper()
         problem = self._launch()
         if problem:
@@ -123,9 +107,6 @@ class _Shepherd(Teller):
 
     def _launch(self) -> str:
         order = self.order
-        order["oom_score_adj"] = self.station.oom_score_adj
-        if os.geteuid() != 0:
-            order["rlimits"] |= child.room_for_the_daemon()
         order["script_path"] = os.path.join(self.station.spool, "scripts", order["script"])
         try:
             who = person.find(order)
@@ -156,17 +137,12 @@ class _Shepherd(Teller):
     def _start(self, who: person.Person) -> tuple[int, str]:
         """The leader's pid and "", or why there is none. Raises Again."""
         order = self.order
-        if child.plain(order) and not self._by_kernel():
+        if outset.plain(order, self.station):
+            outset.secure()
             return child.spawn(order, who, self.streams)
         name = records.folder_name(order["seq"], order["attempt"])
         self.cage = self.station.seat.cage(name, self._wish())
-        return child.launch(order, who, self.cage, self.streams)
-
-    def _by_kernel(self) -> bool:
-        """Whether a limit was asked for that only a cgroup can keep, and does here."""
-        order, seat = self.order, self.station.seat
-        memory = order["limits"]["memory"] is not None and seat.holds("memory")
-        return memory or (bool(order.get("processes")) and seat.holds("pids"))
+        return child.launch(order, who, self.cage, self.streams, outset.secure)
 
     def _wish(self) -> Wish:
         """What the kernel shall keep. Affinity is enough for the daemon's own user: each further controller
@@ -193,7 +169,7 @@ class _Shepherd(Teller):
         poll.poll(_HEAD_START)
         told = False
         while True:
-            _drain(wake)
+            drain(wake)
             self._reap()
             if self.childless and self.raw is not None:
                 return
@@ -374,13 +350,13 @@ class _Shepherd(Teller):
         order = self.order
         whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
         record = {"ending": whole, "output": None if line is None else order["output"], "line": line,
-                  "spool": os.getcwd(), "home": self.home}  # fmt: skip
+                  "spool": self.folder, "home": self.home}  # fmt: skip
         record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
         persist("exit", record, durable=True)
         self.finish(record)
 
 
-def _wake_on_children() -> int:
+def wake_on_children() -> int:
     """A descriptor that becomes readable whenever a child has ended."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -397,7 +373,8 @@ def _silence(fd: int) -> None:
     if_possible(os.read, fd, 4096)
 
 
-def _drain(fd: int) -> None:
+def drain(fd: int) -> None:
+    """Reads all that such a descriptor has to say."""
     try:
         while os.read(fd, 512):
             pass

@@ -4,8 +4,8 @@ Run as ``python -I -S -E -X utf8 starter.py ORDERS LOCK SPOOL NAME CAGE FILES``:
 socket and of the starter's lock, the spool's path, the name of this home's cgroup directory, the make of
 cages to use (empty: the best), and how many files a job may open (the daemon has more). An order is one
 message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or nothing and a descriptor of a file that
-holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd. It leaves when the daemon's end of the
-socket is closed; shepherds stay.
+holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd. When the daemon's end of the socket is
+closed it lets the lock go and stays only for the shepherds that it has (`keeper`); it says so by `STAYS`.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ import gc
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import time
 import traceback
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from nqspy.executors import cage, proc, shepherd
+from nqspy.executors import cage, outset, records, shepherd
+from nqspy.executors.keeper import Keeper
 from nqspy.executors.teller import Station
 
 _LARGEST = 1 << 17
 _PATIENCE = 0.5
-_LOOKS = 6
-_PAUSE = 0.02
+STAYS = b"stays"
+"""Last word of a starter that stays for its shepherds."""
 
 
 def main(arguments: list[str]) -> None:
-    """Reads orders until the daemon is gone."""
+    """Reads orders until the daemon is gone, and stays as long as there are shepherds."""
     orders_fd, lock, spool, name = int(arguments[0]), int(arguments[1]), arguments[2], arguments[3]
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(arguments[5]), most))
@@ -48,26 +50,47 @@ def main(arguments: list[str]) -> None:
     reports.setblocking(False)
     seat = cage.Seat(name, arguments[4])
     station = Station(spool, lock, reports, seat)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    keeper = Keeper(spool, reports, seat)
+    wake = shepherd.wake_on_children()
     gc.collect()
     gc.disable()
     gc.freeze()
-    while _take(orders, station):
-        pass
-    _leave(seat)
+    _serve(orders, station, keeper, wake)
+    os.close(lock)
+    _let_go(orders, keeper)
+    while keeper.keeps():
+        select.select([wake], [], [], keeper.wait())
+        shepherd.drain(wake)
+        keeper.look()
+    keeper.leave()
 
 
-def _leave(seat: cage.Seat) -> None:
-    """Takes the cages away, unless shepherds stay: a job may be about to enter one, which is empty until
-    then. Those that have told their end are gone in a moment."""
-    for _ in range(_LOOKS):
-        if not proc.descendants(os.getpid()):
-            seat.leave()
+def _serve(orders: socket.socket, station: Station, keeper: Keeper, wake: int) -> None:
+    """Handles orders and ends until the daemon is gone."""
+    poll = select.poll()
+    poll.register(orders, select.POLLIN)
+    poll.register(wake, select.POLLIN)
+    while True:
+        wait = keeper.wait()
+        ready = [fd for fd, _ in poll.poll(None if wait is None else wait * 1000)]
+        if wake in ready or not ready:
+            shepherd.drain(wake)
+            keeper.look()
+        if orders.fileno() in ready and not _take(orders, station, keeper):
+            keeper.look()
             return
-        time.sleep(_PAUSE)
 
 
-def _take(orders: socket.socket, station: Station) -> bool:
+def _let_go(orders: socket.socket, keeper: Keeper) -> None:
+    if keeper.keeps():
+        try:
+            orders.send(STAYS)
+        except OSError:
+            pass  # the daemon was killed
+        orders.close()
+
+
+def _take(orders: socket.socket, station: Station, keeper: Keeper) -> bool:
     """Handles one order; False when there will be no more."""
     try:
         message, fds, _, _ = socket.recv_fds(orders, _LARGEST, 1, socket.MSG_CMSG_CLOEXEC)
@@ -75,44 +98,63 @@ def _take(orders: socket.socket, station: Station) -> bool:
         return False
     if not message:
         return False
-    pid = _fork()
+    head, _, data = message.partition(b"\n")
+    order, born = _order(data, fds, station)
+    name = head.decode("ascii")
+    pid = _fork(born)
     if pid == 0:
-        _shepherd(message, fds, orders, station)
-    for fd in fds:
-        os.close(fd)
+        _shepherd(order, born, orders, station)
+    keeper.add(pid, name)
     try:
         pidfd = [os.pidfd_open(pid)]
     except OSError:
-        pidfd = []  # it has already left
+        pidfd = []  # no descriptor to be had
     try:
-        socket.send_fds(orders, [message.partition(b"\n")[0]], pidfd)
+        socket.send_fds(orders, [head], pidfd)
     except OSError:
         pass  # the daemon is gone; the next reading says so
-    for fd in pidfd:
+    for fd in (*pidfd, *fds):
         os.close(fd)
     return True
 
 
-def _fork() -> int:
+def _order(data: bytes, fds: list[int], station: Station) -> tuple[dict[str, Any], cage.Birthplace | None]:
+    """An order, and where its shepherd is to be born. One that cannot be read is its shepherd's trouble."""
+    order: dict[str, Any] = {}
+    try:
+        if fds:
+            with open(fds[0], "rb", closefd=False) as file:
+                file.seek(0)
+                data = file.read()
+        order = json.loads(data)
+        return order, outset.prepare(order, station)
+    except Exception:
+        traceback.print_exc()
+        sys.stderr.flush()
+        return order, None
+
+
+def _fork(born: cage.Birthplace | None) -> int:
     while True:
         try:
-            return os.fork()
+            return os.fork() if born is None else born.fork()
         except OSError:
             time.sleep(_PATIENCE)  # no more processes for now: the order waits
 
 
-def _shepherd(message: bytes, fds: list[int], orders: socket.socket, station: Station) -> NoReturn:
+def _shepherd(
+    order: dict[str, Any], born: cage.Birthplace | None, orders: socket.socket, station: Station
+) -> NoReturn:
     status = 1
     try:
+        signal.set_wakeup_fd(-1)
         orders.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        data = message.partition(b"\n")[2]
-        if fds:
-            with open(fds[0], "rb") as file:
-                file.seek(0)
-                data = file.read()
-        shepherd.serve(json.loads(data), station)
+        shepherd.serve(order, station, born)
         status = 0
+    except records.Gone:
+        sys.stderr.write(f"the folder of attempt {order['seq']}.{order['attempt']} was taken away\n")
+        sys.stderr.flush()
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

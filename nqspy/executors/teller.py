@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
 from typing import Any
@@ -27,6 +28,7 @@ class Station:
         self.reports = reports
         self.seat = seat
         self.identifier = Identifier()
+        self.me = self.identifier.of(os.getpid()).text()
         person.warm_up()
         logins.warm_up()
         with open("/proc/self/oom_score_adj", encoding="ascii") as file:
@@ -40,6 +42,7 @@ class Teller:
     def __init__(self, order: dict[str, Any], station: Station) -> None:
         self.order = order
         self.station = station
+        self.folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
 
     def tell(self, kind: str, used: list[int] | None = None) -> bool:
         """One datagram to the daemon, if there is one; False when it is there and too busy to take it."""
@@ -69,10 +72,12 @@ class Teller:
 
 
 def persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
-    """Writes a record that must not be lost, however long the disk is full."""
+    """Writes a record that must not be lost, however long the disk is full. Raises records.Gone."""
     while True:
         try:
             records.add(".", name, record, durable=durable)
+        except FileNotFoundError:
+            raise records.Gone(name) from None
         except OSError:
             time.sleep(_PATIENCE)
         else:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import records, scan
+from nqspy.executors import records, remains, scan
 from nqspy.executors.link import Key, Link
 from nqspy.executors.proc import SHORT, Identifier
 from nqspy.model.requests import Used
@@ -21,14 +21,17 @@ from nqspy.model.sightings import SeenLost, SeenRunning, SeenUse, SeenVoid, Sigh
 
 _log = logging.getLogger("nqspy.hands")
 _RESPAWN = 0.2
+_LOOKS = 50
+"""So often, at that pace, it is looked whether what is left of a lost attempt has ended."""
 _RECEIVE_BUFFER = 1 << 20
 
 
 class Attempt:
     """One attempt under watch. ``order`` until the starter has answered; ``pending``: messages to a
-    shepherd that does not listen yet; ``told``: reported as running."""
+    shepherd that does not listen yet; ``told``: reported as running; ``looks``: how often it was looked
+    whether what is left of it has ended."""
 
-    __slots__ = ("order", "pending", "pidfd", "redelivered", "told")
+    __slots__ = ("looks", "order", "pending", "pidfd", "redelivered", "told")
 
     def __init__(self, order: dict[str, Any] | None, *, told: bool = False) -> None:
         self.order = order
@@ -36,6 +39,7 @@ class Attempt:
         self.pidfd: int | None = None
         self.told = told
         self.redelivered = False
+        self.looks = 0
 
 
 class Watch:
@@ -139,6 +143,12 @@ class Watch:
         """Watches an attempt under a later nqspy as far as that can be done: its end is not understood."""
         if pidfd is not None:
             self.adopt(key, pidfd)
+
+    def await_remains(self, key: Key) -> None:
+        """Watches a lost attempt until what is left of it has ended."""
+        with self._guard:
+            self._attempts.setdefault(key, Attempt(None, told=True))
+            self._unsettled[key] = False
 
     def set_aside(self, key: Key, grace: int) -> None:
         """Ends a stray (after ``grace`` ms by KILL), if it runs, and takes its folder out of the way."""
@@ -316,10 +326,20 @@ class Watch:
             case "unclaimed" if not self._void(key):
                 self._conclude(key, reported)
             case "unclaimed" | "void":
+                if attempt.told:  # it ran, and its folder was taken away
+                    remains.end_remains(self.path(key), self._home, self.identifier)
                 self._drop(key, SeenVoid(*key))
             case "lost":
-                scan.end_remains(self.path(key), self._home, self.identifier)
-                self._drop(key, SeenLost(*key, finding.used))
+                self._lose(key, attempt, finding.used)
+
+    def _lose(self, key: Key, attempt: Attempt, used: Used) -> None:
+        """Ends what is left of its job; where the starter has inherited that it is waited for."""
+        sure = remains.end_remains(self.path(key), self._home, self.identifier)
+        if not sure and attempt.looks < _LOOKS and remains.inherited(self.path(key), self.identifier):
+            attempt.looks += 1
+            self._unsettled[key] = False
+            return
+        self._drop(key, SeenLost(*key, used, unsure=not sure))
 
     def _ended(self, key: Key, attempt: Attempt, record: dict[str, Any]) -> None:
         if not attempt.told and record["reason"] != "not_started":

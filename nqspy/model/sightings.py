@@ -62,11 +62,13 @@ class SeenVoid(Sighting):
 
 @dataclass(frozen=True, slots=True)
 class SeenLost(Sighting):
-    """An attempt has vanished without a record of its end; ``text`` says why where that is known."""
+    """An attempt has vanished without a record of its end; ``text`` says why where that is known;
+    ``unsure``: some of its processes may run on, nobody can tell."""
 
     kind: ClassVar[str] = "lost"
     used: Used = Used()
     text: str = ""
+    unsure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

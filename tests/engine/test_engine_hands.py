@@ -161,6 +161,37 @@ def test_a_lost_end_fails_where_the_site_or_the_request_says_so():
         assert centre.end_of(1).end_reason == "lost"
 
 
+def test_an_attempt_that_ran_is_lost_and_never_void():
+    centre, hands = centre_with_one("anne once")
+    see(centre, si.SeenRunning(1, 1), si.SeenVoid(1, 1))
+    assert centre.end_of(1).end_reason == "lost"
+    assert "its folder in the spool is gone" in centre.end_of(1).text
+    centre, hands = centre_with_one("anne", PLAIN + "set lost_request fail\n")
+    see(centre, si.SeenRunning(1, 1), si.SeenVoid(1, 1))
+    assert centre.end_of(1).end_reason == "lost"
+
+
+def test_a_request_whose_processes_may_run_on_is_held_and_not_run_again():
+    centre, hands = centre_with_one()
+    see(centre, si.SeenRunning(1, 1), si.SeenUse(1, 1, Used(40_000, 50_000, 7)))
+    hands.told()
+    see(centre, si.SeenLost(1, 1, unsure=True))
+    assert centre.events(ev.Requeued)[-1].used == Used(40_000, 50_000, 7)
+    assert hands.told(ac.Start) == []
+    assert centre.state(1) == "held"
+    assert "may still run" in centre.events(ev.Held)[-1].text
+    assert "may still run" in centre.events(ev.Alarm)[-1].text
+    centre.ask(cm.ReleaseRequests(("1",)), ANNE)
+    assert hands.told(ac.Start) == [ac.Start(1, 2, (0,))]
+
+
+def test_one_that_is_not_run_again_is_ended_and_told_that_processes_may_run_on():
+    centre, _ = centre_with_one("anne once")
+    see(centre, si.SeenRunning(1, 1), si.SeenLost(1, 1, unsure=True))
+    assert centre.end_of(1).end_reason == "lost"
+    assert "may still run" in centre.events(ev.Alarm)[-1].text
+
+
 def test_a_lost_end_of_one_that_was_to_be_deleted_or_rerun_is_that():
     centre, _ = centre_with_one()
     centre.ask(cm.Delete(("1",), force=True), ANNE)

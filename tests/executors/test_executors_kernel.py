@@ -255,4 +255,4 @@ def test_a_job_whose_cage_is_gone_does_not_start_outside_of_it(kind):
         pytest.skip(f"needs a {kind} that may be written: root, as a rule")
     who = person.Person(os.geteuid(), os.getegid(), "me", "/", "/bin/sh")
     with pytest.raises(child.Again, match="cannot enter its cgroup"):
-        child.launch({}, who, cage, (1, 2))
+        child.launch({}, who, cage, (1, 2), lambda: None)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.executors import proc, records, scan
+from nqspy.executors import proc, records, remains, scan
 from nqspy.model.actions import Kill, Start
 from nqspy.model.requests import Ask, Output
 from nqspy.model.sightings import SeenEnded, SeenLost, SeenNotStarted, SeenRunning, SeenVoid
@@ -151,7 +151,7 @@ def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
     again = replace(request, attempt=2)
     bench.do(Start(request.seq, 2, (0,)), again)
     bench.expect(SeenRunning, again)
-    scan.end_remains(str(kept), str(bench.home), bench.hands._watch.identifier)
+    remains.end_remains(str(kept), str(bench.home), bench.hands._watch.identifier)
     (bench.work / "go").touch()
     assert bench.ending(again).status == 5
 

@@ -12,6 +12,11 @@ from nqspy.model.actions import Forget, Kill, Notify, Resume, Suspend
 from nqspy.model.health import SWAP
 from nqspy.model.requests import Ending, Request, State, Used
 
+NO_TRACE = "its folder in the spool is gone"
+"""What is said of an attempt that ran and left no trace."""
+UNSURE = "processes of it may still run"
+"""Why a request whose end was lost is held and not run again."""
+
 
 def take(desk: Desk, sighting: si.Sighting) -> None:
     """Turns a sighting into events. One that names an attempt no longer in force only lets the hands forget
@@ -141,6 +146,10 @@ def _not_started(desk: Desk, request: Request, sighting: si.SeenNotStarted) -> N
 
 
 def _void(desk: Desk, request: Request, sighting: si.SeenVoid) -> None:
+    if not request.starting:
+        # It was seen to run: what it left in the spool has gone, and nobody knows what it has done.
+        _lost(desk, request, si.SeenLost(request.seq, sighting.attempt, Used(), NO_TRACE, unsure=True))
+        return
     seq, deleter, delete = request.seq, request.ending.removeprefix("deleted by "), _to_delete(request)
     desk.emit(ev.Requeued(seq, request.attempt, f"never begun: {sighting.text}"))
     if delete:
@@ -155,14 +164,28 @@ def _lost(desk: Desk, request: Request, sighting: si.SeenLost) -> None:
     again = _to_run_again(request) or (policy and not _to_delete(request))
     used = _used(desk, request, sighting.used)
     name = desk.site.id_of(request.seq)
+    what = "ended"
     if again:
         _requeue(desk, request, sighting.text or "its end was lost", used)
+        what = "run again"
     else:
         finish(desk, request, Ending("lost", None, None, used, sighting.text or "nobody saw its end"))
-    text = f"the end of request {name} was lost; it is {'run again' if again else 'ended'}"
-    if not sighting.text:  # what a restart of the machine has ended is told in one
-        desk.alarm("hands", text, f"the end of {name} was lost")
+    if sighting.unsure:
+        what = _keep_back(desk, request, again)
+    if sighting.unsure or not sighting.text:  # what a restart of the machine has ended is told in one
+        desk.alarm(
+            "hands", f"the end of request {name} was lost; it is {what}", f"the end of {name} was lost"
+        )
     _done(desk, request, sighting)
+
+
+def _keep_back(desk: Desk, request: Request, again: bool) -> str:
+    """Two attempts must not run side by side: one whose processes may run on is held. Gives what is told."""
+    if not again:
+        return f"ended, but {UNSURE}"
+    desk.emit(ev.Held((request.seq,), "u", "hands", f"{UNSURE}: look for them, then release it"))
+    _mail(desk, request, "is held", f": its end was lost, and {UNSURE}")
+    return f"held, for {UNSURE}: look for them, then release it"
 
 
 _Taker = Callable[[Desk, Request, Any], None]

@@ -29,7 +29,7 @@ def tell(desk: Desk, sightings: Sequence[si.Sighting]) -> None:
     ended = [s for s in strays if s.fate == "alive"]
     later = [s for s in strays if s.fate == "later"]
     others = [s for s in strays if s.fate not in ("alive", "later") and unknown(desk, s)]
-    lost = [seen for seen in sightings if isinstance(seen, si.SeenLost) and seen.text]
+    lost = [seen for seen in sightings if isinstance(seen, si.SeenLost) and seen.text and not seen.unsure]
     _alarm(desk, ended, "ran and the database does not know them; they are ended as void")
     _alarm(desk, others, "have run and the database does not know of it (an older copy?)")
     _alarm(desk, later, "run under a later nqspy; they are left alone")

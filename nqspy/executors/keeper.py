@@ -1,0 +1,106 @@
+"""What the starter knows of its shepherds, and what it does for one that was killed.
+
+The starter is the subreaper above its shepherds (each is the one of its job). So whoever is left of a job
+whose shepherd was killed, in a session of his own and without a mark, comes to the starter as a child. All
+its children that are no shepherds are such: they are killed, and that nothing is left is noted in the
+attempt's folder (``swept``). For that it stays after its daemon, as long as it has shepherds. Standard
+library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+
+from nqspy.executors import cage, proc, records
+
+_HURRIED = 50
+_PAUSE = 0.02
+_PATIENCE = 1.0
+
+
+class Keeper:
+    """Shepherds by pid, and attempts whose shepherd was killed and whose remains are being ended."""
+
+    def __init__(self, spool: str, reports: socket.socket, seat: cage.Seat) -> None:
+        """Raises OSError where it cannot become a subreaper."""
+        self._spool = spool
+        self._reports = reports
+        self._seat = seat
+        self._shepherds: dict[int, str] = {}
+        self._lost: list[str] = []
+        self._rounds = 0
+        cage.become_subreaper()
+
+    def keeps(self) -> bool:
+        """Whether there is something to stay for."""
+        return bool(self._shepherds or self._lost)
+
+    def wait(self) -> float | None:
+        """Real seconds after which it wants to look again, None: when a child ends."""
+        if not self._lost:
+            return None
+        return _PAUSE if self._rounds < _HURRIED else _PATIENCE
+
+    def add(self, pid: int, name: str) -> None:
+        """A shepherd was forked for the attempt ``name``."""
+        self._shepherds[pid] = name
+
+    def look(self) -> None:
+        """Waits for whoever has ended. One who did not leave by himself was killed."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            name = self._shepherds.pop(pid, None)
+            if name is not None:
+                if status:
+                    self._lost.append(name)
+                    self._rounds = 0
+                self._seat.leave_birthplace(name, killed=bool(status))
+        if self._lost:
+            self._sweep()
+
+    def leave(self) -> None:
+        """Takes this home's cgroups away, unless another starter has them: a job may be about to enter one,
+        which is empty until then."""
+        with contextlib.suppress(OSError), open(f"{self._spool}/starter.lock", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._seat.leave()
+
+    def _sweep(self) -> None:
+        """One round: kills who came to us; when nobody is left for sure that is noted and told."""
+        self._rounds += 1
+        left = self._strangers()
+        if left:
+            before = _trees(left)
+            # Who is stopped forks no more: then all can be found.
+            proc.send(before, signal.SIGSTOP, _trees(left))
+            before = _trees(self._strangers())
+            proc.send(before, signal.SIGKILL, before)
+        elif not self._strangers():  # a list that is read while somebody ends may miss others
+            lost, self._lost = self._lost, []
+            for name in lost:
+                self._note(name)
+
+    def _strangers(self) -> list[int]:
+        return [pid for pid in proc.children(os.getpid()) if pid not in self._shepherds]
+
+    def _note(self, name: str) -> None:
+        with contextlib.suppress(OSError):  # no folder any more, or no room: then it is not known
+            records.add(f"{self._spool}/{name}", "swept", {})
+        seq, attempt = name.split(".")
+        message = {"k": "end", "s": int(seq), "a": int(attempt), "u": None}
+        with contextlib.suppress(OSError):
+            self._reports.sendto(json.dumps(message).encode("ascii"), f"{self._spool}/reports.sock")
+
+
+def _trees(roots: list[int]) -> list[int]:
+    return [pid for root in roots for pid in (root, *proc.descendants(root))]

@@ -1,0 +1,59 @@
+"""How an attempt sets out: made ready by the starter, claimed by its shepherd, on the disk before its job."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from nqspy.executors import cage, child, records
+from nqspy.executors.teller import Station
+
+
+def prepare(order: dict[str, Any], station: Station) -> cage.Birthplace | None:
+    """Completes an order; gives the cgroup that its shepherd is to be born in, where it shall."""
+    if order.get("deliver"):
+        return None
+    order["oom_score_adj"] = station.oom_score_adj
+    if os.geteuid() != 0:
+        order["rlimits"] |= child.room_for_the_daemon()
+    if not plain(order, station):
+        return None
+    return station.seat.birthplace(records.folder_name(order["seq"], order["attempt"]))
+
+
+def plain(order: dict[str, Any], station: Station) -> bool:
+    """Whether the job is spawned by a shepherd that was born in the job's own cgroup: no limit was asked for
+    that only a cgroup of the job's alone can keep, and does here."""
+    if not child.plain(order):
+        return False
+    memory = order["limits"]["memory"] is not None and station.seat.holds("memory")
+    return not (memory or (bool(order.get("processes")) and station.seat.holds("pids")))
+
+
+def claimed(folder: str, holder: str, station: Station, born: cage.Birthplace | None) -> bool:
+    """Makes the attempt's folder the current one and claims it. Where the disk is full: not, and not at once,
+    for the daemon then orders another attempt."""
+    more: dict[str, Any] = {"keeper": station.me}
+    if born is not None and born.folder:
+        more["cage"] = [born.kind, born.folder]
+    try:
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass
+        os.chdir(folder)
+        return records.claim(".", holder, records.PROTOCOL, **more)
+    except OSError as error:
+        if error.errno not in records.NO_ROOM:
+            raise
+        time.sleep(records.AGAIN)
+        return False
+
+
+def secure() -> None:
+    """Before the first instruction of a job its claim is on the disk. Raises child.Again."""
+    try:
+        records.make_durable(".")
+    except OSError as error:
+        raise child.Again(f"cannot write its claim to the disk: {error.strerror}") from None

@@ -1,0 +1,64 @@
+"""Shepherds are killed and their records taken away under a real daemon: nothing runs twice, and it is told."""
+
+import os
+import shutil
+import signal
+
+import pytest
+from daemon.live import Live, alive, until
+
+from nqspy.executors import proc, records
+
+HIDE = """
+(setsid env -i sh -c 'sh -c "echo \\$\\$ > $0; exec sleep 60" </dev/null >/dev/null 2>&1 & exit' "$PWD/hidden" &)
+echo ran >> ran
+exec sleep 60
+"""
+
+
+def identity(live: Live, id: str, who: str) -> int:
+    folder = str(live.home / "spool" / f"{id.partition('.')[0]}.1")
+    text = records.claimed_with(folder)["keeper"] if who == "starter" else records.holder(folder)
+    return proc.Identity.parse(text).pid
+
+
+def end(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid), "its end")
+
+
+@pytest.mark.parametrize("while_down", [False, True], ids=["running", "down"])
+def test_who_hides_has_ended_before_the_request_runs_again(live, while_down):
+    id = live.submit(HIDE)
+    hidden = int(live.text("hidden"))
+    if while_down:
+        live.kill()
+    (live.work / "hidden").unlink()
+    end(identity(live, id, "shepherd"))
+    if while_down:
+        live.start()
+    live.until(id, lambda job: job["attempt"] == 2, "its second attempt")
+    assert not alive(hidden)
+    assert "it is run again" in live.events("alarm")[-1]["text"]
+    live.run("qdel", "-k", id).ok()
+    live.ended(id)
+
+
+def test_an_attempt_that_ran_and_has_no_folder_any_more_is_lost_and_not_run_again(live):
+    ids = [live.submit("echo $$ >> pids; exec sleep 60", rerunnable=again) for again in (True, False)]
+    for id in ids:
+        live.running(id)
+    until(lambda: len(live.text("pids").split()) == 2, "both run")
+    live.kill()
+    for id in ids:
+        shutil.rmtree(live.home / "spool" / f"{id.partition('.')[0]}.1")
+    live.start()
+    ended = live.ended(ids[1])
+    assert ended["end_reason"] == "lost"
+    assert "its folder in the spool is gone" in live.events("ended", ids[1])[-1]["text"]
+    held = live.job(ids[0])
+    assert (held["state"], held["attempt"]) == ("held", 1)
+    assert "may still run" in str(live.why(ids[0]))
+    pids = [int(word) for word in live.text("pids").split()]
+    assert len(pids) == 2
+    until(lambda: not any(alive(pid) for pid in pids), "their ends")

@@ -1,0 +1,87 @@
+"""A claim is on the disk before the first instruction of its job; an attempt whose folder is taken away ends."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from nqspy.executors import proc, records, scan
+from nqspy.model.requests import Ask
+from nqspy.model.sightings import SeenVoid
+
+WAIT = "while [ ! -e go ]; do sleep 0.02; done\n"
+
+
+def gone(pid: int) -> bool:
+    seen = proc.stat(pid)
+    return seen is None or seen.state in "ZX"
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="needs strace: it sees what is synced, and when")
+@pytest.mark.parametrize(
+    "ask", [Ask(), Ask(others=(("per_process/corefile_limit", 0),))], ids=["spawned", "forked"]
+)
+def test_before_the_first_instruction_claim_folder_and_its_name_are_on_the_disk(bench, tmp_path, ask):
+    trace = tmp_path / "trace"
+    starter = bench.hands._watch._link._process.pid
+    calls = "trace=fsync,fdatasync,link,linkat,execve"
+    with subprocess.Popen(
+        ["strace", "-f", "-y", "-s", "256", "-e", calls, "-o", trace, "-p", str(starter)]
+    ) as tracer:
+        try:
+            status = Path(f"/proc/{starter}/status")
+            bench.until(lambda: f"TracerPid:\t{tracer.pid}\n" in status.read_text(), "strace is there")
+            request = bench.start("exit 0\n", ask=ask)
+            bench.ending(request)
+        finally:
+            tracer.terminate()
+    lines = trace.read_text().splitlines()
+    (begun,) = [n for n, line in enumerate(lines) if 'execve("/bin/sh"' in line][:1]
+    folder = re.escape(str(bench.folder(request)))
+    spool = re.escape(str(bench.home / "spool"))
+    claimed = _first(lines, r'link(at)?\(.*/claim"')
+    for path in (f"{folder}/claim", folder, spool):
+        assert claimed < _first(lines, rf"fsync\(\d+<{path}>") < begun, path
+
+
+def _first(lines: list[str], pattern: str) -> int:
+    return next(n for n, line in enumerate(lines) if re.search(pattern, line))
+
+
+def test_an_end_whose_name_was_not_on_the_disk_is_read_all_the_same(bench):
+    request = bench.start("exit 3\n")
+    bench.ending(request)
+    folder = bench.folder(request)
+    bench.until(lambda: gone(proc.Identity.parse(records.holder(str(folder))).pid), "its shepherd leaves")
+    # As a power cut leaves it between the record and its name.
+    for name in ("exit", "done"):
+        (folder / name).unlink()
+    claim = folder / "claim"
+    claim.write_text("".join(line for line in claim.read_text().splitlines(True) if '{"done"' not in line))
+    finding = scan.look(str(folder), bench.hands._watch.identifier)
+    assert (finding.fate, finding.record["status"]) == ("undelivered", 3)
+
+
+def test_who_runs_without_a_folder_at_a_restart_ends_with_his_shepherd(make_bench):
+    bench = make_bench()
+    request = bench.running(f"echo $$ > pid\nsetsid sleep 60 &\n{WAIT}")
+    pids = [int(bench.text("pid")), proc.Identity.parse(records.holder(str(bench.folder(request)))).pid]
+    bench.leave()
+    shutil.rmtree(bench.folder(request))
+    assert isinstance(make_bench().hands.scan({request.seq: 1})[0], SeenVoid)
+    bench.until(lambda: all(gone(pid) for pid in pids), "all of it ends")
+
+
+def test_a_request_whose_folder_is_taken_away_gives_its_processor_back_at_its_end(bench):
+    request = bench.running(WAIT)
+    shepherd = proc.Identity.parse(records.holder(str(bench.folder(request)))).pid
+    shutil.rmtree(bench.folder(request))
+    (bench.work / "go").touch()
+    bench.expect(SeenVoid, request)
+    assert gone(shepherd)
+    log = bench.home / "spool" / "starter.log"
+    assert log.read_text() == f"the folder of attempt {request.seq}.1 was taken away\n"
+    os.truncate(log, 0)

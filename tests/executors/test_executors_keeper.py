@@ -1,0 +1,235 @@
+"""Shepherds are killed -9: their jobs end to the last process, whatever these have done to hide, before the
+loss is told; and where nobody can know that, this is told too."""
+
+import contextlib
+import os
+import pwd
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nqspy.executors import cage, proc, records
+from nqspy.model.requests import Ask
+from nqspy.model.sightings import SeenLost, SeenRunning
+
+CAGED = Ask(others=(("per_process/corefile_limit", 0),))
+# Leaves session and environment and holds nothing of the job's; a child of a child whose parents are gone.
+HIDE = """
+(setsid env -i sh -c 'cd /; sh -c "echo \\$\\$ > $0; exec sleep 60" </dev/null >/dev/null 2>&1 & exit' "$PWD/hidden" &)
+"""
+WAITING = f"{HIDE}exec sleep 60\n"
+
+
+def shepherd_of(folder: Path) -> int:
+    return proc.Identity.parse(records.holder(str(folder)) or "").pid
+
+
+def starter_of(bench) -> int:
+    return bench.hands._watch._link._process.pid
+
+
+def gone(pid: int) -> bool:
+    seen = proc.stat(pid)
+    return seen is None or seen.state in "ZX"
+
+
+def end(pid: int) -> None:
+    """Kills a process and waits until it is gone, whoever is its parent."""
+    fd = os.pidfd_open(pid)
+    signal.pidfd_send_signal(fd, signal.SIGKILL)
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    assert poll.poll(20_000)
+    os.close(fd)
+
+
+@pytest.mark.parametrize("kind", ["", "cgroup1", "none"])
+@pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "forked"])
+def test_who_hides_ends_before_the_loss_is_told(make_bench, kind, ask):
+    bench = make_bench(cage=kind)
+    request = bench.running(WAITING, ask=ask)
+    hidden = int(bench.text("hidden"))
+    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+    lost = bench.expect(SeenLost, request)
+    assert gone(hidden)
+    assert not lost.unsure, "it may be run again from now on"
+
+
+def test_who_forks_without_end_ends_too(make_bench):
+    bench = make_bench(cage="none")
+    chain = "setsid env -i sh -c 'while :; do (sleep 0.02; :) & done' >/dev/null 2>&1 &\n"
+    request = bench.running(f"{chain}{WAITING}")
+    hidden = int(bench.text("hidden"))
+    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+    assert not bench.expect(SeenLost, request).unsure
+    assert gone(hidden)
+    assert proc.descendants(starter_of(bench)) == []
+
+
+def test_several_lost_at_once_are_each_told_for_sure_and_the_others_go_on(make_bench):
+    bench = make_bench(cage="none")
+    stays = bench.running("while [ ! -e go ]; do sleep 0.02; done; exit 7\n")
+    requests = [bench.running(WAITING) for _ in range(3)]
+    for request in requests:
+        os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+    assert [bench.expect(SeenLost, request).unsure for request in requests] == [False] * 3
+    (bench.work / "go").touch()
+    assert bench.ending(stays).status == 7
+
+
+@pytest.mark.parametrize("kind", ["", "none"])
+def test_a_shepherd_killed_while_no_daemon_is_there_leaves_nothing_either(make_bench, kind):
+    bench = make_bench(cage=kind)
+    request = bench.running(WAITING)
+    hidden = int(bench.text("hidden"))
+    starter = starter_of(bench)
+    bench.leave()
+    assert not gone(starter), "it stays as long as it has shepherds"
+    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+    bench.until(lambda: gone(hidden), "the hidden one ends")
+    bench.until(lambda: gone(starter), "the starter leaves")
+    (lost,) = make_bench(cage=kind).hands.scan({request.seq: 1})
+    assert lost == SeenLost(request.seq, 1, lost.used)
+
+
+def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what_is_left(make_bench):
+    bench = make_bench(cage="none")
+    request = bench.running(WAITING)
+    hidden = int(bench.text("hidden"))
+    starter = starter_of(bench)
+    bench.leave()
+    os.kill(starter, signal.SIGSTOP)
+    end(shepherd_of(bench.folder(request)))
+    later = make_bench(cage="none")
+    assert isinstance(later.hands.scan({request.seq: 1})[0], SeenRunning)
+    assert not gone(hidden)
+    os.kill(starter, signal.SIGCONT)
+    assert not later.expect(SeenLost, request).unsure
+    assert gone(hidden)
+
+
+@pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "forked"])
+def test_without_starter_and_cgroup_nobody_knows_and_this_is_said(make_bench, ask):
+    bench = make_bench(cage="none")
+    request = bench.running(WAITING, ask=ask)
+    hidden = int(bench.text("hidden"))
+    end(starter_of(bench))
+    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+    assert bench.expect(SeenLost, request).unsure
+    os.kill(hidden, signal.SIGKILL)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="cgroups may be written by root, as a rule")
+def test_without_starter_a_cgroup_knows(make_bench):
+    bench = make_bench()
+    request = bench.running(WAITING)
+    if cage.Seat(f"test-{os.getpid()}").kind == "none":
+        pytest.skip("no cgroup may be written here")
+    hidden = int(bench.text("hidden"))
+    end(starter_of(bench))
+    os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
+    assert not bench.expect(SeenLost, request).unsure
+    assert gone(hidden)
+
+
+# ------------------------------------------------------------ cgroups that nobody needs any more
+
+
+def groups_of(bench) -> list[str]:
+    """This home's directories among the cgroups."""
+    name = bench.hands._watch._link._name
+    return [path for path, folders, _ in os.walk("/sys/fs/cgroup") if os.path.basename(path) == name]
+
+
+def test_the_cgroups_of_a_home_that_was_stopped_go_with_its_last_request(bench):
+    request = bench.running("while [ ! -e go ]; do sleep 0.02; done\n")
+    caged = bench.running("while [ ! -e go ]; do sleep 0.02; done\n", ask=CAGED)
+    if not groups_of(bench):
+        pytest.skip("no cgroup may be written here")
+    bench.leave()
+    assert groups_of(bench)
+    (bench.work / "go").touch()
+    for each in (request, caged):
+        bench.until(lambda each=each: (bench.folder(each) / "done").exists(), "its end")
+    bench.until(lambda: not groups_of(bench), "no directory is left")
+
+
+def test_cgroups_that_a_killed_starter_left_go_with_the_next_end(make_bench):
+    bench = make_bench()
+    request = bench.running("while [ ! -e go ]; do sleep 0.02; done\n")
+    bench.leave()
+    if not groups_of(bench):
+        pytest.skip("no cgroup may be written here")
+    os.kill(int(proc.Identity.parse(records.claimed_with(str(bench.folder(request)))["keeper"]).pid), 9)
+    (bench.work / "go").touch()
+    bench.until(lambda: (bench.folder(request) / "done").exists(), "its end")
+    later = make_bench()
+    later.leave()
+    assert not groups_of(bench)
+
+
+# ------------------------------------------------------------ a daemon of an ordinary user
+
+AS_USER = """
+import importlib.util, os, signal, sys
+spec = importlib.util.spec_from_file_location("conftest", sys.argv[1])
+conftest = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(conftest)
+from pathlib import Path
+from nqspy.executors import proc, records
+from nqspy.model.sightings import SeenLost
+bench = conftest.Bench(Path(sys.argv[2]))
+bench.hands.start()
+request = bench.running(sys.argv[3])
+hidden = int(bench.text("hidden"))
+os.kill(proc.Identity.parse(records.holder(str(bench.folder(request)))).pid, signal.SIGKILL)
+lost = bench.expect(SeenLost, request)
+print(lost.unsure, proc.stat(hidden) is None, flush=True)
+bench.leave()
+"""
+
+
+@pytest.fixture
+def ordinary(tmp_path) -> Iterator[tuple[pwd.struct_passwd, Path]]:
+    """An ordinary user, and a folder of his."""
+    who = pwd.getpwnam("nobody")
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and folder != folder.parent and len(folder.parts) > 2:
+            folder.chmod(0o755)
+    home = tmp_path / "ordinary"
+    home.mkdir()
+    os.chown(home, who.pw_uid, who.pw_gid)
+    yield who, home
+
+
+@pytest.mark.privileged
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to become an ordinary user")
+def test_under_a_daemon_of_an_ordinary_user_who_hides_ends_too(ordinary):
+    who, home = ordinary
+    conftest = shutil.copy(Path(__file__).with_name("conftest.py"), home)
+    done = subprocess.run(
+        [interpreter(), "-c", AS_USER, conftest, str(home), WAITING],
+        user=who.pw_uid, group=who.pw_gid, extra_groups=[], check=False, capture_output=True, text=True,
+        timeout=60, cwd=home, env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.stdout.split() == ["False", "True"], done.stderr
+
+
+def interpreter() -> str:
+    """A Python of this version that ordinary users may run, with what is installed here."""
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    for path in (sys.executable, f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
+        with contextlib.suppress(OSError):
+            done = subprocess.run(
+                [path, "-c", "import nqspy.executors.local, pytest"], user=65534, group=65534, extra_groups=[],
+                check=False, capture_output=True, cwd="/", env={"PYTHONPATH": os.pathsep.join(sys.path)},
+            )  # fmt: skip
+            if done.returncode == 0:
+                return path
+    pytest.skip(f"needs a {name} that ordinary users may run, and an environment that they may read")
