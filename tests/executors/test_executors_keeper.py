@@ -1,18 +1,16 @@
 """Shepherds are killed -9: their jobs end to the last process, whatever these have done to hide, before the
 loss is told; and where nobody can know that, this is told too."""
 
-import contextlib
 import os
 import pwd
 import select
-import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from daemon.everybody import interpreter, packages
 
 from nqspy.executors import cage, proc, records
 from nqspy.model.requests import Ask
@@ -177,21 +175,38 @@ def test_cgroups_that_a_killed_starter_left_go_with_the_next_end(make_bench):
 # ------------------------------------------------------------ a daemon of an ordinary user
 
 AS_USER = """
-import importlib.util, os, signal, sys
-spec = importlib.util.spec_from_file_location("conftest", sys.argv[1])
-conftest = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(conftest)
-from pathlib import Path
+import os, pwd, queue, signal, sys, time
 from nqspy.executors import proc, records
-from nqspy.model.sightings import SeenLost
-bench = conftest.Bench(Path(sys.argv[2]))
-bench.hands.start()
-request = bench.running(sys.argv[3])
-hidden = int(bench.text("hidden"))
-os.kill(proc.Identity.parse(records.holder(str(bench.folder(request)))).pid, signal.SIGKILL)
-lost = bench.expect(SeenLost, request)
-print(lost.unsure, proc.stat(hidden) is None, flush=True)
-bench.leave()
+from nqspy.executors.local import LocalHands
+from nqspy.model.actions import Start
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Request, Spec, State
+from nqspy.model.sightings import SeenLost, SeenRunning
+from nqspy.model.site import Site
+
+def told(kind):
+    while not isinstance(seen := sightings.get(timeout=20), kind):
+        pass
+    return seen
+
+home, script = sys.argv[1:]
+sightings = queue.Queue()
+hands = LocalHands(home, sightings.put, {"s": script.encode(), "e": b""}.__getitem__)
+hands.start()
+site = Site(host="ymp", found=hands.found())
+site.settings.queues["batch"] = Queue("batch", workdir="submit")
+me = pwd.getpwuid(os.geteuid())
+spec = Spec(owner=me.pw_name, uid=me.pw_uid, gid=me.pw_gid, name="job", queue="batch", workdir=home,
+            shell="/bin/sh", script="s", environment="e")
+hands.do(Start(1, 1, (0,)), Request(1, spec, "batch", State.RUNNING, 0, 0, attempt=1), site, 0)
+told(SeenRunning)
+end = time.monotonic() + 20
+while not (os.path.exists("hidden") and open("hidden").read()) and time.monotonic() < end:
+    time.sleep(0.01)
+hidden = int(open("hidden").read())
+os.kill(proc.Identity.parse(records.holder(home + "/spool/1.1")).pid, signal.SIGKILL)
+print(told(SeenLost).unsure, proc.stat(hidden) is None)
+hands.close()
 """
 
 
@@ -212,24 +227,10 @@ def ordinary(tmp_path) -> Iterator[tuple[pwd.struct_passwd, Path]]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: to become an ordinary user")
 def test_under_a_daemon_of_an_ordinary_user_who_hides_ends_too(ordinary):
     who, home = ordinary
-    conftest = shutil.copy(Path(__file__).with_name("conftest.py"), home)
+    python = interpreter()
     done = subprocess.run(
-        [interpreter(), "-c", AS_USER, conftest, str(home), WAITING],
+        [python, "-c", AS_USER, str(home), WAITING],
         user=who.pw_uid, group=who.pw_gid, extra_groups=[], check=False, capture_output=True, text=True,
-        timeout=60, cwd=home, env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=60, cwd=home, env={"PATH": os.environ["PATH"], "PYTHONPATH": packages(python, home.parent)},
     )  # fmt: skip
     assert done.stdout.split() == ["False", "True"], done.stderr
-
-
-def interpreter() -> str:
-    """A Python of this version that ordinary users may run, with what is installed here."""
-    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    for path in (sys.executable, f"/usr/bin/{name}", f"/usr/local/bin/{name}"):
-        with contextlib.suppress(OSError):
-            done = subprocess.run(
-                [path, "-c", "import nqspy.executors.local, pytest"], user=65534, group=65534, extra_groups=[],
-                check=False, capture_output=True, cwd="/", env={"PYTHONPATH": os.pathsep.join(sys.path)},
-            )  # fmt: skip
-            if done.returncode == 0:
-                return path
-    pytest.skip(f"needs a {name} that ordinary users may run, and an environment that they may read")
