@@ -1,4 +1,4 @@
-"""A claim is on the disk before the first instruction of its job; an attempt whose folder is taken away ends."""
+"""A claim is on the disk before its job's first instruction; an attempt whose folder is taken away ends."""
 
 import os
 import re

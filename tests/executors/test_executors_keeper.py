@@ -6,7 +6,6 @@ import pwd
 import select
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,8 @@ from nqspy.model.sightings import SeenLost, SeenRunning
 CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 # Leaves session and environment and holds nothing of the job's; a child of a child whose parents are gone.
 HIDE = """
-(setsid env -i sh -c 'cd /; sh -c "echo \\$\\$ > $0; exec sleep 60" </dev/null >/dev/null 2>&1 & exit' "$PWD/hidden" &)
+(setsid env -i sh -c 'cd /; sh -c "echo \\$\\$ > $0; exec sleep 60" </dev/null >/dev/null 2>&1 & exit' \\
+    "$PWD/hidden" &)
 """
 WAITING = f"{HIDE}exec sleep 60\n"
 
@@ -211,7 +211,7 @@ hands.close()
 
 
 @pytest.fixture
-def ordinary(tmp_path) -> Iterator[tuple[pwd.struct_passwd, Path]]:
+def ordinary(tmp_path) -> tuple[pwd.struct_passwd, Path]:
     """An ordinary user, and a folder of his."""
     who = pwd.getpwnam("nobody")
     for folder in (tmp_path, *tmp_path.parents):
@@ -220,7 +220,7 @@ def ordinary(tmp_path) -> Iterator[tuple[pwd.struct_passwd, Path]]:
     home = tmp_path / "ordinary"
     home.mkdir()
     os.chown(home, who.pw_uid, who.pw_gid)
-    yield who, home
+    return who, home
 
 
 @pytest.mark.privileged

@@ -1,5 +1,6 @@
 """Where cgroups may be used the kernel itself keeps a request to its limits; escapes are found anywhere."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -241,7 +242,7 @@ def test_no_cage_is_taken_away_at_the_daemons_stop_while_a_job_may_be_about_to_e
     there = made.exists()
     os.kill(leader, signal.SIGKILL)
     bench.until((bench.folder(request) / "done").exists, "it has ended")
-    if there:
+    with contextlib.suppress(FileNotFoundError):  # the starter, which has stayed for its shepherd, is sooner
         made.rmdir()
     assert there
 

@@ -142,9 +142,9 @@ def _tree(bench, request):
     mark = f"QSUB_REQID={request.seq}.".encode()
     for entry in os.listdir("/proc"):
         with contextlib.suppress(OSError):
-            if entry.isdigit() and mark in Path(f"/proc/{entry}/environ").read_bytes():
-                if str(bench.home).encode() in Path(f"/proc/{entry}/environ").read_bytes():
-                    yield from Path(f"/proc/{entry}/task").iterdir()
+            environment = Path(f"/proc/{entry}/environ").read_bytes() if entry.isdigit() else b""
+            if mark in environment and str(bench.home).encode() in environment:
+                yield from Path(f"/proc/{entry}/task").iterdir()
 
 
 def _allowed(task):
