@@ -165,7 +165,8 @@ def bench_jobs(count: int) -> Iterator[Figure]:
             None,
         )
         ours, floor = _claims(here.folder, min(count, 300))
-        yield figure("a claim made durable before a job", ours, "ms", floor, "an fsync of 4 kB", "shown", None,
+        name = "an fsync of 4 kB"
+        yield figure("a claim made durable before a job", ours, "ms", floor, name, "shown", None,
                      "file, folder and its name: once per start")  # fmt: skip
 
 

@@ -32,7 +32,8 @@ class Choice:
 class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
-    ``free``: PEs not given yet; ``chosen``: starts in order, ``started`` their requests; ``own`` and ``closing``: reasons so far;
+    ``free``: PEs not given yet; ``chosen``: starts in order, ``started`` their requests;
+    ``own`` and ``closing``: reasons so far;
     ``offered``: candidates offered to jobselect, by queue; ``short``: some request waits only for a PE;
     ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and
     ``barred``: why none does.

@@ -1,9 +1,9 @@
 """From times on the wall to instants, over every change of a zone's clock, summer time or not.
 
-A certain time of the day (`Cron.wild` is false) fires when the clock first shows it or something later: so one
-that a change skips fires at the change, and one that comes twice fires once. What begins with a star in minute
-or hour follows the clock as it runs: skipped times are none, repeated ones come again. Debian's cron does the
-same for changes of less than three hours; here it holds for all (Apia left out a whole day).
+A certain time of the day (`Cron.wild` is false) fires when the clock first shows it or something later: so
+one that a change skips fires at the change, and one that comes twice fires once. What begins with a star in
+minute or hour follows the clock as it runs: skipped times are none, repeated ones come again. Debian's cron
+does the same for changes of less than three hours; here it holds for all (Apia left out a whole day).
 
 Every search is bounded by the 41 years of `cron.YEARS`, and skips the days on which nothing fires.
 """
@@ -128,8 +128,8 @@ def _wild_back(cron: Cron, sundays: Sundays, zone: ZoneInfo, now: int) -> tuple[
 
 
 def _stretches(zone: ZoneInfo, start: int, end: int) -> list[tuple[int, int, int]]:
-    """The seconds from ``start`` to before ``end`` (whole steps) as (begin, stop, offset) in which the clock does not
-    jump."""
+    """The seconds from ``start`` to before ``end`` (whole steps) as (begin, stop, offset) in which the clock
+    does not jump."""
     found, begin, offset = [], start, _offset(zone, start)
     for at in range(start, end, _STEP):
         later = _offset(zone, at + _STEP)

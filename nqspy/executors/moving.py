@@ -1,8 +1,8 @@
 """A request that goes on on other CPUs than it had: all its processes and all their threads. Standard library
 only.
 
-It stands still meanwhile, so that nothing is forked behind our back; where it does not (somebody had it go on)
-rounds are made until one finds nothing new.
+It stands still meanwhile, so that nothing is forked behind our back; where it does not (somebody had it go
+on) rounds are made until one finds nothing new.
 """
 
 from __future__ import annotations

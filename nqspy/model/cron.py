@@ -1,7 +1,8 @@
 """Cron times on the wall: the days and minutes at which an expression fires by a clock that never jumps.
 
 The days of a year are bits of a whole number, the 1st of January bit 0: there are 14 kinds of years (leap or
-not, seven first days), so finding the next day is one look at each year, and what never fires is known at once.
+not, seven first days), so finding the next day is one look at each year, and what never fires is known at
+once.
 cronsim reads the expressions; what clock changes make of the times is `wall`'s.
 """
 

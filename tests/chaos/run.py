@@ -54,8 +54,8 @@ SMALL_DISK = 192 << 20
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run is; ``faults`` empty: all kinds. It lasts longer where fewer than ``strikes`` have been tried
-    by then, as on a busy machine."""
+    """What a run is; ``faults`` empty: all kinds. It lasts longer where fewer than ``strikes`` have been
+    tried by then, as on a busy machine."""
 
     seed: int
     seconds: float

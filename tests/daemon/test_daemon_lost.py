@@ -1,4 +1,4 @@
-"""Shepherds are killed and their records taken away under a real daemon: nothing runs twice, and it is told."""
+"""Shepherds are killed, their records taken away under a real daemon: nothing runs twice, and it is told."""
 
 import os
 import shutil
@@ -10,7 +10,8 @@ from daemon.live import Live, alive, until
 from nqspy.executors import proc, records
 
 HIDE = """
-(setsid env -i sh -c 'sh -c "echo \\$\\$ > $0; exec sleep 60" </dev/null >/dev/null 2>&1 & exit' "$PWD/hidden" &)
+(setsid env -i sh -c 'sh -c "echo \\$\\$ > $0; exec sleep 60" </dev/null >/dev/null 2>&1 & exit' \\
+    "$PWD/hidden" &)
 echo ran >> ran
 exec sleep 60
 """

@@ -44,18 +44,18 @@ def test_a_mail_goes_by_tls_and_with_the_password(tls_server, tls, password, mon
 @TLS
 def test_nothing_is_told_to_a_server_that_is_not_who_it_should_be(tls_server, tls, password, monkeypatch):
     server = tls_server(tls == "implicit")
-    with pytest.raises(NotSent, match="(?i)certificate"):
+    with pytest.raises(NotSent, match=r"(?i)certificate"):
         carry(letter(), mail_for(server, tls, password), "ymp")
     monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
-    with pytest.raises(NotSent, match="(?i)certificate"):
+    with pytest.raises(NotSent, match=r"(?i)certificate"):
         carry(letter(), mail_for(server, tls, password, host="127.0.0.1"), "ymp")
-    assert not (server.told or server.mails or server.said)
+    assert (server.told, server.mails, server.said) == ([], [], [])
 
 
 def test_nothing_is_told_to_a_server_without_tls(mail_server, password):
     with pytest.raises(NotSent):
         carry(letter(), mail_for(mail_server, "starttls", password), "ymp")
-    assert not (mail_server.told or mail_server.mails or mail_server.said)
+    assert (mail_server.told, mail_server.mails, mail_server.said) == ([], [], [])
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602])
@@ -65,7 +65,7 @@ def test_a_password_that_others_may_read_or_change_is_not_sent(tls_server, passw
     password.chmod(mode)
     with pytest.raises(NotSent, match=r"may be read by others than its owner \(chmod 600\)"):
         carry(letter(), mail_for(server, "implicit", password), "ymp")
-    assert not (server.told or server.mails)
+    assert (server.told, server.mails) == ([], [])
 
 
 def test_a_password_file_is_a_file_with_a_password(tmp_path, password):

@@ -204,17 +204,17 @@ def test_neither_by_other_names_of_the_same_settings(inner):
             assert code == "not_permitted", (path, op, text)
     commands: list[object] = []
     for _ in range(3):
-        inner_changes = [{"op": "set", "path": "mail/command", "value": "/tmp/program"}] if not commands else [
-            {"op": "create", "path": "shift/deep", "value": {"when": ["5 5 * * *"], "commands": commands}}
-        ]  # fmt: skip
+        program = {"op": "set", "path": "mail/command", "value": "/tmp/program"}
+        value = {"when": ["5 5 * * *"], "commands": commands}
+        inner_changes = [{"op": "create", "path": "shift/deep", "value": value} if commands else program]
         commands = [{"cmd": "configure", "changes": inner_changes}]
     deep = [{"op": "create", "path": "shift/mine", "value": {"when": ["6 6 * * *"], "commands": commands}}]
     assert inner.refusal("manager", "configure", changes=deep)[0] == "not_permitted"
 
 
 def test_what_else_of_these_settings_stays_a_managers(inner):
-    for way in ("create probe p tcp=licence:27000", "set mail limit=3", "set mail from=nqs@example.org", "set mail none",
-                "set shell_strategy login"):  # fmt: skip
+    for way in ("create probe p tcp=licence:27000", "set mail limit=3", "set mail from=nqs@example.org",
+                "set mail none", "set shell_strategy login"):  # fmt: skip
         inner.result("manager", "qmgr", script=way)
 
 

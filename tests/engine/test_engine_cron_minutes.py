@@ -1,4 +1,4 @@
-"""Cron times around every change of the clock, against the plainest reading there is: each minute is looked at.
+"""Cron times around every change of the clock, against the plainest reading there is: minute by minute.
 
 A certain time of the day fires in the minute in which the clock first shows it or something later; what
 begins with a star in minute or hour fires whenever the clock shows it (interfaces.md 7, Debian's cron).

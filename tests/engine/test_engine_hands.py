@@ -162,11 +162,11 @@ def test_a_lost_end_fails_where_the_site_or_the_request_says_so():
 
 
 def test_an_attempt_that_ran_is_lost_and_never_void():
-    centre, hands = centre_with_one("anne once")
+    centre, _ = centre_with_one("anne once")
     see(centre, si.SeenRunning(1, 1), si.SeenVoid(1, 1))
     assert centre.end_of(1).end_reason == "lost"
     assert "its folder in the spool is gone" in centre.end_of(1).text
-    centre, hands = centre_with_one("anne", PLAIN + "set lost_request fail\n")
+    centre, _ = centre_with_one("anne", PLAIN + "set lost_request fail\n")
     see(centre, si.SeenRunning(1, 1), si.SeenVoid(1, 1))
     assert centre.end_of(1).end_reason == "lost"
 

@@ -1,4 +1,4 @@
-"""A shift that is typed begins at its next firing; one of a file is in force when its latest firing says so."""
+"""A shift that is typed begins at its next firing; one of a file is in force when its latest one says so."""
 
 from dataclasses import replace
 

@@ -1,5 +1,5 @@
-"""Every setting that is a text, and how it is guarded: whoever names a program or a path has the rights of who
-runs or opens it. The page "security" tells the same."""
+"""Every setting that is a text, and how it is guarded: whoever names a program or a path has the rights of
+who runs or opens it. The page "security" tells the same."""
 
 import re
 
@@ -11,7 +11,8 @@ from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared
 
 OWNERS = {
-    "mail/command", "mail/sendmail", "mail/smtp", "mail/tls", "mail/user", "mail/password_file", "probe/command", "probe/file", "server/shell_strategy",
+    "mail/command", "mail/sendmail", "mail/smtp", "mail/tls", "mail/user", "mail/password_file",
+    "probe/command", "probe/file", "server/shell_strategy",
 }  # fmt: skip
 """Programs that are run, paths that are opened: root's and the home's owner's alone."""
 WORDS = {

@@ -1,4 +1,4 @@
-"""Times of shifts that somebody types: their firings count from now on, so that no night ends by a definition."""
+"""Times of shifts that somebody types: firings count from now on, so that no night ends by a definition."""
 
 from dataclasses import replace
 from typing import Any
@@ -61,6 +61,6 @@ def _line(settings: Settings, name: str, zone: str, now: Instant) -> str:
         return ""
     begins = calendar.local(firing.at, zone).isoformat(timespec="milliseconds")
     return (
-        f"shift {name} begins at its next firing, {begins}; with now behind its times, one that is past counts "
-        "too\n"
+        f"shift {name} begins at its next firing, {begins}; with now behind its times, one that is past "
+        "counts too\n"
     )
