@@ -76,7 +76,7 @@ class Mail:
         "text", None, "mail server, HOST or HOST:PORT", guard="everybody's mails go there"
     )
     tls: str = setting(
-        "name", "none", "how one speaks to the mail server: in clear, encrypted after STARTTLS, or from the start",
+        "name", "none", "how one speaks to the mail server: in clear, by STARTTLS, encrypted from the start",
         words=("none", "starttls", "implicit"), guard=TOLD,
     )  # fmt: skip
     user: str | None = setting("text", None, "user that the mail server knows, with a password", guard=TOLD)
