@@ -94,6 +94,23 @@ def _words(text: str, place: str) -> list[str]:
         raise Failure(f"{place}: {error}") from None
 
 
+_FOREIGN = {"#SBATCH": "Slurm", "#BSUB": "LSF", "#$": "Grid Engine", "#COBALT": "Cobalt"}
+"""First words of directives that other systems read."""
+
+
+def foreign(script: str, source: str) -> list[str]:
+    """A warning for each kind of directives in a script that are not ours."""
+    found: dict[str, str] = {}
+    for number, line in _comment_block(script):
+        word = line.partition(" ")[0].partition("\t")[0]
+        if word in _FOREIGN and word not in found:
+            system = f"{_FOREIGN[word]}'s directives"
+            found[word] = (
+                f"{source} line {number}: {word} lines are {system} and are not read; write #QSUB or #PBS"
+            )
+    return list(found.values())
+
+
 def read_script(file: str) -> str:
     """A script's bytes as Latin-1 text. Raises Failure when it cannot be read or is too long."""
     try:

@@ -5,7 +5,7 @@ import os
 
 from nqspy.cli import values
 from nqspy.cli.fast import Failure, Given
-from nqspy.cli.resources import read_resources
+from nqspy.cli.resources import DROPPED, read_resources
 from nqspy.cli.values import Wrong
 from nqspy.cli.words import split_list
 
@@ -24,7 +24,8 @@ _READ = {"time": values.parse_time, "size": values.parse_size, "count": values.p
 class Draft:
     """One request. Options are applied in order: what comes later overrides, except that lists add up.
 
-    ``dialect`` "nqs", "pbs" or "" (undecided: the value's form decides); ``date`` reads the value of ``-a``.
+    ``dialect`` "nqs", "pbs" or "" (undecided: the value's form decides); ``date`` reads the value of ``-a``;
+    ``warnings``: what is read and yet not done.
     """
 
     def __init__(self, dialect: str, date: "Callable[[str], int]", workdir: str) -> None:
@@ -36,6 +37,7 @@ class Draft:
         self.notes: list[str] = []
         self.needs: list[str] = []
         self.variables: list[str] = []
+        self.warnings: list[str] = []
         self.exports = False
         self.user = ""
         self.delete_script = False
@@ -43,6 +45,7 @@ class Draft:
         self._workdir = workdir
         self._date = date
         self._variables_from: object = None
+        self._shell: Given | None = None
 
     def apply(self, options: list[Given], origin: str) -> None:
         """Applies options from one origin (the command line, a directive line). Raises Failure naming the
@@ -81,6 +84,9 @@ class Draft:
                 self.variables.clear()
                 self._variables_from = origin
             self.variables += split_list(value)
+        elif kind == "shell":
+            self._take_shell(value)
+            self._shell = given
         elif kind == "dialect":
             raise Wrong("it belongs on the command line, not into the script")
         else:
@@ -115,6 +121,12 @@ class Draft:
         for target, number in asked:
             self._ask_for(target, number)
         self.notes += notes
+        for name, _, given in (note.partition(":") for note in notes):
+            if name in DROPPED:
+                what = given if name == "property" else f"{name}={given}"
+                self.warnings.append(
+                    f"-l {value}: {what} is noted only, nothing of that kind is given out here"
+                )
         self.needs += [name for name in needs if name not in self.needs]
 
     def _take_queue(self, value: str) -> None:
@@ -154,9 +166,9 @@ class Draft:
         if colon and "/" not in host:
             self.notes.append(f"output_host:{host}")
             value = path
-        if not value:
-            raise Wrong("the path is empty")
-        return os.path.join(self._workdir, value)
+        from nqspy.cli.paths import output_path
+
+        return output_path(self._workdir, value)
 
     def _take_join_or_joblog(self, value: str) -> None:
         if self.dialect != "nqs" and value in ("oe", "eo", "n", "o", "e"):
@@ -189,6 +201,14 @@ class Draft:
             raise Wrong(f"{value!r} is none of n or letters of a, b, e")
         for letter, name in (("a", "abort"), ("b", "begin"), ("e", "end")):
             self.mail[name] = letter in value
+
+    def _take_checkpoint(self, value: str) -> None:
+        if value == "wd":
+            raise Wrong(
+                "'wd' is no checkpoint interval; if Grid Engine's -cwd is meant: a request starts in its "
+                "owner's home, let the script begin with: cd $QSUB_WORKDIR"
+            )
+        self.notes.append(f"checkpoint:{value}")
 
     def _take_mail_to(self, value: str) -> None:
         self.mail["to"] = value
@@ -241,7 +261,24 @@ class Draft:
         item["environment"] = here.environment(self.exports, self.variables, str(spec["queue"]))
         if self.user:
             item["user"] = self.user
+        else:
+            self._look_at_paths(here.terminal)
         return item
+
+    def _look_at_paths(self, terminal: bool) -> None:
+        """Refuses a shell that cannot work; warns of output that could not be written as things are."""
+        if self._shell is not None:
+            from nqspy.cli.paths import check_shell
+
+            check_shell(str(self.spec["shell"]), f"{self._shell.place}{self._shell.flag}: ")
+        for flag, name in (("-o", "stdout"), ("-e", "stderr")):
+            path = self.output.get(name)
+            if terminal and path and not self.output.get(f"keep_{name}"):
+                from nqspy.cli.paths import objection
+
+                said = objection(str(path))
+                if said:
+                    self.warnings.append(f"{flag}: {said}")
 
 
 def default_name(file: str, dialect: str) -> str:
@@ -257,10 +294,11 @@ def default_name(file: str, dialect: str) -> str:
 
 
 class Surroundings:
-    """What a submission takes along from the process that submits."""
+    """What a submission takes along from the process that submits. ``terminal``: somebody reads warnings."""
 
     def __init__(self) -> None:
         self.workdir = _workdir()
+        self.terminal = os.isatty(2)
         system = os.uname()
         self.host, self._system = system.nodename, system.sysname
         self.umask = os.umask(0)

@@ -93,6 +93,10 @@ class Parser:
                 at += 1
         return found, operands
 
+    def known(self, words: "list[str]") -> "list[str]":
+        """Those of these words that would be options."""
+        return [word for word in words if word.partition("=")[0] in self._rows]
+
     def _options(
         self, word: str, special: "Callable[[str], Given | None] | None"
     ) -> "tuple[list[Given], bool]":
@@ -209,6 +213,11 @@ class Answer:
         at = line.find('"text":"')
         self.status, self.out, self.rest = 1, "", ""
         self.err = scanstring(line, at + 8, True)[0] if at >= 0 else f"strange answer: {line[:200]}"
+
+    def text(self, name: str) -> str:
+        """A text that stands behind the text form, empty where there is none."""
+        at = self.rest.find(f'"{name}":"')
+        return scanstring(self.rest, at + len(name) + 4, True)[0] if at >= 0 else ""
 
     def number(self, name: str, default: int) -> int:
         """A whole number that stands behind the text form."""

@@ -3,7 +3,7 @@
 import os
 
 from nqspy.cli import fast
-from nqspy.cli.directives import Directive, read_script, scan
+from nqspy.cli.directives import Directive, foreign, read_script, scan
 from nqspy.cli.draft import Draft, Surroundings
 from nqspy.cli.fast import Daemon, Failure, Given, HelpWanted, Parser
 from nqspy.cli.spec import QSUB
@@ -51,6 +51,7 @@ class Writer:
         self._now: tuple[int, str] | None = None
         self._scripts: dict[str, tuple[str, str, list[Directive]]] = {}
         self.delete: list[str] = []
+        self.warnings: dict[str, None] = {}
 
     def item(self, file: str, args: list[str], own: list[Given]) -> dict[str, object]:
         """The item of one script (file "" or ``-``: standard input) with the options of its line, which
@@ -66,13 +67,26 @@ class Writer:
         draft.apply(own, "line")
         if draft.delete_script and file not in ("", "-"):
             self.delete.append(file)
-        return draft.item(script, "" if file == "-" else file, args, self._here)
+        item = draft.item(script, "" if file == "-" else file, args, self._here)
+        if self._here.terminal:
+            self._warn(draft, file, args)
+        return item
+
+    def _warn(self, draft: Draft, file: str, args: list[str]) -> None:
+        """Notes what is probably not meant."""
+        ours = self._options.parser.known(args)
+        if ours:
+            said = f"{', '.join(ours)} after the script {file} is handed to it; qsub's options stand before it"
+            self.warnings[said] = None
+        self.warnings |= dict.fromkeys(draft.warnings)
 
     def _script(self, file: str, source: str) -> tuple[str, str, list[Directive]]:
         """Text, dialect and directives of a script; a list may name the same one many times."""
         if file not in self._scripts:
             text = read_script(file)
             self._scripts[file] = (text, *scan(text, source, self._options.dialect, self._options.prefix))
+            if self._here.terminal:
+                self.warnings |= dict.fromkeys(foreign(text, source))
         return self._scripts[file]
 
     def _directives(self, directives: list[Directive], source: str) -> list[Given]:
@@ -126,10 +140,10 @@ def body(words: list[str]) -> int:
     else:
         file, *args = options.operands or [""]
         items = [writer.item(file, args, [])]
-    return submit(options, daemon, items, writer.delete)
+    return submit(options, daemon, items, writer)
 
 
-def submit(options: Options, daemon: Daemon, items: list[dict[str, object]], delete: list[str]) -> int:
+def submit(options: Options, daemon: Daemon, items: list[dict[str, object]], writer: Writer) -> int:
     """Sends the submission, prints the identifiers, and does what is left to do."""
     own = options.own
     key = own.get("key") or f"qsub-{os.getpid()}-{os.urandom(16).hex()}"
@@ -141,17 +155,32 @@ def submit(options: Options, daemon: Daemon, items: list[dict[str, object]], del
         answer.err = f"{own['list']} {answer.err}"
     if not ("silent" in own and options.dialect == "pbs" and not answer.status):
         fast.show("qsub", answer)
-    if answer.status or dry_run:
-        return 1 if answer.status else 0
-    ids = answer.out.split() if form == "id" else []
-    if "silent" not in own and form == "id" and os.isatty(2):
-        _say(ids)
-    for file in delete:
+    if answer.status:
+        return 1
+    if "silent" not in own and os.isatty(2):
+        _warn(writer, answer)
+        if form == "id" and not dry_run:
+            _say(answer.out.split())
+    if dry_run:
+        return 0
+    for file in writer.delete:
         try:
             os.unlink(file)
         except OSError as error:
             fast.complain("qsub", f"-d: {file} is not deleted: {error.strerror}")
     return wait(daemon, answer, form) if "wait" in own else 0
+
+
+MOST_WARNINGS = 20
+"""Of what this command finds by itself; the daemon counts its own."""
+
+
+def _warn(writer: Writer, answer: fast.Answer) -> None:
+    """Warnings on a terminal: programs that hand in hear nothing of them."""
+    mine = list(writer.warnings)
+    more = [f"and {len(mine) - MOST_WARNINGS} more"] if len(mine) > MOST_WARNINGS else []
+    for each in (*mine[:MOST_WARNINGS], *more, *answer.text("warnings").splitlines()):
+        fast.complain("qsub: warning", each)
 
 
 def _say(ids: list[str]) -> None:

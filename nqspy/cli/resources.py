@@ -37,6 +37,10 @@ _IN_CHUNK = (
 )
 
 
+DROPPED = ("gpus", "ngpus", "host", "vnode", "arch", "property")
+"""What a chunk may ask for and no site gives: kept as attributes of the request."""
+
+
 def read_resources(text: str) -> tuple[list[tuple[str, int]], list[str], list[str]]:
     """What is asked as (target, value) in order, notes for the request's attributes, and the probes it needs.
     Raises Wrong."""
@@ -77,7 +81,7 @@ def _one(name: str, value: str, asked: list[tuple[str, int]], notes: list[str]) 
     elif name == "nice":
         asked.append(("nice", parse_number(value, 0, 19)))
     elif name in ("nodes", "select"):
-        asked += _chunks(value)
+        asked += _chunks(value, notes)
     elif name in ("place", "software"):
         notes.append(f"{name}:{value}")
     else:
@@ -91,8 +95,9 @@ def _least(name: str, value: int) -> int:
     return value
 
 
-def _chunks(text: str) -> list[tuple[str, int]]:
-    """PEs and memory of ``select=2:ncpus=4:mem=1gb+1`` and ``nodes=2:ppn=4``: the sum over the chunks."""
+def _chunks(text: str, notes: list[str]) -> list[tuple[str, int]]:
+    """PEs and memory of ``select=2:ncpus=4:mem=1gb+1`` and ``nodes=2:ppn=4``: the sum over the chunks. What
+    is not given out here is noted."""
     pes, memory = 0, 0
     for chunk in text.split("+"):
         items = chunk.split(":")
@@ -106,6 +111,10 @@ def _chunks(text: str) -> list[tuple[str, int]]:
                 each = parse_count(value)
             elif name == "mem":
                 memory += number * parse_size(value)
+            elif not equals and item:
+                notes.append(f"property:{item}")
+            elif name in DROPPED and value != "0":
+                notes.append(f"{name}:{value}")
         pes += number * each
     if pes < 1:
         raise Wrong(f"{text!r} asks for no PE")

@@ -71,7 +71,7 @@ QSUB: Table = (
     (("-u",), "user", "user", "USER", "run as another user (managers)"),
     (("-nr",), "rerunnable", "off", "", "not to be run again"),
     (("-nc",), "no_checkpoint", "note", "", "not to be checkpointed (noted)"),
-    (("-c",), "checkpoint", "note_value", "TEXT", "checkpoint interval or account (noted)"),
+    (("-c",), "checkpoint", "checkpoint", "TEXT", "checkpoint interval or account (noted)"),
     (("-C",), "compartment", "prefix_or_note", "TEXT", "compartments (noted); PBS: prefix of directives"),
     (("-L",), "security_level", "note_value", "LEVEL", "security level (noted)"),
     (("-lq",), "quickfile_process", "note_value", "SIZE", "quick file space of a process (noted)"),

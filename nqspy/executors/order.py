@@ -6,8 +6,9 @@ from typing import Any
 
 from nqspy.model.actions import Start
 from nqspy.model.ids import full_id
+from nqspy.model.outputs import fill
 from nqspy.model.queues import Queue
-from nqspy.model.requests import Output, Request, Spec, finite
+from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
 
 _TWINS = ("HOME", "HOST", "LOGNAME", "PATH", "SHELL", "TZ")
@@ -44,7 +45,7 @@ def make_order(
         "limits": _measured(limits),
         "grace": grace,
         "speed": speed,
-        "output": _output(spec.output, spec, request.seq),
+        "output": _output(request, site.name),
     }
 
 
@@ -189,12 +190,14 @@ def _latin(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1")
 
 
-def _output(output: Output, spec: Spec, seq: int) -> dict[str, Any]:
-    """Where the two streams go: a path, or a default name in the folder of submission or the owner's
-    home."""
+def _output(request: Request, host: str) -> dict[str, Any]:
+    """Where the two streams go: a path, its names filled in, or a default name in the folder of submission
+    or the owner's home."""
+    spec, seq, output = request.spec, request.seq, request.spec.output
 
     def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:
         name = f"{spec.name.replace('/', '_')}.{letter}{seq}"
+        path = path and fill(path, seq, spec, request.queue, host)
         return {"path": path, "name": name, "keep": keep, "direct": direct, "folder": spec.workdir}
 
     return {

@@ -79,8 +79,8 @@ class ApplyFiles(Command):
 
 @dataclass(frozen=True, slots=True)
 class Delete(Command):
-    """Delete waiting requests; started ones only with ``kill`` or a ``signal`` (NQS), always with ``force``
-    (POSIX)."""
+    """Delete waiting requests. Started ones are ended with ``kill`` or ``force`` (POSIX); with a ``signal``
+    they get that and no more."""
 
     cmd: ClassVar[str] = "delete"
     ids: tuple[str, ...]

@@ -13,6 +13,7 @@ from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
 from nqspy.model.ids import Instant, Seq, full_id
 from nqspy.model.machine import Deciding, ExitSettings, Found, Machine, Mail, Server
+from nqspy.model.outputs import files
 from nqspy.model.people import Group, Usage, lineage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
 from nqspy.model.requests import STARTED, Request, State, finite
@@ -108,10 +109,10 @@ class Site:
 
     ``waiting``: columns of the queued requests, by queue; ``started``: requests that hold PEs; ``dates``:
     heap of (eligible, seq) of requests that wait for their date (entries may be stale); ``dependants``:
-    requests that wait for another one, by its number (`Request.unmet`); ``tally``: how many requests there
-    are; ``accounts``: ``g:GROUP`` and
-    ``u:GROUP:USER``; ``probes``: what each probe found, once it was tried; ``closings``: when a shift stops a
-    queue next, by queue: worked out by the engine from settings and time, and no part of what is kept;
+    requests that wait for another one, by its number (`Request.unmet`); ``writers``: which requests that have
+    not ended write a file, by its path (`outputs.files`); ``tally``: how many requests there are;
+    ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``; ``probes``: what each probe found, once it was tried;
+    ``closings``: when a shift stops a queue next, by queue: worked out by the engine from settings and time, and no part of what is kept;
     ``reported``: day of the last night whose report was made.
     """
 
@@ -124,6 +125,7 @@ class Site:
     started: dict[Seq, Request] = field(default_factory=dict)
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
     dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
+    writers: dict[str, dict[Seq, None]] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     accounts: dict[str, Account] = field(default_factory=dict)
     shift: ShiftState = field(default_factory=ShiftState)
@@ -207,12 +209,19 @@ class Site:
         return keys
 
     def watch_for(self, request: Request) -> None:
-        """Notes whom a request waits for."""
+        """Notes whom a request waits for, and the files it writes."""
+        for file in files(request.seq, request.spec, request.queue):
+            self.writers.setdefault(file, {})[request.seq] = None
         for each in request.unmet:
             self.dependants.setdefault(each.seq, set()).add(request.seq)
 
     def watch_no_more(self, request: Request) -> None:
-        """Forgets whom a request waited for."""
+        """Forgets whom a request waited for, and its files."""
+        for file in files(request.seq, request.spec, request.queue):
+            fellows = self.writers.get(file, {})
+            fellows.pop(request.seq, None)
+            if not fellows:
+                self.writers.pop(file, None)
         for each in request.unmet:
             others = self.dependants.get(each.seq, set())
             others.discard(request.seq)
@@ -258,6 +267,7 @@ class Site:
             _check_request(self, seq, request)
         _check_dates(self)
         _check_dependants(self)
+        _check_writers(self)
         queued = sum(len(columns) for columns in self.waiting.values())
         _ensure(
             queued == sum(r.slot >= 0 for r in self.requests.values()),
@@ -310,6 +320,14 @@ def _check_dependants(site: Site) -> None:
             _ensure(each.seq < seq, f"{seq} depends on a later request")
             expected.setdefault(each.seq, set()).add(seq)
     _ensure(site.dependants == expected, "the index of dependants is wrong")
+
+
+def _check_writers(site: Site) -> None:
+    expected: dict[str, dict[Seq, None]] = {}
+    for seq, request in site.requests.items():
+        for file in files(seq, request.spec, request.queue):
+            expected.setdefault(file, {})[seq] = None
+    _ensure(site.writers == expected, "the index of output files is wrong")
 
 
 def _check_pes(site: Site) -> None:

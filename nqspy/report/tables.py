@@ -126,6 +126,7 @@ def _attributes(each: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     yield "Execution_Time", _ctime(each["eligible"])
     yield "Hold_Types", "".join(each["held"]) or "n"
     yield "Output_Path", _with_host(host, each["output"])
+    yield "output_clash", each.get("shared_output")
     yield "qtime", _ctime(each["date_in_queue"])
     yield from _asked(asked)
     yield "stime", _ctime(each["started"])

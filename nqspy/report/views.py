@@ -7,6 +7,7 @@ import msgspec
 
 from nqspy.model.events import Deleted, Ended, Recorded
 from nqspy.model.ids import Instant, Seq, full_id
+from nqspy.model.outputs import fill, streams
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec, State
 from nqspy.report import history
@@ -88,7 +89,7 @@ def request_object(
         "reason": None if reason is None else reason_object(reason, place.zone),
         "depends_on": [full_id(seq, place.host) for seq in dict.fromkeys(each.seq for each in request.unmet)],
         "held": list(request.letters),
-        **_paths(request.seq, spec, None, None),
+        **_paths(request.seq, spec, request.queue, place.host),
     }
 
 
@@ -118,7 +119,7 @@ def ended_object(row: Mapping[str, Any], place: Place) -> dict[str, Any]:
         "reason": _ending(event),
         "depends_on": [],
         "held": [],
-        **_ended_paths(row["seq"], spec, event),
+        **_ended_paths(row, place.host),
     }
 
 
@@ -186,15 +187,20 @@ def _ending(event: Ended | Deleted) -> dict[str, Any] | None:
     return {"code": "ENDED", "who": who, "text": event.text, "until": None} if event.text or who else None
 
 
-def _paths(seq: Seq, spec: Spec, stdout: str | None, stderr: str | None) -> dict[str, str]:
+def _paths(
+    seq: Seq, spec: Spec, queue: str, host: str, stdout: str | None = None, stderr: str | None = None
+) -> dict[str, str]:
+    """Where output goes, or has gone (``stdout``, ``stderr``); names filled in."""
     wish = spec.output
-    output = stdout or wish.stdout or default_path(seq, spec, "o", wish.keep_stdout)
+    named = {option: fill(path, seq, spec, queue, host) for option, path in streams(spec)}
+    output = stdout or named.get("-o") or default_path(seq, spec, "o", wish.keep_stdout)
     joined = output if wish.join else None
-    error = stderr or joined or wish.stderr or default_path(seq, spec, "e", wish.keep_stderr)
+    error = stderr or joined or named.get("-e") or default_path(seq, spec, "e", wish.keep_stderr)
     return {"output": output, "error": error}
 
 
-def _ended_paths(seq: Seq, spec: Spec, event: Ended | Deleted) -> Mapping[str, str | None]:
+def _ended_paths(row: Mapping[str, Any], host: str) -> Mapping[str, str | None]:
+    event: Ended | Deleted = row["ended"]
     if isinstance(event, Deleted):
         return {"output": None, "error": None}
-    return _paths(seq, spec, event.stdout, event.stderr)
+    return _paths(row["seq"], row["spec"], row["queue"], host, event.stdout, event.stderr)

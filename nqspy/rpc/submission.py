@@ -103,7 +103,8 @@ def _ask(options: Options) -> dict[str, Any]:
 
 def _output(options: Options, folder: str) -> dict[str, Any]:
     paths = {"stdout": options.get("stdout"), "stderr": options.get("stderr")}
-    found = {name: os.path.join(folder, path) for name, path in paths.items() if path is not None}
+    here = folder.replace("%", "%%")  # a folder's own name holds no marks
+    found = {name: os.path.join(here, path) for name, path in paths.items() if path is not None}
     return {**found, "join": options.get("join", False)}
 
 

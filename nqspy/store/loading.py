@@ -85,6 +85,8 @@ def _file(site: Site) -> None:
             lifecycle.place(site, request)
         elif request.state in STARTED:
             started.append(request)
+        else:
+            site.watch_for(request)
     for request in sorted(started, key=lambda request: (request.started or 0, request.seq)):
         lifecycle.place(site, request)
     for queue, queued in rows.by_queue(site.requests.values()).items():

@@ -2,8 +2,10 @@
 
 import re
 import signal
+from pathlib import Path
 
 import pytest
+from daemon.live import until
 
 LOOP = "trap 'echo caught; exit 3' TERM; echo up; while :; do sleep 0.02; done"
 
@@ -44,6 +46,38 @@ def test_in_the_nqs_dialect_a_running_one_needs_k_or_a_signal(office):
     office.run("qdel", "-USR1", "--dialect", "nqs", id).ok()
     ended = office.ended(id)
     assert (ended["end_reason"], ended["exit_status"]) == ("exit", 4)
+
+
+@pytest.mark.parametrize("dialect", [(), ("--dialect", "pbs"), ("--dialect", "nqs")])
+def test_a_signal_is_sent_and_ends_nothing_by_itself(office, dialect):
+    id = office.submit("trap 'echo told' USR1; trap 'exit 6' USR2; echo up; while :; do sleep 0.02; done")
+    office.running(id)
+    seq = id.partition(".")[0]
+    until(lambda: office.run("qcat", id).out == "up\n", "its trap")
+    office.run("qdel", *dialect, "-USR1", id).ok()
+    until(lambda: office.run("qcat", id).out == "up\ntold\n", "the signal")
+    assert office.job(id)["state"] == "running"
+    office.run("qdel", *dialect, "-SIGUSR2", id).ok()
+    ended = office.ended(id)
+    assert (ended["end_reason"], ended["exit_status"]) == ("exit", 6)
+    assert office.text(f"STDIN.o{seq}") == "up\ntold\n"
+
+
+def test_a_request_may_be_stopped_and_let_go_on(office):
+    id = office.submit("echo $$; while [ ! -e go ]; do sleep 0.02; done", workdir=office.work)
+    office.running(id)
+    pid = int(until(lambda: office.run("qcat", id).out.strip(), "its pid"))
+
+    def state() -> str:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    office.run("qdel", "-STOP", id).ok()
+    until(lambda: state() == "T", "it stops")
+    assert office.job(id)["state"] == "running"
+    office.run("qdel", "-CONT", id).ok()
+    until(lambda: state() != "T", "it goes on")
+    (office.work / "go").touch()
+    assert office.ended(id)["exit_status"] == 0
 
 
 def test_all_that_can_be_done_is_done_and_each_failure_has_its_line(office):

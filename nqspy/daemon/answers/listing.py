@@ -10,6 +10,7 @@ from nqspy.daemon.answers.later import Later
 from nqspy.daemon.answers.sight import Sight
 from nqspy.daemon.deciding import foresight
 from nqspy.daemon.deciding.foresight import PATIENCE, Foresight
+from nqspy.engine.desk.advice import shared
 from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq
@@ -198,7 +199,18 @@ def _rendered(daemon: "Daemon", asked: rpc.Asked, render: Callable[[Objects], st
     found: Objects = []
     choice = Choice(daemon, asked.message, asked.caller)
     yield from _objects(daemon, choice, found)
+    if render is tables.full:
+        _mark_shared(daemon, choice.sight, found)
     yield _answer(asked, choice, render(found))
+
+
+def _mark_shared(daemon: "Daemon", sight: Sight, found: Objects) -> None:
+    """Notes which output files others write too."""
+    site = daemon.engine.site
+    for each in found:
+        request = site.requests.get(each["seq"])
+        if request is not None and (said := shared(site, request, sight.sees)):
+            each["shared_output"] = said
 
 
 def _table(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:

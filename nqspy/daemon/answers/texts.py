@@ -27,7 +27,7 @@ def reply(id: int, form: str | None, reply: Reply) -> bytes:
     if "ids" in value:
         return _submitted(id, form, value)
     if "dry_run" in value:
-        return messages.text_answer(id, 0, _would(form, value["dry_run"]))
+        return messages.text_answer(id, 0, _would(form, value["dry_run"]), **_warned(value))
     return _many(id, value)
 
 
@@ -57,8 +57,15 @@ def _submitted(id: int, form: str, value: dict[str, Any]) -> bytes:
     if form == "json":
         rows = [f'{{"id":"{name}","queue":{_word(queue)}}}' for name, queue in pairs]
         text = rows[0] if len(rows) == 1 else "[" + ",".join(rows) + "]"
-        return messages.text_answer(id, 0, text + "\n", "", said=said)
-    return messages.text_answer(id, 0, "".join(f"{name}\n" for name in ids), "", said=said)
+        return messages.text_answer(id, 0, text + "\n", "", **_warned(value), said=said)
+    text = "".join(f"{name}\n" for name in ids)
+    return messages.text_answer(id, 0, text, "", **_warned(value), said=said)
+
+
+def _warned(value: dict[str, Any]) -> dict[str, str]:
+    """Warnings as lines behind the text form: the command shows them on a terminal only."""
+    said = value.get("warnings")
+    return {"warnings": "".join(f"{each}\n" for each in said)} if said else {}
 
 
 def _word(queue: str) -> str:

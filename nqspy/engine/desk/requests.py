@@ -41,7 +41,7 @@ def _wrong_state(desk: Desk, request: Request, what: str) -> Refusal:
 
 
 def delete(desk: Desk, command: cm.Delete, caller: Caller) -> Any:
-    """Waiting requests are deleted; started ones end by signal if that was asked for."""
+    """Waiting requests are deleted; started ones get the signal that was asked for, whatever the dialect."""
 
     def one(request: Request) -> None:
         need_owner(desk.site, caller, request, "delete")
@@ -50,12 +50,14 @@ def delete(desk: Desk, command: cm.Delete, caller: Caller) -> Any:
             raise Refusal(f"{name} is not owned by {command.owner}", "not_permitted", 159)
         if request.state not in STARTED:
             drop(desk, request, caller.user)
-        elif command.kill or command.force:
-            end(desk, request, caller.user, signal=9 if command.kill else 15)
+        elif command.kill:
+            end(desk, request, caller.user, signal=9)
         elif command.signal is not None:
             if not 0 < command.signal <= SIGNALS:
                 raise Refusal(f"Unknown/illegal signal name: {command.signal}", "bad_value", 165)
             desk.act(Signal(request.seq, request.attempt, command.signal))
+        elif command.force:
+            end(desk, request, caller.user)
         else:
             raise _wrong_state(desk, request, "end it with -k or a signal")
         desk.dirty()

@@ -12,6 +12,7 @@ from nqspy.core.limits_of_submission import ask_submit, destination, violation
 from nqspy.core.queueing.route import may_enter
 from nqspy.engine.calendar import local
 from nqspy.engine.desk import depend, shifts
+from nqspy.engine.desk.advice import advice
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
@@ -48,8 +49,8 @@ class Accepted:
 
 
 def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
-    """Answers ``{"ids": [...], "queues": [...]}``; with ``dry_run`` what would become of each. Raises
-    Refusal naming the line."""
+    """Answers ``{"ids": [...], "queues": [...]}``, with ``dry_run`` what would become of each, and
+    ``"warnings": [...]`` where there are any. Raises Refusal naming the line."""
     if not command.items:
         raise Refusal("the list holds no request", "empty_list")
     if len(command.key) > KEY_MAX or not (command.key or "k").isprintable():
@@ -65,14 +66,23 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
     room = Room(desk.site)
     accepted = [_accept(desk, item, caller, room) for item in command.items]
     if command.dry_run:
-        return {"dry_run": [_would(desk, each, len(accepted) == 1) for each in accepted]}
+        rows = [_would(desk, each, len(accepted) == 1) for each in accepted]
+        return {"dry_run": rows} | _warned(desk, accepted, desk.site.next_seq, caller)
     seqs = tuple(_take_in(desk, each, command.key, digest) for each in accepted)
     if command.key:
         _remember(desk, command.key, digest, seqs)
     for seq, each in zip(seqs, accepted, strict=True):
         depend.judge_now(desk, seq, each.spec.after)
     desk.dirty()
-    return {"ids": [desk.site.id_of(seq) for seq in seqs], "queues": [each.target for each in accepted]}
+    done = {"ids": [desk.site.id_of(seq) for seq in seqs], "queues": [each.target for each in accepted]}
+    return done | _warned(desk, accepted, seqs[0], caller)
+
+
+def _warned(desk: Desk, accepted: list[Accepted], first: Seq, caller: Caller) -> dict[str, Any]:
+    """``{"warnings": [...]}`` about what is accepted all the same; nothing where there is none."""
+    taken = [(first + place, each.spec, each.target) for place, each in enumerate(accepted)]
+    said = advice(desk, taken, caller)
+    return {"warnings": said} if said else {}
 
 
 def _owners(desk: Desk, command: Submit, caller: Caller) -> Iterable[str]:

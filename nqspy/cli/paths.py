@@ -1,0 +1,68 @@
+"""Paths of ``-o``, ``-e`` and ``-s`` as the command that hands in sees them: the request runs on the same
+machine. Only loaded when one is given."""
+
+import os
+import stat
+
+from nqspy.cli.fast import Failure
+from nqspy.cli.values import Wrong
+
+_MARKS = ("%", "$PBS_", "${PBS_", "^array_index^")
+
+
+def output_path(workdir: str, value: str) -> str:
+    """The absolute path of an output. What looks like a mark in the current folder's own name is none; a
+    folder that is there gets its final slash, so that nobody takes it for a file. Raises Wrong."""
+    if not value:
+        raise Wrong("the path is empty")
+    path = os.path.join(workdir.replace("%", "%%"), value)
+    plain = _plain(path)
+    return path + "/" if plain and not path.endswith("/") and os.path.isdir(plain) else path
+
+
+def _plain(path: str) -> str:
+    """The path as it will be, empty where the daemon has a name to fill in."""
+    rest = path.replace("%%", "")
+    return "" if any(mark in rest for mark in _MARKS) else path.replace("%%", "%")
+
+
+def check_shell(path: str, place: str) -> None:
+    """Raises Failure, ``place`` before it, for a program that is not there or cannot be run."""
+    if os.path.isdir(path) or not os.path.exists(path):
+        raise Failure(f"{place}there is no program {path}; give the whole path of a shell, such as /bin/sh")
+    if not os.access(path, os.X_OK):
+        raise Failure(f"{place}{path} cannot be run by you; give the whole path of a shell, such as /bin/sh")
+
+
+def objection(path: str) -> str:
+    """Why nothing can be written to a path of `output_path` as things are; empty when it can be."""
+    folder = os.path.dirname(path)
+    known = _plain(folder)
+    if not known:
+        return ""
+    stays = "the output would stay in the spool"
+    try:
+        seen = os.stat(known)
+    except OSError as error:
+        return f"folder {known}: {error.strerror}; unless that changes {stays}"
+    if not stat.S_ISDIR(seen.st_mode):
+        return f"{known} is no folder; {stays}"
+    file = _plain(path)
+    if file and not path.endswith("/") and os.path.lexists(file):
+        return _file_objection(file, seen, stays)
+    if not os.access(known, os.W_OK | os.X_OK):
+        return f"you may not write in folder {known}; {stays}"
+    return ""
+
+
+def _file_objection(file: str, folder: os.stat_result, stays: str) -> str:
+    """What keeps a file that is there from being written (the rules of `executors.places`)."""
+    seen, me = os.lstat(file), os.geteuid()
+    if stat.S_ISCHR(seen.st_mode) and seen.st_uid == 0:
+        return ""
+    open_to_others = folder.st_uid not in (0, me) or folder.st_mode & 0o022
+    if seen.st_uid != me and (open_to_others or stat.S_ISLNK(seen.st_mode)):
+        return f"{file} is somebody else's; {stays}"
+    if not os.access(file, os.W_OK):
+        return f"{file} may not be written by you; {stays}"
+    return ""

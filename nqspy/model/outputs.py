@@ -1,0 +1,59 @@
+"""Where the output of a request goes by its owner's wish: names filled in (interfaces.md 11), and who else
+writes there."""
+
+from collections.abc import Iterator, Mapping
+
+from nqspy.model.ids import Seq, full_id
+from nqspy.model.requests import Spec
+
+_VARIABLES = {
+    "$PBS_JOBID": "j", "${PBS_JOBID}": "j", "$PBS_ARRAY_INDEX": "a", "${PBS_ARRAY_INDEX}": "a",
+    "^array_index^": "a",
+}  # fmt: skip
+"""What PBS scripts write, and the letter that means the same."""
+
+
+def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str) -> str:
+    """A path with ``%j`` (or ``$PBS_JOBID``) the identifier, ``%s`` its number, ``%x`` the name, ``%u`` the
+    owner, ``%q`` the queue, ``%a`` (or ``$PBS_ARRAY_INDEX``) the index, empty where there is none, ``%%`` a
+    percent sign; any other letter stays as it stands."""
+    if "%" not in path and "$" not in path and "^" not in path:
+        return path
+    letters = {
+        "j": full_id(seq, host), "s": str(seq), "x": spec.name, "u": spec.owner, "q": queue, "a": "",
+        "%": "%",
+    }  # fmt: skip
+    return "".join(_filled(path, letters))
+
+
+def _filled(path: str, letters: Mapping[str, str]) -> Iterator[str]:
+    at = 0
+    while at < len(path):
+        char, word = path[at], ""
+        if char in "$^":
+            word = next((each for each in _VARIABLES if path.startswith(each, at)), "")
+            yield letters[_VARIABLES[word]] if word else char
+        elif char == "%" and path[at + 1 : at + 2] in letters:
+            word = path[at : at + 2]
+            yield letters[word[1:]]
+        else:
+            yield char
+        at += len(word) or 1
+
+
+def streams(spec: Spec) -> Iterator[tuple[str, str]]:
+    """The paths that its owner named, as they were written, with the option that names each."""
+    output = spec.output
+    if output.stdout is not None and not output.keep_stdout:
+        yield "-o", output.stdout
+    if output.stderr is not None and not output.keep_stderr and not output.join:
+        yield "-e", output.stderr
+
+
+def files(seq: Seq, spec: Spec, queue: str, host: str = "") -> list[str]:
+    """The files that its owner named; folders and devices are none: there nobody is in another's way. One
+    that both streams go to counts once."""
+    if spec.output.stdout is None and spec.output.stderr is None:
+        return []
+    named = (fill(path, seq, spec, queue, host) for _, path in streams(spec))
+    return list(dict.fromkeys(p for p in named if not p.endswith("/") and not p.startswith("/dev/")))

@@ -1,0 +1,150 @@
+"""Output names: what is filled in, and who is told that somebody else writes the same file."""
+
+import os
+from pathlib import Path
+
+import pytest
+from daemon.terminal import at_a_terminal
+
+MARKS = {
+    "out.$PBS_JOBID.log": "out.{id}.log", "o.${PBS_JOBID}": "o.{id}", "%j": "{id}", "n%s-%x": "n{seq}-known",
+    "%u@%q": "{user}@batch", "100%%": "100%", "i%a$PBS_ARRAY_INDEX.": "i.", "%z%": "%z%", "$HOME": "$HOME",
+    "%%j": "%j",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wish", MARKS)
+def test_names_are_filled_in(office, wish):
+    id = office.qsub("echo told; echo bad >&2\n", "-N", "known", "-o", wish, "-e", f"e-{wish}")
+    seq, _, _ = id.partition(".")
+    name = MARKS[wish].format(id=id, seq=seq, user=office.job(id)["owner"])
+    ended = office.ended(id)
+    assert (ended["output"], ended["error"]) == (str(office.work / name), str(office.work / f"e-{name}"))
+    assert office.text(name) == "told\n"
+    assert office.text(f"e-{name}") == "bad\n"
+
+
+def test_qstat_tells_the_name_while_it_waits(office):
+    id = office.qsub("true\n", "-h", "-o", "out.$PBS_JOBID.log")
+    assert office.job(id)["output"] == str(office.work / f"out.{id}.log")
+    assert f"/out.{id}.log" in office.run("qstat", "-f", id).ok().out.replace("\n\t", "")
+    office.run("qdel", id).ok()
+
+
+def test_a_folder_whose_name_looks_like_a_mark_is_left_alone(office):
+    folder = office.work / "50%used"
+    folder.mkdir()
+    inside = ("env", "-C", str(folder), f"PWD={folder}")
+    done = office.run("qsub", "-s", "/bin/sh", "-o", "out", stdin="echo x\n", before=inside).ok()
+    ended = office.ended(done.lines[0])
+    assert ended["output"] == str(folder / "out")
+    assert (folder / "out").read_text() == "x\n"
+    by_library = office.ended(office.submit("echo x", workdir=folder, stdout="lib.out"))
+    assert by_library["output"] == str(folder / "lib.out")
+
+
+# ---------------------------------------------------------------- one file for two
+
+
+def test_who_writes_the_same_file_is_told_on_a_terminal(office):
+    first = office.qsub("true\n", "-h", "-o", "same.log")
+    done = at_a_terminal(office, "qsub", "-h", "-o", "same.log", stdin="true\n")
+    assert done.status == 0
+    assert f"qsub: warning: {office.work}/same.log" in done.err
+    assert first in done.err
+    assert "%j" in done.err
+    second = done.out.strip()
+    quiet = office.run("qsub", "-h", "-o", "same.log", stdin="true\n").ok()
+    assert quiet.err == "", "PBS clients hear nothing"
+    third = quiet.lines[0]
+    for id, others in ((first, (second, third)), (third, (first, second))):
+        [line] = [
+            line
+            for line in office.run("qstat", "-f", id).out.replace("\n\t", "").splitlines()
+            if "clash" in line
+        ]
+        assert line.startswith(f"    output_clash = {office.work}/same.log (also ")
+        assert all(other in line for other in others)
+        assert id not in line
+    office.run("qdel", second, third).ok()
+    assert "clash" not in office.run("qstat", "-f", first).out
+    office.run("qdel", first).ok()
+
+
+@pytest.mark.parametrize("wish", ["own.%j", "logs/", "logs", "/dev/null", "d.$PBS_JOBID"])
+def test_names_of_their_own_folders_and_devices_are_in_nobodys_way(office, wish):
+    (office.work / "logs").mkdir(exist_ok=True)
+    first = office.qsub("true\n", "-h", "-o", wish)
+    done = at_a_terminal(office, "qsub", "-h", "-o", wish, stdin="true\n")
+    assert "warning" not in done.err
+    assert "clash" not in office.run("qstat", "-f").out
+    office.run("qdel", first, done.out.strip()).ok()
+
+
+def test_a_list_and_both_streams_of_one_request_are_looked_at_too(office):
+    office.write("job.sh", "true\n")
+    office.write("same.list", "-h -o all.log job.sh\n-h -o all.log job.sh\n-h -o b.log -e b.log job.sh\n")
+    done = at_a_terminal(office, "qsub", "--list", "same.list")
+    assert done.status == 0
+    warned = [line for line in done.err.splitlines() if "warning" in line]
+    assert len(warned) == 2, done.err
+    assert "b.log" in warned[0]
+    assert "-eo" in warned[0]
+    assert "all.log" in warned[1]
+    office.run("qdel", *done.out.split()).ok()
+
+
+def test_the_index_of_files_outlives_a_restart_and_moves_with_the_queue(live):
+    live.set("create batch_queue other priority=1", "enable queue other")
+    first, second = (live.qsub("true\n", "-h", "-q", queue, "-o", "%q.log") for queue in ("batch", "other"))
+    assert "clash" not in live.run("qstat", "-f").out
+    live.restart()
+    live.run("qmove", "other", first).ok()
+    assert "clash" in live.run("qstat", "-f", second).out
+    live.restart()
+    assert "clash" in live.run("qstat", "-f", first).out
+    live.run("qdel", first).ok()
+    assert "clash" not in live.run("qstat", "-f", second).out
+    live.run("qdel", second).ok()
+
+
+def test_what_silences_the_sentence_silences_the_warnings(office):
+    id = office.qsub("true\n", "-h", "-o", "same.log")
+    done = at_a_terminal(office, "qsub", "-z", "-h", "-o", "same.log", stdin="true\n")
+    assert done.err == ""
+    office.run("qdel", id, done.out.strip()).ok()
+
+
+# ---------------------------------------------------------------- what cannot work
+
+
+def test_output_that_cannot_be_written_is_told_and_taken_all_the_same(office):
+    blocked = office.write("plain.txt", "")
+    wishes = {"nowhere/out": "nowhere", f"{blocked}/out": "no folder"}
+    if os.geteuid() != 0:
+        wishes["/usr/out"] = "may not write"
+    for wish, word in wishes.items():
+        done = at_a_terminal(office, "qsub", "-h", "-o", wish, stdin="true\n")
+        assert done.status == 0, wish
+        assert "qsub: warning: -o: " in done.err, wish
+        assert word in done.err, done.err
+        quiet = office.run("qsub", "-h", "-o", wish, stdin="true\n").ok()
+        assert quiet.err == ""
+        office.run("qdel", done.out.strip(), quiet.lines[0]).ok()
+
+
+def test_a_shell_that_cannot_work_is_refused(office, tmp_path):
+    text = office.write("text.txt", "")
+    for shell in ("/no/such/shell", str(tmp_path), str(text)):
+        office.run("qsub", "-s", shell, stdin="true\n").refused("-s", shell)
+        office.run("qsub", "-S", shell, stdin="true\n").refused("-S", shell)
+    office.write("bad.sh", "#QSUB -s /no/such/shell\n")
+    office.run("qsub", "bad.sh").refused("bad.sh line 1", "-s")
+
+
+def test_a_terminal_shows_no_warning_where_all_is_well(office):
+    where = Path("/dev/null")
+    done = at_a_terminal(office, "qsub", "-h", "-o", "fine.log", "-e", str(where), stdin="true\n")
+    assert "warning" not in done.err
+    assert "submitted" in done.err
+    office.run("qdel", done.out.strip()).ok()
