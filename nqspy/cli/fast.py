@@ -11,7 +11,7 @@ import time
 from _json import encode_basestring_ascii, scanstring
 
 from nqspy.cli.spec import SUMMARIES, TABLES, WITHOUT_VALUE
-from nqspy.rpc.home import nobody_there, pid_path, resolve_home, socket_path, with_short_path
+from nqspy.rpc.home import resolve_home, socket_path, with_short_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -256,13 +256,13 @@ class Daemon:
     def send(self, message: "dict[str, object]", keyed: bool, repeat: bool, patient: bool) -> str:
         """Sends one message and gives the line that answers it.
 
-        ``keyed``: it carries a key, so it is repeated while the daemon is away for up to 30 s, unless no
-        daemon was ever started here. ``repeat``: repeated when the connection breaks (it changes nothing).
-        Every message is repeated while the daemon says that it is busy: then it has done nothing.
-        ``patient``: the answer may take for ever. Raises Failure.
+        ``keyed``: it carries a key, so it is repeated while the daemon is away for up to 30 s. ``repeat``:
+        repeated when the connection breaks (it changes nothing). Every message is repeated while the daemon
+        says that it is busy, or is starting or stopping: then it has done nothing. Where it was stopped that
+        is said at once. ``patient``: the answer may take for ever. Raises Failure.
         """
         line = dump({"v": 1, "id": 1, **message}).encode() + b"\n"
-        waited, pause, reached = 0.0, _FIRST_PAUSE, False
+        waited, pause, reached, away = 0.0, _FIRST_PAUSE, False, None
         while True:
             try:
                 connection = self._connect(patient)
@@ -271,9 +271,15 @@ class Daemon:
                 if _BUSY not in answer[:_HEAD] or waited >= PATIENCE:
                     return answer
             except (FileNotFoundError, ConnectionRefusedError, _Broken) as error:
-                again = (repeat and reached) or (keyed and (reached or self._was_started()))
-                if not again or error.args == _SILENT or waited >= PATIENCE:
-                    raise Failure(self._away(error, reached)) from None
+                if error.args == _SILENT:
+                    raise Failure(self._silent()) from None
+                from nqspy.cli.away import Away
+
+                away = away or Away(self.home, keyed=keyed, repeat=repeat, patient=patient)
+                if verdict := away.verdict(reached, waited >= PATIENCE):
+                    raise Failure(verdict) from None
+                if word := away.word(waited):
+                    complain(os.path.basename(sys.argv[0]), word)
             time.sleep(pause)
             waited += pause
             pause = min(2 * pause, _LONGEST_PAUSE)
@@ -304,18 +310,8 @@ class Daemon:
                 os.close(folder)
         return connection
 
-    def _was_started(self) -> bool:
-        return os.path.exists(pid_path(self.home)) or os.path.exists(socket_path(self.home))
-
     def _silent(self) -> str:
         return f"the nqsd in {self.home} did not answer within {ANSWER_TIME} s"
-
-    def _away(self, error: Exception, reached: bool) -> str:
-        if error.args == _SILENT:
-            return self._silent()
-        if reached:
-            return f"the nqsd in {self.home} went away before it answered"
-        return nobody_there(self.home)
 
 
 def _exchange(connection: "_socket.socket", line: bytes) -> str:

@@ -76,7 +76,7 @@ class Writer:
         """Notes what is probably not meant."""
         ours = self._options.parser.known(args)
         if ours:
-            said = f"{', '.join(ours)} after the script {file} is handed to it; qsub's options stand before it"
+            said = f"{', '.join(ours)} after the script {file} goes to the script; options stand before it"
             self.warnings[said] = None
         self.warnings |= dict.fromkeys(draft.warnings)
 

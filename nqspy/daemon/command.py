@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nqspy.daemon.home import Home, init, init_if_new, running_pid
+from nqspy.daemon.home import Home, announce, init, init_if_new, running_pid
 from nqspy.daemon.options import Options
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
@@ -90,6 +90,7 @@ def start(
         init_if_new(where, _site(site))
     except NqspyError as error:
         _fail(error)
+    announce(where, coming=True)
     read, write = os.pipe()
     os.set_inheritable(write, True)
     command = [
@@ -120,6 +121,7 @@ def _await_ready(read: int, where: Home) -> None:
         said += more
     word, _, text = said.decode(errors="replace").partition("\n")
     if word != "ok":
+        announce(where, coming=False)
         _fail(said.decode(errors="replace").strip() or f"the daemon did not come up; see {where.log}")
     if text.strip():
         print(f"nqsd: {text.strip()}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """The home of an installation: its files, its rights, its one daemon, what a new one is filled with."""
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -241,6 +242,19 @@ def unlock(fd: int) -> None:
     back."""
     os.ftruncate(fd, 0)
     os.close(fd)
+
+
+COMING = 15.0
+"""Real seconds that a start may take until it has the lock, as clients see it."""
+
+
+def announce(home: Home, coming: bool) -> None:
+    """Tells clients by the date of the lock's file that a daemon is on its way (`rpc.home.standing`), or that
+    it did not come."""
+    date = time.time() + COMING if coming else 0.0
+    with contextlib.suppress(OSError):
+        if not home.pid_file.read_bytes().strip():
+            os.utime(home.pid_file, (date, date))
 
 
 def running_pid(home: Home) -> int | None:

@@ -112,7 +112,8 @@ class Site:
     requests that wait for another one, by its number (`Request.unmet`); ``writers``: which requests that have
     not ended write a file, by its path (`outputs.files`); ``tally``: how many requests there are;
     ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``; ``probes``: what each probe found, once it was tried;
-    ``closings``: when a shift stops a queue next, by queue: worked out by the engine from settings and time, and no part of what is kept;
+    ``closings``: when a shift stops a queue next, by queue: worked out by the engine from settings and time,
+    and no part of what is kept;
     ``reported``: day of the last night whose report was made.
     """
 

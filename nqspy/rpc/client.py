@@ -105,7 +105,7 @@ class Client:
     def wait(self, id: str, timeout: float | None = None) -> Mapping[str, Any]:
         """The data of a request once it has ended; at once when it has. Raises TimeoutError after
         ``timeout`` seconds of real time."""
-        patient = Connection(self.home, timeout)
+        patient = Connection(self.home, timeout, patient=True)
         try:
             rows = patient.call({"cmd": "wait", "ids": [id]}, repeat=True)
         except NqspyError as error:
@@ -151,7 +151,7 @@ class Client:
     def events(self, after: int = 0, *, follow: bool = False) -> Iterator[Mapping[str, Any]]:
         """The journal's events with a number above ``after``, in order; ``follow``: waits for more, for
         ever."""
-        waiting = Connection(self.home, None)
+        waiting = Connection(self.home, None, patient=True)
         try:
             while True:
                 fields = {"cmd": "events", "after": after, "wait": follow}

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from nqspy.model.errors import Refusal, Unreachable
-from nqspy.rpc.home import nobody_there, pid_path, socket_path, with_short_path
+from nqspy.rpc.home import STOPPED, nobody_there, socket_path, standing, with_short_path
 from nqspy.rpc.wire import VERSION
 
 PATIENCE = 30.0
@@ -18,10 +18,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
 class Connection:
-    """A connection to the daemon of ``home``; opened when needed, opened again after a break."""
+    """A connection to the daemon of ``home``; opened when needed, opened again after a break. ``patient``:
+    it asks for what is to come, also of a daemon that was stopped meanwhile and may come back."""
 
-    def __init__(self, home: str, timeout: float | None) -> None:
+    def __init__(self, home: str, timeout: float | None, *, patient: bool = False) -> None:
         self.home = home
+        self._patient = patient
         self._timeout = timeout
         self._socket: socket.socket | None = None
         self._buffer = b""
@@ -42,7 +44,7 @@ class Connection:
                     raise
             except Unreachable as error:
                 silent = isinstance(error.__cause__, TimeoutError)
-                if not repeat or silent or waited >= PATIENCE or self._no_daemon():
+                if not repeat or silent or waited >= PATIENCE or self._is_stopped(error):
                     raise
             time.sleep(pause)
             waited += pause
@@ -54,9 +56,10 @@ class Connection:
             self._socket.close()
         self._socket, self._buffer = None, b""
 
-    def _no_daemon(self) -> bool:
-        """Neither socket nor pid file: the daemon was stopped or never started, it is not restarting."""
-        return not os.path.exists(socket_path(self.home)) and not os.path.exists(pid_path(self.home))
+    def _is_stopped(self, error: Unreachable) -> bool:
+        """Nobody listens because the daemon was stopped or never started: it is not restarting."""
+        missed = isinstance(error.__cause__, (FileNotFoundError, ConnectionRefusedError))
+        return missed and not self._patient and standing(self.home) == STOPPED
 
     def _once(self, message: dict[str, Any]) -> Any:
         self._number += 1

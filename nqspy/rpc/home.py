@@ -4,6 +4,7 @@ Lean clients use this at start: it imports nothing that the interpreter has not 
 """
 
 import os
+import time
 
 SOCKET = "nqsd.sock"
 PID_FILE = "nqsd.pid"
@@ -31,6 +32,42 @@ def nobody_there(home: str) -> str:
     """The sentence for a home where no daemon listens: what starts it, wherever that is typed."""
     where = "" if home == _usual_home() else f" --home {home}"
     return f"no nqsd answers in {home}; start it with `nqsd start{where}`"
+
+
+STOPPED, UP, LOST = "stopped", "up", "lost"
+RETURN = 1.0
+"""Seconds after a stop in which a daemon may be on its way back (a restart is a stop and a start)."""
+
+
+def standing(home: str) -> str:
+    """How the daemon of a home stands that does not answer: `STOPPED` (or never started), `UP`: it is
+    starting, ending, or was stopped a moment ago; `LOST`: it was killed, and may be started again."""
+    import fcntl  # only now: there is nobody to talk to
+
+    try:
+        fd = os.open(pid_path(home), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return STOPPED
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        if os.read(fd, 64).split():
+            return LOST
+        now = time.time()  # noqa: TID251 - as the file's date, which is no date of the site
+        return UP if now - os.fstat(fd).st_mtime < RETURN else STOPPED
+    except BlockingIOError:
+        return UP
+    finally:
+        os.close(fd)
+
+
+def not_yet(home: str) -> str:
+    """The sentence for a daemon that is there and listens to nobody."""
+    return f"the nqsd in {home} is starting or stopping and does not answer yet"
+
+
+def waiting_for(home: str) -> str:
+    """What a command says that waits for it."""
+    return f"the nqsd in {home} is away; waiting for it to come back"
 
 
 def socket_path(home: str) -> str:
