@@ -9,15 +9,41 @@ import os
 import shutil
 import sys
 import threading
+from datetime import UTC, datetime, tzinfo
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nqspy.rpc.messages import plain
 
 LOG = logging.getLogger("nqspy")
 
 
-class _Formatter(logging.Formatter):
+class _Zoned(logging.Formatter):
+    """Times with the site's zone; ``zone`` None: the machine's, until the site's is known."""
+
+    named = ""
+    zone: tzinfo | None = None
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
+        """``2026-03-02T21:00:00.123+01:00``: when a line was written, by the machine's clock."""
+        moment = datetime.fromtimestamp(record.created, UTC).astimezone(self.zone)
+        return moment.isoformat(timespec="milliseconds")
+
+
+def set_zone(name: str) -> None:
+    """From now on times carry this zone, the site's; where nobody knows it, the machine's."""
+    for handler in LOG.handlers:
+        form = handler.formatter
+        if isinstance(form, _Zoned) and form.named != name:
+            form.named = name
+            try:
+                form.zone = ZoneInfo(name)
+            except (ZoneInfoNotFoundError, ValueError, OSError):
+                form.zone = None
+
+
+class _Formatter(_Zoned):
     """Every line that does not begin with a date belongs to the one before it."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -74,7 +100,7 @@ _PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 """Levels of syslog(3), which systemd reads from a line's beginning (sd-daemon(3))."""
 
 
-class _OneLine(logging.Formatter):
+class _OneLine(_Zoned):
     """``at=... level=info text="..." trace="..."``: never more than a line. Under systemd, which keeps the
     date itself, the line begins with its priority instead."""
 
@@ -89,7 +115,7 @@ class _OneLine(logging.Formatter):
         line = f"level={record.levelname.lower()} text={_quoted(text)}{trace}"
         if self._journal:
             return f"<{_PRIORITIES.get(record.levelname, 6)}>{line}"
-        return f"at={self.formatTime(record, '%Y-%m-%dT%H:%M:%S%z')} {line}"
+        return f"at={self.formatTime(record)} {line}"
 
 
 def _quoted(text: str) -> str:

@@ -104,6 +104,7 @@ class Daemon:
     def start(self, clean: bool = True) -> None:
         """Adopts what runs, applies changed files of ``queues.d``, then opens the counter. ``clean``: the
         daemon before, if there was one, had been stopped. Raises NqspyError."""
+        log.set_zone(self.engine.site.timezone)
         loading.load(self.decider)
         for problem in self.exits.problems:
             LOG.error("user exit left out: %s", problem)
@@ -122,6 +123,7 @@ class Daemon:
             raise HomeError("what a restore has left behind could not be written; start nqsd again")
         restoring.taken(self.home.database)
         files.apply_changed(self)
+        log.set_zone(self.engine.site.timezone)
         self.engine.resting = False
         self.front.open_history()
         self.server.start()
@@ -180,6 +182,7 @@ class Daemon:
         if self._pending is not None and time.monotonic() >= self._pending + PENDING:
             self.pump(self.engine.flush(now))
         log.set_level(self.engine.site.settings.server.log_level)
+        log.set_zone(self.engine.site.timezone)
         self.front.answer_questions()
         self.front.after_turn()
         self.morning.look()

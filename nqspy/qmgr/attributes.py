@@ -116,7 +116,8 @@ MODIFY = dict(
         _ask("shell", "shell", "name", "shell that runs the script"),
         _ask("rerunnable", "rerunnable", "flag", "whether it may be run again"),
         _ask("needs", "ask/needs", "names", "probes whose resources it needs, none: takes them back"),
-        _ask("eligible", "eligible", "name", "not before this date, none: at once"),
+        _ask("eligible", "eligible", "name", "not before this date (the forms of qsub -a), none: at once"),
+        _ask("queue", "queue", "name", "the queue it waits in"),
     )
 )
 """Attributes of ``modify request``."""

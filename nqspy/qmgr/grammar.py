@@ -11,7 +11,7 @@ from nqspy.model.ids import DAY
 from nqspy.qmgr.attributes import SPELLING, SYNONYMS, settings_of
 from nqspy.qmgr.cursor import Keyword
 
-Who = Literal["owner", "manager", "operator", "any"]
+Who = Literal["owner", "manager", "operator", "submitter", "any"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +258,8 @@ _GATES = (
 
 _REQUESTS = (
     *(
-        Form(f"{VERBS[verb][0]} Request", "ID ...", "on_requests", doc, "operator", option=verb)
+        Form(f"{VERBS[verb][0]} Request", "ID ...", "on_requests", doc,
+             "operator" if verb in ("suspend", "resume") else "submitter", option=verb)
         for verb, doc in (
             ("hold", "waiting requests do not start until they are released"),
             ("release", "takes holds off"),
@@ -270,11 +271,11 @@ _REQUESTS = (
         )
     ),
     Form("MOVe Request", "=(ID, ...) QUEUE", "move_request", "moves waiting requests into another queue",
-         "operator"),
+         "submitter"),
     Form("MOVe Queue", "QUEUE QUEUE", "move_queue", "moves all waiting requests of one queue into another",
          "operator"),
-    Form("MODify Request", f"ID ... {_ATTRIBUTES}", "modify", "changes what waiting requests ask for",
-         "operator"),
+    Form("MODify Request", f"ID ... {_ATTRIBUTES}", "modify",
+         "changes what waiting requests ask for, and the queue they wait in", "submitter"),
     Form("schedule Request", "ID ... first|next|now|system", "schedule",
          "head of its queue, ahead of everything, at once in spite of limits, or back to the rules",
          "operator"),

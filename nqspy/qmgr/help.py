@@ -11,6 +11,7 @@ _WHO = {
     "owner": "root and the home's owner",
     "manager": "managers",
     "operator": "operators and managers",
+    "submitter": "the request's owner, operators and managers",
     "any": "everybody",
 }
 _WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail", "set_swap")

@@ -8,6 +8,7 @@ from nqspy.model.tree import Declared
 from nqspy.qmgr import values
 from nqspy.qmgr.attributes import MODIFY, MODIFY_PROCESS, SPELLING, AskAttribute
 from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.dates import is_absolute, parse_date
 from nqspy.qmgr.grammar import AHEAD, FARTHEST, NAMED, TREE, Form
 from nqspy.qmgr.lexer import Token
 from nqspy.qmgr.rules import ClientWord, Rule, object_name
@@ -113,16 +114,26 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
     if len(tokens) != 1:
         raise cursor.bad(f"{info.name} takes one value here, not {len(tokens)}", start)
     [token] = tokens
-    if not token.quoted and token.text.lower() == "none" and info.name not in ("name", "pe_limit"):
+    if not token.quoted and token.text.lower() == "none" and info.name not in ("name", "pe_limit", "queue"):
         return None
     if info.name == "eligible":
-        return values.read_instant(cursor, token)
+        return _date_asked(cursor, token)
     if info.unit in ("time", "size") and units.is_unlimited(token.text):
         return units.UNLIMITED
     value = values.convert(cursor, info, token)
     if value is None or (info.name == "pe_limit" and value < 1):
         raise cursor.bad(f"{token.text!r} is no {info.name}; expected a whole number from 1 upward", token)
     return value
+
+
+def _date_asked(cursor: Cursor, token: Token) -> Any:
+    """The instant of a date with its zone; other dates stay texts until the site's clock and zone are known
+    (`dates.settled`)."""
+    try:
+        found = parse_date(token.text, 0, "UTC")
+    except BadValue as error:
+        raise cursor.bad(str(error), token) from None
+    return found if is_absolute(token.text) else token.text
 
 
 def _names_asked(texts: list[str]) -> list[str]:

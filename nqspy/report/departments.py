@@ -67,7 +67,8 @@ def _counts(tracks: list[Track]) -> dict[str, Any]:
     return {
         "requests": len(tracks),
         "ended_ok": ok,
-        "failed": sum(1 for t in tracks if t.ending is not None) - ok,
+        "failed": sum(1 for t in tracks if measures.is_failed(t)),
+        "withdrawn": sum(1 for t in tracks if t.withdrawn),
         "waiting": sum(1 for t in tracks if measures.waits_at_end(t)),
         "running": sum(1 for t in tracks if t.state in (State.RUNNING, State.SUSPENDED)),
         "ends": ends,
@@ -93,6 +94,7 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "group": group,
         "requests": own["requests"],
         "ended_ok": own["ended_ok"],
+        "withdrawn": own["withdrawn"],
         "deviation": deviation,
         "order_kept": not overtaken,
         "overtaken": overtaken,

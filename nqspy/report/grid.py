@@ -1,20 +1,69 @@
-"""Plain tables: heads, a dashed rule under them, columns as wide as they need."""
+"""Plain tables: heads, a dashed rule under them, columns as wide as they need, 80 columns at most."""
 
+import textwrap
 from collections.abc import Sequence
+
+WIDTH = 80
+"""Columns of a line; only a word that is longer by itself makes one longer."""
+_INDENT = "    "
 
 
 def grid(heads: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1, foot: bool = False) -> str:
     """Heads, rule and rows; the first ``left`` columns are flush left, the others flush right. ``foot``: the
-    last row stands under a rule of its own."""
-    cells = [[str(value) for value in row] for row in rows]
+    last row stands under a rule of its own.
+
+    Where a row would be longer than `WIDTH` the last columns stand in lines of their own under each row,
+    ``head: value``, folded between words.
+    """
+    cells = [[" ".join(str(value).split("\n")) for value in row] for row in rows]
     widths = [max(len(head), *(len(row[i]) for row in cells), 1) if cells else len(head)
               for i, head in enumerate(heads)]  # fmt: skip
-    form = " ".join(f"%-{w}s" if i < left else f"%{w}s" for i, w in enumerate(widths))
-    rule = " ".join("-" * width for width in widths)
-    lines = [form % tuple(heads), rule, *(form % tuple(row) for row in cells)]
-    if foot and cells:
-        lines.insert(len(lines) - 1, rule)
+    kept = _fitting(widths)
+    form = " ".join(f"%-{w}s" if i < left else f"%{w}s" for i, w in enumerate(widths[:kept]))
+    rule = " ".join("-" * width for width in widths[:kept])
+    lines = [form % tuple(heads[:kept]), rule]
+    for number, row in enumerate(cells, 1):
+        if foot and number == len(cells):
+            lines.append(rule)
+        lines.append(form % tuple(row[:kept]))
+        lines += _below(heads[kept:], row[kept:])
     return "".join(line.rstrip() + "\n" for line in lines)
+
+
+def _fitting(widths: Sequence[int]) -> int:
+    """How many columns fit beside each other, at least one."""
+    kept, length = 0, -1
+    while kept < len(widths) and length + 1 + widths[kept] <= WIDTH:
+        length += 1 + widths[kept]
+        kept += 1
+    return max(1, kept)
+
+
+def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
+    """Short values side by side, long ones in lines of their own; empty ones are left out."""
+    lines: list[str] = []
+    alone = True
+    for head, value in zip(heads, values, strict=True):
+        value = value.strip()
+        if value in ("", "-"):
+            continue
+        said = f"{head.strip().lower()}: {value}"
+        if not alone and len(lines[-1]) + 3 + len(said) <= WIDTH:
+            lines[-1] += "   " + said
+        else:
+            lines += folded(said, _INDENT)
+            alone = lines[-1] != _INDENT + said
+    return lines
+
+
+def folded(text: str, indent: str = "", more: str = "") -> list[str]:
+    """A text in lines of at most `WIDTH` columns, parted between words only; further lines begin with
+    ``indent`` and ``more``."""
+    lines = textwrap.wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=indent + more, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
+    return lines or [indent.rstrip()]
 
 
 def boxed(title: str, body: str) -> str:

@@ -180,6 +180,11 @@ def is_ok(track: Track) -> bool:
     return ending is not None and getattr(ending, "exit_status", None) == 0 and state_of(track) == "exit"
 
 
+def is_failed(track: Track) -> bool:
+    """Whether it ended otherwise, and not because its owner deleted it."""
+    return track.ending is not None and not is_ok(track) and not track.withdrawn
+
+
 def state_of(track: Track) -> str:
     """Its end reason (``deleted`` for one that was deleted before it ran), else its state."""
     if track.ending is not None:

@@ -55,6 +55,8 @@ def figures(data: Data) -> Iterable[str]:
             f"processors busy {data['busy'] * 100:.1f} % (PE time allocated from {span}), "
             f"CPU time used {data['cpu_busy'] * 100:.1f} %"
         )
+    if data["withdrawn"]:
+        yield f"deleted by their owners: {data['withdrawn']} requests, neither ended 0 nor failed"
     if data["compared_at"] is not None:
         yield f"quotas compared at {short(data['compared_at'])}, when the first list had nothing waiting"
     for each in data["overtaken"][:_MOST]:

@@ -347,7 +347,7 @@ def quota_text(data: Mapping[str, Any]) -> str:
     notes = [*shift, *(["still going on"] if data["ongoing"] else []), f"{data['pes']} PEs", f"got: {what}"]
     heads = (
         "GROUP",
-        "ENTITLED %",
+        "ENT %",
         "GOT s",
         "GOT %",
         "COULD PE s",

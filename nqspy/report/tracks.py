@@ -110,6 +110,15 @@ class Track:
     attempts: list[Attempt] = field(default_factory=list)
     ended: Instant | None = None
     ending: ev.Ended | ev.Deleted | None = None
+    deleter: str = ""
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether its owner deleted it, waiting or running: that is no failure."""
+        if isinstance(self.ending, ev.Deleted):
+            return self.ending.who == self.spec.owner
+        asked = self.ending is not None and self.ending.end_reason == "deleted"
+        return asked and self.deleter == self.spec.owner
 
     @property
     def group(self) -> str:
@@ -368,6 +377,11 @@ def _requeued(follower: Follower, event: ev.Requeued, recorded: ev.Recorded) -> 
         follower.to(track, _waiting_state(track, recorded.at), recorded.n)
 
 
+def _deleting(follower: Follower, event: ev.Deleting, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        track.deleter = "" if event.rerun else event.who
+
+
 def _deleted(follower: Follower, event: ev.Deleted, recorded: ev.Recorded) -> None:
     for track in follower.each((event.seq,), recorded):
         _gone(follower, track, event, recorded)
@@ -396,6 +410,7 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
     ev.Decided: _decided,
+    ev.Deleting: _deleting,
     ev.Ended: _ended,
     ev.Requeued: _requeued,
     ev.Deleted: _deleted,

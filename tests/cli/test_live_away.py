@@ -8,8 +8,8 @@ import pytest
 from daemon.live import ONE_QUEUE, command, until
 from daemon.terminal import at_a_terminal
 
-AT_ONCE = 5.0
-"""Seconds within which a command of a loaded machine has given up: a sixth of its patience."""
+AT_ONCE = 15.0
+"""Seconds within which a command of a loaded machine has given up: half of its patience."""
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import re
 import signal
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -151,3 +152,51 @@ def test_every_command_explains_itself(office, name):
     done = office.run(name, "--help", env={"COLUMNS": "100", "NO_COLOR": "1"}).ok()
     assert re.search(r"usage", done.out, re.IGNORECASE)
     assert "--home" in done.out
+
+
+def _told(live, id):
+    job = live.job(id)
+    return datetime.fromisoformat(job["eligible"]) if job["eligible"] else None
+
+
+@pytest.mark.parametrize(
+    "date", ["23:59", "noon tomorrow", "friday 6pm", "03/14", "2037-03-02 21:00", "203703022100"]
+)
+def test_a_date_is_modified_in_every_form_of_qsub(office, date):
+    id = office.submit("true", held=True)
+    by_qsub = office.run("qsub", "-h", "-a", date, stdin="true\n").ok().lines[0]
+    office.qmgr(f'modify request {id} eligible="{date}"').ok()
+    assert _told(office, id) == _told(office, by_qsub)
+    office.qmgr(f"modify request {id} eligible=none").ok()
+    assert _told(office, id) is None
+    office.client.call("modify", ids=[id], values={"eligible": date})
+    assert _told(office, id) == _told(office, by_qsub)
+    office.run("qdel", id, by_qsub).ok()
+
+
+def test_a_date_that_is_none_names_its_place_and_changes_nothing(office):
+    id = office.submit("true", held=True)
+    done = office.qmgr(f"modify request {id} eligible=someday")
+    assert done.status == 1
+    assert "'someday' is no date" in done.err
+    with pytest.raises(Exception, match="someday"):
+        office.client.call("modify", ids=[id], values={"eligible": "someday"})
+    assert _told(office, id) is None
+    office.run("qdel", id).ok()
+
+
+def test_a_request_is_modified_into_another_queue_whose_limits_hold(office):
+    office.set(
+        "create batch_queue short priority=1", "enable queue short", "set per_request cpu_limit=60 short"
+    )
+    id = office.submit("true", held=True)
+    done = office.qmgr(f"modify request {id} cpu_limit=100 queue=short")
+    assert "above the limit of 60 s" in done.err
+    office.qmgr(f"modify request {id} cpu_limit=50 queue=short").ok()
+    job = office.job(id)
+    assert (job["queue"], job["requested"]["cpu_s"], job["state"]) == ("short", 50, "held")
+    assert "Unknown queue nowhere" in office.qmgr(f"modify request {id} queue=nowhere").err
+    office.qmgr(f"modify request {id} queue=batch").ok()
+    assert office.job(id)["queue"] == "batch"
+    office.run("qdel", id).ok()
+    office.set("disable queue short", "delete queue short")

@@ -12,19 +12,21 @@ from daemon.live import PATIENCE, Done, Live, command
 
 
 def at_a_terminal(
-    live: Live, name: str, *words: str, stdin: str = "", out: bool = False, columns: int = 80, **env: str
-) -> Done:
-    """Runs a command whose stderr is a terminal; with ``out`` stdout is it too (both come in ``err``)."""
+    live: Live, name: str, *words: str, stdin: str = "", out: bool = False, tty: bool = False,
+    columns: int = 80, **env: str,
+) -> Done:  # fmt: skip
+    """Runs a command whose stderr is a terminal; with ``out`` stdout is it too (both come in ``err``), with
+    ``tty`` stdin."""
     master, slave = os.openpty()
     _shape(slave, columns)
     called = subprocess.Popen(
         [*command(name), *words], cwd=live.work, env=live.environment | {"TERM": "xterm"} | env,
-        stdin=subprocess.PIPE, stdout=slave if out else subprocess.PIPE, stderr=slave,
+        stdin=slave if tty else subprocess.PIPE, stdout=slave if out else subprocess.PIPE, stderr=slave,
     )  # fmt: skip
     os.close(slave)
-    assert called.stdin is not None
-    called.stdin.write(stdin.encode())
-    called.stdin.close()
+    if called.stdin is not None:
+        called.stdin.write(stdin.encode())
+        called.stdin.close()
     shown = _read(master)
     said = called.stdout.read().decode() if called.stdout is not None else ""
     if called.stdout is not None:

@@ -1,9 +1,11 @@
-"""The log while it rotates: nothing of it is lost when it grows fast or the disk is full."""
+"""The log: nothing of it is lost when it grows fast or the disk is full; its times carry the site's zone."""
 
 import gzip
 import logging
 import os
+import re
 import threading
+from datetime import UTC, datetime
 
 import pytest
 
@@ -58,3 +60,16 @@ def test_a_log_that_could_not_be_compressed_is_compressed_with_the_next(rotating
         says(rotating, line)
     rotating._work.join()
     assert told(tmp_path) == lines
+
+
+def test_times_carry_the_sites_zone(live):
+    stamp = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}([+-]\d\d:\d\d) (?:INFO|WARNING|ERROR) ")
+    for zone, offset in (("Asia/Kathmandu", "+05:45"), ("Etc/GMT+9", "-09:00")):
+        live.set(f"set timezone {zone}")
+        live.restart()
+        line = live.log.splitlines()[-1]
+        found = stamp.match(line)
+        assert found, line
+        assert found[1] == offset
+        written = datetime.fromisoformat(line.split()[0])
+        assert abs((datetime.now(UTC) - written).total_seconds()) < 60

@@ -193,6 +193,8 @@ OTHERS = [
     ("modify request 17 memory_limit=none per_process memory_limit=2mb name=chain",
      c.ModifyRequest(("17",), {"ask/memory": None, "ask/memory_process": 2 * MB, "name": "chain"})),
     ("modify request 17 eligible=1970-01-01T01:00:10+01:00", c.ModifyRequest(("17",), {"eligible": 10_000})),
+    ('modify request 17 eligible="noon tomorrow" queue=night',
+     c.ModifyRequest(("17",), {"eligible": "noon tomorrow", "queue": "night"})),
     ("schedule request 17 first", c.ScheduleRequest(("17",), "first")),
     ("schedule request 17 18 now", c.ScheduleRequest(("17", "18"), "now")),
     ("sc r 17 nex", c.ScheduleRequest(("17",), "next")),

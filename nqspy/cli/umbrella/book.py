@@ -1,10 +1,19 @@
 """``nqspy manual``: the book that is shipped with the package, a Markdown file for each topic."""
 
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from nqspy.cli.umbrella.asking import fail, write
+
+INDEX = "index"
 
 
 def topics(book: Traversable | None = None) -> dict[str, Traversable]:
@@ -14,15 +23,15 @@ def topics(book: Traversable | None = None) -> dict[str, Traversable]:
         return {}
     pages = sorted((each for each in book.iterdir() if each.name.endswith(".md")), key=lambda each: each.name)
     return {
-        page.name.removesuffix(".md"): page for page in pages if page.name not in ("README.md", "index.md")
+        page.name.removesuffix(".md"): page for page in pages if page.name not in ("README.md", f"{INDEX}.md")
     }
 
 
 def print_manual(topic: str | None, book: Traversable | None = None) -> None:
-    """Prints a topic, the index without one; rendered on a terminal, plain text elsewhere."""
+    """Prints a topic, the index without one; rendered and by a pager on a terminal, plain text elsewhere."""
     found = topics(book)
-    if topic is None:
-        render(index(found))
+    if topic is None or topic.lower() == INDEX:
+        render(index(found, book))
         return
     page = found.get(topic.lower())
     if page is None:
@@ -33,8 +42,11 @@ def print_manual(topic: str | None, book: Traversable | None = None) -> None:
     render(page.read_text(encoding="utf-8"))
 
 
-def index(found: dict[str, Traversable]) -> str:
-    """The list of topics with their titles."""
+def index(found: dict[str, Traversable], book: Traversable | None = None) -> str:
+    """The page that the book opens at; of a book without one the list of topics with their titles."""
+    page = (book if book is not None else files("nqspy") / "manual") / f"{INDEX}.md"
+    if page.is_file():
+        return page.read_text(encoding="utf-8")
     lines = [f"- `{name}`: {_title(page)}" for name, page in found.items()]
     return "\n".join(["# The manual of nqspy", "", "`nqspy manual TOPIC` prints one of:", "", *lines, ""])
 
@@ -44,12 +56,66 @@ def _title(page: Traversable) -> str:
     return first.lstrip("# ").strip()
 
 
+# ---------------------------------------------------------------- on a terminal
+
+
 def render(text: str) -> None:
     """Markdown on a terminal, as it is elsewhere."""
     if not sys.stdout.isatty():
         write(text if text.endswith("\n") else text + "\n")
         return
+    columns = shutil.get_terminal_size().columns
+    _show(drawn(text, columns, colour=True))
+
+
+def drawn(text: str, columns: int, *, colour: bool = False) -> str:
+    """A page as a terminal shows it: no word is broken as long as it fits a line."""
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console().print(Markdown(text))
+    def draw(markdown: str, *, plain: bool) -> str:
+        page = io.StringIO()
+        console = Console(file=page, width=columns, force_terminal=not plain, legacy_windows=False)
+        console.print(Markdown(markdown))
+        return page.getvalue()
+
+    def table(found: re.Match[str]) -> str:
+        text = found[0].replace("<br>", " ")
+        words = re.findall(r"[^\s|`*\\]{4,}", re.sub(r"\]\([^)]*\)|\[", " ", text))
+        shown = draw(text, plain=True)
+        whole = all(word in shown for word in words if set(word) - set("-:"))
+        return text if whole else "".join(_as_list(text))
+
+    return draw(_TABLE.sub(table, text), plain=not colour)
+
+
+_TABLE = re.compile(r"(?:^\|.*\n?){3,}", re.MULTILINE)
+_CELL = re.compile(r"(?<!\\)\|")
+
+
+def _as_list(table: str) -> Iterator[str]:
+    """A table too wide for its terminal: an item for each row, its cells one after another."""
+    heads, _rule, *rows = [
+        [cell.strip() for cell in _CELL.split(line.strip().strip("|"))] for line in table.splitlines()
+    ]
+    for first, *rest in rows:
+        named = [
+            f"{head}: {cell}" if head else cell for head, cell in zip(heads[1:], rest, strict=False) if cell
+        ]
+        yield "- " + "\n  - ".join([first, *named]).replace("\\|", "|") + "\n"
+
+
+def _show(text: str) -> None:
+    """By the person's pager (``PAGER``, else less), which ends by itself where all fits the screen."""
+    pager = shlex.split(os.environ.get("PAGER", "less"))
+    usable = sys.stdin.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if not pager or not usable or shutil.which(pager[0]) is None:
+        sys.stdout.write(text)
+        return
+    environment = {"LESS": "FRX", "LESSCHARSET": "utf-8"} | os.environ
+    try:
+        subprocess.run(pager, input=text.encode(), env=environment, check=False)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except OSError:  # it cannot be run after all
+        sys.stdout.write(text)

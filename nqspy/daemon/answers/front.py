@@ -21,6 +21,7 @@ from nqspy.engine.inputs import Asked
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.people import Caller
+from nqspy.qmgr.dates import settled
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 from nqspy.store.reader import Reader
@@ -126,6 +127,7 @@ class Front:
             command = _decode(asked.message)
             if isinstance(command, cm.Submit):
                 command = _with_users(command)
+            command = self.dated(command)
         except Refusal as refusal:
             self._refuse(asked, refusal)
             return None
@@ -133,6 +135,13 @@ class Front:
             self._refuse(asked, Refusal(f"bad {name} message: {error}"[:300], "bad_message", 2))
             return None
         return Asked(command, asked.caller, Pending(asked.handle, asked.message.get("text")))
+
+    def dated(self, command: cm.Command) -> cm.Command:
+        """The command with the date it names by the site's clock and zone. Raises BadValue."""
+        if not isinstance(command, cm.ModifyRequest):
+            return command
+        now, zone = self._daemon.clock.now(), self._daemon.engine.site.timezone
+        return replace(command, values=settled(command.values, now, zone))
 
     def answer_questions(self) -> None:
         """Answers the questions of this turn from the state as it is now."""

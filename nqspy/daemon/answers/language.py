@@ -160,7 +160,7 @@ def _carry_out(
     if isinstance(command, cm.Shutdown):
         daemon.front.shut_down(caller, command.mode)
         return ""
-    reply = daemon.ask(command, caller)
+    reply = daemon.ask(daemon.front.dated(command), caller)
     if reply.refusal is not None:
         raise reply.refusal
     if isinstance(reply.value, dict) and reply.value.get("failed"):

@@ -145,48 +145,59 @@ def move(desk: Desk, command: cm.MoveRequests, caller: Caller) -> Any:
         if request.state not in _WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be moved")
         if user:
-            _may_put(queue, caller)
-            Room(desk.site).enter(request.owner, queue)
+            _may_put(desk, request, queue, caller)
         if request.queue == queue.name:
             return
-        wrong = violation(desk.site, request.spec, queue) if queue.kind == "batch" else None
-        if wrong is not None:
-            raise Refusal(wrong, "above_limit", 188)
+        _check_limits(desk, request.spec, queue)
         desk.emit(ev.Moved((request.seq,), queue.name, caller.user))
         desk.dirty()
 
     return desk.each(ids, one, caller)
 
 
-def _may_put(queue: Queue, caller: Caller) -> None:
-    """What holds for users and not for operators."""
+def _check_limits(desk: Desk, spec: Spec, queue: Queue | None) -> None:
+    wrong = violation(desk.site, spec, queue) if queue is not None and queue.kind == "batch" else None
+    if wrong is not None:
+        raise Refusal(wrong, "above_limit", 188)
+
+
+def _may_put(desk: Desk, request: Request, queue: Queue, caller: Caller) -> None:
+    """What holds for users and not for operators. Raises Refusal."""
     if not queue.enabled:
         raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
     if not may_enter(queue, caller.user, caller.groups):
         raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
     if queue.pipeonly:
         raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
+    Room(desk.site).enter(request.owner, queue)
 
 
 def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:
-    """Changes what waiting requests ask for, within their queue's limits."""
+    """Changes what waiting requests ask for, and the queue they wait in (``queue``), within its limits."""
+    values, target = dict(command.values), None
+    if "queue" in values:
+        target = _queue(desk, str(values.pop("queue")))
+    user = role_of(desk.site.settings, caller) == "user"
 
     def one(request: Request) -> None:
         need_owner(desk.site, caller, request, "modify")
         if request.state not in _WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be modified")
-        for name in sorted({path.partition("/")[0] for path in command.values} & AS_OWNER):
+        for name in sorted({path.partition("/")[0] for path in values} & AS_OWNER):
             need_to_be(desk.site.settings, caller, request, f"changing the {name}")
-        spec = _modified(request.spec, command.values)
-        if "account" in command.values:
+        spec = _modified(request.spec, values)
+        if "account" in values:
             group, account = group_of(desk.site.settings, caller, request.owner, spec.account)
             spec = replace(spec, group=group, account=account)
         check_spec(desk.site, spec)
-        queue = desk.site.settings.queues.get(request.queue)
-        wrong = violation(desk.site, spec, queue) if queue is not None and queue.kind == "batch" else None
-        if wrong is not None:
-            raise Refusal(wrong, "above_limit", 188)
-        desk.emit(ev.Modified(request.seq, spec, caller.user))
+        moves = target is not None and target.name != request.queue
+        if moves and user and target is not None:
+            _may_put(desk, request, target, caller)
+        _check_limits(desk, spec, target or desk.site.settings.queues.get(request.queue))
+        if values:
+            desk.emit(ev.Modified(request.seq, spec, caller.user))
+        if moves and target is not None:
+            desk.emit(ev.Moved((request.seq,), target.name, caller.user))
         desk.dirty()
 
     return desk.each(command.ids, one, caller)
