@@ -1,5 +1,5 @@
-"""``queues.d`` at start: files that changed since they were last applied, in name order, as one
-transaction."""
+"""``queues.d`` at start and by ``reload queues``: files that changed since they were last applied, in name
+order, as one transaction."""
 
 import os
 import re
@@ -11,6 +11,7 @@ from nqspy.daemon.log import LOG
 from nqspy.model.commands import ApplyFiles, Command, encode
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm
+from nqspy.model.people import Caller
 from nqspy.qmgr.parser import ParseError, parse_text
 from nqspy.userexit.loader import writable_by_others
 
@@ -54,6 +55,11 @@ def _bytes(path: Path, owner: int) -> bytes:
         return file.read()
 
 
+def current(daemon: "Daemon") -> list[tuple[str, str, str]]:
+    """The files as they are now, see `read`."""
+    return read(folder(daemon), daemon.home.path.stat().st_uid)
+
+
 def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
     """A file's commands in ``commands.encode`` form with their line. Raises ParseError."""
     return tuple(encode(each.command) | {"at": f", line {each.line}"} for each in parse_text(text, name)
@@ -61,37 +67,39 @@ def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
 
 
 def apply_changed(daemon: "Daemon") -> None:
-    """Applies the files that changed; those that did not are left alone, and with them what operators have
-    set since.
-
-    An error in any line leaves the old settings in force: an alarm. With no settings at all it is raised.
-    """
-    known = daemon.engine.site.files
+    """At the start: applies the files that changed. An error in any line leaves the old settings in force: an
+    alarm. With no settings at all it is raised."""
     try:
-        files = read(folder(daemon), daemon.home.path.stat().st_uid)
-        if known == {name: digest for name, digest, _ in files}:
-            return
-        changed = [name for name, digest, _ in files if known.get(name) != digest]
-        parsed = tuple(_parsed(daemon, *file, file[0] in changed) for file in files)
-    except ParseError as error:
-        _complain(daemon, f"{error}\n{error.caret()}")
+        apply(daemon, daemon.owner)
     except NqspyError as error:
         _complain(daemon, str(error))
-    else:
-        _apply(daemon, parsed, changed)
+
+
+def apply(daemon: "Daemon", caller: Caller) -> str:
+    """Applies the files that changed; those that did not are left alone, and with them what operators have
+    set since. Gives a sentence; raises NqspyError naming file and line, the former settings stay then."""
+    known = daemon.engine.site.files
+    files = current(daemon)
+    changed = [name for name, digest, _ in files if known.get(name) != digest]
+    if known == {name: digest for name, digest, _ in files}:
+        daemon.troubles.files = ""
+        return "no file has changed"
+    try:
+        parsed = tuple(_parsed(daemon, *file, file[0] in changed) for file in files)
+    except ParseError as error:
+        raise NqspyError(f"{error}\n{error.caret()}") from None
+    reply = daemon.ask(ApplyFiles(parsed), caller)
+    if reply.refusal is not None:
+        raise NqspyError(_with_caret(folder(daemon), str(reply.refusal)))
+    text = f"applied {', '.join(changed) or 'nothing: files were taken away'}"
+    daemon.troubles.files = ""
+    LOG.info("%s", text)
+    return text
 
 
 def _parsed(daemon: "Daemon", name: str, digest: str, text: str, changed: bool) -> Applied:
     """Files that did not change keep their place and bring no commands."""
     return name, digest, parse(name, text) if changed else ()
-
-
-def _apply(daemon: "Daemon", parsed: tuple[Applied, ...], changed: list[str]) -> None:
-    reply = daemon.ask(ApplyFiles(parsed), daemon.owner)
-    if reply.refusal is not None:
-        _complain(daemon, _with_caret(folder(daemon), str(reply.refusal)))
-        return
-    LOG.info("applied %s", ", ".join(changed) or "nothing: files were taken away")
 
 
 def _with_caret(path: Path, text: str) -> str:
@@ -107,5 +115,5 @@ def _complain(daemon: "Daemon", text: str) -> None:
     if not daemon.engine.site.settings.queues:
         raise NqspyError(f"queues.d: {text}")
     text = f"queues.d was not applied, the former settings stay: {text}"
-    daemon.alarms.append(text)
+    daemon.troubles.files = text
     daemon.pump(daemon.engine.note(Alarm("queues.d", text), daemon.clock.now()))

@@ -32,6 +32,7 @@ from nqspy.daemon.options import Options
 from nqspy.daemon.post import Post
 from nqspy.daemon.pressure import PressureWatch
 from nqspy.daemon.probes import Probes
+from nqspy.daemon.troubles import Troubles
 from nqspy.daemon.upkeep import Trouble, Upkeep
 from nqspy.engine import restart
 from nqspy.engine.desk import exits as exits_desk
@@ -89,7 +90,7 @@ class Daemon:
         )
         self.front: Front = Front(self)
         self.morning = Morning(self)
-        self.alarms: list[str] = []
+        self.troubles = Troubles(self)
         self.stopping: str | None = None
         self.watchdog = systemd.Watchdog()
         self._pending: float | None = None
@@ -193,6 +194,7 @@ class Daemon:
             self.front.reply(outcome.replies)
             self.hooks.tell(outcome.happened, self.engine.site)
             self.morning.watch(outcome.happened)
+            self.troubles.watch(outcome.happened)
             if any(isinstance(each.event, SettingsChanged) for each in outcome.happened):
                 self._follow_probes()
             for notice in outcome.notices:
@@ -319,7 +321,7 @@ def _live(home: Home, options: Options, ready: Callable[[str], None], clean: boo
         daemon.start(clean)
         _calm_collector()
         LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
-        ready("\n".join((*daemon.alarms, *daemon.exits.problems)))
+        ready("\n".join(filter(None, (daemon.troubles.files, *daemon.exits.problems))))
         systemd.notify("READY=1")
         daemon.run()
     finally:

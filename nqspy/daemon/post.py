@@ -74,6 +74,8 @@ class Post:
         self._sent: set[str] = set()
         self._noted = 0
         self._mail, self._host = Mail(), "localhost"
+        self.failing = ""
+        """Why mail cannot be sent; empty while it can."""
 
     # ------------------------------------------------------------ from any thread
 
@@ -181,6 +183,7 @@ class Post:
             self._not_sent(kept, NotSent(f"internal error: {error!r}"[:300]))
         else:
             self._note(kept)
+            self.failing = ""
             self._over()
 
     def _not_sent(self, kept: _Kept, error: NotSent) -> None:
@@ -191,6 +194,7 @@ class Post:
             _remove((kept.path, *kept.covers))
             return
         kept.tries += 1
+        self.failing = f"mail cannot be sent: {error}"
         if kept is self._probe:
             self._later(kept, PROBE)
         elif self._probe is not None:

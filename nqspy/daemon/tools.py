@@ -3,6 +3,7 @@ and ``nqspy restore``."""
 
 import json
 import os
+import pwd
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
 from nqspy.daemon.deciding.trial import problems_of
 from nqspy.daemon.home import Home, file_system, lock, not_empty, running_pid, unlock
+from nqspy.daemon.troubles import fullness
 from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
 from nqspy.model.errors import NqspyError
@@ -140,11 +142,29 @@ def examine(home: Home) -> Iterator[Finding]:
             "home", "bad", f"{home.path} does not exist; make it with: nqsd init --home {home.path}"
         )
         return
-    for what, look in _LOOKS.items():
+    mine = may_look(home)
+    for what, look in _LOOKS.items() if mine else _ASKED.items():
         try:
             yield from (Finding(what, state, text) for state, text in look(home))
         except (NqspyError, OSError, ValueError) as error:
             yield Finding(what, "bad", str(error))
+    if not mine:
+        left = ", ".join(what for what in _LOOKS if what not in _ASKED)
+        yield Finding("others", "note", f"{owner_name(home)}, whose home it is, can look at {left}")
+
+
+def may_look(home: Home) -> bool:
+    """Whether this process can read what the doctor looks at: it is root's or the home's owner's."""
+    return os.geteuid() in (0, home.path.stat().st_uid)
+
+
+def owner_name(home: Home) -> str:
+    """Whose the home is."""
+    uid = home.path.stat().st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
 
 
 _Said = Iterator[tuple[str, str]]
@@ -153,8 +173,10 @@ _Said = Iterator[tuple[str, str]]
 def _home(home: Home) -> _Said:
     kind = file_system(home.path)
     yield "ok", f"{home.path} on {kind}"
-    free = shutil.disk_usage(home.path).free
-    yield ("ok" if free > 100_000_000 else "bad"), f"{free // 1_000_000} MB free"
+    full, free = fullness(home.path), shutil.disk_usage(home.path).free
+    yield ("bad", full) if full else ("ok", f"{free // 1_000_000} MB free")
+    if not may_look(home):
+        return
     for path, most in ((home.spool, 0o700), (home.database, 0o600)):
         mode = path.stat().st_mode & 0o777 if path.exists() else most
         yield ("ok" if not mode & ~most else "bad"), f"{path.name} has mode {mode:o}"
@@ -295,6 +317,9 @@ _LOOKS: dict[str, Callable[[Home], _Said]] = {
     "backups": _backups,
     "history": _history,
 }
+
+_ASKED = {what: _LOOKS[what] for what in ("home", "daemon")}
+"""What whoever it is can look at: the daemon tells its alarms to everybody."""
 
 if __name__ == "__main__":
     app(prog_name="nqspy")

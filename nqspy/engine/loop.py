@@ -107,7 +107,7 @@ class Engine:
         # The last instant at which a plan asked for another look, and that was seen to.
         self._woken: Instant | None = None
         # Since when nothing can be committed, with the error; then what an alarm tells that is not committed.
-        self._unwritten: tuple[Instant, str] | None = None
+        self.unwritten: tuple[Instant, str] | None = None
         self._telling: tuple[Instant, str] | None = None
         # When the calendar was last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
@@ -368,14 +368,14 @@ class Engine:
             self.log(text)
 
     def _not_written(self, error: CommitFailed, now: Instant) -> None:
-        self._unwritten = self._unwritten or self._telling or (now, str(error))
+        self.unwritten = self.unwritten or self._telling or (now, str(error))
         self._telling = None
 
     def _tell_unwritten(self, desk: Desk) -> None:
         """Tells of the time in which nothing could be committed, with the first group that may be again."""
-        if self._unwritten is None:
+        if self.unwritten is None:
             return
-        self._telling, self._unwritten = self._unwritten, None
+        self._telling, self.unwritten = self.unwritten, None
         since, error = self._telling
         spent = (desk.now - since) // 1000
         text = f"nothing was changed for {spent} s, what was asked was refused: {error}"

@@ -206,6 +206,13 @@ class ReloadExits(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class ReloadQueues(Command):
+    """Apply the files of ``queues.d`` that changed: all of them, or none if one is wrong."""
+
+    cmd: ClassVar[str] = "reload_queues"
+
+
+@dataclass(frozen=True, slots=True)
 class Shutdown(Command):
     """Stop the daemon: leave running requests (default), wait for them (``drain``) or queue them again
     (``requeue``)."""

@@ -54,7 +54,7 @@ VERBS = {
     "schedule": ("schedule", "changes a request's place in its queue"),
     "abort": ("ABort", "ends running requests"),
     "purge": ("PUrge", "deletes all waiting requests of a queue"),
-    "reload": ("reload", "loads the exits again"),
+    "reload": ("reload", "loads the exits again, or applies changed files of queues.d"),
     "switch": ("switch", "puts a shift in force by hand"),
     "shutdown": ("SHUtdown", "stops the daemon"),
     "show": ("SHOw", "prints settings and states"),
@@ -287,6 +287,8 @@ _REQUESTS = (
 
 _DAEMON = (
     Form("reload exits", "", "reload", "loads the files of exits again: all, or none if one is broken"),
+    Form("reload queues", "", "reload",
+         "applies the files of queues.d that changed: all, or none if one is wrong", option="queues"),
     Form("switch shift", "NAME [until=HH:MM]", "switch_shift",
          "puts a shift in force until its next firing, or until then", "operator"),
     Form("SHUtdown", "[leave|drain|requeue | SECONDS]", "shutdown",

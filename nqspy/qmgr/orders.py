@@ -180,8 +180,8 @@ def correct_usage(cursor: Cursor, form: Form) -> commands.Command:
 
 
 def reload(cursor: Cursor, form: Form) -> commands.Command:
-    """``reload exits``."""
-    return commands.ReloadExits()
+    """``reload exits``, ``reload queues``."""
+    return commands.ReloadQueues() if form.option == "queues" else commands.ReloadExits()
 
 
 def switch_shift(cursor: Cursor, form: Form) -> commands.Command:

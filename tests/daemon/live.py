@@ -154,6 +154,14 @@ class Live:
         )  # fmt: skip
         return Done((name, *words), run)
 
+    def sh(self, line: str, **env: str) -> Done:
+        """Runs a line as a shell does."""
+        run = subprocess.run(
+            ["sh", "-c", line], capture_output=True, text=True, check=False, cwd=self.work,
+            env=self.environment | env, timeout=2 * PATIENCE,
+        )  # fmt: skip
+        return Done((line,), run)
+
     def spawn(self, name: str, *words: str) -> "subprocess.Popen[str]":
         """Begins a command."""
         return subprocess.Popen(

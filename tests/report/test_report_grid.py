@@ -14,9 +14,7 @@ def test_a_table_that_fits_is_as_it_was():
 
 
 def test_what_does_not_fit_stands_below_its_row():
-    why = (
-        "it used more CPU time than it asked for: 600 s, and that is a long story indeed to be told in a cell"
-    )
+    why = "it used more CPU time than it asked for: 600 s, and that is a long story indeed to be told in one"
     shown = grid(("REQUEST", "END", "WHY", "ERRORS"), [("17.ymp", "exit", why, "/home/a/b.e17")], left=4)
     assert shown == (
         "REQUEST END\n------- ----\n17.ymp  exit\n"

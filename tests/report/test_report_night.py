@@ -124,22 +124,6 @@ def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(diary):
     assert [(each["id"], each["end_reason"]) for each in data["failed"]] == [("2.ymp", "deleted")]
 
 
-def test_what_its_owner_deleted_is_no_failure(diary):
-    book = diary(pes=2, d1=1)
-    mine, theirs, running, killed = (book.submit(-60, "d1") for _ in range(4))
-    book.night()
-    book.add(10, ev.Deleted(mine, "anne"))
-    book.add(20, ev.Deleted(theirs, "olga"))
-    for seq, who in ((running, "anne"), (killed, "olga")):
-        book.decide(30, seq)
-        book.add(40, ev.Deleting(seq, 1, who))
-        book.add(50, ev.Ended(seq, 1, "deleted", None, 15))
-    data = report(book, 300)
-    assert [each["id"] for each in data["failed"]] == [f"{theirs}.ymp", f"{killed}.ymp"]
-    assert (data["withdrawn"], data["groups"][0]["withdrawn"], data["groups"][0]["failed"]) == (2, 2, 2)
-    assert "deleted by their owners: 2 requests" in night_text(data)
-
-
 # ---------------------------------------------------------------- order
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nqspy.daemon import files
 from nqspy.daemon.answers import fields, language, listing, queries, texts
 from nqspy.daemon.answers.later import Later
 from nqspy.daemon.answers.waiting import Waiting
@@ -289,6 +290,11 @@ class Front:
             raise Refusal(f"{mode!r} is no way to stop; there are leave, drain and requeue", "bad_value", 2)
         self._daemon.stop(mode)
 
+    def reload_queues(self, caller: Caller) -> str:
+        """Applies the files of ``queues.d`` that changed. Raises NqspyError."""
+        need(self._daemon.engine.site.settings, caller, "manager", "reload queues")
+        return files.apply(self._daemon, self._daemon.owner)
+
     def requeue_all(self) -> None:
         """Ends all started requests; they are queued again."""
         site = self._daemon.engine.site
@@ -344,6 +350,7 @@ def _shutdown(daemon: "Daemon", asked: rpc.Asked) -> Any:
 
 QUESTIONS: dict[str, Question] = {
     "shutdown": _shutdown,
+    "reload_queues": lambda daemon, asked: {"text": daemon.front.reload_queues(asked.caller)},
     "qmgr": language.answer,
     "qstat": listing.qstat,
     "list_requests": listing.list_requests,

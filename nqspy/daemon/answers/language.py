@@ -157,6 +157,8 @@ def _carry_out(
         return shows.show(daemon, command, as_json)
     if isinstance(command, ClientWord):
         return shows.word(command.verb, command.args)
+    if isinstance(command, cm.ReloadQueues):
+        return daemon.front.reload_queues(caller)
     if isinstance(command, cm.Shutdown):
         daemon.front.shut_down(caller, command.mode)
         return ""

@@ -9,7 +9,6 @@ from nqspy.daemon.answers.later import Later, still
 from nqspy.daemon.answers.sight import Sight
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant
-from nqspy.model.site import Site
 from nqspy.report import counters, quotas, usage
 from nqspy.report.moments import Zone
 from nqspy.rpc import server as rpc
@@ -23,8 +22,7 @@ def _status(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
     zone = Zone(site.timezone)
     running = len(site.started)
     clock = zone.text(daemon.clock.now())
-    alarms = [] if site.shift.failed is None else [f"shift {site.shift.failed} could not be entered"]
-    alarms += [*_broken_probes(site, zone), *daemon.alarms, *daemon.exits.problems]
+    alarms = daemon.troubles.lines()
     words = [
         f"nqsd serves {daemon.home.path}: {len(site.requests)} requests, {running} started, {site.pes()} PEs",
         f"clock {clock}{f' (accelerated: {daemon.clock.text})' if daemon.clock.accelerated else ''}",
@@ -37,14 +35,6 @@ def _status(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
         "pes": site.pes(), "clock": clock, "shift": site.shift.current, "alarms": alarms, "events": site.n,
         "commits": daemon.engine.commits, "decider": daemon.decider.state(),
     }  # fmt: skip
-
-
-def _broken_probes(site: Site, zone: Zone) -> list[str]:
-    return [
-        f"resource {name} is broken since {zone.text(state.since)}{f': {state.text}' if state.text else ''}"
-        for name, state in site.probes.items()
-        if state.state == "broken"
-    ]
 
 
 def _now(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:

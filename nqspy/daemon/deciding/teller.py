@@ -31,6 +31,8 @@ class Teller:
         self._born_with: object = None
         self._stale = False
         self._ids = count(1)
+        self.failing: dict[str, str] = {}
+        """Notices that failed last, by exit and hook: what was wrong."""
 
     def tell(self, hook: str, arguments: dict[str, Any]) -> None:
         """Gives a notice to every exit that has it. One that does not come back is ended."""
@@ -46,16 +48,23 @@ class Teller:
             except queue.Empty:
                 break
             if isinstance(word, Gone):
-                call = child.page.read()
-                LOG.error("exit %s: %s ended its process: %s", call.exit if call else "?", hook, word.how)
+                self._failed(child, hook, f"ended its process: {word.how}")
                 return
             if isinstance(word, words.Told) and word.id == id:
+                for name in self._parent.roster.of(hook):
+                    self.failing.pop(f"{name}.{hook}", None)
                 for each in word.failures:
+                    self.failing[f"{each.exit}.{hook}"] = f"exit {each.exit}: {each.text}"
                     LOG.error("exit %s: %s\n%s", each.exit, each.text, each.traceback)
                 return
-        call = child.page.read()
-        LOG.error("exit %s: %s did not come back within %.0f s", call.exit if call else "?", hook, WALL)
+        self._failed(child, hook, f"did not come back within {WALL:.0f} s")
         child.kill("a notice did not come back")
+
+    def _failed(self, child: Process, hook: str, how: str) -> None:
+        call = child.page.read()
+        name = call.exit if call else "?"
+        self.failing[f"{name}.{hook}"] = f"exit {name}: {hook} {how}"
+        LOG.error("exit %s: %s %s", name, hook, how)
 
     def close(self) -> None:
         """Ends the child."""
@@ -87,6 +96,8 @@ class Teller:
     def _look(self) -> None:
         """In the engine's thread: a child that lives, born with the exits and settings in force."""
         born, self._stale = self._born(), False
+        if born != self._born_with:
+            self.failing.clear()  # they are others now
         if self._child is not None and (self._child.dead or born != self._born_with):
             self._child.kill("the exits are others now")
             self._child = None

@@ -1,0 +1,136 @@
+"""What is wrong with an installation as it stands: each trouble is there as long as its cause is."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from nqspy.daemon import files
+from nqspy.model.errors import NqspyError
+from nqspy.model.events import Alarm, ExitOff, Recorded
+from nqspy.model.ids import MINUTE, Instant
+from nqspy.report.moments import Zone
+from nqspy.userexit.loader import read_folder
+from nqspy.userexit.site_exits import owner_of
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+LEAST, PART = 100_000_000, 50
+"""A disk is full with less than this free, on a small one with less than a fiftieth."""
+
+QUIET = 5 * MINUTE
+"""An exit that has not failed for so long (of the site's time) is no trouble any more: it was asked again
+meanwhile about what it failed on."""
+
+
+class Troubles:
+    """Lives in the engine's thread. `watch` takes what happens, `lines` says how it stands."""
+
+    def __init__(self, daemon: "Daemon") -> None:
+        self._daemon = daemon
+        self._exits: dict[str, tuple[Instant, str]] = {}
+        self._off: dict[str, str] = {}
+        self._sources: object = None
+        self.files = ""
+
+    def watch(self, happened: Iterable[Recorded]) -> None:
+        """Takes note of exits that fail."""
+        self._look_at_exits()
+        for recorded in happened:
+            event = recorded.event
+            if isinstance(event, ExitOff):
+                self._off[event.exit] = event.text
+            elif isinstance(event, Alarm) and event.who.startswith("exit "):
+                self._exits[event.who.removeprefix("exit ")] = (recorded.at, event.text)
+
+    def _look_at_exits(self) -> None:
+        """Those that were loaded since have not failed yet."""
+        sources = self._daemon.decider.sources
+        if sources is not self._sources:
+            self._sources = sources
+            self._exits.clear()
+            self._daemon.teller.failing.clear()
+
+    def lines(self) -> list[str]:
+        """A line for each trouble, for people."""
+        daemon = self._daemon
+        site, zone = daemon.engine.site, Zone(daemon.engine.site.timezone)
+        found = [] if site.shift.failed is None else [f"shift {site.shift.failed} could not be entered"]
+        for name, state in site.probes.items():
+            if state.state == "broken":
+                why = f": {state.text}" if state.text else ""
+                found.append(f"resource {name} is broken since {zone.text(state.since)}{why}")
+        return [*found, *self._disk(zone), *self._files(), *self._exit_lines(), *self._notice_lines()]
+
+    # ------------------------------------------------------------ one kind each
+
+    def _disk(self, zone: Zone) -> Iterator[str]:
+        unwritten = self._daemon.engine.unwritten
+        if unwritten is not None:
+            yield f"nothing can be written since {zone.text(unwritten[0])}: {unwritten[1]}"
+        text = fullness(self._daemon.home.path)
+        if text:
+            yield text
+
+    def _files(self) -> Iterator[str]:
+        daemon = self._daemon
+        try:
+            found = {name: digest for name, digest, _ in files.current(daemon)}
+        except NqspyError as error:
+            yield f"queues.d cannot be read: {error}"
+            return
+        if self.files:
+            if found == daemon.engine.site.files:
+                self.files = ""  # they are again what was applied last
+            else:
+                yield self.files
+                return
+        changed = differing(daemon.engine.site.files, found)
+        if changed:
+            yield f"queues.d: {', '.join(changed)} changed since it was applied (reload queues, or restart)"
+
+    def _exit_lines(self) -> Iterator[str]:
+        self._look_at_exits()
+        daemon = self._daemon
+        parent = daemon.decider
+        yield from daemon.exits.problems
+        sources, _ = read_folder(parent.folder, owner_of(parent.folder))
+        before = {source.path.name: source.text for source in parent.sources}
+        changed = differing(before, {source.path.name: source.text for source in sources})
+        left_out = "".join(daemon.exits.problems)
+        changed = [name for name in changed if name not in left_out]
+        if changed:
+            yield f"exits: {', '.join(changed)} changed since they were loaded (reload exits)"
+        yield from self._failing({source.path.stem for source in parent.sources})
+
+    def _failing(self, loaded: set[str]) -> Iterator[str]:
+        """Exits that fail, or were switched off for it, until somebody has done something about it."""
+        known, now = self._daemon.engine.site.settings.exits, self._daemon.clock.now()
+        on = {name for name in loaded if name not in known or known[name].enabled}
+        self._off = {name: text for name, text in self._off.items() if name in loaded - on}
+        self._exits = {name: seen for name, seen in self._exits.items() if now - seen[0] < QUIET}
+        yield from (f"exit {name} is switched off: {text}" for name, text in self._off.items())
+        yield from (text for name, (_, text) in self._exits.items() if name in on)
+
+    def _notice_lines(self) -> Iterator[str]:
+        yield from list(self._daemon.teller.failing.values())
+        failing = self._daemon.notices.post.failing
+        if failing:
+            yield failing
+
+
+def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:
+    """Names whose content is another one, or that came or went."""
+    names = sorted({*before, *now})
+    return [name for name in names if before.get(name) != now.get(name)]
+
+
+def fullness(path: "os.PathLike[str]") -> str:
+    """What to say of the file system of a path that has no room left; empty while it has."""
+    found = os.statvfs(path)
+    free, whole = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    if free < min(LEAST, whole // PART):
+        return f"the disk of {path} is full: {free // 1_000_000} MB free"
+    if found.f_files and not found.f_favail:
+        return f"the disk of {path} is full: no more files can be made"
+    return ""

@@ -1,0 +1,155 @@
+"""What nqsd status and doctor name, and that it goes when its cause goes."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from daemon.live import ONE_QUEUE, until
+
+HEAD = "from nqspy.userexit import userexit\n@userexit\n"
+FAILS = HEAD + "def {hook}(request):\n    raise RuntimeError('no way')\n"
+FINE = HEAD + "def {hook}(request):\n    return None\n"
+
+
+def alarms(live):
+    return live.client.call("status")["alarms"]
+
+
+def test_all_is_well(live):
+    assert alarms(live) == []
+    assert "ALARM" not in live.run("nqsd", "status").ok().out
+
+
+def test_a_changed_file_of_queues_d_is_named_until_it_is_loaded(live):
+    file = live.home / "queues.d" / "20-more.qmgr"
+    file.write_text("create batch_queue more priority=1\n")
+    [said] = alarms(live)
+    assert "20-more.qmgr" in said
+    assert "reload queues" in said
+    assert "20-more.qmgr" in live.run("nqspy", "doctor").out
+    assert live.qmgr("reload queues").ok().out == "applied 20-more.qmgr\n"
+    assert alarms(live) == []
+    assert "more" in live.run("qstat", "-b").out
+    assert live.qmgr("reload queues").ok().out == "no file has changed\n"
+    file.unlink()
+    assert "20-more.qmgr" in alarms(live)[0]
+    live.qmgr("reload queues").ok()
+    assert alarms(live) == []
+
+
+def test_a_broken_file_leaves_everything_as_it_is_and_one_line_says_where(live):
+    live.accepts_trouble = True
+    file = live.home / "queues.d" / "20-more.qmgr"
+    file.write_text("create batch_queue more priority=1\nset nonsense 3\n")
+    done = live.qmgr("reload queues")
+    assert done.status == 1
+    assert "20-more.qmgr, line 2" in done.err
+    assert "more" not in live.run("qstat", "-b").out
+    live.restart()
+    [said] = alarms(live)
+    assert "was not applied" in said
+    file.write_text("create batch_queue more priority=1\n")
+    live.qmgr("reload queues").ok()
+    assert alarms(live) == []
+    live.restart()
+    file.write_text("create batch_queue more priority=1\nset nonsense 3\n")
+    live.restart()
+    assert "was not applied" in alarms(live)[0]
+    file.write_text("create batch_queue more priority=1\n")
+    assert alarms(live) == [], "it is again what is in force"
+
+
+def test_reloading_is_for_managers_and_not_for_shifts(live):
+    done = live.qmgr('define shift day when=("0 8 * * *")\nreload queues\nend')
+    assert "reload queues" in done.err or "line 2" in done.err
+
+
+def test_a_changed_exit_is_named_until_it_is_loaded(live):
+    live.exit("calm", FINE.format(hook="jobend"))
+    [said] = alarms(live)
+    assert "calm.py" in said
+    assert "reload exits" in said
+    live.qmgr("reload exits").ok()
+    assert alarms(live) == []
+    live.exit("calm", FINE.format(hook="jobinit"))
+    assert "calm.py" in alarms(live)[0]
+    live.exit("calm", FINE.format(hook="jobend"))
+    assert alarms(live) == []
+
+
+def test_an_exit_that_fails_is_named_until_it_is_another(make_live):
+    live = make_live().site(exits={"bad": FAILS.format(hook="jobselect")}).start()
+    live.accepts_trouble = True
+    id = live.submit("true")
+    until(lambda: [line for line in alarms(live) if "exit bad failed" in line], "an alarm")
+    assert "no way" in live.run("nqsd", "status").out
+    live.qmgr("disable exit bad").ok()
+    assert alarms(live) == []
+    live.qmgr("enable exit bad").ok()
+    live.exit("bad", FINE.format(hook="jobselect"))
+    live.qmgr("reload exits").ok()
+    assert alarms(live) == []
+    assert live.ended(id)["exit_status"] == 0
+
+
+def test_a_notice_that_fails_is_named_until_it_succeeds(make_live):
+    live = make_live().site(exits={"note": FAILS.format(hook="jobend")}).start()
+    live.accepts_trouble = True
+    live.ended(live.submit("true"))
+    until(lambda: [line for line in alarms(live) if "note" in line and "no way" in line], "an alarm")
+    live.exit("note", FINE.format(hook="jobend"))
+    live.qmgr("reload exits").ok()
+    assert alarms(live) == []
+
+
+def test_mail_that_cannot_be_sent_is_named_until_it_can(make_live):
+    live = make_live().site(ONE_QUEUE + 'set mail command="exit 75"\n').start()
+    live.accepts_trouble = True
+    owner = live.job(live.submit("true", held=True))["owner"]
+    live.run("qsub", "-s", "/bin/sh", "-me", "-mu", owner, stdin="true\n").ok()
+    until(lambda: [line for line in alarms(live) if "mail cannot be sent" in line], "an alarm")
+
+
+def test_a_full_disk_is_named_until_there_is_room(make_live):
+    live = make_live()
+    live.home.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", live.home]
+    if os.geteuid() or subprocess.run(words, capture_output=True, check=False).returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        live.site().start()
+        live.accepts_trouble = True
+        assert alarms(live) == []
+        rest = os.statvfs(live.home)
+        (live.home / "big").write_bytes(bytes(rest.f_bavail * rest.f_frsize - 300_000))
+        [said] = [line for line in alarms(live) if "is full" in line]
+        assert str(live.home) in said
+        doctor = live.run("nqspy", "doctor")
+        assert doctor.status == 1
+        assert "is full" in doctor.out
+        (live.home / "big").unlink()
+        until(lambda: alarms(live) == [], "no alarm")
+        live.stop()
+    finally:
+        live.close()
+        subprocess.run(["umount", "-l", live.home], check=True)
+
+
+def test_doctor_asks_the_daemon_what_a_user_cannot_read(live, open_folder):
+    """The home of a daemon that is another's: its spool and database are nobody else's to read."""
+    if os.geteuid() != 0:
+        return
+    live.run("nqspy", "doctor").ok()
+    user = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    for folder in (live.home, *live.home.parents):
+        if folder.stat().st_uid == 0 and folder != Path("/"):
+            os.chmod(folder, folder.stat().st_mode | 0o055)
+    done = live.run("nqspy", "doctor", before=user, env={"HOME": str(open_folder)})
+    assert done.status == 0, done
+    assert "bad" not in done.out
+    assert "answers" in done.out
+    (live.home / "queues.d" / "20-more.qmgr").write_text("create batch_queue more priority=1\n")
+    done = live.run("nqspy", "doctor", before=user, env={"HOME": str(open_folder)})
+    assert done.status == 1
+    assert "20-more.qmgr" in done.out
