@@ -53,6 +53,7 @@ TABLE = [
     ("switch_shift", OPERATORS, lambda id: {"shift": "night"}),
     ("automatic_shift", OPERATORS, lambda id: {}),
     ("reload_exits", MANAGERS, lambda id: {}),
+    ("reload_queues", MANAGERS, lambda id: {}),
     ("shutdown", OPERATORS, lambda id: {"mode": "sideways"}),
     ("qmgr", ALL, lambda id: {"script": "show all"}),
     ("qmgr", ALL, lambda id: {"script": "show managers"}),
