@@ -276,6 +276,35 @@ def _idle(pid: int, seconds: float) -> float:
     return (_cpu(pid) - before) / seconds
 
 
+# ---------------------------------------------------------------- scripts
+
+
+def bench_script(count: int) -> Iterator[Figure]:
+    """A qmgr script on a site with many queues, and how long another client waits meanwhile."""
+    with site() as here:
+        here.run("qmgr", str(_queues(here, 0, count - 500)))
+        file, other, longest = _queues(here, count - 500, count), Line(here.home), 0.0
+        began = time.perf_counter()
+        with subprocess.Popen([str(BIN / "qmgr"), str(file)], env=here.env) as script:
+            while script.poll() is None:
+                asked = time.perf_counter()
+                other.call({"cmd": "status"})
+                longest = max(longest, time.perf_counter() - asked)
+        each = (time.perf_counter() - began) / 1000
+        name = f"a line of qmgr, {count} queues"
+        yield figure(name, each * 1e3, "ms", None, "", "<= 3 ms", each <= 0.003, "1,000 lines")
+        yield figure("longest answer meanwhile", longest, "s", None, "", "<= 0.2 s", longest <= 0.2)
+
+
+def _queues(here: Site, first: int, last: int) -> Path:
+    file = here.folder / f"{last}.qmgr"
+    lines = (
+        f"create batch_queue q{n} priority=5 run_limit=4\nenable queue q{n}\n" for n in range(first, last)
+    )
+    file.write_text("".join(lines))
+    return file
+
+
 # ---------------------------------------------------------------- all
 
 
@@ -310,6 +339,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "submits": lambda: bench_submits(2 if quick else 5),
         "jobs": lambda: bench_jobs(200 if quick else 1000),
         "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
+        "script": lambda: bench_script(1_000 if quick else 5_000),
         "many": lambda: bench_many(10_000 if quick else MANY),
         "report": lambda: bench_report(1_000 if quick else 10_000),
         "simulation": lambda: bench_simulation(figure, 1 if quick else 5),

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,12 @@ from nqspy.engine.loop import Engine
 from nqspy.executors import urgency
 from nqspy.executors.local import LocalHands
 from nqspy.model.commands import Command
-from nqspy.model.configure import copy_of
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm, DaemonStarted, SettingsChanged
 from nqspy.model.machine import Found
 from nqspy.model.people import Caller
 from nqspy.model.sightings import News, SeenMachine, Sighting
+from nqspy.model.tree import twin
 from nqspy.rpc import server as rpc
 from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
@@ -195,7 +195,7 @@ class Daemon:
             self.hooks.tell(outcome.happened, self.engine.site)
             self.morning.watch(outcome.happened)
             self.troubles.watch(outcome.happened)
-            if any(isinstance(each.event, SettingsChanged) for each in outcome.happened):
+            if any(_is_of_probes(each.event) for each in outcome.happened):
                 self._follow_probes()
             for notice in outcome.notices:
                 self.notices.mail(notice, self.engine.site)
@@ -212,16 +212,24 @@ class Daemon:
         self.memory.follow(self.engine.site)
 
     def _follow_probes(self) -> None:
-        self.probes.follow(copy_of(self.engine.site.settings).probes, self.engine.site.probes)
+        probes = {name: twin(probe) for name, probe in self.engine.site.settings.probes.items()}
+        self.probes.follow(probes, self.engine.site.probes)
 
     def ask(self, command: Command, caller: Caller) -> Reply:
         """Has one command done now, the pass it calls for included, and returns its reply."""
-        handle = object()
-        outcome = self.engine.feed([Asked(command, caller, handle)], self.clock.now())
-        mine = [reply for got, reply in outcome.replies if got is handle]
-        outcome.replies = [pair for pair in outcome.replies if pair[0] is not handle]
+        return self.ask_all([command], caller)[0]
+
+    def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
+        """Has several commands done in one transaction, each for itself: one that is refused keeps the others
+        from nothing."""
+        handles = [object() for _ in commands]
+        asked = [Asked(command, caller, handle) for command, handle in zip(commands, handles, strict=True)]
+        outcome = self.engine.feed(asked, self.clock.now())
+        mine = {id(handle) for handle in handles}
+        found = {id(handle): reply for handle, reply in outcome.replies if id(handle) in mine}
+        outcome.replies = [pair for pair in outcome.replies if id(pair[0]) not in mine]
         self.pump(outcome)
-        return mine[0]
+        return [found[id(handle)] for handle in handles]
 
     def commit(self) -> None:
         """Commits what nobody has waited for yet."""
@@ -268,6 +276,12 @@ class Daemon:
             self.hooks.tell(outcome.happened, self.engine.site)
             for notice in outcome.notices:
                 self.notices.mail(notice, self.engine.site)
+
+
+def _is_of_probes(event: object) -> bool:
+    return isinstance(event, SettingsChanged) and any(
+        each.path.startswith("probe/") for each in event.changes
+    )
 
 
 def _shorter(*times: float | None) -> float | None:

@@ -6,7 +6,7 @@ expression; clock times on it are as on any other day.
 `cron` says which days and minutes of the wall an expression means, `wall` at which instants they come.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
@@ -187,12 +187,13 @@ def _sundays(country: str | None, extra: tuple[str, ...], worked: tuple[str, ...
     return bits(_special(country, extra, worked, year))
 
 
-def collisions(shifts: Iterable[Shift]) -> str | None:
+def collisions(shifts: Iterable[Shift], those: Collection[str] | None = None) -> str | None:
     """Names two shifts that fire in the same minute on some day, by the clock on the wall; None when there
-    are none."""
+    are none. ``those``: one of the two is among these."""
     crons = [(shift.name, cron) for shift in shifts for cron in shift.when]
     for (one, cron), (two, other) in combinations(crons, 2):
-        when = meeting(cron, other) if one != two else None
+        looked = one != two and (those is None or one in those or two in those)
+        when = meeting(cron, other) if looked else None
         if when is not None:
             return f"shifts {one} and {two} both fire at {when:%H:%M on %A}s"
     return None

@@ -23,8 +23,9 @@ def closings(settings: Settings, zone: str, now: Instant, until: Instant | None 
     found: dict[str, Closing] = {}
     for firing in sorted(_firings(settings, zone, now, until)):
         shift = settings.shifts[firing.shift]
+        leaving = shift.leaving()
         for name in settings.queues:
-            if name not in found and shift.stops(name):
+            if name not in found and leaving.stops(name):
                 clock = _clock(firing.at, zone, now)
                 found[name] = Closing(firing.at, shift.name, shift.spill, clock)
     return found

@@ -10,6 +10,7 @@ Every search is bounded by the 41 years of `cron.YEARS`, and skips the days on w
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from nqspy.model.cron import YEARS, Cron, Sundays
@@ -134,12 +135,16 @@ def _stretches(zone: ZoneInfo, start: int, end: int) -> list[tuple[int, int, int
     for at in range(start, end, _STEP):
         later = _offset(zone, at + _STEP)
         if later != offset:
-            change = _first(lambda each, now=later: _offset(zone, each) == now, at, at + _STEP)  # type: ignore[misc]
+            change = _first(partial(_has_offset, zone, later), at, at + _STEP)
             found.append((begin, change, offset))
             begin, offset = change, later
     if begin < end:
         found.append((begin, end, offset))
     return found
+
+
+def _has_offset(zone: ZoneInfo, offset: int, second: int) -> bool:
+    return _offset(zone, second) == offset
 
 
 def _offset(zone: ZoneInfo, second: int) -> int:

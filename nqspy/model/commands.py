@@ -58,7 +58,7 @@ class Submit(Command):
 class Configure(Command):
     """Change settings: all of these changes or none. ``source``: file or person, for the journal;
     ``upsert``: create of what exists alters it; ``live``: somebody types it, so that new times of shifts
-    count from now on only."""
+    count from now on only; ``advise``: what can never start or be routed is answered too."""
 
     cmd: ClassVar[str] = "configure"
     changes: tuple[Change, ...]
@@ -66,6 +66,7 @@ class Configure(Command):
     upsert: bool = False
     check_only: bool = False
     live: bool = False
+    advise: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,17 @@ site.
 """
 
 from collections.abc import Iterable
+from copy import copy
 from typing import Any
 
 from nqspy.model import tree
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
-from nqspy.model.health import Probe, wrong_of
+from nqspy.model.health import Probe
 from nqspy.model.ids import Instant
 from nqspy.model.machine import ExitSettings
-from nqspy.model.people import Group, is_address
+from nqspy.model.people import Group
+from nqspy.model.problems import problems as problems
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
@@ -215,131 +217,6 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return f"; there are {names}" if names and len(names) < 200 else ""
 
 
-def problems(settings: Settings) -> list[str]:
-    """What is wrong with a whole set of settings: names that do not exist, circles. Empty when all is
-    well."""
-    return [
-        *_problems_of_queues(settings),
-        *_problems_of_groups(settings),
-        *_problems_of_shifts(settings),
-        *_problems_of_mail(settings),
-        *_problems_of_calendar(settings),
-        *_problems_of_probes(settings),
-        *_problems_of_swap(settings),
-    ]
-
-
-def _problems_of_queues(settings: Settings) -> Iterable[str]:
-    for queue in settings.queues.values():
-        for name in queue.destinations:
-            if name not in settings.queues:
-                yield f"queue {queue.name}: destination {name} does not exist"
-        if queue.kind == "pipe" and _in_circle(settings, queue.name):
-            yield f"queue {queue.name}: its destinations lead back to it"
-    for group in settings.complexes.values():
-        for name in group.queues:
-            if name not in settings.queues or settings.queues[name].kind != "batch":
-                yield f"complex {group.name}: {name} is no batch queue"
-    default = settings.default.queue
-    if default is not None and default not in settings.queues:
-        yield f"default queue {default} does not exist"
-
-
-def _in_circle(settings: Settings, start: str) -> bool:
-    seen: set[str] = set()
-    todo = list(settings.queues[start].destinations)
-    while todo:
-        name = todo.pop()
-        if name == start:
-            return True
-        if name in settings.queues and name not in seen:
-            seen.add(name)
-            todo += settings.queues[name].destinations
-    return False
-
-
-def _problems_of_groups(settings: Settings) -> Iterable[str]:
-    for group in settings.groups.values():
-        seen = {group.name}
-        parent = group.parent
-        while parent is not None:
-            if parent not in settings.groups:
-                yield f"group {group.name}: parent {parent} does not exist"
-                break
-            if parent in seen:
-                yield f"group {group.name}: its parents go in a circle"
-                break
-            seen.add(parent)
-            parent = settings.groups[parent].parent
-
-
-def _problems_of_shifts(settings: Settings) -> Iterable[str]:
-    seen: dict[str, str] = {}
-    for shift in settings.shifts.values():
-        if not shift.when:
-            yield f'shift {shift.name} has no time: when=("30 8 * * mon-fri")'
-        for cron in dict.fromkeys(shift.when):
-            if cron in seen:
-                yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}"
-            seen[cron] = shift.name
-
-
-def _problems_of_mail(settings: Settings) -> Iterable[str]:
-    for group in settings.groups.values():
-        for address in group.mail:
-            if not is_address(address):
-                yield f"group {group.name}: {address!r} is no mail address; write anne or chief@example.org"
-    mail = settings.mail
-    if mail.sender is not None and not is_address(mail.sender):
-        yield f"mail: {mail.sender!r} is no mail address; write nqs@example.org"
-    if mail.smtp is not None and not _is_server(mail.smtp):
-        yield f"mail: {mail.smtp!r} is no mail server; write HOST or HOST:PORT"
-    if (mail.user is None) != (mail.password_file is None):
-        yield "mail: user and password_file are given together or not at all"
-    elif mail.user is not None and not (mail.user.isprintable() and mail.user):
-        yield f"mail: {mail.user!r} is no user of a mail server"
-    elif mail.user is not None and mail.tls == "none":
-        yield "mail: a password is sent encrypted only; add tls=starttls or tls=implicit"
-    if mail.password_file is not None and not mail.password_file.startswith("/"):
-        yield f"mail: {mail.password_file!r} is no whole path of a password file"
-
-
-def _is_server(text: str) -> bool:
-    host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
-    number = port.isdigit() and port.isascii() and 0 < int(port) < 65536 if colon else True
-    host = (host if colon else text).removeprefix("[").removesuffix("]")
-    return number and bool(host) and all(c.isascii() and (c.isalnum() or c in ".-_:") for c in host)
-
-
-def _problems_of_calendar(settings: Settings) -> Iterable[str]:
-    both = sorted(set(settings.calendar.extra) & set(settings.calendar.workdays))
-    if both:
-        yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
-
-
-def _problems_of_probes(settings: Settings) -> Iterable[str]:
-    known = ", ".join(settings.probes) or "none"
-    for queue in settings.queues.values():
-        for name in queue.needs:
-            if name not in settings.probes:
-                yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {known}"
-        if queue.needs and queue.kind == "pipe":
-            yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; say it of batch queues"
-    for probe in settings.probes.values():
-        wrong = wrong_of(probe)
-        if wrong is not None:
-            yield f"probe {probe.name}: {wrong}"
-
-
-def _problems_of_swap(settings: Settings) -> Iterable[str]:
-    swap = settings.swap_control
-    empty = [name for name in tree.declared(type(swap)) if getattr(swap, name) is None]
-    if empty:
-        yield f"swap_control: {empty[0]} needs a value"
-    elif swap.high <= swap.low:
-        yield f"swap_control: high ({swap.high:g} %) must be above low ({swap.low:g} %)"
-
-
 def copy_of(settings: Settings) -> Settings:
     """A copy on which changes can be tried."""
     made = Settings(managers=dict(settings.managers))
@@ -349,6 +226,57 @@ def copy_of(settings: Settings) -> Settings:
         objects = getattr(settings, attribute)
         setattr(made, attribute, {name: tree.twin(node) for name, node in objects.items()})
     return made
+
+
+class Trial:
+    """Settings on which changes are tried: an object is copied when the first change touches it, the others
+    are shared with what stands. ``touched``: paths of the objects that changes have touched; ``plain``: all
+    changes were such that they cannot make anything wrong of what they do not touch."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = copy(settings)
+        self.settings.managers = dict(settings.managers)
+        for attribute, _ in OBJECTS.values():
+            setattr(self.settings, attribute, dict(getattr(settings, attribute)))
+        self.touched: set[str] = set()
+        self.plain = True
+
+    def apply(self, change: Change, upsert: bool = False) -> None:
+        """Carries out one change. Raises BadValue."""
+        head, _, rest = renamed(change.path).partition("/")
+        if head in SINGLES:
+            self._take(self.settings, SINGLES[head], head)
+        elif head in OBJECTS:
+            objects, name = getattr(self.settings, OBJECTS[head][0]), rest.partition("/")[0]
+            for each in list(objects) if name == "*" else (name,):
+                self._take(objects, each, f"{head}/{each}")
+        self.plain = self.plain and is_plain(self.settings, change)
+        apply_change(self.settings, change, upsert)
+
+    def _take(self, holder: Any, name: str, path: str) -> None:
+        if path in self.touched:
+            return
+        self.touched.add(path)
+        if not isinstance(holder, dict):
+            setattr(holder, name, tree.twin(getattr(holder, name)))
+        elif name in holder:
+            holder[name] = tree.twin(holder[name])
+
+
+_JOINING = {"queue": ("destinations", "needs"), "complex": ("queues",), "group": ("parent",)}
+"""Settings in which an object names others: what they say is right or wrong together with those."""
+_JOINED = ("shift", "probe", "calendar", "swap_control", "mail", "default")
+"""Objects whose settings are right or wrong together with each other, or with what shifts set."""
+
+
+def is_plain(settings: Settings, change: Change) -> bool:
+    """Whether a change, made on ``settings``, leaves everything right that is right and that it does not
+    touch. What is new is named by nothing else yet."""
+    head, _, rest = renamed(change.path).partition("/")
+    name, _, path = rest.partition("/")
+    if change.op == "create" and head in OBJECTS and head != "shift":
+        return name not in getattr(settings, OBJECTS[head][0])
+    return change.op != "delete" and head not in _JOINED and path not in _JOINING.get(head, ())
 
 
 def dump(settings: Settings) -> dict[str, Any]:

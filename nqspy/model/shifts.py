@@ -7,6 +7,18 @@ from nqspy.model.ids import Instant
 from nqspy.model.tree import setting
 
 
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """Whether a shift leaves queues started: ``named`` ones, and the ``rest``; None: as they are."""
+
+    named: dict[str, bool]
+    rest: bool | None
+
+    def stops(self, queue: str) -> bool:
+        """Whether that queue is left stopped."""
+        return self.named.get(queue, self.rest) is False
+
+
 @dataclass(slots=True)
 class Shift:
     """``lines`` are the commands as written; ``commands`` the same parsed and verified (``commands.encode``
@@ -23,19 +35,28 @@ class Shift:
     commands: list[dict[str, Any]] = field(default_factory=list)
     counts: dict[str, Instant] = field(default_factory=dict)
 
+    def leaving(self) -> Leaving:
+        """How its commands leave the queues: to be asked for many of them."""
+        named: dict[str, bool] = {}
+        rest: bool | None = None
+        for change in (change for each in self.commands for change in each.get("changes", ())):
+            head, *below = change["path"].split("/")
+            if change["op"] != "set" or head != "queue" or below[1:] != ["started"]:
+                continue
+            if below[0] == "*":
+                named, rest = {}, bool(change["value"])
+            else:
+                named[below[0]] = bool(change["value"])
+        return Leaving(named, rest)
+
     def stops(self, queue: str) -> bool:
         """Whether its commands leave that queue stopped."""
-        return self._leaves(queue) is False
+        return self.leaving().stops(queue)
 
     def starts(self, queue: str) -> bool:
         """Whether its commands leave that queue started."""
-        return self._leaves(queue) is True
-
-    def _leaves(self, queue: str) -> bool | None:
-        paths = (f"queue/{queue}/started", "queue/*/started")
-        changes = [change for each in self.commands for change in each.get("changes", ())]
-        last = [change["value"] for change in changes if change["op"] == "set" and change["path"] in paths]
-        return bool(last[-1]) if last else None
+        leaving = self.leaving()
+        return leaving.named.get(queue, leaving.rest) is True
 
 
 @dataclass(frozen=True, slots=True)

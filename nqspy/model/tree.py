@@ -8,8 +8,8 @@ is a path: ``queue/night/run_limit``, ``queue/night/per_request/cpu_limit``, ``g
 
 import dataclasses
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 from nqspy.model.errors import BadValue
@@ -158,14 +158,21 @@ def put(node: Any, path: str, value: Any) -> None:
 
 def twin(node: Any) -> Any:
     """A copy of an object of settings that can be changed without changing it; values are shared."""
-    made = copy(node)
-    for f in dataclasses.fields(node):
-        value = getattr(node, f.name)
-        if "branch" in f.metadata:
-            setattr(made, f.name, copy(value))
+    kind = type(node)
+    made = kind.__new__(kind)
+    for name, is_branch in _fields_of(kind):
+        value = getattr(node, name)
+        if is_branch:
+            value = twin(value)
         elif isinstance(value, dict):
-            setattr(made, f.name, dict(value))
+            value = dict(value)
+        setattr(made, name, value)
     return made
+
+
+@cache
+def _fields_of(kind: type) -> tuple[tuple[str, bool], ...]:
+    return tuple((f.name, "branch" in f.metadata) for f in dataclasses.fields(kind))
 
 
 def dump(node: Any) -> dict[str, Any]:

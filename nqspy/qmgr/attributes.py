@@ -1,6 +1,7 @@
 """The attributes of queues, complexes, groups and the rest as keywords: derived from the settings."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from nqspy.model.health import Probe, SwapControl
@@ -70,6 +71,11 @@ IGNORED = {"server": Keyword.spelt("Server", "program of a pipe queue in Sterlin
 
 def settings_of(kind: str, branch: str = "") -> dict[str, Declared]:
     """The settings directly below an object (or below one of its branches), by name."""
+    return dict(_settings_of(kind, branch))
+
+
+@cache
+def _settings_of(kind: str, branch: str) -> dict[str, Declared]:
     prefix = f"{branch}/" if branch else ""
     every = declared(CLASSES[kind])
     below = {path.removeprefix(prefix): info for path, info in every.items() if path.startswith(prefix)}
@@ -78,6 +84,11 @@ def settings_of(kind: str, branch: str = "") -> dict[str, Declared]:
 
 def keywords_of(kind: str, branch: str = "") -> dict[str, Keyword]:
     """Keywords of an object's attributes, with synonyms and branch words."""
+    return dict(_keywords_of(kind, branch))
+
+
+@cache
+def _keywords_of(kind: str, branch: str) -> dict[str, Keyword]:
     found = {
         name: Keyword.spelt(SPELLING.get(name, name), info.doc)
         for name, info in settings_of(kind, branch).items()

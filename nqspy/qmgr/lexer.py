@@ -1,7 +1,7 @@
 """Words of the command language with their places, and the error that points at one of them."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -158,7 +158,11 @@ class Logical:
 def logical_lines(text: str, first: int = 1) -> list[Logical]:
     """The commands of a text: blank lines and comments left out, continued lines joined. Raises
     ParseError."""
-    found: list[Logical] = []
+    return list(each_line(text, first))
+
+
+def each_line(text: str, first: int = 1) -> Iterator[Logical]:
+    """The same, one by one."""
     tokens: list[Token] = []
     texts: list[str] = []
     rows: dict[int, str] = {}
@@ -169,14 +173,13 @@ def logical_lines(text: str, first: int = 1) -> list[Logical]:
         texts += [row.text] if row.text else []
         if row.continued or (texts and not row.text and row_text.strip(_BLANKS)):
             continue  # a comment between the lines of a command does not end it
-        _finish(found, tokens, texts, rows)
+        yield from _finish(tokens, texts, rows)
         tokens, texts, rows = [], [], {}
-    _finish(found, tokens, texts, rows)
-    return found
+    yield from _finish(tokens, texts, rows)
 
 
-def _finish(found: list[Logical], tokens: list[Token], texts: list[str], rows: dict[int, str]) -> None:
+def _finish(tokens: list[Token], texts: list[str], rows: dict[int, str]) -> Iterator[Logical]:
     if tokens:
         last = max(rows)
         end = Token("end", "", last, len(rows[last]) + 1)
-        found.append(Logical((*tokens, end), " ".join(texts), rows, tokens[0].line))
+        yield Logical((*tokens, end), " ".join(texts), rows, tokens[0].line)

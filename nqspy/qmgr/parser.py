@@ -8,7 +8,7 @@ from nqspy.model.commands import Command, Configure
 from nqspy.qmgr import lists, orders, rules
 from nqspy.qmgr.cursor import Cursor, Keyword
 from nqspy.qmgr.grammar import ABSENT, TREE, Form
-from nqspy.qmgr.lexer import Logical, ParseError, Token, logical_lines
+from nqspy.qmgr.lexer import Logical, ParseError, Token, each_line, logical_lines
 from nqspy.qmgr.rules import ClientWord, Order
 
 __all__ = [
@@ -64,9 +64,14 @@ def parse_text(text: str, source: str = "") -> list[Parsed]:
 
     Raises ParseError at the first error.
     """
+    return list(read_text(text, source))
+
+
+def read_text(text: str, source: str = "") -> Iterator[Parsed]:
+    """The same, command by command: what is long can be read in slices."""
     try:
-        lines = iter(logical_lines(text))
-        return [_from(parsed, source) for parsed in _parse_all(lines)]
+        for parsed in _parse_all(each_line(text)):
+            yield _from(parsed, source)
     except ParseError as error:
         error.source = source
         raise

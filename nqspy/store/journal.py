@@ -139,13 +139,17 @@ class SqliteJournal:
                 connection.execute(_SETTING, (path, value))
         for head, order in changes.order.items():
             kept = connection.execute(
-                "SELECT path, value FROM settings WHERE path GLOB ? ORDER BY position", (f"{head}/*",)
+                "SELECT path FROM settings WHERE path GLOB ? ORDER BY position", (f"{head}/*",)
             ).fetchall()
-            if [path for path, _ in kept] != order:
-                self._reorder(dict(kept), order)
+            if [path for (path,) in kept] != order:
+                self._reorder(head, order)
 
-    def _reorder(self, values: dict[str, str], order: list[str]) -> None:
+    def _reorder(self, head: str, order: list[str]) -> None:
         # Happens when one transaction deletes an object and makes it again: it is the last one then.
+        kept = self._connection.execute(
+            "SELECT path, value FROM settings WHERE path GLOB ?", (f"{head}/*",)
+        ).fetchall()
+        values: dict[str, str] = dict(kept)
         self._connection.executemany("DELETE FROM settings WHERE path = ?", [(path,) for path in values])
         self._connection.executemany(_SETTING, [(path, values[path]) for path in order])
 

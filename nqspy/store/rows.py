@@ -102,7 +102,7 @@ rest_decoder = msgspec.json.Decoder(Rest)
 @dataclass(slots=True)
 class Changes:
     """The rows of one commit. ``settings``: value None deletes the row; ``order``: paths of all objects of
-    the kinds touched, in the order of the site."""
+    the kinds of which one was deleted, in the order of the site."""
 
     state: Row
     events: list[Row] = field(default_factory=list)
@@ -128,7 +128,7 @@ def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int =
     )
     changes.requests += ended_rows(batch.events, site)
     if touched.settings:
-        _gather_settings(changes, site)
+        _gather_settings(changes, batch, site)
     return changes
 
 
@@ -139,13 +139,25 @@ def _account_keys(site: Site, known: int) -> list[str]:
     return [*reversed(new), *sorted(site.touched.accounts.difference(new))]
 
 
-def _gather_settings(changes: Changes, site: Site) -> None:
+def _gather_settings(changes: Changes, batch: Batch, site: Site) -> None:
     paths = site.touched.settings
-    for head in {path.partition("/")[0] for path in paths} & set(OBJECTS):
-        changes.order[head] = [f"{head}/{name}" for name in getattr(site.settings, OBJECTS[head][0])]
-    places = {path: place for order in changes.order.values() for place, path in enumerate(order)}
+    places: dict[str, int] = {}
+    for head in sorted({path.partition("/")[0] for path in paths} & set(OBJECTS)):
+        names = getattr(site.settings, OBJECTS[head][0])
+        wanted = {path.partition("/")[2] for path in paths if path.startswith(f"{head}/")}
+        places |= {f"{head}/{name}": place for place, name in enumerate(names) if name in wanted}
     for path in sorted(paths, key=lambda path: (places.get(path, -1), path)):
         changes.settings.append((path, _text_or_none(dump_object(site.settings, path))))
+    for head in _bereft(batch):
+        changes.order[head] = [f"{head}/{name}" for name in getattr(site.settings, OBJECTS[head][0])]
+
+
+def _bereft(batch: Batch) -> set[str]:
+    """Kinds of objects of which some were deleted: one that was made again is the last one now."""
+    events = (each.event for each in batch.events if isinstance(each.event, ev.SettingsChanged))
+    deleted = {change.path.partition("/")[0] for event in events for change in event.changes
+               if change.op == "delete"}  # fmt: skip
+    return deleted & set(OBJECTS)
 
 
 def _text_or_none(value: Any) -> str | None:

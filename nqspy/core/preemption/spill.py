@@ -23,7 +23,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
     return [
         f"shift {shift.name}: spill={shift.spill} means nothing, its commands stop no queue"
         for shift in settings.shifts.values()
-        if shift.spill != "leave" and not any(shift.stops(queue) for queue in settings.queues)
+        if shift.spill != "leave" and not any(map(shift.leaving().stops, settings.queues))
     ]
 
 

@@ -54,10 +54,15 @@ class Slow:
     """
 
     asked: rpc.Asked
-    slices: Iterator[bytes | None]
+    slices: Iterator[bytes | Later | None]
     key: tuple[Any, ...] | None = None
     begun: bool = False
     others: list[rpc.Asked] = dataclasses.field(default_factory=list)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it is made to its end whoever waits: a script carries something out."""
+        return self.asked.message["cmd"] == "qmgr"
 
     def gone(self) -> bool:
         """Whether nobody waits for it any more."""
@@ -196,8 +201,8 @@ class Front:
         else:
             self._daemon.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
 
-    def _queue(self, asked: rpc.Asked, slices: Iterator[bytes | None]) -> None:
-        key = _key(asked)
+    def _queue(self, asked: rpc.Asked, slices: Iterator[bytes | Later | None]) -> None:
+        key = None if asked.message["cmd"] == "qmgr" else _key(asked)
         for slow in self._slow:
             if key is not None and slow.key == key and not slow.begun:
                 slow.others.append(asked)
@@ -238,7 +243,7 @@ class Front:
         happened now."""
         turn = self._in_turn()
         for slow in [slow for slow in turn if slow.key is None]:
-            if not self._slice(slow):
+            if not (self._slice(slow) or slow.lasting):
                 self._slice(slow)  # a few requests are one slice: their answer does not wait another turn
         for slow in [slow for slow in turn if slow.key is not None][:1]:
             self._slice(slow)
@@ -251,7 +256,7 @@ class Front:
         found = []
         for slow in self._slow:
             uid = slow.asked.caller.uid
-            if slow.asked.handle.stuck and not slow.gone():
+            if slow.asked.handle.stuck and not (slow.gone() or slow.lasting):
                 continue
             turns[uid] = turns.get(uid, 0) + (slow.key is None)
             if turns[uid] <= AT_ONCE:
@@ -260,15 +265,17 @@ class Front:
 
     def _slice(self, slow: Slow) -> bool:
         """Makes a slice; True when the answer is given."""
-        done: bytes | None = b""
+        done: bytes | Later | None = b""
         slow.begun = True
         with self.told(slow.asked):
-            if not slow.gone():
+            if slow.lasting or not slow.gone():
                 done = next(slow.slices)
         if done is None:
             return False
         self._slow = [each for each in self._slow if each is not slow]
-        if done:
+        if isinstance(done, Later):
+            self._give(slow.asked, done)
+        elif done:
             self._daemon.server.reply(slow.asked.handle, done)
             if slow.others:
                 self._daemon.server.reply_alike([asked.handle for asked in slow.others], done)

@@ -1,8 +1,10 @@
 """qmgr scripts: parsed as a whole first, then carried out command by command, or as one transaction."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, cast
 
 from nqspy.daemon.answers import shows
@@ -11,7 +13,7 @@ from nqspy.engine.desk.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.people import Caller
-from nqspy.qmgr.parser import ClientWord, Parsed, ParseError, parse_text
+from nqspy.qmgr.parser import ClientWord, Parsed, ParseError, read_text
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
@@ -21,6 +23,12 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 1_000
 """``show`` and ``snap`` commands of one script: each looks at the whole site, and the engine waits for it."""
+
+
+SLICE = 0.05
+"""How long a slice of a script is read or run before others are answered, real seconds."""
+FEWEST_TOGETHER, MOST_TOGETHER = 24, 256
+"""Settings of a long script that are committed together: a sync of the disk may take as long as a slice."""
 
 
 @dataclass(slots=True)
@@ -36,42 +44,100 @@ class _Said:
         return f"{self.source}, line {line}" if self.source else f"line {line}"
 
 
-def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes | Later:
-    """Runs ``script``. ``atomic``: its settings all or none; ``check``: parse and verify only."""
-    message = asked.message
+def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes | Later | Iterator[bytes | Later | None]:
+    """Runs ``script``. ``atomic``: its settings all or none; ``check``: parse and verify only. A long script
+    is read and run in slices, so that others are answered meanwhile."""
+    slices = _slices(daemon, asked)
+    first = next(slices)
+    return chain((first,), slices) if first is None else first
+
+
+def _slices(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | Later | None]:
+    """None after each slice, then the answer."""
+    message, parsed = asked.message, []
     source = str(message.get("source") or "")
-    said = _Said(source)
+    said, clock = _Said(source), _Clock()
     try:
-        parsed = parse_text(str(message["script"]), source)
-        if not message.get("file"):
-            parsed = [_live(each) for each in parsed]
+        for each in read_text(str(message["script"]), source):
+            parsed.append(_noted(each, not message.get("file")))
+            if clock.over():
+                yield None
+                clock = _Clock()
     except ParseError as error:
         said.err.append(f"{error}\n{error.caret()}")
-        return _answer(asked, said)
+        yield _answer(asked, said)
+        return
     shown = sum(isinstance(each.command, cm.ShowObject) for each in parsed)
     if shown > MOST_SHOWN:
         said.err.append(f"one script shows at most {MOST_SHOWN:,} things, not {shown:,}; nothing was done")
-        return _answer(asked, said)
+        yield _answer(asked, said)
+        return
     as_one = bool(message.get("atomic") or message.get("check") or message.get("plan"))
     if as_one and (wrong := _first_wrong(daemon, parsed, asked.caller, said)) is not None:
         said.err.append(wrong)
-        return _answer(asked, said)
+        yield _answer(asked, said)
+        return
     if as_one:
         parsed = _merged(parsed, bool(message.get("check") or message.get("plan")))
-    for each in parsed:
-        if not _run(daemon, each, asked.caller, said, bool(message.get("json"))) and message.get("atomic"):
-            break
+    yield from _run_all(daemon, asked, parsed, said)
     if message.get("plan") and not said.err:
         said.out.append(shows.plan(daemon, parsed))
     if any(callable(text) for text in said.out):
-        return Later(partial(_made, asked, said))
-    return _answer(asked, said)
+        yield Later(partial(_made, asked, said))
+    yield _answer(asked, said)
 
 
-def _live(each: Parsed) -> Parsed:
-    """A command as somebody types it: not one of a file."""
+def _run_all(daemon: "Daemon", asked: rpc.Asked, parsed: list[Parsed], said: _Said) -> Iterator[None]:
+    """Runs the commands; lines that only set something are committed some at a time."""
+    as_json, atomic = bool(asked.message.get("json")), bool(asked.message.get("atomic"))
+    clock, some, done = _Clock(), 1, 0
+    while done < len(parsed):
+        now, part = parsed[done : done + _together(parsed[done : done + some])], _Clock()
+        done += len(now)
+        if len(now) > 1:
+            _set_together(daemon, now, asked.caller, said)
+        elif not _run(daemon, now[0], asked.caller, said, as_json) and atomic:
+            return
+        some = max(FEWEST_TOGETHER, some // 2) if part.over() else min(MOST_TOGETHER, 2 * some)
+        if clock.over():
+            yield None
+            clock = _Clock()
+
+
+def _together(parsed: list[Parsed]) -> int:
+    """How many of the first commands may be committed together: settings that move no shift."""
+    count = sum(1 for _ in takewhile(_only_sets, parsed))
+    return max(1, count)
+
+
+def _only_sets(each: Parsed) -> bool:
+    moving = ("shift", "calendar", "server")
+    return isinstance(each.command, cm.Configure) and all(
+        change.path.partition("/")[0] not in moving for change in each.command.changes
+    )
+
+
+def _set_together(daemon: "Daemon", parsed: list[Parsed], caller: Caller, said: _Said) -> None:
+    replies = daemon.ask_all([cast(cm.Command, each.command) for each in parsed], caller)
+    for each, reply in zip(parsed, replies, strict=True):
+        if reply.refusal is not None:
+            said.err.append(f"{said.place(each.line)}: {reply.refusal}")
+
+
+class _Clock:
+    """When the slice under way is over."""
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + SLICE
+
+    def over(self) -> bool:
+        return time.monotonic() >= self._end
+
+
+def _noted(each: Parsed, live: bool) -> Parsed:
+    """A command with what its script says of all: whether somebody types them; nobody reads advice."""
     if isinstance(each.command, cm.Configure):
-        return replace(each, command=replace(each.command, live=True))
+        return replace(each, command=replace(each.command, live=live, advise=False))
     return each
 
 
@@ -95,15 +161,17 @@ def _answer(asked: rpc.Asked, said: _Said) -> bytes:
 def _first_wrong(daemon: "Daemon", parsed: list[Parsed], caller: Caller, said: _Said) -> str | None:
     """The first line at which the settings of a script cannot be carried out, with what is wrong there.
 
-    The whole is tried first; only when it is wrong one command more at a time, to find the line.
+    The whole is tried first; when it is wrong, parts from its beginning, halving, to find the line from which
+    on just that is wrong.
     """
     settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
     if not settings or (whole := _wrong(daemon, settings, caller)) is None:
         return None
-    for count in range(1, len(settings) + 1):
-        if (wrong := _wrong(daemon, settings[:count], caller)) is not None and wrong == whole:
-            return f"{said.place(settings[count - 1].line)}: {wrong}"
-    return whole
+    good, bad = 0, len(settings)
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (good, middle) if _wrong(daemon, settings[:middle], caller) == whole else (middle, bad)
+    return f"{said.place(settings[bad - 1].line)}: {whole}"
 
 
 def _wrong(daemon: "Daemon", settings: list[Parsed], caller: Caller) -> str | None:

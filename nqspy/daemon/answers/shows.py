@@ -248,7 +248,7 @@ def plan(daemon: "Daemon", parsed: list[Any]) -> Callable[[], str]:
     if not changes:
         return lambda: "it changes no setting\n"
     desk = daemon.engine.desk(now)
-    after = try_changes(desk, site.settings, changes, upsert=False)
+    after = try_changes(desk, site.settings, changes, upsert=False).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
     starts, names = foresight.outlook(daemon.decider, now, changes), Names(site.name, Zone(site.timezone))
 

@@ -2,6 +2,7 @@
 transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,10 +14,11 @@ from nqspy.engine.desk import typed
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import need, role_of
 from nqspy.model import commands as cm
-from nqspy.model.configure import OBJECTS, SINGLES, apply_change, copy_of, problems, renamed
+from nqspy.model.configure import OBJECTS, SINGLES, Trial, is_plain, problems, renamed
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
+from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, get
 
@@ -32,14 +34,20 @@ def configure(desk: Desk, command: cm.Configure, caller: Caller) -> Any:
     changes = (
         typed.counted(desk.site.settings, command.changes, desk.now) if command.live else command.changes
     )
-    settings = try_changes(desk, desk.site.settings, changes, command.upsert)
-    _check_gone(desk, settings)
-    verify(desk, settings)
+    trial = try_changes(desk, desk.site.settings, changes, command.upsert)
+    settings = trial.settings
+    if not trial.plain:
+        _check_gone(desk, settings)
+    verify(desk, trial)
     if not command.check_only:
         commit_changes(desk, changes, caller.user, command.source)
-    told = typed.told(settings, command.changes, changes, desk.site.timezone, desk.now)
-    text = {"text": told} if told else {}
-    return {"changed": len(command.changes), "warnings": core_verify(settings, desk.site)} | text
+    told = (
+        typed.told(settings, command.changes, changes, desk.site.timezone, desk.now) if command.live else ""
+    )
+    more: dict[str, Any] = {"text": told} if told else {}
+    if command.advise:
+        more["warnings"] = core_verify(settings, desk.site)
+    return {"changed": len(command.changes)} | more
 
 
 def commit_changes(desk: Desk, changes: tuple[Change, ...], who: str, source: str) -> None:
@@ -98,24 +106,24 @@ def _words(change: Change) -> str:
 
 def try_changes(
     desk: Desk, settings: Settings, changes: Iterable[Change], upsert: bool, strict: bool = True
-) -> Settings:
-    """A copy of the settings with the changes. Raises Refusal.
+) -> Trial:
+    """The settings with the changes, which are not carried out. Raises Refusal.
 
     Not ``strict``: exits that are not loaded may be named (a shift must come into force without them).
     """
-    copy = copy_of(settings)
-    _try_on(desk, copy, changes, upsert, strict)
-    return copy
+    trial = Trial(settings)
+    _try_on(desk, trial, changes, upsert, strict)
+    return trial
 
 
-def _try_on(desk: Desk, copy: Settings, changes: Iterable[Change], upsert: bool, strict: bool) -> None:
+def _try_on(desk: Desk, trial: Trial, changes: Iterable[Change], upsert: bool, strict: bool) -> None:
     for change in changes:
         try:
             if strict or not change.path.startswith("exit/"):
-                _check_change(desk, copy, change)
+                _check_change(desk, trial.settings, change)
             if strict:
-                _check_words(copy, change, upsert)
-            apply_change(copy, change, upsert)
+                _check_words(trial.settings, change, upsert)
+            trial.apply(change, upsert)
         except BadValue as error:
             raise Refusal(str(error), "bad_value", 166) from None
 
@@ -276,22 +284,40 @@ def _check_gone(desk: Desk, after: Settings) -> None:
             raise Refusal(text, "bad_settings", 166)
 
 
-def verify(desk: Desk, settings: Settings) -> None:
-    """Raises Refusal unless the whole set of settings makes sense, every shift's commands included."""
-    wrong = problems(settings)
+def verify(desk: Desk, trial: Trial) -> None:
+    """Raises Refusal unless the whole set of settings makes sense, every shift's commands included: what was
+    right before, and the changes cannot have made wrong, is not looked at again."""
+    settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
+    wrong = problems(settings, trial.touched)
     if wrong:
         raise Refusal(wrong[0], "bad_settings", 166)
-    clash = calendar.collisions(settings.shifts.values())
+    clash = calendar.collisions(settings.shifts.values(), shifts) if shifts else None
     if clash is not None:
         raise Refusal(f"{clash}; one of them must fire at another minute", "bad_settings", 166)
-    for shift in settings.shifts.values():
-        try:
-            changes = changes_of(shift.commands)
-            wrong = problems(try_changes(desk, settings, changes, upsert=True, strict=False))
-        except (Refusal, BadValue) as error:
-            wrong = [str(error)]
-        if wrong:
-            raise Refusal(f"shift {shift.name}: {wrong[0]}", "bad_settings", 166)
+    for shift in () if trial.plain else settings.shifts.values():
+        _verify_shift(desk, settings, shift)
+
+
+def _verify_shift(desk: Desk, settings: Settings, shift: Shift) -> None:
+    try:
+        changes = [_of_one(settings, change) for change in changes_of(shift.commands)]
+        trial = try_changes(desk, settings, [each for each in changes if each], upsert=True, strict=False)
+        wrong = problems(trial.settings, trial.touched)
+    except (Refusal, BadValue) as error:
+        wrong = [str(error)]
+    if wrong:
+        raise Refusal(f"shift {shift.name}: {wrong[0]}", "bad_settings", 166)
+
+
+def _of_one(settings: Settings, change: Change) -> Change | None:
+    """A change of all objects as one of the first of them, where what it sets is right or wrong by itself;
+    None where there are no objects."""
+    head, _, rest = change.path.partition("/")
+    name, _, path = rest.partition("/")
+    if name != "*" or head not in OBJECTS or not is_plain(settings, change):
+        return change
+    first = next(iter(getattr(settings, OBJECTS[head][0])), None)
+    return None if first is None else replace(change, path=f"{head}/{first}/{path}")
 
 
 def commands_of(commands: Iterable[Any]) -> list[cm.Command]:
@@ -315,15 +341,15 @@ def apply_files(desk: Desk, command: cm.ApplyFiles, caller: Caller) -> Any:
     order; then the settings of the shift in force once more. An error in any leaves the old settings in
     force. Raises Refusal naming the file."""
     need(desk.site.settings, caller, "manager", "applying queues.d")
-    known, settings = desk.site.files, copy_of(desk.site.settings)
+    known, trial = desk.site.files, Trial(desk.site.settings)
     changes: list[Change] = []
     for name, digest, commands in command.files:
         if known.get(name) != digest:
-            changes += _apply_file(desk, settings, name, commands)
+            changes += _apply_file(desk, trial, name, commands)
     if changes:
-        changes += _shift_again(desk, settings)
-    _check_gone(desk, settings)
-    verify(desk, settings)
+        changes += _shift_again(desk, trial)
+    _check_gone(desk, trial.settings)
+    verify(desk, trial)
     commit_changes(desk, tuple(changes), caller.user, "queues.d")
     files = tuple((name, digest) for name, digest, _ in command.files)
     if dict(files) != known:
@@ -331,9 +357,7 @@ def apply_files(desk: Desk, command: cm.ApplyFiles, caller: Caller) -> Any:
     return {"changed": len(changes)}
 
 
-def _apply_file(
-    desk: Desk, settings: Settings, name: str, commands: tuple[dict[str, Any], ...]
-) -> list[Change]:
+def _apply_file(desk: Desk, trial: Trial, name: str, commands: tuple[dict[str, Any], ...]) -> list[Change]:
     changes: list[Change] = []
     for data in commands:
         where = f"{name}{data.get('at', '')}"
@@ -341,18 +365,18 @@ def _apply_file(
             [each] = commands_of([{key: value for key, value in data.items() if key != "at"}])
             if not isinstance(each, cm.Configure):
                 raise Refusal(f"only settings may stand in queues.d, not {each.cmd}", "bad_value", 166)
-            _try_on(desk, settings, each.changes, upsert=True, strict=True)
+            _try_on(desk, trial, each.changes, upsert=True, strict=True)
         except (Refusal, BadValue) as error:
             raise Refusal(f"{where}: {error}", getattr(error, "code", "bad_value"), 166) from None
         changes += each.changes
     return changes
 
 
-def _shift_again(desk: Desk, settings: Settings) -> list[Change]:
+def _shift_again(desk: Desk, trial: Trial) -> list[Change]:
     """What the shift in force sets: the files say what holds without it."""
-    shift = settings.shifts.get(desk.site.shift.current or "")
+    shift = trial.settings.shifts.get(desk.site.shift.current or "")
     if shift is None:
         return []
     changes = changes_of(shift.commands)
-    _try_on(desk, settings, changes, upsert=True, strict=False)
+    _try_on(desk, trial, changes, upsert=True, strict=False)
     return changes

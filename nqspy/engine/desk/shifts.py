@@ -95,11 +95,11 @@ def run_commands(desk: Desk, name: str) -> None:
     changed then: what can fail comes first."""
     shift = desk.site.settings.shifts[name]
     commands, changes = commands_of(shift.commands), tuple(changes_of(shift.commands))
-    after = try_changes(desk, desk.site.settings, changes, upsert=True, strict=False)
-    verify(desk, after)
+    trial = try_changes(desk, desk.site.settings, changes, upsert=True, strict=False)
+    verify(desk, trial)
     for command in commands:
         queue = getattr(command, "queue", None)
-        if queue is not None and queue not in after.queues:
+        if queue is not None and queue not in trial.settings.queues:
             raise Refusal(f"{command.cmd}: there is no queue {queue}", "unknown_queue", 170)
     if any(isinstance(command, cm.ReloadExits) for command in commands):
         exits.reload(desk, cm.ReloadExits(), CALENDAR)

@@ -45,7 +45,10 @@ def told(
     settings: Settings, asked: tuple[Change, ...], changes: tuple[Change, ...], zone: str, now: Instant
 ) -> str:
     """A line for each shift of which only coming firings count now."""
-    names = [change.path.split("/")[1] for change in changes if change not in asked and _is_later(change)]
+    if changes is asked:
+        return ""
+    ours = (change for change in changes if change.path.startswith("shift/"))
+    names = [change.path.split("/")[1] for change in ours if change not in asked and _is_later(change)]
     return "".join(_line(settings, name, zone, now) for name in dict.fromkeys(names))
 
 
@@ -60,7 +63,5 @@ def _line(settings: Settings, name: str, zone: str, now: Instant) -> str:
     if firing is None:
         return ""
     begins = calendar.local(firing.at, zone).isoformat(timespec="milliseconds")
-    return (
-        f"shift {name} begins at its next firing, {begins}; with now behind its times, one that is past "
-        "counts too\n"
-    )
+    more = "with now behind its times, one that is past counts too"
+    return f"shift {name} begins at its next firing, {begins}; {more}\n"

@@ -1,0 +1,196 @@
+"""What a whole set of settings must satisfy: names that exist, no circles, marks in their order."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from nqspy.model import tree
+from nqspy.model.health import Probe, wrong_of
+from nqspy.model.people import Group, is_address
+from nqspy.model.queues import Complex, Queue
+from nqspy.model.site import Settings
+
+
+def problems(settings: Settings, touched: Collection[str] | None = None) -> list[str]:
+    """What is wrong with a whole set of settings: names that do not exist, circles. Empty when all is
+    well.
+
+    ``touched``: paths of the objects that have changed since all was well (``queue/night``): then only what
+    these may have made wrong is looked at.
+    """
+    look = _Look(settings, touched)
+    queues = look.queues()
+    return [
+        *_problems_of_queues(settings, look, queues),
+        *_problems_of_groups(settings, look),
+        *_problems_of_shifts(settings),
+        *_problems_of_mail(settings, look),
+        *_problems_of_calendar(settings),
+        *_problems_of_probes(settings, look, queues),
+        *_problems_of_swap(settings),
+    ]
+
+
+class _Look:
+    """Which objects are looked at: all, or those touched and those that name what is no more."""
+
+    def __init__(self, settings: Settings, touched: Collection[str] | None) -> None:
+        self._settings = settings
+        self.whole = touched is None
+        self._touched: dict[str, set[str]] = {head: set() for head in ("queue", "complex", "group", "probe")}
+        for path in touched or ():
+            head, _, name = path.partition("/")
+            self._touched.setdefault(head, set()).add(name)
+
+    def queues(self) -> Iterable[Queue]:
+        """The queues to look at."""
+        queues = self._settings.queues
+        if self.whole:
+            return queues.values()
+        gone, lost = self._gone("queue", queues), self._gone("probe", self._settings.probes)
+        found = self._chosen("queue", queues)
+        if gone or lost:
+            found += [
+                queue
+                for queue in queues.values()
+                if (queue.destinations and not gone.isdisjoint(queue.destinations))
+                or (queue.needs and not lost.isdisjoint(queue.needs))
+            ]
+        return found
+
+    def complexes(self) -> Iterable[Complex]:
+        """The complexes to look at: of a queue that was touched too."""
+        queues = self._touched["queue"]
+        for group in self._settings.complexes.values():
+            if self.whole or group.name in self._touched["complex"] or not queues.isdisjoint(group.queues):
+                yield group
+
+    def groups(self) -> Iterable[Group]:
+        """The groups to look at."""
+        groups = self._settings.groups
+        if self.whole:
+            return groups.values()
+        gone = self._gone("group", groups)
+        below = [group for group in groups.values() if group.parent in gone] if gone else []
+        return self._chosen("group", groups) + below
+
+    def probes(self) -> Iterable[Probe]:
+        """The probes to look at."""
+        probes = self._settings.probes
+        return probes.values() if self.whole else self._chosen("probe", probes)
+
+    def _chosen(self, head: str, objects: dict[str, Any]) -> list[Any]:
+        return [objects[name] for name in sorted(self._touched[head]) if name in objects]
+
+    def _gone(self, head: str, objects: dict[str, Any]) -> set[str]:
+        return set() if self.whole else {name for name in self._touched[head] if name not in objects}
+
+
+def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]) -> Iterable[str]:
+    for queue in queues:
+        for name in queue.destinations:
+            if name not in settings.queues:
+                yield f"queue {queue.name}: destination {name} does not exist"
+        if queue.kind == "pipe" and _in_circle(settings, queue.name):
+            yield f"queue {queue.name}: its destinations lead back to it"
+    for group in look.complexes():
+        for name in group.queues:
+            if name not in settings.queues or settings.queues[name].kind != "batch":
+                yield f"complex {group.name}: {name} is no batch queue"
+    default = settings.default.queue
+    if default is not None and default not in settings.queues:
+        yield f"default queue {default} does not exist"
+
+
+def _in_circle(settings: Settings, start: str) -> bool:
+    seen: set[str] = set()
+    todo = list(settings.queues[start].destinations)
+    while todo:
+        name = todo.pop()
+        if name == start:
+            return True
+        if name in settings.queues and name not in seen:
+            seen.add(name)
+            todo += settings.queues[name].destinations
+    return False
+
+
+def _problems_of_groups(settings: Settings, look: _Look) -> Iterable[str]:
+    for group in look.groups():
+        seen = {group.name}
+        parent = group.parent
+        while parent is not None:
+            if parent not in settings.groups:
+                yield f"group {group.name}: parent {parent} does not exist"
+                break
+            if parent in seen:
+                yield f"group {group.name}: its parents go in a circle"
+                break
+            seen.add(parent)
+            parent = settings.groups[parent].parent
+
+
+def _problems_of_shifts(settings: Settings) -> Iterable[str]:
+    seen: dict[str, str] = {}
+    for shift in settings.shifts.values():
+        if not shift.when:
+            yield f'shift {shift.name} has no time: when=("30 8 * * mon-fri")'
+        for cron in dict.fromkeys(shift.when):
+            if cron in seen:
+                yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}"
+            seen[cron] = shift.name
+
+
+def _problems_of_mail(settings: Settings, look: _Look) -> Iterable[str]:
+    for group in look.groups():
+        for address in group.mail:
+            if not is_address(address):
+                yield f"group {group.name}: {address!r} is no mail address; write anne or chief@example.org"
+    mail = settings.mail
+    if mail.sender is not None and not is_address(mail.sender):
+        yield f"mail: {mail.sender!r} is no mail address; write nqs@example.org"
+    if mail.smtp is not None and not _is_server(mail.smtp):
+        yield f"mail: {mail.smtp!r} is no mail server; write HOST or HOST:PORT"
+    if (mail.user is None) != (mail.password_file is None):
+        yield "mail: user and password_file are given together or not at all"
+    elif mail.user is not None and not (mail.user.isprintable() and mail.user):
+        yield f"mail: {mail.user!r} is no user of a mail server"
+    elif mail.user is not None and mail.tls == "none":
+        yield "mail: a password is sent encrypted only; add tls=starttls or tls=implicit"
+    if mail.password_file is not None and not mail.password_file.startswith("/"):
+        yield f"mail: {mail.password_file!r} is no whole path of a password file"
+
+
+def _is_server(text: str) -> bool:
+    host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+    number = port.isdigit() and port.isascii() and 0 < int(port) < 65536 if colon else True
+    host = (host if colon else text).removeprefix("[").removesuffix("]")
+    return number and bool(host) and all(c.isascii() and (c.isalnum() or c in ".-_:") for c in host)
+
+
+def _problems_of_calendar(settings: Settings) -> Iterable[str]:
+    both = sorted(set(settings.calendar.extra) & set(settings.calendar.workdays))
+    if both:
+        yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
+
+
+def _problems_of_probes(settings: Settings, look: _Look, queues: Iterable[Queue]) -> Iterable[str]:
+    for queue in queues:
+        for name in queue.needs:
+            if name not in settings.probes:
+                known = ", ".join(settings.probes) or "none"
+                yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {known}"
+        if queue.needs and queue.kind == "pipe":
+            yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; say it of batch queues"
+    for probe in look.probes():
+        wrong = wrong_of(probe)
+        if wrong is not None:
+            yield f"probe {probe.name}: {wrong}"
+
+
+def _problems_of_swap(settings: Settings) -> Iterable[str]:
+    swap = settings.swap_control
+    empty = [name for name in tree.declared(type(swap)) if getattr(swap, name) is None]
+    if empty:
+        yield f"swap_control: {empty[0]} needs a value"
+    elif swap.high <= swap.low:
+        yield f"swap_control: high ({swap.high:g} %) must be above low ({swap.low:g} %)"
