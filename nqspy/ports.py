@@ -148,6 +148,10 @@ class View(Protocol):
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
         """Entitlement as a fraction of the whole."""
 
+    def stock_shrpri(self, owner: str | None, group: str) -> float:
+        """What the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1]; without a
+        user the group."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

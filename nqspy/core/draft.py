@@ -4,7 +4,7 @@ Nothing else in a pass is mutable; the site is only read. Every stage sees what 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -36,7 +36,7 @@ class Draft:
     ``own`` and ``closing``: reasons so far;
     ``offered``: candidates offered to jobselect, by queue; ``short``: some request waits only for a PE;
     ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and
-    ``barred``: why none does.
+    ``barred``: why none does; ``startable``: what could start when it began (None: what the last pass said).
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -57,6 +57,7 @@ class Draft:
         self.shut: dict[str, Reason] = {}
         self.barred: Reason | None = None
         self.priorities: dict[tuple[str, str], float] = {}
+        self.startable: Callable[[], Mapping[str, int]] | None = None
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
         self._started: set[Seq] = set()
@@ -65,7 +66,8 @@ class Draft:
     @cached_property
     def ledger(self) -> Ledger:
         """Use and entitlement, starts of this pass included; made when first asked for."""
-        return Ledger(self.site, self.now, self.samples, (choice.request for choice in self.chosen))
+        chosen = (each.request for each in self.chosen)
+        return Ledger(self.site, self.now, self.samples, chosen, self.startable)
 
     @cached_property
     def view(self) -> View:

@@ -3,17 +3,20 @@
 
 Use of a group or user = its decayed account + what its running requests used since they were last charged
 + what is *committed*: the use that each running request, and each start decided in this pass, is still
-expected to make.
+expected to make. What was not charged yet counts as if it had been used evenly since; where nobody has told
+of it, as the request's rate says. The stock share term is `stock`'s.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from math import fsum
 
+from nqspy.core.stock import ALL, Stock
 from nqspy.model import people
+from nqspy.model.balance import PE, faded
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Group
-from nqspy.model.requests import Ask, Request, Used, finite
+from nqspy.model.requests import Ask, Request, State, Used, finite
 from nqspy.model.site import Settings, Site
 
 EXPECTED_MS = 60_000
@@ -21,9 +24,6 @@ EXPECTED_MS = 60_000
 
 ACTIVE_MS = 1.0
 """Decayed use (ms) from which a user without requests still counts as active: no account decays to 0."""
-
-MOST = 2.0
-"""Bound of the stock share term, so that an idle user cannot flatten the others (semantics.md 1)."""
 
 
 def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
@@ -65,7 +65,9 @@ class Ledger:
         now: Instant,
         samples: Mapping[Seq, Used],
         chosen: Iterable[Request] = (),
+        startable: Callable[[], Mapping[str, int]] | None = None,
     ) -> None:
+        """``startable``: what could start when the pass began; None: what the last pass said."""
         self.now = now
         self._site = site
         self._samples = samples
@@ -74,11 +76,15 @@ class Ledger:
         self._pairs: dict[tuple[str, str], float] = {}
         self._owners: dict[str, float] = {}
         self._means: dict[str, float | None] = {}
+        self._use: dict[tuple[str, str], float] = {}
+        self._expected: dict[tuple[str, str], float] = {}
+        self._all_expected: dict[str, float] = {}
+        self._startable = startable
         self.total = 0.0
         self.committed: list[tuple[str, str]] = []
         self._read_accounts(now)
         for request in site.started.values():
-            self._book(request, self._uncharged(request) + self.outstanding(request))
+            self._book(request, self._uncharged(request), self.outstanding(request))
         for request in chosen:
             self.commit(request)
 
@@ -86,7 +92,7 @@ class Ledger:
 
     def commit(self, request: Request) -> None:
         """Debits group and owner by what a start decided in this pass is expected to use."""
-        self._book(request, self.expected(request))
+        self._book(request, 0.0, self.expected(request))
         self.committed.append((request.group, request.owner))
 
     def expected(self, request: Request) -> float:
@@ -138,7 +144,11 @@ class Ledger:
                 group, _, owner = rest.partition(":")
                 self._add_user(group, owner, value)
 
-    def _book(self, request: Request, amount: float) -> None:
+    def _book(self, request: Request, used: float, expected: float) -> None:
+        amount = used + expected
+        for level, each in ((ALL, request.group), (request.group, request.owner)):
+            self._expected[level, each] = self._expected.get((level, each), 0.0) + expected
+            self._all_expected[level] = self._all_expected.get(level, 0.0) + expected
         self._add_group(request.group, amount)
         for name in people.lineage(self._site.settings.groups, request.group):
             self._lasting[name] = self._lasting.get(name, 0.0) + amount
@@ -146,20 +156,38 @@ class Ledger:
 
     def _add_group(self, group: str, amount: float) -> None:
         self.total += amount
+        self._use[ALL, group] = self._use.get((ALL, group), 0.0) + amount
         for name in people.lineage(self._site.settings.groups, group):
             self._groups[name] = self._groups.get(name, 0.0) + amount
 
     def _add_user(self, group: str, owner: str, amount: float) -> None:
         key = (group, owner)
         self._pairs[key] = self._pairs.get(key, 0.0) + amount
+        self._use[key] = self._use.get(key, 0.0) + amount
         self._owners[owner] = self._owners.get(owner, 0.0) + amount
 
     def _so_far(self, request: Request) -> float:
-        used = self._samples.get(request.seq, request.used)
-        return used.cpu if self._by_cpu else used.wall * request.spec.ask.pes
+        used = self._samples.get(request.seq)
+        if used is not None or request.charged_at is None:
+            used = request.used if used is None else used
+            return used.cpu if self._by_cpu else used.wall * request.spec.ask.pes
+        runs = request.state is State.RUNNING
+        return request.charged + (request.rate * self._since(request) / PE if runs else 0.0)
+
+    def _since(self, request: Request) -> int:
+        """Time since it was last charged, ms."""
+        return max(0, self.now - request.charged_at) if request.charged_at is not None else 0
 
     def _uncharged(self, request: Request) -> float:
-        return max(0.0, self._so_far(request) - request.charged)
+        more = max(0.0, self._so_far(request) - request.charged)
+        return more * faded(self._since(request), self._site.settings.usage.half_life) if more else 0.0
+
+    def uncounted(self, request: Request, counted: float) -> float:
+        """What a running request is known to have used since it was charged, beyond ``counted``; 0 where
+        nobody has told of it."""
+        if request.seq not in self._samples:
+            return 0.0
+        return self._so_far(request) - request.charged - counted
 
     def _limit(self, request: Request) -> float | None:
         settings, ask = self._site.settings, request.spec.ask
@@ -193,17 +221,28 @@ class Ledger:
         entitled = self._entitled.get(group, 0.0)
         return entitled if owner is None else entitled / max(1, self._active_users.get(group, 0))
 
-    def used(self, group: str, owner: str) -> float:
-        """Use of one user in one group."""
-        return self._pairs.get((group, owner), 0.0)
+    # ------------------------------------------------------------ the share term
 
-    def stock(self, owner: str, group: str) -> float:
-        """The stock share term of one user in one group: ``min(E/U, 2)``, 2 where nothing was used
-        (semantics.md 1)."""
-        used = self.used(group, owner)
-        if used <= 0 or self.total <= 0:
-            return MOST
-        return min(self.share(group, owner) * self.total / used, MOST)
+    def stock(self, owner: str | None, group: str) -> float:
+        """The stock share term of one user in one group, of the group without a user: as ``set global
+        share_rule`` says (`stock`)."""
+        return self.stocks.value(owner, group)
+
+    @cached_property
+    def stocks(self) -> Stock:
+        """The rule in force, over this ledger."""
+        return Stock(self._site, self.now, self, self._startable)
+
+    def committed_by(self, level: str, name: str | None = None) -> float:
+        """What is committed: of a group (`ALL`) or of a user of the group ``level``; without a name: of all
+        of them."""
+        if name is None:
+            return self._all_expected.get(level, 0.0)
+        return self._expected.get((level, name), 0.0)
+
+    def used_by(self, level: str, name: str) -> float:
+        """Use, committed use included: of a group itself (`ALL`), or of a user of the group ``level``."""
+        return self._use.get((level, name), 0.0)
 
     @cached_property
     def _busy(self) -> set[tuple[str, str]]:

@@ -12,7 +12,7 @@ from nqspy.core.allocation import place
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, whole_machine
 from nqspy.core.preemption import comeback, spill, swap
-from nqspy.core.queueing import depend, route, select
+from nqspy.core.queueing import depend, route, select, startable
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
@@ -44,6 +44,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
         short_of_pes=draft.short,
         samples=tuple(samples.items()),
         failures=exits.failures(),
+        ready=startable.changes(draft),
     )
 
 

@@ -260,3 +260,7 @@ class SiteView:
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
         """Entitlement as a fraction of the whole; a user's is his part of his group's."""
         return self._draft.ledger.share(group, owner)
+
+    def stock_shrpri(self, owner: str | None, group: str) -> float:
+        """What the stock share rule gives a user in a group; without a user the group."""
+        return self._draft.ledger.stock(owner, group)

@@ -331,13 +331,10 @@ class Engine:
         asked for, if anything did."""
         short_before = self.plan.short_of_pes
         self.plan = plan
-        if not (plan.actions or plan.failures or plan.short_of_pes != short_before):
+        if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
             return
-        desk.emit(
-            ev.Decided(
-                plan.as_of, plan.samples, plan.failures, plan.short_of_pes, passed_over(self.site, plan)
-            )
-        )
+        over = passed_over(self.site, plan)
+        desk.emit(ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, over, plan.ready))
         exits_desk.tell_failures(desk, plan.failures)
         for action in plan.actions:
             if recheck is not None and not recheck.stands(action):

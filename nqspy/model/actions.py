@@ -162,7 +162,8 @@ class Plan:
     """What a pass decided: the actions in their order, why the others wait, when to look again at the latest.
 
     ``as_of``: number of the last event the pass saw. ``short_of_pes``: some request waits only for a PE.
-    ``samples``: use of running requests the pass took into account, by sequence number.
+    ``samples``: use of running requests the pass took into account, by sequence number. ``ready``: what
+    could start after it, where that has changed (`events.Decided`).
     """
 
     actions: tuple[Action, ...] = ()
@@ -172,6 +173,7 @@ class Plan:
     short_of_pes: bool = False
     samples: tuple[tuple[Seq, Used], ...] = ()
     failures: tuple[ExitFailure, ...] = ()
+    ready: tuple[tuple[str, int], ...] = ()
 
     @property
     def starts(self) -> list[Seq]:

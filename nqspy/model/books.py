@@ -4,14 +4,16 @@ machine.
 Called by `lifecycle.apply` only.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from nqspy.model import events as ev
+from nqspy.model.balance import PE, faded
 from nqspy.model.configure import OBJECTS, apply_changes, renamed
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
-from nqspy.model.requests import STARTED, Request, Used
+from nqspy.model.requests import STARTED, Request, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import RECENT, Account, Site
 
@@ -23,19 +25,95 @@ def _amount(site: Site, request: Request, used: Used) -> int:
     return used.cpu if site.settings.usage.charge == "cpu" else used.wall * request.spec.ask.pes
 
 
-def charge(site: Site, request: Request, used: Used, at: Instant) -> None:
-    """Books what an attempt used since it was last charged, to its group and to its owner in that group
-    (semantics.md 1)."""
-    request.used = used
-    total = _amount(site, request, used)
-    more = total - request.charged
-    request.charged = total
+def charge(site: Site, samples: Iterable[tuple[Request, Used]], at: Instant) -> None:
+    """Books what attempts used since they were last charged, to their groups and to their owners in these
+    (semantics.md 1): as if each had used it evenly over the wall time it ran since, so that the account is
+    the decayed integral of its use however long that is. What they are owed is corrected by what had not been
+    counted yet."""
+    found = list(samples)
+    site.balance.advance(at, dict.fromkeys(request.group for request, _ in found))
+    missing: dict[tuple[str, str], float] = {}
+    for request, used in found:
+        ran, request.used = used.wall - request.used.wall, used
+        more = _amount(site, request, used) - request.charged
+        key = (request.group, request.owner)
+        missing[key] = missing.get(key, 0.0) + more - _counted(request, at)
+        _book(site, request, more, at, ran)
+    site.balance.correct(missing)
+    _note(site)
+
+
+def _counted(request: Request, at: Instant) -> float:
+    """What a running attempt counts as having used since it was last charged."""
+    if request.state is not State.RUNNING or request.charged_at is None:
+        return 0.0
+    return request.rate * max(0, at - request.charged_at) / PE
+
+
+def _book(site: Site, request: Request, more: int, at: Instant, ran: int) -> None:
+    since = request.charged_at if request.charged_at is not None else at
+    span, half_life = max(0, at - since), site.settings.usage.half_life
+    spread = faded(min(span, ran) if ran > 0 else span, half_life)
     site.touched.requests.add(request.seq)
+    request.charged += more
+    request.charged_at = max(since, at)
     if more:
         for key in (f"g:{request.group}", f"u:{request.group}:{request.owner}"):
             account = _account(site, key)
-            account.value = account.at_time(at, site.settings.usage.half_life) + more
+            account.value = account.at_time(at, half_life) + more * spread
             account.at = max(account.at, at)
+    if span >= MEASURABLE and site.settings.usage.charge == "cpu" and request.state is State.RUNNING:
+        rate = max(0, round(more * PE / span))
+        site.balance.change(request.group, request.owner, rate - request.rate)
+        request.rate = rate
+
+
+MEASURABLE = 1_000
+"""Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
+
+
+def _note(site: Site) -> None:
+    """The rows of all accounts that changed will be written."""
+    site.touched.accounts.update(site.balance.changed)
+    site.balance.changed.clear()
+
+
+def run(site: Site, request: Request, at: Instant) -> None:
+    """An attempt begins, or goes on: it is charged from now on, until more is known as if it kept its PEs
+    busy. To be called before its state says so."""
+    site.balance.advance(at, (request.group,))
+    request.rate = request.spec.ask.pes * PE if not request.rate else request.rate
+    request.charged_at = at
+    site.balance.change(request.group, request.owner, request.rate, request.spec.ask.pes)
+    _note(site)
+
+
+def rest(site: Site, request: Request, at: Instant) -> None:
+    """An attempt is suspended: what it used up to now is charged as far as it is known. To be called before
+    its state says so."""
+    if request.state is State.RUNNING:
+        site.balance.advance(at, (request.group,))
+        _book(site, request, round(_counted(request, at)), at, 0)
+        _leave(site, request)
+
+
+def leave(site: Site, request: Request, at: Instant) -> None:
+    """An attempt is over, after it was charged."""
+    if request.state is State.RUNNING:
+        site.balance.advance(at, (request.group,))
+        _leave(site, request)
+
+
+def _leave(site: Site, request: Request) -> None:
+    site.balance.change(request.group, request.owner, -request.rate, -request.spec.ask.pes)
+    _note(site)
+
+
+def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:
+    """A pass says what could start."""
+    if pairs:
+        site.balance.ready(pairs, at)
+        _note(site)
 
 
 def _account(site: Site, key: str) -> Account:
@@ -47,7 +125,10 @@ def remember(site: Site, request: Request, used: Used) -> None:
     """Keeps what a request used in all: its group's next are expected to use about as much."""
     recent = _account(site, f"g:{request.group}").recent
     recent.append(_amount(site, request, used))
-    del recent[:-RECENT]
+    site.runs.append(used.wall)
+    del recent[:-RECENT], site.runs[:-RECENT]
+    site.balance.terms = site.terms()
+    site.touched.state = True
 
 
 def usage_corrected(site: Site, event: ev.UsageCorrected, at: Instant) -> None:
@@ -60,18 +141,31 @@ def usage_corrected(site: Site, event: ev.UsageCorrected, at: Instant) -> None:
 
 def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
     """Carries the changes out; what hangs on them is counted anew."""
-    use = any(change.path.startswith("usage/") for change in event.changes)
-    if use:
+    heads = {renamed(change.path).partition("/")[0] for change in event.changes}
+    if "usage" in heads:
         _settle(site, at)
+    if heads & _TERMS:
+        site.balance.advance_all(at)
     apply_changes(site.settings, event.changes, upsert=True)
-    if use:
-        _count_anew(site)
+    if "usage" in heads:
+        _count_anew(site, at)
+    if heads & _TERMS:
+        _tune(site)
     for change in event.changes:
         _touch_settings(site, change.path)
     _forget_probes(site)
     if not site.settings.swap_control.enabled and site.pressure != Pressure():
         site.pressure = Pressure()
         site.touched.state = True
+
+
+_TERMS = {"usage", "group", "machine"}
+"""Settings on which the deficit rule depends."""
+
+
+def _tune(site: Site) -> None:
+    site.balance.tune(site.terms(), site.settings.groups)
+    _note(site)
 
 
 def _touch_settings(site: Site, path: str) -> None:
@@ -98,15 +192,22 @@ def _settle(site: Site, at: Instant) -> None:
         site.touched.accounts.add(key)
 
 
-def _count_anew(site: Site) -> None:
+def _count_anew(site: Site, at: Instant) -> None:
     # What was charged so far is counted in the new measure, so that only later use is charged by it.
     for request in site.started.values():
-        request.charged = _amount(site, request, request.used)
+        request.charged, request.charged_at = _amount(site, request, request.used), at
+        rate = request.spec.ask.pes * PE
+        if request.state is State.RUNNING:
+            site.balance.change(request.group, request.owner, rate - request.rate)
+        request.rate = rate
         site.touched.requests.add(request.seq)
 
 
 def shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
     """Another shift is in force."""
+    site.balance.advance_all(at)
+    site.balance.begin_period(site.accounts)
+    _note(site)
     site.shift = ShiftState(event.shift, event.fired, event.manual, event.until, since=at)
     site.touched.state = True
 
@@ -119,9 +220,11 @@ def shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
 
 def machine_found(site: Site, event: ev.MachineFound, at: Instant) -> None:
     """The hands looked at the machine."""
+    site.balance.advance_all(at)
     site.found = Found(event.cpus, event.memory, event.offline)
     site.host, site.zone = event.host, event.zone
     site.touched.state = True
+    _tune(site)
 
 
 def exit_off(site: Site, event: ev.ExitOff, at: Instant) -> None:

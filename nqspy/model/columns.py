@@ -105,13 +105,14 @@ class Columns:
     numbers of a `Dictionary`. ``version`` rises with every change.
     """
 
-    __slots__ = ("_arrays", "_counted", "_length", "_rows", "version")
+    __slots__ = ("_arrays", "_counted", "_length", "_rows", "_summed", "version")
 
     def __init__(self, capacity: int = 16) -> None:
         self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
         self._length = 0
         self._rows: list[Request] = []
         self._counted: tuple[int, Ints] | None = None
+        self._summed: tuple[int, Ints] | None = None
         self.version = 0
 
     def __len__(self) -> int:
@@ -212,6 +213,15 @@ class Columns:
         if self._counted is None or self._counted[0] != self.version:
             self._counted = (self.version, np.bincount(self.pair))
         return self._counted[1]
+
+    def pes_by_pair(self) -> Ints:
+        """How many PEs the rows of each pair ask for together, by its number; counted once for each
+        version."""
+        if self._summed is None or self._summed[0] != self.version:
+            wide = int(self.pes.max()) if self._length else 1
+            sums = self.by_pair() if wide == 1 else np.bincount(self.pair, self.pes).astype(np.int64)
+            self._summed = (self.version, sums)
+        return self._summed[1]
 
     def seqs(self) -> list[Seq]:
         """Sequence numbers in row order."""

@@ -245,9 +245,8 @@ class Deleted(Event):
 class Decided(Event):
     """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
 
-    ``samples`` are charged; ``short_of_pes``: after it some request waited only for a PE. ``wait`` names
-    the reasons of those that were looked at: ``(seq, code, who, text)``.
-    """
+    ``samples`` are charged; ``short_of_pes``: some request waited only for a PE then; ``wait``: why those that
+    were looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)`` `balance`."""
 
     kind: ClassVar[str] = "decided"
     as_of: int
@@ -255,6 +254,7 @@ class Decided(Event):
     failures: tuple[ExitFailure, ...] = ()
     short_of_pes: bool = False
     wait: tuple[tuple[Seq, str, str, str], ...] = ()
+    ready: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,8 +225,9 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> None:
         request.started = at
         request.starting = True
         request.used = Used()
-        request.charged = 0
+        request.charged = request.rate = 0
         request.rank = 0
+        books.run(site, request, at)
         request.resumed, request.suspended, request.gave_way, request.gave = None, None, 0, 0
         request.let_go = None
         _to(site, request, State.RUNNING)
@@ -243,6 +244,7 @@ def _started(site: Site, event: ev.Started, at: Instant) -> None:
 def _suspended(site: Site, event: ev.Suspended, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None:
+        books.rest(site, request, at)
         request.suspended_by, request.parked, request.hold_text = event.by, event.parked, event.text
         request.suspended = at
         if event.by == SWAP:
@@ -261,6 +263,8 @@ def _resumed(site: Site, event: ev.Resumed, at: Instant) -> None:
         request.pes = event.pes or request.pes
         request.resumed, request.suspended = at, None
         request.let_go = request.let_go if event.by == SWAP else at
+        if request.state is State.SUSPENDED:
+            books.run(site, request, at)
         _to(site, request, State.RUNNING)
 
 
@@ -276,7 +280,8 @@ def _ended(site: Site, event: ev.Ended, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is None:
         return
-    books.charge(site, request, event.used, at)
+    books.charge(site, [(request, event.used)], at)
+    books.leave(site, request, at)
     books.remember(site, request, event.used)
     _gone(site, request, event)
 
@@ -285,9 +290,11 @@ def _requeued(site: Site, event: ev.Requeued, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is None:
         return
-    books.charge(site, request, event.used, at)
+    books.charge(site, [(request, event.used)], at)
+    books.leave(site, request, at)
     request.pes, request.started, request.starting, request.ending = (), None, False, ""
     request.used, request.charged, request.suspended_by = Used(), 0, ""
+    request.rate, request.charged_at = 0, None
     request.parked, request.resumed, request.suspended = False, None, None
     request.gave_way, request.gave = 0, 0
     request.hold_text = request.hold_text if request.holds else ""
@@ -296,6 +303,7 @@ def _requeued(site: Site, event: ev.Requeued, at: Instant) -> None:
 
 def _deleted(site: Site, event: ev.Deleted, at: Instant) -> None:
     for request in _each(site, (event.seq,)):
+        books.leave(site, request, at)
         _gone(site, request, event)
 
 
@@ -309,10 +317,9 @@ def _gone(site: Site, request: Request, event: ev.Event) -> None:
 
 
 def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
-    for seq, used in event.samples:
-        request = site.started.get(seq)
-        if request is not None and not request.starting:
-            books.charge(site, request, used, at)
+    told = ((site.started.get(seq), used) for seq, used in event.samples)
+    books.charge(site, [(r, used) for r, used in told if r is not None and not r.starting], at)
+    books.ready(site, event.ready, at)
 
 
 def _nothing(site: Site, event: ev.Event, at: Instant) -> None:

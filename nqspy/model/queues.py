@@ -149,6 +149,10 @@ class Global:
     offers_per_pass: int = setting(
         "number", 1000, "candidates offered to jobselect in one pass", low=1, high=1_000_000
     )
+    share_rule: str = setting(
+        "name", "deficit", "what the share term is made of where no exit says more",
+        words=("deficit", "decayed"),
+    )  # fmt: skip
 
 
 @dataclass(slots=True)

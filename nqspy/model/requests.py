@@ -199,6 +199,7 @@ class Request:
     them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's change.
     ``charged`` is the use already charged for this attempt, ``rank`` what ``schedule request`` set (system
     0, first of its queue 1, next of all 2, now 3).
+    ``rate``: at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``.
     ``gave_way``: how often this attempt was suspended because memory was short, ``gave``: bytes it held when
     it last was.
     """
@@ -230,6 +231,8 @@ class Request:
     never: str = ""
     redated: Redating | None = None
     let_go: Instant | None = None
+    rate: int = 0
+    charged_at: Instant | None = None
 
     @property
     def letters(self) -> str:

@@ -5,9 +5,10 @@ Only `lifecycle.apply` changes it. Nothing finished stays in it.
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nqspy.model.balance import UNKNOWN_RUN, Balance, Entry, Level, Terms
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
@@ -63,16 +64,18 @@ class Account:
     """Decayed use of a group or of a user in a group: ``value`` (ms of CPU, or of PE time) as it stood at
     instant ``at``.
 
-    ``recent``: use of the last 20 requests that ended (groups only), what a running one is expected to use.
+    ``recent``: use of the last 20 requests that ended (groups only), what a running one is expected to use;
+    ``entry``: what it is owed.
     """
 
     value: float = 0.0
     at: Instant = Instant(0)
     recent: list[int] = field(default_factory=list)
+    entry: Entry = field(default_factory=Entry)
 
     def twin(self) -> "Account":
         """A copy of its own."""
-        return Account(self.value, self.at, list(self.recent))
+        return Account(self.value, self.at, list(self.recent), replace(self.entry))
 
     def at_time(self, now: Instant, half_life: int) -> float:
         """Its value at ``now``: half is forgotten after each half-life."""
@@ -111,9 +114,9 @@ class Site:
     heap of (eligible, seq) of requests that wait for their date (entries may be stale); ``dependants``:
     requests that wait for another one, by its number (`Request.unmet`); ``writers``: which requests that have
     not ended write a file, by its path (`outputs.files`); ``tally``: how many requests there are;
-    ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``; ``probes``: what each probe found, once it was tried;
-    ``closings``: when a shift stops a queue next, by queue: worked out by the engine from settings and time,
-    and no part of what is kept;
+    ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``; ``runs``: wall time (ms) of the last 20 requests that
+    ended; ``probes``: what each probe found, once it was tried; ``closings``: when a shift stops a queue
+    next, by queue: worked out by the engine from settings and time, and no part of what is kept;
     ``reported``: day of the last night whose report was made.
     """
 
@@ -129,6 +132,7 @@ class Site:
     writers: dict[str, dict[Seq, None]] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     accounts: dict[str, Account] = field(default_factory=dict)
+    runs: list[int] = field(default_factory=list)
     shift: ShiftState = field(default_factory=ShiftState)
     probes: dict[str, ProbeState] = field(default_factory=dict)
     pressure: Pressure = field(default_factory=Pressure)
@@ -140,6 +144,20 @@ class Site:
     n: int = 0
     at: Instant = Instant(0)
     touched: Touched = field(default_factory=Touched)
+    _balance: tuple[dict[str, Account], Balance] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def balance(self) -> Balance:
+        """What groups and users are owed; built from the accounts and what runs when it is first asked
+        for."""
+        if self._balance is None or self._balance[0] is not self.accounts:
+            self._balance = (self.accounts, _balance_of(self))
+        return self._balance[1]
+
+    def terms(self) -> Terms:
+        """What the deficit rule depends on, as it is now."""
+        usage, run = self.settings.usage, sum(self.runs) / len(self.runs) if self.runs else UNKNOWN_RUN
+        return Terms(self.pes(), usage.half_life, usage.payback / 100, run)
 
     @property
     def name(self) -> str:
@@ -280,6 +298,43 @@ class Site:
         )
         _check_pes(self)
         _ensure(self.tally == Tally.of(self.requests.values()), "the tally of requests is wrong")
+
+
+def _balance_of(site: Site) -> Balance:
+    accounts = site.accounts
+
+    def peek(key: str) -> Entry | None:
+        account = accounts.get(key)
+        return account.entry if account is not None else None
+
+    def find(key: str) -> Entry:
+        return accounts.setdefault(key, Account()).entry
+
+    made = Balance(find, peek)
+    made.tune(site.terms(), site.settings.groups)
+    _set_clocks(site, made)
+    for key, account in list(accounts.items()):
+        kind, group, owner = (*key.split(":", 2), "")[:3]
+        if kind == "u" and account.entry.ready:
+            made.restore(group, owner, account.entry.ready)
+    for request in site.started.values():
+        if request.state is State.RUNNING:
+            made.change(request.group, request.owner, request.rate, request.spec.ask.pes)
+    made.changed.clear()
+    return made
+
+
+def _set_clocks(site: Site, balance: Balance) -> None:
+    """Each level's clock stands where the accounts of those in W do."""
+    latest: dict[Level, Instant] = {}
+    for key, account in site.accounts.items():
+        kind, group, _ = (*key.split(":", 2), "")[:3]
+        level = balance.groups if kind == "g" else balance.users(group)
+        at = account.entry.asof if account.entry.away is None else Instant(0)
+        latest[level] = max(latest.get(level, Instant(0)), at)
+    for level, at in latest.items():
+        level.at = at or site.at
+    balance.groups.at = balance.groups.at or site.at
 
 
 def _check_request(site: Site, seq: Seq, request: Request) -> None:

@@ -28,12 +28,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from nqspy.model import events as ev
+from nqspy.model.division import Division
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import State, Used, finite
 from nqspy.model.site import Site
-from nqspy.report.division import Division
 from nqspy.report.grid import grid
 from nqspy.report.moments import Zone, zone_of
 from nqspy.report.night import NIGHT, night_bounds

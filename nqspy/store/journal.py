@@ -30,8 +30,9 @@ grp = excluded.grp, name = excluded.name, ended = excluded.ended, spec = exclude
 ending = excluded.ending"""
 _SETTING = """INSERT INTO settings (path, value) VALUES (?, ?)
 ON CONFLICT (path) DO UPDATE SET value = excluded.value"""
-_ACCOUNT = """INSERT INTO accounts (key, value, at, recent) VALUES (?, ?, ?, ?)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at, recent = excluded.recent"""
+_ACCOUNT = """INSERT INTO accounts (key, value, at, recent, owed) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at, recent = excluded.recent,
+owed = excluded.owed"""
 _STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?, ?, ?, ?)"
 _FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"
 

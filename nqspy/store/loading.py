@@ -8,9 +8,8 @@ from contextlib import contextmanager
 import msgspec
 
 from nqspy.model import configure, lifecycle
-from nqspy.model.ids import Instant
 from nqspy.model.requests import STARTED, Request, State
-from nqspy.model.site import Account, Site
+from nqspy.model.site import Site
 from nqspy.model.tally import Tally
 from nqspy.store import rows
 
@@ -51,10 +50,10 @@ def _load_settings(site: Site, connection: sqlite3.Connection) -> None:
 
 
 def _load_accounts(site: Site, connection: sqlite3.Connection) -> None:
-    for key, value, at, recent in connection.execute(
-        "SELECT key, value, at, recent FROM accounts ORDER BY position"
+    for key, *row in connection.execute(
+        "SELECT key, value, at, recent, owed FROM accounts ORDER BY position"
     ):
-        site.accounts[key] = Account(value, Instant(at), msgspec.json.decode(recent, type=list[int]))
+        site.accounts[key] = rows.account_of(*row)
 
 
 def _load_state(site: Site, connection: sqlite3.Connection) -> None:
@@ -64,7 +63,7 @@ def _load_state(site: Site, connection: sqlite3.Connection) -> None:
     site.n, site.at, site.next_seq, text = row
     rest = rows.rest_decoder.decode(text)
     site.shift, site.found, site.host, site.zone = rest.shift, rest.found, rest.host, rest.zone
-    site.files, site.reported = rest.files, rest.reported
+    site.files, site.reported, site.runs = rest.files, rest.reported, rest.runs
     site.probes, site.pressure = rest.probes, rest.pressure
 
 

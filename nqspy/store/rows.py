@@ -13,6 +13,7 @@ import msgspec
 
 from nqspy.model import codec
 from nqspy.model import events as ev
+from nqspy.model.balance import Entry
 from nqspy.model.configure import OBJECTS, dump_object
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, Seq
@@ -30,6 +31,7 @@ _encode = msgspec.json.Encoder().encode
 _fields = dataclasses.fields(Spec)
 _hints = typing.get_type_hints(Spec)
 _values = attrgetter(*(f.name for f in _fields))
+_owed = attrgetter(*(f.name for f in dataclasses.fields(Entry)))
 
 # A twin of Spec that leaves out what equals its default: rows of a third of the size, and when they are read
 # the parts left out become the one shared default object.
@@ -67,6 +69,8 @@ class Live(msgspec.Struct, omit_defaults=True):
     never: str = ""
     redated: Redating | None = None
     let_go: Instant | None = None
+    rate: int = 0
+    charged_at: Instant | None = None
 
 
 class Ending(msgspec.Struct):
@@ -88,8 +92,23 @@ class Rest(msgspec.Struct):
     probes: dict[str, ProbeState] = {}
     pressure: Pressure = Pressure()
     reported: str = ""
+    runs: list[int] = []
 
 
+class Owed(msgspec.Struct, omit_defaults=True, array_like=True):
+    """What an account is owed (`model.balance.Entry`), in the order of its fields."""
+
+    past: float = 0.0
+    present: float = 0.0
+    asof: Instant = Instant(0)
+    away: Instant | None = Instant(0)
+    ready: int = 0
+    entitled: float = 0.0
+    got: float = 0.0
+    whole: float = 0.0
+
+
+_owed_decoder = msgspec.json.Decoder(Owed)
 _live_decoder = msgspec.json.Decoder(Live)
 _spec_decoder = msgspec.json.Decoder(Spec)
 _ending_decoder = msgspec.json.Decoder(Ending)
@@ -217,6 +236,8 @@ def _live(request: Request) -> Live:
         request.never,
         request.redated,
         request.let_go,
+        request.rate,
+        request.charged_at,
     )
 
 
@@ -245,14 +266,21 @@ def key_rows(events: list[ev.Recorded]) -> list[Row]:
 
 def account_row(key: str, account: Account) -> Row:
     """A row of ``accounts`` (without its position)."""
-    return key, account.value, account.at, text(account.recent)
+    return key, account.value, account.at, text(account.recent), text(Owed(*_owed(account.entry)))
+
+
+def account_of(value: float, at: int, recent: str, owed: str) -> Account:
+    """An account from a row. Raises msgspec.DecodeError."""
+    entry = Entry(*_owed(_owed_decoder.decode(owed))) if owed else Entry()
+    return Account(value, Instant(at), msgspec.json.decode(recent, type=list[int]), entry)
 
 
 def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
     rest = Rest(
-        site.shift, site.found, site.host, site.zone, site.files, site.probes, site.pressure, site.reported
-    )
+        site.shift, site.found, site.host, site.zone, site.files, site.probes, site.pressure, site.reported,
+        site.runs,
+    )  # fmt: skip
     return site.n, site.at, site.next_seq, text(rest)
 
 
@@ -347,6 +375,8 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
         never=live.never,
         redated=live.redated,
         let_go=live.let_go,
+        rate=live.rate,
+        charged_at=live.charged_at,
     )
 
 

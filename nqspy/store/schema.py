@@ -78,13 +78,15 @@ class SettingsRow(peewee.Model):
 
 
 class AccountRow(peewee.Model):
-    """Decayed use by account (``g:GROUP``, ``u:GROUP:USER``); ``recent``: JSON list."""
+    """Decayed use by account (``g:GROUP``, ``u:GROUP:USER``); ``recent``: JSON list; ``owed``: JSON list of
+    what it is owed (`model.balance.Entry`), empty before there was any."""
 
     position = peewee.AutoField()
     key = peewee.TextField(unique=True)
     value = peewee.DoubleField()
     at = peewee.IntegerField()
     recent = peewee.TextField()
+    owed = peewee.TextField(constraints=[peewee.SQL("DEFAULT ''")])
 
     class Meta:
         table_name = "accounts"

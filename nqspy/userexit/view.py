@@ -9,7 +9,7 @@ from nqspy.ports import View as PassView
 
 Shield = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-_METHODS = ("queue", "waiting", "running", "ahead", "usage", "share")
+_METHODS = ("queue", "waiting", "running", "ahead", "usage", "share", "stock_shrpri")
 
 
 class View:
@@ -22,7 +22,7 @@ class View:
 
     __slots__ = (
         *("exit", "machine", "now", "settings", "shift"),
-        *("_ahead", "_queue", "_running", "_share", "_usage", "_waiting"),
+        *("_ahead", "_queue", "_running", "_share", "_stock_shrpri", "_usage", "_waiting"),
     )
     exit: str
     now: Instant
@@ -35,6 +35,7 @@ class View:
     _ahead: Callable[..., Sequence[tuple[RequestView, Answer | None]]]
     _usage: Callable[..., float]
     _share: Callable[..., float]
+    _stock_shrpri: Callable[..., float]
 
     def __init__(self, view: PassView, exit: str, shield: Shield) -> None:
         put = object.__setattr__
@@ -44,7 +45,8 @@ class View:
         for name in ("machine", "settings"):
             put(self, name, getattr(view, name, None))
         for name in _METHODS:
-            put(self, f"_{name}", shield(getattr(view, name)))
+            if (method := getattr(view, name, None)) is not None:
+                put(self, f"_{name}", shield(method))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("the view is read only")
@@ -74,3 +76,8 @@ class View:
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
         """Entitlement as a fraction of the whole."""
         return self._share(group=group, owner=owner)
+
+    def stock_shrpri(self, owner: str | None, group: str) -> float:
+        """What the stock share rule (``set global share_rule``) gives a user in a group, in [0, 1]; without a
+        user the group: what a site may scale."""
+        return self._stock_shrpri(owner, group)

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nqspy.core.draft import Draft
 from nqspy.core.passes import run_pass
 from nqspy.core.plain import NoExits
 from nqspy.core.queueing.order import Standing, standing
+from nqspy.core.queueing.startable import changes as startable
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
@@ -246,11 +248,16 @@ class House:
 
     def apply(self, told: Told) -> Told:
         """What the plan decided happens: as the engine would have it."""
-        self._event(ev.Decided(told.plan.as_of, told.plan.samples, told.plan.failures))
+        plan = told.plan
+        self._event(ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, (), plan.ready))
         for action in told.plan.actions:
             self._carry_out(action)
         self.site.check()
         return told
+
+    def tell_startable(self) -> None:
+        """What could start is known as after a pass that starts nothing."""
+        self._event(ev.Decided(self.site.n, ready=startable(Draft(self.site, self.now, self.door, {}))))
 
     def _carry_out(self, action: ac.Action) -> None:
         if isinstance(action, ac.Start):

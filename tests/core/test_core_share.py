@@ -128,17 +128,20 @@ def test_pe_time_can_be_charged_instead_of_cpu_time(house):
     assert ledger(house).total == pytest.approx(12 * HOUR)
 
 
-def test_the_stock_value_is_each_users_own_and_bounded(house):
-    departments(house).queue("night")
-    assert ledger(house).stock("anne", "d1") == 2
+def test_under_the_decayed_rule_a_value_is_the_groups_and_a_little_of_the_users_own(house):
+    departments(house).queue("night").set("global/share_rule", "decayed")
+    assert ledger(house).stock("anne", "d1") == 1, "nothing was used"
     used(house, "d1", "30:00", "anne")
     used(house, "d1", "10:00", "ben")
     used(house, "d2", "40:00", "cleo")
     all_wait(house)
+    house.submit("ben group=d1")
+    house.tell_startable()
     books = ledger(house)
-    assert books.stock("anne", "d1") == pytest.approx(0.29 / 2 / 0.375)
-    assert books.stock("ben", "d1") == pytest.approx(0.29 / 2 / 0.125)
-    assert books.stock("dora", "d3") == 2
+    assert books.stock(None, "d1") == pytest.approx(0.29 / (0.29 + 0.5))
+    assert books.stock("anne", "d1") == pytest.approx(0.9 * 0.29 / 0.79 + 0.1 * 0.5 / (0.5 + 0.75))
+    assert books.stock("ben", "d1") == pytest.approx(0.9 * 0.29 / 0.79 + 0.1 * 0.5 / (0.5 + 0.25))
+    assert books.stock(None, "d3") == 1
     assert books.share(group="d1") == pytest.approx(0.29)
     assert books.share(group="d1", owner="ben") == pytest.approx(0.145)
     assert books.share(owner="ben") == pytest.approx(0.145)
@@ -236,7 +239,29 @@ def test_an_exit_that_has_no_opinion_or_answers_nonsense_leaves_it_to_the_stock_
     house.exits(shrpri=lambda owner, group, view: answers[owner])
     seqs = house.submit("anne", "ben", "cleo", "dora")
     standing = house.standing()
-    assert [standing.of(house.request(seq)).share for seq in seqs] == [1, 1, 0, 0.5]
+    assert [standing.of(house.request(seq)).share for seq in seqs] == [0.5, 0.5, 0, 1]
+
+
+def test_a_group_of_share_0_comes_after_everybody_with_a_share_however_long_it_waits(house):
+    house.group("d1", 60).group("idle", 0).group("below", 5, "idle").group("default", 1)
+    house.machine(pes=2).queue("night", share=20, time=1)
+    free, below, nobody = house.submit("anne group=idle", "ben group=below", "ben group=ghost")
+    house.later(hours=90)
+    others = house.submit(*["dora group=d1"] * 20, "cleo group=default")
+    assert house.standing().line() == [*others[:1], others[-1], *others[1:-1], free, below, nobody]
+    started = house.go().starts
+    assert not {free, below, nobody} & set(started)
+    house.site.settings.exits.clear()
+    house.exits(shrpri=lambda owner, group, view: view.stock_shrpri(None, group))
+    assert house.standing().line()[-3:] == [free, below, nobody], "the site's exit answers the stock value"
+    house.exits(shrpri=lambda owner, group, view: 1.0)
+    assert house.standing().line()[0] == free, "a site may give it a share"
+
+
+def test_who_waits_in_a_group_of_share_0_starts_where_others_leave_room(house):
+    house.group("idle", 0).machine(pes=1).queue("night", share=20, time=1)
+    only = house.submit("anne group=idle")
+    assert house.go().starts == only
 
 
 def test_a_group_nobody_defined_is_entitled_to_nothing(house):

@@ -8,7 +8,7 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -282,7 +282,10 @@ def observable(site: Site) -> dict[str, Any]:
         "dependants": dict(sorted(site.dependants.items())),
         "probes": dict(site.probes),
         "due": site.due(Instant(2**60)),
-        "accounts": {key: (a.value, a.at, list(a.recent)) for key, a in site.accounts.items()},
+        "accounts": {
+            key: (a.value, a.at, list(a.recent), replace(a.entry)) for key, a in site.accounts.items()
+        },
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
         "reported": site.reported,
+        "runs": list(site.runs),
     }

@@ -238,7 +238,7 @@ def test_one_that_is_deleted_while_it_ends_to_be_run_again_has_ended_as_deleted(
 def test_use_that_was_told_is_charged_when_a_pass_acts_and_at_the_end():
     centre, _ = centre_with_one()
     see(centre, si.SeenRunning(1, 1), si.SeenUse(1, 1, Used(30_000, 30_000)))
-    assert not centre.site.accounts, "nothing was decided: nothing is journaled"
+    assert not centre.site.accounts["g:default"].value, "nothing was decided: nothing is journaled"
     centre.submit("ben")
     assert round(centre.site.accounts["g:default"].value) == 30_000
     see(centre, si.SeenEnded(1, 1, Ending("exit", 0, None, Used(50_000, 50_000))))

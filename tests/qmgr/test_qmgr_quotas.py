@@ -84,7 +84,7 @@ def test_use_is_corrected_to_a_time_or_by_one(text, command):
         ("set usage of group d3", "expected a time like 12h, +2h or -30min"),
         ("set usage of group", "expected the name of a group"),
         ("set usage of d3 12h", "expected group"),
-        ("set usage for group d3 12h", "expected half_life, charge, period, of"),
+        ("set usage for group d3 12h", "expected half_life, charge, payback, period, of"),
     ],
 )
 def test_a_correction_that_cannot_be_read_says_why(text, message):
@@ -93,7 +93,7 @@ def test_a_correction_that_cannot_be_read_says_why(text, message):
 
 
 def test_settings_of_use_and_its_correction_complete_side_by_side():
-    assert completions("set usage ") == ["charge", "half_life", "of", "period"]
+    assert completions("set usage ") == ["charge", "half_life", "of", "payback", "period"]
     assert parse_line("set usage half_life=12h") == [
         cm.Configure((Change("set", "usage/half_life", 12 * HOUR),))
     ]

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.model import events as ev
+from nqspy.model.division import Division, fill
 from nqspy.model.errors import BadValue
 from nqspy.model.people import Group
 from nqspy.model.requests import Used
-from nqspy.report.division import Division, fill
 from nqspy.report.moments import zone_of
 from nqspy.report.quotas import Period, period_of, quota_report, quota_text
 

@@ -72,6 +72,7 @@ class House:
     queues: dict[str, Queue] = field(default_factory=lambda: {"night": Queue("night"), "day": Queue("day")})
     shares: dict[str, float] = field(default_factory=dict)
     used: dict[str, float] = field(default_factory=dict)
+    stock: dict[tuple[str | None, str], float] = field(default_factory=dict)
 
     def queue(self, name: str) -> Queue:
         return self.queues[name]
@@ -90,6 +91,9 @@ class House:
 
     def share(self, *, group: str | None = None, owner: str | None = None) -> float:
         return self.shares.get(group or owner or "", 0.0)
+
+    def stock_shrpri(self, owner: str | None, group: str) -> float:
+        return self.stock.get((owner, group), 0.0)
 
     def offer(self, exits: SiteExits, request: Req) -> Answer | None:
         """Offers one candidate as a pass does, starts it unless it is refused."""

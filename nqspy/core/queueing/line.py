@@ -73,9 +73,15 @@ class Line:
         return base
 
     @property
-    def _step(self) -> float:
+    def _most(self) -> float:
+        """More than any priority."""
         weights = self.weights
         return float(weights.share + weights.cpu + weights.memory + weights.time + 1)
+
+    @property
+    def _step(self) -> float:
+        """What a rank counts: more than whoever comes last lacks."""
+        return 2 * self._most
 
     @property
     def _dates(self) -> Ints:
@@ -136,6 +142,8 @@ class Line:
                 self._score = self._base
             else:
                 table *= self.weights.share
+                if self.shares is not None and len(last := self.shares.last):
+                    table[last] -= self._most
                 self._score = table[self.columns.pair]
                 self._score += self._base
         return self._score

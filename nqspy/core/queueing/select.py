@@ -12,6 +12,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
 from nqspy.core.queueing.limits import Tally, never
 from nqspy.core.queueing.line import FIRST, NOW, Line
+from nqspy.core.queueing.startable import startable
 from nqspy.core.sight import Seen
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.queues import Queue
@@ -51,6 +52,7 @@ class _Selection:
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
         self._tally = Tally(draft.site, lambda: draft.ledger, now=draft.now)
+        draft.startable = lambda: startable(draft, self._tally)
         for request in draft.resumed:
             self._tally.resume(request)
         self._lines: dict[str, Line] = {}

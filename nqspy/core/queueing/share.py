@@ -6,14 +6,16 @@ changes who is furthest behind. Within a round the exit is called once for each 
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import isfinite
 
 import numpy as np
 
 from nqspy.core.draft import Draft
-from nqspy.core.ledger import MOST, Ledger
 from nqspy.core.queueing.limits import Mask
-from nqspy.model.columns import Columns, Floats
+from nqspy.core.stock import Many
+from nqspy.model.columns import Columns, Floats, Ints
+from nqspy.model.division import without_share
 
 
 def shrpri(draft: Draft, owner: str, group: str) -> float:
@@ -47,11 +49,19 @@ class Shares:
         self._present = np.flatnonzero(self._waiting)
         self._keys = [_key(names[number]) for number in self._present.tolist()]
         self._values: Floats | None = None
-        self._stock = None if draft.exits.has("shrpri") else _Stock(draft.ledger, self._keys)
+        self._stock = None if draft.exits.has("shrpri") else Many(draft.ledger.stocks, self._keys)
         self.frozen = False
         self._counts = self._waiting.copy()
         self._kept: Mask | None = None
         self._read = 0
+
+    @cached_property
+    def last(self) -> Ints:
+        """Numbers of the pairs whose groups have no share, and to whom nobody gives one: they come after all
+        others, whatever their other factors."""
+        groups = without_share(self._draft.site.settings.groups, {group for _, group in self._keys})
+        bare = np.array([group in groups for _, group in self._keys], dtype=bool)
+        return self._present[bare & (self._round() <= 0)] if groups else self._present[:0]
 
     @property
     def pairs(self) -> int:
@@ -93,24 +103,3 @@ class Shares:
 def _key(pair: str) -> tuple[str, str]:
     group, _, owner = pair.partition(":")
     return owner, group
-
-
-class _Stock:
-    """`Ledger.stock` of many users at once; of a round only what was committed since the last is read."""
-
-    def __init__(self, ledger: Ledger, keys: Sequence[tuple[str, str]]) -> None:
-        self._ledger = ledger
-        self._place = {(group, owner): place for place, (owner, group) in enumerate(keys)}
-        self._entitled = np.array([ledger.share(group, owner) for owner, group in keys])
-        self._used = np.array([ledger.used(group, owner) for owner, group in keys])
-        self._read = len(ledger.committed)
-
-    def values(self) -> Floats:
-        for key in self._ledger.committed[self._read :]:
-            if key in self._place:
-                self._used[self._place[key]] = self._ledger.used(*key)
-        self._read = len(self._ledger.committed)
-        found = np.full(len(self._used), MOST)
-        some = self._used > 0
-        found[some] = np.minimum(self._entitled[some] * self._ledger.total / self._used[some], MOST)
-        return found

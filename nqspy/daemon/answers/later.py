@@ -27,6 +27,7 @@ def still(site: Site) -> Site:
         requests=requests,
         started={seq: requests[seq] for seq in site.started},
         accounts={key: account.twin() for key, account in site.accounts.items()},
+        runs=list(site.runs),
         shift=replace(site.shift),
         reported=site.reported,
         next_seq=site.next_seq,

@@ -77,6 +77,7 @@ else:
     Rows = Annotated[list[Row], msgspec.Meta(max_length=FEW)]
 Failures = Annotated[tuple[ExitFailure, ...], msgspec.Meta(max_length=MOST)]
 Why = Annotated[dict[K, Reason], msgspec.Meta(max_length=MOST)]
+Pes = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 Starts = Annotated[dict[int, int], msgspec.Meta(max_length=MOST)]
 
 
@@ -190,6 +191,7 @@ class Planned(Word, tag="planned"):
     short: bool
     failures: Failures
     listing: Rows
+    ready: Annotated[tuple[tuple[str, Pes], ...], msgspec.Meta(max_length=MOST)] = ()
 
 
 class Submitted(Word, tag="submitted"):
@@ -325,7 +327,7 @@ def planned(id: int, plan: Plan, listing: Listing) -> Planned:
     actions = [(action.kind, msgspec.Raw(_encoder.encode(action))) for action in plan.actions]
     return Planned(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
-        plan.wake_at, plan.short_of_pes, plan.failures, listing,
+        plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready,
     )  # fmt: skip
 
 
@@ -340,6 +342,7 @@ def plan_of(word: Planned, as_of: int, samples: Samples, exits: Collection[str])
         short_of_pes=word.short,
         samples=samples,
         failures=known(word.failures, exits),
+        ready=word.ready,
     )
 
 

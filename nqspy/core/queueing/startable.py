@@ -1,0 +1,94 @@
+"""Startable: for how many PEs each owner in each group has requests that could start, the work on which
+quotas rest beside what runs (`model.balance`).
+
+Queued in a started batch queue, and kept back neither by a limit of its own people (user and group limits,
+groups' caps), nor by what is broken, nor by a shift that drains its queue, nor by the machine's size. Room
+that others hold (PEs, memory, run limits) is no such limit: who waits for it has work. What exits say is not
+asked.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nqspy.core import broken
+from nqspy.core.draft import Draft
+from nqspy.core.queueing.limits import Gate, Mask, Tally
+from nqspy.model.columns import Columns, Ints
+from nqspy.model.queues import Queue
+from nqspy.model.requests import finite
+from nqspy.model.site import Site
+
+Pairs = Mapping[str, int]
+"""PEs by ``GROUP:OWNER``."""
+
+
+def startable(draft: Draft, tally: Tally) -> Pairs:
+    """What could start now: without what this pass has chosen, at most the machine's PEs for each."""
+    site, numbers = draft.site, draft.site.numbers.pairs
+    total = np.zeros(len(numbers), dtype=np.int64)
+    for queue, columns in draft.waiting():
+        if queue.kind == "batch" and queue.started and queue.name not in draft.shut:
+            found = _of_queue(draft, tally, queue, columns)
+            total[: len(found)] += found
+    found = np.minimum(total, site.pes())
+    return {numbers.names[number]: int(found[number]) for number in found.nonzero()[0].tolist()}
+
+
+def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
+    """What a pass has to tell of it: by name, where it is not what the last pass that told of it said."""
+    site = draft.site
+    known = site.balance.startable()
+    if not known and not any(map(len, site.waiting.values())):
+        return ()
+    tally = Tally(site, lambda: draft.ledger, now=draft.now)
+    for choice in draft.chosen:
+        tally.add(choice.request)
+    now = startable(draft, tally)
+    if now == known:
+        return ()
+    names = sorted(now.keys() | known.keys())
+    return tuple((name, now.get(name, 0)) for name in names if now.get(name, 0) != known.get(name, 0))
+
+
+def _of_queue(draft: Draft, tally: Tally, queue: Queue, columns: Columns) -> Ints:
+    """PEs by pair."""
+    site = draft.site
+    found = columns.pes_by_pair().copy()
+    gate = tally.gate(queue.name)
+    out, gone = _rows_out(site, gate, queue, columns), draft.gone(queue.name)
+    if gone:
+        out = np.zeros(len(columns), dtype=bool) if out is None else out
+        out[gone] = True
+    if out is not None:
+        rows = out.nonzero()[0]
+        np.subtract.at(found, columns.pair[rows], columns.pes[rows])
+    _drop_people(site, gate, found)
+    return found
+
+
+def _rows_out(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Mask | None:
+    """Rows that their own needs keep back."""
+    masks = []
+    if int(columns.pes.max()) > site.pes():
+        masks.append(columns.pes > site.pes())
+    needing = broken.kept_back(site, columns)
+    if needing is not None:
+        masks.append(needing)
+    if gate.wall != float("inf"):
+        default = finite(queue.per_request.wall_limit)
+        walls = columns.wall if default is None else np.minimum(columns.wall, float(default))
+        masks.append((walls > gate.wall) & (walls != float("inf")))
+    return np.logical_or.reduce(masks) if masks else None
+
+
+def _drop_people(site: Site, gate: Gate, found: Ints) -> None:
+    """Users and groups that may start nothing more have nothing that could start."""
+    spent = {name for name, left in gate.room if left <= 0}
+    if gate.all_owners:
+        found[:] = 0
+    elif gate.owners or gate.groups or spent:
+        for number in found.nonzero()[0].tolist():
+            group, _, owner = site.numbers.pairs.names[number].partition(":")
+            if owner in gate.owners or group in gate.groups or group in spent:
+                found[number] = 0

@@ -1,0 +1,375 @@
+"""What groups, and users inside a group, are owed: the two accounts of the deficit rule, exactly as
+semantics.md 1 defines them ("The deficit rule, exactly"). The scheduler, ``show shares`` and the reports all
+use this; nothing here decides.
+
+*W*, who has work: a group with a request that runs, or with a queued one that could start. Runs and ends are
+events; what could start the last pass says (`events.Decided.ready`, only what changed: the number of PEs for
+which each owner in each group has startable requests, at most the machine's). So between two passes W costs
+nothing, however many wait, and a replay sees what was seen. An absence of less than `GRACE` is none: between
+the end of a chain's link and the start of the next lies a pass.
+
+*Time* passes in steps: every event that changes a rate, W, or the terms first lets the time since the last
+one pass at the rates that held (`Level.advance`), in pieces of at most `PIECE` since the target bends with
+the long account. Between two events nothing is computed. A running request counts as charged at its *rate*
+(`Request.rate`); when its use is told, the difference to what was counted is corrected at once
+(`Level.correct`), in its own account and, as part of what all were entitled to, in everybody's. Sums of rates
+are whole numbers, and everything is added up in the order of names, so that the same events give the same
+digits.
+
+The groups' level knows the whole machine. Each group's users are a level of their own, of equal weight, over
+the PEs that the group holds; it only moves on with events of that group.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import ceil, expm1, log
+
+from nqspy.model.division import Division, alike
+from nqspy.model.ids import HOUR, MINUTE, Instant
+from nqspy.model.people import Group
+
+PIECE = 10 * MINUTE
+PIECES = 200
+"""A long time is computed in pieces: of that length, at most so many."""
+
+GRACE = MINUTE
+"""Who leaves W and is back before that time had not left."""
+
+PE = 1000
+"""The rate of one PE: ms charged in a second."""
+
+UNKNOWN_RUN = HOUR
+"""Mean run time before any request has ended, ms."""
+
+SHORTEST = 1_000
+"""The mean run time is taken for so long at least, ms: the bound must not become 0."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms).
+
+    ``past`` (L) and ``present`` (S) as of ``asof``; ``away``: since when it is not in W, None while it is;
+    ``ready``: PEs for which its requests could start (users only). ``entitled``, ``got`` and ``whole``: what
+    it was entitled to, was charged, and all were charged while it was in W, since the present shift began.
+    """
+
+    past: float = 0.0
+    present: float = 0.0
+    asof: Instant = Instant(0)
+    away: Instant | None = Instant(0)
+    ready: int = 0
+    entitled: float = 0.0
+    got: float = 0.0
+    whole: float = 0.0
+
+    def past_at(self, at: Instant, half_life: int) -> float:
+        """L at an instant: half of it is forgotten after each half-life."""
+        span = max(0, at - self.asof)
+        return self.past * 2.0 ** (-span / half_life) if self.past and span else self.past
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the rule depends on: PEs, half-life (ms), ``payback`` p (a fraction), ``run``: mean run time of
+    the last requests that ended (ms)."""
+
+    pes: int = 1
+    half_life: int = 24 * HOUR
+    payback: float = 0.2
+    run: float = UNKNOWN_RUN
+
+    @property
+    def bound(self) -> float:
+        """b: what all PEs do in the time of a mean run."""
+        return max(1, self.pes) * max(self.run, SHORTEST)
+
+    def bent(self, past: float) -> float:
+        """1 + p x: by how much an account of the past bends a target."""
+        unit = max(1, self.pes) * HOUR
+        return 1 + self.payback * min(1.0, max(-1.0, past / unit))
+
+    def clipped(self, present: float, times: int = 1) -> float:
+        """Within ``times`` b."""
+        most = times * self.bound
+        return min(most, max(-most, present))
+
+
+def faded(span: float, half_life: int) -> float:
+    """What is left at the end of a span of a use that was 1 in all and even over it: less the longer it
+    took (the integral of 2^(-t/h) over the span, divided by the span)."""
+    x = span / half_life * log(2)
+    return -expm1(-x) / x if x > 1e-6 else 1.0
+
+
+@dataclass(slots=True)
+class Work:
+    """What one of a level does: charged at ``rate`` (thousandths of a PE), running on ``pes`` PEs, startable
+    on ``ready`` more."""
+
+    rate: int = 0
+    pes: int = 0
+    ready: int = 0
+
+    def add(self, more: "Work") -> None:
+        """Both together."""
+        self.rate += more.rate
+        self.pes += more.pes
+        self.ready += more.ready
+
+    @property
+    def wanted(self) -> int:
+        """PEs it can use."""
+        return self.pes + self.ready
+
+
+class Level:
+    """Those who share: the groups, or the users of one group. ``find`` gives the entry of a name, made where
+    there is none, ``peek`` only one that is there; ``divide`` the entitlements of those who want so many
+    PEs."""
+
+    def __init__(
+        self,
+        find: Callable[[str], Entry],
+        peek: Callable[[str], Entry | None],
+        divide: Callable[[Mapping[str, int]], dict[str, float]],
+    ) -> None:
+        self._find, self._peek, self._divide = find, peek, divide
+        self.work: dict[str, Work] = {}
+        self.at = Instant(0)
+        self._entries: dict[str, Entry] = {}
+        self._parts: dict[str, float] | None = None
+
+    def members(self) -> Mapping[str, Entry]:
+        """Who is in W, in the order of names."""
+        return self._entries
+
+    def twin(self) -> "Level":
+        """A copy that can go on by itself."""
+
+        def find(name: str) -> Entry:
+            return replace(self._peek(name) or Entry())
+
+        made = Level(find, find, self._divide)
+        made.work = {name: replace(work) for name, work in self.work.items()}
+        made.at, made._parts = self.at, self._parts
+        made._entries = {name: replace(entry) for name, entry in self._entries.items()}
+        return made
+
+    # ------------------------------------------------------------ what holds
+
+    def parts(self) -> dict[str, float]:
+        """e: the entitlement of each member, of the whole."""
+        if self._parts is None:
+            wanted = {name: self.work[name].wanted for name in self._entries}
+            self._parts = self._divide(wanted) if wanted else {}
+        return self._parts
+
+    def targets(self, terms: Terms) -> dict[str, float]:
+        """a: the entitlements, bent by the past."""
+        parts = self.parts()
+        if not terms.payback or len(parts) < 2:
+            return parts
+        bent = {name: parts[name] * terms.bent(entry.past) for name, entry in self._entries.items()}
+        whole = sum(bent.values())
+        return {name: part / whole for name, part in bent.items()} if whole else parts
+
+    def rate(self) -> int:
+        """R: what all are charged (thousandths of a PE)."""
+        return sum(self.work[name].rate for name in self._entries)
+
+    # ------------------------------------------------------------ time
+
+    def advance(self, to: Instant, terms: Terms) -> bool:
+        """Lets time pass at the rates that hold; whether any account has changed."""
+        span = to - self.at
+        self.at = max(self.at, to)
+        if span <= 0 or not self._entries:
+            return False
+        pieces = 1 if len(self._entries) < 2 else min(PIECES, ceil(span / PIECE))
+        for _ in range(pieces):
+            self._pass(span / pieces, terms)
+        for entry in self._entries.values():
+            entry.asof = to
+        return True
+
+    def _pass(self, span: float, terms: Terms) -> None:
+        parts, targets = self.parts(), self.targets(terms)
+        whole = self.rate() * span / PE
+        left, spread = 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
+        for name, entry in self._entries.items():
+            used = self.work[name].rate * span / PE
+            due = parts[name] * whole
+            entry.past = entry.past * left + (due - used) * spread
+            entry.present = terms.clipped(entry.present + targets[name] * whole - used)
+            entry.entitled += due
+            entry.got += used
+            entry.whole += whole
+
+    def correct(self, amounts: Mapping[str, float], terms: Terms) -> None:
+        """So much more (or less) was used than was counted, by name. Who is not in W is left out."""
+        amounts = {name: more for name, more in amounts.items() if more and name in self._entries}
+        if not amounts:
+            return
+        whole, parts, targets = sum(amounts.values()), self.parts(), self.targets(terms)
+        for name, entry in self._entries.items():
+            used, due = amounts.get(name, 0.0), parts[name] * whole
+            entry.past += due - used
+            entry.present = terms.clipped(entry.present + targets[name] * whole - used)
+            entry.entitled += due
+            entry.got += used
+            entry.whole += whole
+
+    # ------------------------------------------------------------ who has work
+
+    def change(self, more: Mapping[str, Work], terms: Terms) -> None:
+        """What these do changes by so much, from the instant on to which time has passed."""
+        coming: list[str] = []
+        for name, change in more.items():
+            work = self.work.setdefault(name, Work())
+            before = work.wanted
+            work.add(change)
+            if work.wanted != before:
+                self._parts = None
+            if work.wanted > 0 and name not in self._entries:
+                coming.append(name)
+            elif work.wanted <= 0 and name in self._entries:
+                entry = self._entries.pop(name)
+                entry.away = entry.asof = self.at
+            if not (work.wanted or work.rate):
+                del self.work[name]
+        if coming:
+            self._enter(coming, terms)
+
+    def _enter(self, names: Iterable[str], terms: Terms) -> None:
+        others = [each.present for each in self._entries.values()]
+        mean = sum(others) / len(others) if others else 0.0
+        found = dict(self._entries)
+        for name in names:
+            entry = found[name] = self._find(name)
+            if entry.away is not None:
+                entry.past = entry.past_at(self.at, terms.half_life)
+                if not entry.away or self.at - entry.away >= GRACE:
+                    entry.present = mean
+                entry.away, entry.asof = None, self.at
+        self._entries = dict(sorted(found.items()))
+
+    def forget(self) -> None:
+        """What divides the whole has changed."""
+        self._parts = None
+
+
+@dataclass(slots=True)
+class Balance:
+    """The accounts of a site (or of a report that follows its events). ``find`` gives the entry of an
+    account's key (``g:GROUP``, ``u:GROUP:USER``), made where there is none, ``peek`` one that is there;
+    ``changed``: keys whose entries changed, until whoever keeps them has taken note."""
+
+    find: Callable[[str], Entry]
+    peek: Callable[[str], Entry | None]
+    terms: Terms = field(default_factory=Terms)
+    changed: set[str] = field(default_factory=set)
+    _division: Division = field(default_factory=lambda: Division({}, 1))
+    _users: dict[str, Level] = field(default_factory=dict)
+    _ready: dict[str, int] = field(default_factory=dict)
+    groups: Level = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.groups = Level(
+            lambda name: self.find(f"g:{name}"),
+            lambda name: self.peek(f"g:{name}"),
+            lambda wanted: self._division.parts(wanted),
+        )
+
+    def users(self, group: str) -> Level:
+        """The level of a group's users."""
+        level = self._users.get(group)
+        if level is None:
+            level = Level(
+                lambda name: self.find(f"u:{group}:{name}"),
+                lambda name: self.peek(f"u:{group}:{name}"),
+                lambda wanted: self._alike(group, wanted),
+            )
+            level.at = self.groups.at
+            self._users[group] = level
+        return level
+
+    def _alike(self, group: str, wanted: Mapping[str, int]) -> dict[str, float]:
+        work = self.groups.work.get(group)
+        return alike(wanted, max(1, work.pes if work is not None else 1))
+
+    def tune(self, terms: Terms, groups: Mapping[str, Group]) -> None:
+        """Other terms, other shares: from the instant on to which time has passed."""
+        self.terms, self._division = terms, Division(groups, terms.pes)
+        for level in (self.groups, *self._users.values()):
+            level.forget()
+
+    # ------------------------------------------------------------ what happens
+
+    def advance(self, at: Instant, groups: Iterable[str] = ()) -> None:
+        """Lets time pass for the groups, and for the users of these."""
+        if self.groups.advance(at, self.terms):
+            self.changed.update(f"g:{name}" for name in self.groups.members())
+        for group in groups:
+            level = self.users(group)
+            if level.advance(at, self.terms):
+                self.changed.update(f"u:{group}:{name}" for name in level.members())
+
+    def advance_all(self, at: Instant) -> None:
+        """Lets time pass for everybody: before the terms change."""
+        self.advance(at, list(self._users))
+
+    def change(self, group: str, owner: str, rate: int = 0, pes: int = 0, ready: int = 0) -> None:
+        """What an owner in a group does changes by so much; time has passed before."""
+        more, users = Work(rate, pes, ready), self.users(group)
+        self.groups.change({group: more}, self.terms)
+        users.change({owner: more}, self.terms)
+        if pes:
+            users.forget()
+        self.changed.update((f"g:{group}", f"u:{group}:{owner}"))
+
+    def ready(self, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
+        """What a pass found startable: PEs by ``GROUP:USER``."""
+        known = [(*pair.partition(":")[::2], pes) for pair, pes in pairs]
+        self.advance(at, dict.fromkeys(group for group, _, _ in known))
+        for group, owner, pes in known:
+            entry = self.find(f"u:{group}:{owner}")
+            before, entry.ready = entry.ready, pes
+            self.change(group, owner, ready=pes - before)
+            self._count(f"{group}:{owner}", pes)
+
+    def restore(self, group: str, owner: str, pes: int) -> None:
+        """What a pass had said before a restart."""
+        self.change(group, owner, ready=pes)
+        self._count(f"{group}:{owner}", pes)
+
+    def _count(self, pair: str, pes: int) -> None:
+        if pes:
+            self._ready[pair] = pes
+        else:
+            self._ready.pop(pair, None)
+
+    def startable(self) -> Mapping[str, int]:
+        """What a pass said last: PEs by ``GROUP:USER``, those with none left out."""
+        return self._ready
+
+    def correct(self, amounts: Mapping[tuple[str, str], float]) -> None:
+        """So much more was used than was counted, by (group, owner); time has passed before."""
+        by_group: dict[str, dict[str, float]] = {}
+        for (group, owner), more in amounts.items():
+            by_group.setdefault(group, {})[owner] = more
+        self.groups.correct({group: sum(each.values()) for group, each in by_group.items()}, self.terms)
+        self.changed.update(f"g:{name}" for name in self.groups.members())
+        for group, each in by_group.items():
+            users = self.users(group)
+            users.correct(each, self.terms)
+            self.changed.update(f"u:{group}:{name}" for name in users.members())
+
+    def begin_period(self, keys: Iterable[str]) -> None:
+        """Another shift is in force: what each was entitled to and got is counted anew; time has passed
+        before."""
+        for key in keys:
+            entry = self.find(key)
+            if entry.whole:
+                entry.entitled = entry.got = entry.whole = 0.0
+                self.changed.add(key)

@@ -1,0 +1,134 @@
+"""Fair division of the machine at one instant: what each group would hold if the PEs went by share to those
+that have work, and to none more than its work and its cap can use. The scheduler's entitlement and the
+reports' are this one (semantics.md 1)."""
+
+from collections.abc import Iterable, Mapping
+
+from nqspy.model.people import Group, capped_pes, with_default
+
+KEPT = 1_000
+"""Divisions that are remembered: few come, again and again."""
+
+
+class Division:
+    """Divides ``pes`` PEs along the share tree; what one cannot use goes to its siblings by weight, then to
+    those of its parent. A group without a share (or unknown to the tree) gets what the others leave. Requests
+    of its own that a group with groups below it has stand beside these with weight 1."""
+
+    def __init__(self, groups: Mapping[str, Group], pes: int) -> None:
+        self._groups, self._pes = with_default(groups), pes
+        self._below: dict[str | None, list[str]] = {}
+        self._known: dict[tuple[tuple[str, int], ...], tuple[dict[str, float], dict[str, float]]] = {}
+        for name, group in self._groups.items():
+            parent = group.parent if group.parent in self._groups else None
+            self._below.setdefault(parent, []).append(name)
+
+    def of(self, wanted: Mapping[str, int]) -> dict[str, float]:
+        """PEs that each group with work would hold, groups below it included, and under ``""`` all of them;
+        ``wanted``: PEs that a group's own requests could use."""
+        return self._look(wanted)[0]
+
+    def parts(self, wanted: Mapping[str, int]) -> dict[str, float]:
+        """The entitlement e_g of each group with requests of its own: its part of what is given to all of
+        them; they sum to 1."""
+        return self._look(wanted)[1]
+
+    def _look(self, wanted: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
+        key = tuple(sorted((name, min(pes, self._pes)) for name, pes in wanted.items() if pes > 0))
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= KEPT:
+                self._known.clear()
+            found = self._known[key] = self._divide(dict(key))
+        return found
+
+    def _divide(self, wanted: dict[str, int]) -> tuple[dict[str, float], dict[str, float]]:
+        for name in wanted:
+            if name not in self._groups:
+                self._groups[name] = Group(name, share=0)
+                self._below.setdefault(None, []).append(name)
+        needs: dict[str, int] = {}
+        for name in self._below.get(None, ()):
+            self._need(name, wanted, needs)
+        found: dict[str, float] = {}
+        own: dict[str, float] = {}
+        self._share_out(None, float(self._pes), wanted, needs, found, own)
+        found[""] = sum(found.get(name, 0.0) for name in self._below.get(None, ()))
+        whole = sum(own.values())
+        return found, {name: part / whole if whole else 1 / len(own) for name, part in own.items()}
+
+    def _need(self, name: str, wanted: Mapping[str, int], needs: dict[str, int]) -> int:
+        below = sum(self._need(each, wanted, needs) for each in self._below.get(name, ()))
+        limit = self._groups[name].limit
+        most = self._pes if limit is None else capped_pes(limit, self._pes)
+        needs[name] = min(wanted.get(name, 0) + below, most)
+        return needs[name]
+
+    def _share_out(
+        self,
+        parent: str | None,
+        pes: float,
+        wanted: Mapping[str, int],
+        needs: Mapping[str, int],
+        found: dict[str, float],
+        own: dict[str, float],
+    ) -> None:
+        names = [name for name in self._below.get(parent, ()) if needs[name] > 0]
+        weights = {name: self._groups[name].share for name in names}
+        most = {name: needs[name] for name in names}
+        if parent is not None and wanted.get(parent):
+            weights[""], most[""] = 1, wanted[parent]
+        for name, part in _by_share(weights, most, pes).items():
+            if name == "":
+                own[str(parent)] = part
+                continue
+            found[name] = part
+            if any(needs[each] > 0 for each in self._below.get(name, ())):
+                self._share_out(name, part, wanted, needs, found, own)
+            else:
+                own[name] = part
+
+
+def _by_share(weights: Mapping[str, int], needs: Mapping[str, int], pes: float) -> dict[str, float]:
+    """Those with a share first; the others have what is left, alike."""
+    first = fill({name: weight for name, weight in weights.items() if weight}, needs, pes)
+    rest = {name: 1 for name, weight in weights.items() if not weight}
+    return first | (fill(rest, needs, pes - sum(first.values())) if rest else {})
+
+
+def fill(weights: Mapping[str, int], needs: Mapping[str, int], amount: float) -> dict[str, float]:
+    """Divides an amount by weight so that none gets more than it needs, and what it leaves goes to the others
+    by weight."""
+    found: dict[str, float] = {}
+    total = sum(weights.values())
+    for name in sorted(weights, key=lambda each: needs[each] / weights[each]):
+        found[name] = min(float(needs[name]), max(0.0, amount) * weights[name] / total)
+        amount -= found[name]
+        total -= weights[name]
+    return found
+
+
+def alike(needs: Mapping[str, int], amount: float) -> dict[str, float]:
+    """The same inside a group: its users weigh alike. Parts of the whole that sum to 1."""
+    found = fill(dict.fromkeys(needs, 1), needs, amount)
+    whole = sum(found.values())
+    return {name: part / whole if whole else 1 / len(found) for name, part in found.items()}
+
+
+def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozenset[str]:
+    """Those of these groups that are entitled to nothing: unknown, of share 0, or below such a group."""
+    known = with_default(groups)
+    return frozenset(name for name in names if not _has_share(known, name))
+
+
+def _has_share(groups: Mapping[str, Group], name: str) -> bool:
+    seen: set[str] = set()
+    while name in groups and name not in seen:
+        seen.add(name)
+        if not groups[name].share:
+            return False
+        parent = groups[name].parent
+        if parent not in groups:
+            return True
+        name = str(parent)
+    return False
