@@ -22,7 +22,7 @@ from nqspy.model.balance import PE, Level, Terms, Work
 from nqspy.model.columns import Floats
 from nqspy.model.division import without_share
 from nqspy.model.ids import Instant
-from nqspy.model.people import Group
+from nqspy.model.people import DEFAULT_GROUP, Group
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 
@@ -118,11 +118,12 @@ class Rule:
     ) -> None:
         self.parts = level.parts()
         self.level, self.terms, self.uses, self.name = level, terms, uses, name
-        self._groups = groups
+        self._bare = without_share(groups, groups) if name == ALL else frozenset[str]()
+        self._known = {*groups, DEFAULT_GROUP}
 
     def value(self, name: str) -> float:
         """Of one group or user."""
-        if self.name == ALL and without_share(self._groups, (name,)):
+        if self.name == ALL and (name in self._bare or name not in self._known):
             return 0.0
         return max(LEAST, self._value(name))
 

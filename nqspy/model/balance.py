@@ -21,7 +21,7 @@ the PEs that the group holds; it only moves on with events of that group.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil, expm1, log
 
 from nqspy.model.division import Division, alike
@@ -63,6 +63,12 @@ class Entry:
     got: float = 0.0
     whole: float = 0.0
 
+    def twin(self) -> "Entry":
+        """A copy of its own."""
+        return Entry(
+            self.past, self.present, self.asof, self.away, self.ready, self.entitled, self.got, self.whole
+        )
+
     def past_at(self, at: Instant, half_life: int) -> float:
         """L at an instant: half of it is forgotten after each half-life."""
         span = max(0, at - self.asof)
@@ -83,11 +89,6 @@ class Terms:
     def bound(self) -> float:
         """b: what all PEs do in the time of a mean run."""
         return max(1, self.pes) * max(self.run, SHORTEST)
-
-    def bent(self, past: float) -> float:
-        """1 + p x: by how much an account of the past bends a target."""
-        unit = max(1, self.pes) * HOUR
-        return 1 + self.payback * min(1.0, max(-1.0, past / unit))
 
     def clipped(self, present: float, times: int = 1) -> float:
         """Within ``times`` b."""
@@ -148,12 +149,13 @@ class Level:
         """A copy that can go on by itself."""
 
         def find(name: str) -> Entry:
-            return replace(self._peek(name) or Entry())
+            entry = self._peek(name)
+            return entry.twin() if entry is not None else Entry()
 
         made = Level(find, find, self._divide)
-        made.work = {name: replace(work) for name, work in self.work.items()}
+        made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         made.at, made._parts = self.at, self._parts
-        made._entries = {name: replace(entry) for name, entry in self._entries.items()}
+        made._entries = {name: entry.twin() for name, entry in self._entries.items()}
         return made
 
     # ------------------------------------------------------------ what holds
@@ -170,7 +172,11 @@ class Level:
         parts = self.parts()
         if not terms.payback or len(parts) < 2:
             return parts
-        bent = {name: parts[name] * terms.bent(entry.past) for name, entry in self._entries.items()}
+        unit = max(1, terms.pes) * HOUR
+        bent = {
+            name: parts[name] * (1 + terms.payback * min(1.0, max(-1.0, entry.past / unit)))
+            for name, entry in self._entries.items()
+        }
         whole = sum(bent.values())
         return {name: part / whole for name, part in bent.items()} if whole else parts
 
@@ -186,22 +192,26 @@ class Level:
         self.at = max(self.at, to)
         if span <= 0 or not self._entries:
             return False
-        pieces = 1 if len(self._entries) < 2 else min(PIECES, ceil(span / PIECE))
+        rate = self.rate()
+        pieces = min(PIECES, ceil(span / PIECE)) if rate and len(self._entries) > 1 else 1
+        left, spread = 2.0 ** (-(span / pieces) / terms.half_life), faded(span / pieces, terms.half_life)
         for _ in range(pieces):
-            self._pass(span / pieces, terms)
+            if rate:
+                self._pass(span / pieces, rate, left, spread, terms)
+            else:
+                for entry in self._entries.values():
+                    entry.past *= left
         for entry in self._entries.values():
             entry.asof = to
         return True
 
-    def _pass(self, span: float, terms: Terms) -> None:
-        parts, targets = self.parts(), self.targets(terms)
-        whole = self.rate() * span / PE
-        left, spread = 2.0 ** (-span / terms.half_life), faded(span, terms.half_life)
+    def _pass(self, span: float, rate: int, left: float, spread: float, terms: Terms) -> None:
+        parts, targets, whole, most = self.parts(), self.targets(terms), rate * span / PE, terms.bound
         for name, entry in self._entries.items():
-            used = self.work[name].rate * span / PE
-            due = parts[name] * whole
+            used, due = self.work[name].rate * span / PE, parts[name] * whole
             entry.past = entry.past * left + (due - used) * spread
-            entry.present = terms.clipped(entry.present + targets[name] * whole - used)
+            present = entry.present + targets[name] * whole - used
+            entry.present = most if present > most else -most if present < -most else present
             entry.entitled += due
             entry.got += used
             entry.whole += whole

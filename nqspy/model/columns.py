@@ -105,7 +105,7 @@ class Columns:
     numbers of a `Dictionary`. ``version`` rises with every change.
     """
 
-    __slots__ = ("_arrays", "_counted", "_length", "_rows", "_summed", "version")
+    __slots__ = ("_arrays", "_counted", "_length", "_most", "_rows", "_summed", "version")
 
     def __init__(self, capacity: int = 16) -> None:
         self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
@@ -113,6 +113,7 @@ class Columns:
         self._rows: list[Request] = []
         self._counted: tuple[int, Ints] | None = None
         self._summed: tuple[int, Ints] | None = None
+        self._most: tuple[int, dict[str, int]] = (-1, {})
         self.version = 0
 
     def __len__(self) -> int:
@@ -218,10 +219,19 @@ class Columns:
         """How many PEs the rows of each pair ask for together, by its number; counted once for each
         version."""
         if self._summed is None or self._summed[0] != self.version:
-            wide = int(self.pes.max()) if self._length else 1
-            sums = self.by_pair() if wide == 1 else np.bincount(self.pair, self.pes).astype(np.int64)
+            sums = self.by_pair() if self.most("pes") <= 1 else np.bincount(self.pair, self.pes).astype(np.int64)
             self._summed = (self.version, sums)
         return self._summed[1]
+
+    def most(self, name: str) -> int:
+        """The greatest value of a column of whole numbers, 0 where there is no row; looked for once for each
+        version."""
+        if self._most[0] != self.version:
+            self._most = (self.version, {})
+        found = self._most[1].get(name)
+        if found is None:
+            found = self._most[1][name] = int(getattr(self, name).max()) if self._length else 0
+        return found
 
     def seqs(self) -> list[Seq]:
         """Sequence numbers in row order."""

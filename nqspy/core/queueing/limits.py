@@ -317,7 +317,7 @@ def _by_people(site: Site, gate: Gate, columns: Columns) -> Iterator[Mask]:
 
 def _by_size(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Iterator[Mask]:
     most = min(gate.pes, site.pes())
-    if int(columns.pes.max()) > most:
+    if columns.most("pes") > most:
         yield columns.pes > most
     if gate.memory != float("inf"):
         too_large = columns.memory > gate.memory

@@ -38,7 +38,7 @@ class Line:
         self.columns = draft.site.waiting[queue.name]
         self.weights = draft.site.settings.weights(queue.name)
         self.looked = 0
-        self._widest = int(self.columns.pes.max())
+        self._widest = self.columns.most("pes")
         self._gate: Gate | None = None
         self._stale = True
         self._kept: Mask | None = None
@@ -60,7 +60,7 @@ class Line:
     def _base(self) -> Floats:
         base = self.terms.weighted(self.weights, self._dates)
         ranks = self.columns.rank
-        if int(ranks.max()):
+        if self.columns.most("rank"):
             base += ranks * self._step
         gone = self._draft.gone(self.queue.name)
         if gone:

@@ -119,7 +119,7 @@ class _Selection:
     def _refuse_what_never_fits(self, queue: Queue) -> None:
         site = self._draft.site
         columns = site.waiting[queue.name]
-        if int(columns.pes.max()) > site.pes():
+        if columns.most("pes") > site.pes():
             wide = (columns.pes > site.pes()).nonzero()[0][: site.settings.global_.offers_per_pass]
             for row in wide.tolist():
                 request = columns.request(row)
@@ -132,7 +132,7 @@ class _Selection:
         found = []
         for place, queue in enumerate(started):
             columns = self._draft.site.waiting[queue.name]
-            if int(columns.rank.max()) >= FIRST:
+            if columns.most("rank") >= FIRST:
                 line = self._line(queue)
                 ranked = [row for row in line.in_order(_ranked(columns.rank)) if columns.rank[row] >= FIRST]
                 found += [(-int(columns.rank[row]), place, i, line, row) for i, row in enumerate(ranked)]

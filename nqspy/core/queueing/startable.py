@@ -70,7 +70,7 @@ def _of_queue(draft: Draft, tally: Tally, queue: Queue, columns: Columns) -> Int
 def _rows_out(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Mask | None:
     """Rows that their own needs keep back."""
     masks = []
-    if int(columns.pes.max()) > site.pes():
+    if columns.most("pes") > site.pes():
         masks.append(columns.pes > site.pes())
     needing = broken.kept_back(site, columns)
     if needing is not None:
