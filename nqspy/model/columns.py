@@ -219,7 +219,9 @@ class Columns:
         """How many PEs the rows of each pair ask for together, by its number; counted once for each
         version."""
         if self._summed is None or self._summed[0] != self.version:
-            sums = self.by_pair() if self.most("pes") <= 1 else np.bincount(self.pair, self.pes).astype(np.int64)
+            sums = (
+                self.by_pair() if self.most("pes") <= 1 else np.bincount(self.pair, self.pes).astype(np.int64)
+            )
             self._summed = (self.version, sums)
         return self._summed[1]
 
