@@ -288,7 +288,7 @@ class Balance:
         self.groups = Level(
             lambda name: self.find(f"g:{name}"),
             lambda name: self.peek(f"g:{name}"),
-            lambda wanted: self._division.parts(wanted),
+            lambda wanted: self._division.parts(wanted),  # noqa: PLW0108 - `tune` exchanges the division
         )
 
     def users(self, group: str) -> Level:

@@ -245,8 +245,8 @@ class Deleted(Event):
 class Decided(Event):
     """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
 
-    ``samples`` are charged; ``short_of_pes``: some request waited only for a PE then; ``wait``: why those that
-    were looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)`` `balance`."""
+    ``samples`` are charged; ``short_of_pes``: some request waited only for a PE; ``wait``: why those that were
+    looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`."""
 
     kind: ClassVar[str] = "decided"
     as_of: int

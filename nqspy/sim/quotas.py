@@ -296,7 +296,7 @@ SCENARIOS: Sequence[Callable[[], History]] = (after_a_hog, comes_back, share_cha
 def drawn(seed: int, hours: int = 36) -> History:
     """Uneven on purpose: three to six departments with shares from 1 to 60, work in bursts of very different
     lengths and numbers, hours without any, sometimes requests of several PEs, shares that change."""
-    rng = Random(seed)
+    rng = Random(seed)  # noqa: S311 - invented histories, no secrets
     names = [f"d{n}" for n in range(1, rng.randint(3, 6) + 1)]
     shares = {name: rng.choice((1, 4, 10, 15, 24, 29, 40, 60)) for name in names}
     typical = {name: rng.choice((3, 6, 10, 15)) * MINUTE for name in names}

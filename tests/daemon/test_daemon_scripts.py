@@ -1,4 +1,4 @@
-"""Long scripts of qmgr: run in slices, some lines committed together, each line's fault told; nobody waits."""
+"""Long scripts of qmgr: run in slices, lines committed together, each line's fault told; nobody waits."""
 
 import queue
 
@@ -108,7 +108,8 @@ def test_two_who_hand_in_the_same_script_have_it_run_twice(inner):
 def test_objects_deleted_and_made_again_keep_their_order_over_a_restart(tmp_path):
     inner = Inner(tmp_path / "home", SITE)
     script = [*lines(0, 60), *(f"disable queue q{n}" for n in range(3)),
-              "delete queue q1", "create batch_queue q1", "delete queue q0", "create batch_queue q0"]  # fmt: skip
+              "delete queue q1", "create batch_queue q1", "delete queue q0",
+              "create batch_queue q0"]  # fmt: skip
     assert answer(inner, begin(inner, script))["ok"]
     order = list(inner.daemon.engine.site.settings.queues)
     assert order[-2:] == ["q1", "q0"]

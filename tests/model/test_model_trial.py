@@ -13,7 +13,9 @@ NAMES = st.sampled_from("abcd")
 SOME = st.lists(NAMES, max_size=2, unique=True)
 CHANGES = st.one_of(
     st.builds(lambda name: Change("create", f"queue/{name}", {"kind": "batch"}), NAMES),
-    st.builds(lambda name, to: Change("create", f"queue/{name}", {"kind": "pipe", "destinations": to}), NAMES, SOME),
+    st.builds(
+        lambda name, to: Change("create", f"queue/{name}", {"kind": "pipe", "destinations": to}), NAMES, SOME
+    ),
     st.builds(lambda name, to: Change("set", f"queue/{name}/destinations", to), NAMES, SOME),
     st.builds(lambda name, to: Change("set", f"queue/{name}/needs", to), NAMES, SOME),
     st.builds(lambda name, to: Change("create", f"complex/{name}", {"queues": to}), NAMES, SOME),
@@ -23,7 +25,9 @@ CHANGES = st.one_of(
     st.builds(lambda name: Change("create", f"probe/{name}", {"file": "/x"}), NAMES),
     st.builds(lambda head, name: Change("delete", f"{head}/{name}"), st.sampled_from(
         ("queue", "complex", "group", "probe")), NAMES),
-    st.builds(lambda name, n: Change("set", f"queue/{name}/run_limit", n), NAMES | st.just("*"), st.integers(1, 9)),
+    st.builds(
+        lambda name, n: Change("set", f"queue/{name}/run_limit", n), NAMES | st.just("*"), st.integers(1, 9)
+    ),
     st.builds(lambda name: Change("set", "default/queue", name), NAMES),
 )  # fmt: skip
 

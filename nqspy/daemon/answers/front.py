@@ -62,7 +62,7 @@ class Slow:
     @property
     def lasting(self) -> bool:
         """Whether it is made to its end whoever waits: a script carries something out."""
-        return self.asked.message["cmd"] == "qmgr"
+        return bool(self.asked.message["cmd"] == "qmgr")
 
     def gone(self) -> bool:
         """Whether nobody waits for it any more."""
