@@ -245,7 +245,7 @@ class Deleted(Event):
 class Decided(Event):
     """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
 
-    ``samples`` are charged; ``short_of_pes``: some request waited only for a PE; ``wait``: why those that were
+    ``samples`` are charged; ``short_of_pes``: some request waited only for a PE; ``wait``: why those
     looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`."""
 
     kind: ClassVar[str] = "decided"
