@@ -350,6 +350,10 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
 
 def main() -> int:
     """Prints the table, or JSON."""
+    if sys.argv[1:2] == ["cost"]:
+        from bench_cost import main as cost
+
+        return cost(sys.argv[2:])
     if sys.argv[1:2] == ["nights"]:
         from bench_nights import main as nights
 

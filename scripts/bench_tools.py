@@ -78,6 +78,10 @@ class Site:
         self.run("nqsd", "init", "--site", "plain")
         with open(self.home / "queues.d" / "10-batch.qmgr", "a") as out:
             out.write("set machine pes=2\n")
+        self.start()
+
+    def start(self) -> None:
+        """Starts the daemon."""
         self.run("nqsd", "start")
 
     def run(self, *words: str) -> str:

@@ -1,0 +1,149 @@
+"""Clocks in a daemon, its starter and its shepherds: CPU time by part, for `bench_cost`. Standard library only.
+
+Run as ``cost_probe.py daemon OUT ARGUMENTS`` instead of ``nqsd``; the daemon then runs its starter by
+``cost_probe.py starter OUT STARTER ARGUMENTS``. Each process adds a line of JSON to OUT when it ends.
+"""
+
+import atexit
+import json
+import os
+import resource
+import runpy
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+DAEMON = {
+    "nqspy.daemon.inbox:Inbox.drain": "inbox",
+    "nqspy.daemon.inbox:Inbox.put_message": "counter: messages",
+    "nqspy.rpc.server:Connection.data_received": "counter: messages",
+    "nqspy.daemon.answers.front:Front.take": "counter: commands and replies",
+    "nqspy.daemon.answers.front:Front.reply": "counter: commands and replies",
+    "nqspy.engine.loop:Engine.feed": "engine",
+    "nqspy.engine.loop:Engine._pass": "pass",
+    "nqspy.store.journal:SqliteJournal.commit": "store",
+    "nqspy.executors.local:LocalHands.do": "orders to the starter",
+    "nqspy.executors.watch:Watch._handle": "reports of shepherds",
+    "nqspy.daemon.hooks:Hooks.tell": "telling",
+}
+STARTER = {
+    "nqspy.executors.starter:_order": "order read",
+    "nqspy.executors.keeper:Keeper.look": "ends waited for",
+    "nqspy.executors.cage:Birthplace.__init__": "cgroup",
+    "nqspy.executors.cage:Seat.leave_birthplace": "cgroup",
+    "os:fork": "fork",
+    "nqspy.executors.cage:fork_into": "fork",
+}
+SHEPHERD = {
+    "nqspy.executors.outset:claimed": "files: claim",
+    "nqspy.executors.shepherd:_claimed": "files: claim",
+    "os:fsync": "syncs",
+    "nqspy.executors.shepherd:_Shepherd._open_streams": "files: output",
+    "nqspy.executors.person:find": "preparation",
+    "nqspy.executors.child:_command": "preparation",
+    "os:posix_spawn": "spawn",
+    "nqspy.executors.records:add": "files: records",
+    "nqspy.executors.shepherd:_Shepherd._listen": "files: control",
+    "nqspy.executors.deliver:deliver": "delivery",
+    "nqspy.executors.teller:Teller.tell": "reports",
+}
+
+
+class Clocks:
+    """CPU ns by part, each without what other parts within it took."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, int] = {}
+        self._here = threading.local()
+
+    def wrap(self, call: Callable[..., Any], part: str) -> Callable[..., Any]:
+        """The same, measured."""
+
+        def measured(*arguments: Any, **named: Any) -> Any:
+            stack = self._here.__dict__.setdefault("stack", [])
+            stack.append(0)
+            began = time.thread_time_ns()
+            try:
+                return call(*arguments, **named)
+            finally:
+                took = time.thread_time_ns() - began
+                self.taken[part] = self.taken.get(part, 0) + took - stack.pop()
+                if stack:
+                    stack[-1] += took
+
+        return measured
+
+    def install(self, places: dict[str, str]) -> None:
+        """Puts the clocks where ``module:name`` says; what is not there is left out."""
+        for place, part in places.items():
+            module, _, path = place.partition(":")
+            *owners, name = path.split(".")
+            try:
+                owner: Any = __import__(module, fromlist=["*"])
+                for each in owners:
+                    owner = getattr(owner, each)
+                setattr(owner, name, self.wrap(getattr(owner, name), part))
+            except (ImportError, AttributeError):
+                continue
+
+
+def _note(out: str, kind: str, clocks: Clocks) -> None:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    line = {"kind": kind, "whole": time.process_time_ns(), "parts": clocks.taken,
+            "children": int((children.ru_utime + children.ru_stime) * 1e9)}  # fmt: skip
+    fd = os.open(out, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(fd, json.dumps(line).encode() + b"\n")
+    os.close(fd)
+
+
+def daemon(out: str, arguments: list[str]) -> None:
+    """Runs ``nqsd`` with clocks."""
+    from nqspy.daemon import command
+    from nqspy.executors import link
+
+    clocks, plain = Clocks(), link.subprocess.Popen
+
+    def begin(words: list[str], **more: Any) -> Any:
+        return plain([*words[:6], __file__, "starter", out, *words[6:]], **more)
+
+    link.subprocess = type("", (), {**vars(link.subprocess), "Popen": staticmethod(begin)})  # type: ignore
+    clocks.install(DAEMON)
+    atexit.register(_note, out, "daemon", clocks)
+    sys.argv = ["nqsd", *arguments]
+    command.main()
+
+
+def starter(out: str, path: str, arguments: list[str]) -> None:
+    """Runs a starter with clocks; its shepherds have their own."""
+    sys.path.insert(0, path.rsplit("/", 3)[0])
+    from nqspy.executors import shepherd
+    from nqspy.executors import starter as ours
+
+    mine, theirs, leave, serve = Clocks(), Clocks(), os._exit, shepherd.serve
+
+    def served(*given: Any) -> None:
+        theirs.taken.clear()
+        theirs.install(SHEPHERD)
+        serve(*given)
+
+    def left(status: int) -> None:
+        _note(out, "shepherd", theirs)
+        leave(status)
+
+    mine.install(STARTER)
+    shepherd.serve = served
+    ours.os._exit = left  # type: ignore
+    ours.main(arguments)
+    os._exit = leave  # type: ignore
+    _note(out, "starter", mine)
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "daemon":
+        daemon(sys.argv[2], sys.argv[3:])
+    elif sys.argv[1] == "starter":
+        starter(sys.argv[2], sys.argv[3], sys.argv[4:])
+    else:
+        runpy.run_path(sys.argv[1])
