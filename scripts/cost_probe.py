@@ -1,4 +1,5 @@
-"""Clocks in a daemon, its starter and its shepherds: CPU time by part, for `bench_cost`. Standard library only.
+"""Clocks in a daemon, its starter and its shepherds: CPU time by part, for `bench_cost`. Standard library
+only.
 
 Run as ``cost_probe.py daemon OUT ARGUMENTS`` instead of ``nqsd``; the daemon then runs its starter by
 ``cost_probe.py starter OUT STARTER ARGUMENTS``. Each process adds a line of JSON to OUT when it ends.

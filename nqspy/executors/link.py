@@ -79,6 +79,8 @@ class Link:
         descriptors = (theirs.fileno(), self._lock)
         # Not the mark by which processes of a job are known, should the daemon have been started by one.
         environment = {name: value for name, value in os.environ.items() if name != "QSUB_REQID"}
+        # Each shepherd would look its symbols up anew (and a page of the starter's be copied for each).
+        environment["LD_BIND_NOW"] = "1"
         try:
             with open(f"{self._spool}/starter.log", "ab") as log:
                 self._process = subprocess.Popen(

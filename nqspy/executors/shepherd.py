@@ -20,7 +20,7 @@ from nqspy.executors.pageout import PageOut
 from nqspy.executors.quota import Spool
 from nqspy.executors.teller import Station, Teller, if_possible, persist
 
-_HEAD_START = 5  # ms in which a very short job may end before anybody is told that it runs
+_HEAD_START = 20  # ms in which a very short job may end before anybody is told that it runs
 _AGAIN = 0.1
 _LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit")
 
@@ -166,7 +166,7 @@ class _Shepherd(Teller):
         poll = select.poll()
         poll.register(wake, select.POLLIN)
         bell = self._hang_bell(poll)
-        poll.poll(_HEAD_START)
+        poll.poll(min(_HEAD_START, self.meter.due(now()) * 1000))
         told = False
         while True:
             drain(wake)
