@@ -29,7 +29,7 @@ QSUB: Table = (
     (("-A",), "account", "text", "GROUP", "group or account that is charged"),
     (("-a",), "eligible", "date", "DATE", "start not before, e.g. '23:00', 'noon tomorrow', 2026-03-02"),
     (("-h",), "held", "on", "", "hold the request"),
-    (("-p",), "priority", "priority", "N", "priority of the request"),
+    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
     (("-lT",), "cpu", "time", "TIME", "CPU time of the request"),
     (("-lt",), "cpu_process", "time", "TIME", "CPU time of each process"),
     (("-lM",), "memory", "size", "SIZE", "memory of the request"),

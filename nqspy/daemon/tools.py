@@ -137,7 +137,12 @@ def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--jso
 
 def examine(home: Home) -> Iterator[Finding]:
     """Everything the doctor looks at, in order; nothing is changed."""
-    if not home.path.is_dir():
+    try:
+        os.stat(home.path / ".")
+    except PermissionError as error:
+        yield Finding("home", "bad", f"{home.path} is out of your reach: {error.strerror}")
+        return
+    except OSError:
         yield Finding(
             "home", "bad", f"{home.path} does not exist; make it with: nqsd init --home {home.path}"
         )

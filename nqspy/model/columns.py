@@ -31,6 +31,7 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("pair", np.int64),
     ("rank", np.int64),
     ("needs", np.int64),
+    ("priority", np.int64),
 )
 
 
@@ -102,7 +103,8 @@ class Columns:
 
     ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
     is the date in queue (ms); ``owner``, ``group``, ``name``, ``pair`` (owner in group) and ``needs`` are
-    numbers of a `Dictionary`. ``version`` rises with every change.
+    numbers of a `Dictionary`; ``priority`` is the owner's own (``qsub -p``). ``version`` rises with every
+    change.
     """
 
     __slots__ = ("_arrays", "_counted", "_length", "_most", "_rows", "_summed", "version")
@@ -202,6 +204,7 @@ class Columns:
         arrays["pair"][row] = numbers.pairs.of(f"{spec.group}:{spec.owner}")
         arrays["rank"][row] = request.rank
         arrays["needs"][row] = numbers.needs.of(needs_key(spec.ask.needs))
+        arrays["priority"][row] = spec.priority or 0
 
     def _grow(self) -> None:
         for name, array in self._arrays.items():
@@ -270,6 +273,7 @@ def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Seque
         "pair": [numbers.pairs.of(f"{spec.group}:{spec.owner}") for spec in specs],
         "rank": [request.rank for request in requests],
         "needs": [numbers.needs.of(needs_key(spec.ask.needs)) for spec in specs],
+        "priority": [spec.priority or 0 for spec in specs],
     }
 
 

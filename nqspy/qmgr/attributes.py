@@ -121,7 +121,7 @@ MODIFY = dict(
         _ask("memory_limit", "ask/memory", "size", "memory of the request"),
         _ask("pe_limit", "ask/pes", "count", "PEs of the request"),
         _ask("nice", "ask/nice", "number", "nice value of the request", 19),
-        _ask("priority", "priority", "number", "the owner's priority of the request", 63),
+        _ask("priority", "priority", "number", "its place among its owner's own: higher goes first", 1023),
         _ask("name", "name", "name", "name of the request"),
         _ask("account", "account", "name", "account the request is charged to"),
         _ask("shell", "shell", "name", "shell that runs the script"),

@@ -112,11 +112,17 @@ def overtaken(follower: Follower, event: Starting, decided: Decided | None) -> l
         if (place, seq) >= (started.place, started.seq):
             break
         earlier = follower.tracks[seq]
+        if earlier.spec.owner == started.spec.owner and _own(earlier) < _own(started):
+            continue  # its owner wanted it so (qsub -p)
         unseen = decided is not None and earlier.since > decided.as_of
         kept = seq in reasons and _keeps_back(*reasons[seq], earlier, started, event.forced)
         if not unseen and not kept:
             found.append(seq)
     return found
+
+
+def _own(track: Track) -> int:
+    return track.spec.priority or 0
 
 
 _OF_THE_LIST = ("run limit", "group limit")

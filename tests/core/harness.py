@@ -313,7 +313,8 @@ def spec_of(owner: str, **given: str) -> Spec:
     )
     named = "name" in given
     return Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,
-                group=given.get("group", "default"))  # fmt: skip
+                group=given.get("group", "default"),
+                priority=int(given["p"]) if "p" in given else None)  # fmt: skip
 
 
 def _path_of(key: str) -> str:

@@ -13,6 +13,7 @@ from nqspy.core import broken
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.factors import Terms
 from nqspy.core.queueing.limits import Gate, Mask, Tally, kept_back
+from nqspy.core.queueing.own import behind_their_own
 from nqspy.core.queueing.share import Shares
 from nqspy.model.columns import Floats, Ints
 from nqspy.model.queues import Queue
@@ -70,6 +71,7 @@ class Line:
         needing = broken.kept_back(self._draft.site, self.columns)
         if needing is not None:
             base[needing] = NEVER
+        behind_their_own(base, self.columns)
         return base
 
     @property
@@ -113,6 +115,7 @@ class Line:
             self.terms.weighted(self.weights, dates, rows) + self.columns.rank[rows] * self._step
         )
         self._base[self._draft.gone(self.queue.name)] = NEVER
+        behind_their_own(self._base, self.columns)
         self.refresh()
 
     # ------------------------------------------------------------ scores
