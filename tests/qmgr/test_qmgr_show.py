@@ -172,3 +172,9 @@ def test_swap_control_shows_its_marks_how_the_memory_stands_and_who_gave_way():
     assert "not measured yet" in show_swap.state(SwapControl(), Pressure(), None, ())
     assert "Swap control" in show.show_all(site())
     assert "swap control" in show.show_settings("swap_control", site())
+
+
+def test_a_wide_table_is_folded_between_words():
+    shown = show.limits_supported()
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "after the grace" in " ".join(shown.split())
