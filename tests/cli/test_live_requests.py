@@ -200,3 +200,13 @@ def test_a_request_is_modified_into_another_queue_whose_limits_hold(office):
     assert office.job(id)["queue"] == "batch"
     office.run("qdel", id).ok()
     office.set("disable queue short", "delete queue short")
+
+
+def test_p_orders_an_owners_requests_among_themselves(office):
+    office.set("stop queue batch")
+    first, second = office.qsub("true\n"), office.qsub("true\n", "-p", "5")
+    assert [office.job(id)["position"] for id in (first, second)] == [2, 1]
+    office.qmgr(f"modify request {first} priority=9").ok()
+    assert [office.job(id)["position"] for id in (first, second)] == [1, 2]
+    office.run("qdel", first, second).ok()
+    office.set("start queue batch")
