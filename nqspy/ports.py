@@ -40,7 +40,11 @@ class EndedRow(TypedDict):
 
 class CommitFailed(Exception):
     """The transaction could not be made durable (disk full, I/O error): nothing of the batch exists. Its
-    text is one line."""
+    text is one line. ``passing``: another program has the database for now; whoever asked may ask again."""
+
+    def __init__(self, text: str, passing: bool = False) -> None:
+        super().__init__(text)
+        self.passing = passing
 
 
 class Journal(Protocol):

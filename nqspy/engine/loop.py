@@ -126,7 +126,7 @@ class Engine:
                 self._commit(group)
         except CommitFailed as error:
             self._not_written(error, now)
-            return self._refuse(inputs, f"nothing was changed: {error}", now)
+            return self._refuse(inputs, f"nothing was changed: {error}", now, error.passing)
         except Exception:
             self.log(f"internal error, the group is refused:\n{format_exc()}")
             return self._refuse(inputs, "internal error, see the daemon's log; nothing was changed", now)
@@ -380,9 +380,11 @@ class Engine:
         desk.group.alarms.append(text)
         desk.act(Notify("", "nqspy: the database could not be written", text))
 
-    def _refuse(self, inputs: Sequence[Input], text: str, now: Instant) -> Outcome:
-        """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told,
-        sightings come again, but for one that broke its desk."""
+    def _refuse(
+        self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False
+    ) -> Outcome:
+        """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told (busy, so
+        that they ask again, where it is ``passing``), sightings come again, but for one that broke its desk."""
         self.log(text)
         untold = [e for e in inputs if isinstance(e, Sighting | News) and not isinstance(e, SeenUse)]
         seen = {id(each): each for each in (*self._group.sightings, *self._retry, *untold)}
@@ -394,7 +396,7 @@ class Engine:
         self.exits.begin(self.site)
         self.plan, self._dirty, self._void, self._shift_seen = Plan(), True, self._asked, None
         self._again_at = Instant(now + RETRY_COMMIT)
-        reply = Reply(refusal=Refusal(text, "not_committed"))
+        reply = Reply(refusal=Refusal(text, "busy" if passing else "not_committed"))
         replies = [(each.handle, reply) for each in inputs if isinstance(each, Asked)]
         return Outcome(replies, [], False, self._wake(now))
 

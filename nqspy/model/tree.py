@@ -7,10 +7,10 @@ is a path: ``queue/night/run_limit``, ``queue/night/per_request/cpu_limit``, ``g
 """
 
 import dataclasses
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from nqspy.model.errors import BadValue
 from nqspy.model.units import GREATEST, format_size, format_time
@@ -158,9 +158,9 @@ def put(node: Any, path: str, value: Any) -> None:
 
 def twin(node: Any) -> Any:
     """A copy of an object of settings that can be changed without changing it; values are shared."""
-    kind = type(node)
-    made: Any = object.__new__(kind)
-    for name, is_branch in _fields_of(cast(Hashable, kind)):
+    kind: Any = type(node)
+    made = kind.__new__(kind)
+    for name, is_branch in _fields_of(kind):
         value = getattr(node, name)
         if is_branch:
             value = twin(value)

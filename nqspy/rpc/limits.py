@@ -30,7 +30,9 @@ class Limits:
     """Connections of all users without a name together."""
     connections: int = field(default_factory=_most_connections)
     """Connections in all."""
-    spare: int = 32
+    user_waiting: int = 256
+    """Connections of one user on which he waits for requests to end: so many take nothing of his share."""
+    spare: int = field(default_factory=lambda: _most_connections() // 32)
     """Connections beyond that for root and the home's owner."""
     user_bytes: int = 288 * MIB
     """Bytes of a user's messages that have not arrived whole."""
@@ -76,17 +78,24 @@ class Shares:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self.connections: dict[int, int] = {}
+        self.waiting: dict[int, int] = {}
         self.bytes: dict[int, int] = {}
         self.all_connections = 0
         self.nameless = 0
         self.all_bytes = 0
 
+    def full(self, caller: Caller) -> bool:
+        """Whether there are as many connections in all as a caller may share in."""
+        limits = self._limits
+        return self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0)
+
     def refusal(self, caller: Caller) -> str | None:
         """Why one more connection of a caller is turned away; None: it is welcome."""
         limits = self._limits
-        if self.all_connections >= limits.connections + (limits.spare if caller.trusted else 0):
+        if self.full(caller):
             return f"this nqsd is busy: it has {self.all_connections} connections; try again in a moment"
         have = self.connections.get(caller.uid, 0)
+        have -= min(self.waiting.get(caller.uid, 0), limits.user_waiting)
         if have >= limits.user_connections and not caller.trusted:
             most = limits.user_connections
             return (
@@ -111,6 +120,12 @@ class Shares:
             self.connections[uid] = left
         else:
             del self.connections[uid]
+
+    def wait(self, uid: int, more: int) -> None:
+        """One more connection (-1: one less) on which a user waits for requests to end."""
+        self.waiting[uid] = self.waiting.get(uid, 0) + more
+        if not self.waiting[uid]:
+            del self.waiting[uid]
 
     def hold(self, uid: int, more: int) -> bool:
         """``more`` bytes are kept for a user (less: negative); whether that is within the limits."""

@@ -94,6 +94,7 @@ class Connection(asyncio.Protocol):
         self._half_open: float | None = None
         self._leaving: float | None = None
         self._refusals: list[bytes] = []
+        self._waits = False
         self.stuck_since: float | None = None
         self.gone = True
 
@@ -108,6 +109,7 @@ class Connection(asyncio.Protocol):
         """The client has hung up, or was cut off."""
         self.gone = True
         self._hold(0)
+        self._waiting(False)
         self._server.left(self)
 
     # ------------------------------------------------------------ coming in
@@ -154,6 +156,8 @@ class Connection(asyncio.Protocol):
             self._refuse("this nqsd is busy: too many messages wait; try again", "busy", message["id"])
             return
         self._pending += 1
+        if message["cmd"] == "wait":
+            self._waiting(True)
         self._server.put(Asked(Handle(self, message["id"]), self.caller, message, len(line)))
 
     def _refuse(self, text: str, code: str, id: int | None) -> None:
@@ -179,6 +183,8 @@ class Connection(asyncio.Protocol):
         if self.gone:
             return
         self._pending -= len(answers)
+        if not self._pending:
+            self._waiting(False)
         self._heard = self._server.time()
         self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
         if self.unread() and self._server.unread(self.caller) > self._server.limits.unread:
@@ -191,6 +197,16 @@ class Connection(asyncio.Protocol):
     def answer_alike(self, head: bytes, rest: memoryview) -> None:
         """Writes one answer of which others get the ``rest`` too."""
         self.answer([b"".join((head, rest))])
+
+    def idle_since(self) -> float | None:
+        """Since when it has asked nothing, waits for nothing and sends nothing; None: it is at work."""
+        busy = self.gone or self._pending or self._lines.begun or self.stuck_since is not None
+        return None if busy else self._heard
+
+    def _waiting(self, waits: bool) -> None:
+        if waits != self._waits:
+            self._waits = waits
+            self._server.shares.wait(self.caller.uid, 1 if waits else -1)
 
     def unread(self) -> int:
         """Bytes of answers that it has not read and the kernel does not keep."""

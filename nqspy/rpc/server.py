@@ -22,6 +22,10 @@ __all__ = ["Asked", "Handle", "Put", "Server"]
 _BACKLOG = 1_024
 _AT_ONCE = 64
 """Clients let in between two looks at those that are there."""
+_IDLE = 2.0
+"""Seconds after which a connection that asks nothing may have to give way to a newcomer."""
+_SHOWN_OUT = 8
+"""Idle connections that give way when no descriptor is left."""
 _REST = 0.2
 """Seconds without new clients when no descriptor is left for them."""
 _CATCH_UP = 0.02
@@ -179,6 +183,8 @@ class Server:
         if not self._resting:
             self._tell(f"no more clients are let in for now: {error.strerror or error}")
         self._resting = True
+        for _ in range(_SHOWN_OUT):
+            self._make_room()
         self._loop.remove_reader(self._socket.fileno())
         self._loop.call_later(_REST, self._listen)
 
@@ -192,10 +198,27 @@ class Server:
         if not self.allow_uid(caller.uid):
             refusal = f"this nqsd does not serve {caller.user}; it serves the owner of its home alone"
             _turn_away(client, refusal, "not_allowed")
-        elif busy := self.shares.refusal(caller):
+        elif (busy := self.shares.refusal(caller)) and not self._make_room(caller):
             _turn_away(client, busy, "busy")
         else:
             self._let_in(client, caller)
+
+    def _make_room(self, newcomer: Caller | None = None) -> bool:
+        """Shows out who has been idle longest, if for some time: of a newcomer's own connections where his
+        share is full, else of all; False when everybody is at work. Its client connects again when it asks
+        next."""
+        own = newcomer is not None and not self.shares.full(newcomer)
+        found = [
+            (since, id(each), each)
+            for each in self.connections
+            if (since := each.idle_since()) is not None
+            and self.time() - since > _IDLE
+            and not (own and newcomer is not None and person(each.caller) != person(newcomer))
+        ]
+        if not found:
+            return False
+        min(found)[2].finish()
+        return True
 
     def _let_in(self, client: socket.socket, caller: Caller) -> None:
         client.setblocking(False)

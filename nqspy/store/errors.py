@@ -71,6 +71,11 @@ def is_damage(error: Exception) -> bool:
     return _code(cause(error)).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
 
+def is_locked(error: Exception) -> bool:
+    """Whether another program keeps the database locked."""
+    return _code(cause(error)).startswith("SQLITE_BUSY")
+
+
 def cause(error: Exception) -> Exception:
     """SQLite's own error where peewee wrapped it."""
     inner = error.__cause__ or error.__context__

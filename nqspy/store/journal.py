@@ -1,5 +1,6 @@
 """SqliteJournal: the journal door on SQLite. One commit is one transaction, durable when it returns."""
 
+import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 from nqspy.ports import Batch, CommitFailed, EndedRow
 from nqspy.store import copies, places, rows, schema
-from nqspy.store.errors import DamagedStore, StoreError, plain
+from nqspy.store.errors import DamagedStore, StoreError, is_locked, plain
 from nqspy.store.fetching import fetch_from
 from nqspy.store.history import History
 from nqspy.store.loading import load_site
@@ -59,6 +60,7 @@ class SqliteJournal:
         self._connection = schema.connection(db)
         self._history = History(fetch_from(db, path), path)
         self.turn = threading.Lock()
+        self._hasty = False
         self._blobs: set[str] = set()
         self._accounts = int(self._connection.execute("SELECT count(*) FROM accounts").fetchone()[0])
 
@@ -96,9 +98,22 @@ class SqliteJournal:
         try:
             self._transaction(changes)
         except (sqlite3.Error, peewee.PeeweeException, OSError, OverflowError) as error:
-            raise CommitFailed(f"nothing was written to {self.path}: {plain(error)}") from error
+            passing = is_locked(error)
+            if passing:
+                self._wait_for_locks(schema.LOCKED_WAIT)
+            raise CommitFailed(f"nothing was written to {self.path}: {plain(error)}", passing) from error
+        if self._hasty:
+            self._wait_for_locks(schema.LOCK_WAIT)
         self._remember(batch, site)
         site.touched.clear()
+
+    def _wait_for_locks(self, seconds: float) -> None:
+        """How long the next commits wait for another program's lock: not long while it is known to be there,
+        for questions are answered meanwhile."""
+        with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
+            connection = self._connection = schema.connection(self._db)
+            connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
+            self._hasty = seconds < schema.LOCK_WAIT
 
     def _transaction(self, changes: rows.Changes) -> None:
         connection = self._connection = schema.connection(self._db)

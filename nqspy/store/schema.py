@@ -176,6 +176,8 @@ bytes, KiB. No mmap: a disk error would be a signal instead of an exception."""
 
 LOCK_WAIT = 2.0
 """Seconds a commit waits for another program's lock."""
+LOCKED_WAIT = 0.05
+"""The same after a commit that has waited in vain."""
 
 
 def database(path: Path, pragmas: tuple[tuple[str, Any], ...] = PRAGMAS) -> peewee.SqliteDatabase:
