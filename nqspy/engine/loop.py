@@ -380,11 +380,9 @@ class Engine:
         desk.group.alarms.append(text)
         desk.act(Notify("", "nqspy: the database could not be written", text))
 
-    def _refuse(
-        self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False
-    ) -> Outcome:
+    def _refuse(self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False) -> Outcome:
         """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told (busy, so
-        that they ask again, where it is ``passing``), sightings come again, but for one that broke its desk."""
+        that they ask again, where it is ``passing``), sightings come again, but one that broke its desk."""
         self.log(text)
         untold = [e for e in inputs if isinstance(e, Sighting | News) and not isinstance(e, SeenUse)]
         seen = {id(each): each for each in (*self._group.sightings, *self._retry, *untold)}

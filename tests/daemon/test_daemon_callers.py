@@ -6,6 +6,7 @@ import os
 import socket
 
 import pytest
+from daemon.live import until
 
 from nqspy.rpc.home import with_short_path
 
@@ -66,9 +67,15 @@ class Person:
         self._file = self._socket.makefile("rb")
 
     def ask(self, cmd, **fields):
+        self.tell(cmd, **fields)
+        return self.answer()
+
+    def tell(self, cmd, **fields):
         line = json.dumps({"v": 1, "id": 1, "cmd": cmd, **fields}).encode() + b"\n"
         with contextlib.suppress(BrokenPipeError):
             self._socket.sendall(line)
+
+    def answer(self):
         answer = self._file.readline()
         return json.loads(answer) if answer else None
 
@@ -184,3 +191,20 @@ def test_files_of_the_daemon_are_closed_to_others(centre):
         with pytest.raises(PermissionError):
             (centre.home / "nqsd.sock").unlink()
     centre.client.delete(id)
+
+
+def test_who_waits_for_64_requests_may_still_ask_and_delete(centre):
+    """What 63 `qsub --wait` do, and one more connection: none of them keeps their user out."""
+    centre.set("stop queue open")
+    first = centre.person(ANNE)
+    ids = first.submit("open", user=None)["result"]["ids"]
+    waiting = []
+    for _ in range(70):
+        waiting.append(centre.person(ANNE))
+        waiting[-1].tell("wait", ids=ids)
+        until(lambda: centre.client.call("status"), "it is heard")
+    assert [each["id"] for each in centre.person(ANNE).ask("list_requests")["result"]] == ids
+    assert centre.person(ANNE).ask("delete", ids=ids, force=True)["ok"]
+    for each in waiting:
+        [ended] = each.answer()["result"]
+        assert ended["end_reason"] == "deleted"
