@@ -27,7 +27,7 @@ MOST_SHOWN = 1_000
 
 SLICE = 0.05
 """How long a slice of a script is read or run before others are answered, real seconds."""
-FEWEST_TOGETHER, MOST_TOGETHER = 24, 256
+FEWEST_TOGETHER, MOST_TOGETHER = 24, 96
 """Settings of a long script that are committed together: a sync of the disk may take as long as a slice."""
 
 
