@@ -23,7 +23,7 @@ def jobselect(request: Request, view: View) -> Answer | None:
 
 
 def does_not_fit(size: float, view: View) -> Answer | None:
-    running = [memory(other, view) for other in view.running()]
+    running = [memory(other, view) for other in view.running() if other.state != "exiting"]
     if len(running) >= nproc.value + 2:
         return refuse(f"{len(running)} requests are running, the most for {nproc.text} processors")
     if size + sum(running) > 2 * hmax.value:

@@ -113,6 +113,8 @@ class Ledger:
 
     def outstanding(self, request: Request) -> float:
         """What a running request is still expected to use."""
+        if request.state is State.EXITING:
+            return 0.0
         return max(0.0, self.expected(request) - self._so_far(request))
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from nqspy.executors import proc
 from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish, rmdir, write
 
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE3 = 435
 _CLONE_INTO_CGROUP = 0x200000000
@@ -32,6 +33,15 @@ def become_subreaper() -> None:
     """From now on orphans among this process's descendants become its children. Raises OSError."""
     if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot become a subreaper")
+
+
+def die_with_parent(parent: int) -> None:
+    """From now on this process is killed when ``parent`` ends; at once, where it has. To be called once more
+    after each change of user, which undoes it. Raises OSError."""
+    if _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "cannot be tied to its parent")
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def fork_into(folder: str) -> int:

@@ -11,11 +11,12 @@ import contextlib
 import errno
 import os
 import resource
+import select
 import signal
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import deliver, logins, person
+from nqspy.executors import deliver, logins, patience, person, proc
 from nqspy.executors.cage import Cage
 
 _AGAIN = b"\0"
@@ -30,6 +31,10 @@ _DEFAULT_AGAIN = (
 
 class Again(Exception):
     """It did not start and no request is to blame; later it may. With one line for people."""
+
+
+class StoodStill(Exception):
+    """Its first process did not come to the exec in the time it was given, and was killed."""
 
 
 def plain(order: dict[str, Any]) -> bool:
@@ -97,12 +102,14 @@ def launch(
     cage: Cage,
     streams: tuple[int, int],
     secure: Callable[[], None],
+    wait: patience.Wait,
+    born: Callable[[int], None],
 ) -> tuple[int, str]:
     """Starts the job's leader; gives its pid and "" once it has exec'd, else the reason why it did not.
 
     ``streams``: file descriptors of the spooled stdout and stderr, -1 for one that is written in place.
-    ``secure``: what must be done before the job's first instruction, and is done while the child gets ready.
-    Raises Again.
+    ``secure``: what must be done before the job's first instruction, and is done while the child gets ready;
+    ``wait``: how long its way to there may take; ``born`` is told the pid. Raises Again, StoodStill.
     """
     reader, writer = os.pipe()
     gate, opener = os.pipe()
@@ -124,11 +131,12 @@ def launch(
     finally:
         os.close(writer)
         os.close(gate)
+    born(pid)
     refusal = _open_gate(opener, secure)
-    text = b""
-    while part := os.read(reader, 4096):
-        text += part
-    os.close(reader)
+    try:
+        text = _heard(reader, pid, cage, wait)
+    finally:
+        os.close(reader)
     if refusal is not None:
         os.waitpid(pid, 0)
         raise refusal
@@ -150,6 +158,24 @@ def _open_gate(opener: int, secure: Callable[[], None]) -> Again | None:
     finally:
         os.close(opener)
     return None
+
+
+def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
+    """What the child says before its exec: nothing, where all is well. Its owner may have stopped it. Raises
+    StoodStill."""
+    text, ended = wait.read(reader)
+    if ended:
+        return text
+    # Once it is stopped it either has exec'd, and the pipe is closed, or it never will.
+    proc.send([pid], signal.SIGSTOP)
+    poll = select.poll()
+    poll.register(reader, select.POLLIN)
+    if poll.poll(0):
+        proc.send([pid], signal.SIGCONT)
+        return text + os.read(reader, 4096)
+    cage.kill()
+    patience.end(pid)
+    raise StoodStill
 
 
 def _enter_cage(cage: Cage) -> None:

@@ -1,7 +1,8 @@
 """Brings a finished job's output from the spool to where its owner wants it, as the owner.
 
 Runs in the shepherd (or in one started for this alone, when the first was cut off), in the attempt's folder.
-Doing it twice is harmless. Output that cannot be brought stays in the spool.
+What can be had by a rename of an own file is done at once; the rest by a child, which is not waited for
+without end. Doing it twice is harmless. Output that cannot be brought stays in the spool.
 """
 
 from __future__ import annotations
@@ -12,32 +13,46 @@ import json
 import os
 import select
 import stat
+from collections.abc import Iterator
 from typing import Any
 
-from nqspy.executors import person
+from nqspy.executors import cage, patience, person
 from nqspy.executors.places import Place
 
 _CHUNK = 1 << 20
 _PATIENCE = 2.0
-"""Real seconds in which a reader of a fifo must take something: meanwhile nobody can end the request."""
+"""Real seconds in which a reader of a fifo must take something."""
+Sources = dict[str, int | None]
+"""The streams to deliver, with the open file of each in the spool; None: it is not there."""
 
 
-def deliver(record: dict[str, Any]) -> dict[str, Any]:
+def deliver(record: dict[str, Any], wait: patience.Wait) -> dict[str, Any]:
     """Delivers both streams of an exit record; gives ``stdout`` and ``stderr`` (where they lie now),
     ``text`` (what went wrong) and ``kept`` (whether something had to stay)."""
-    sources = {name: _open_source(name) for name in _streams(record)}
+    sources: Sources = {name: _open_source(name) for name in _streams(record)}
     try:
-        if record["uid"] == os.geteuid():
-            return _deliver_all(record, sources)
-        result = _as_owner(record, sources)
-        for name in sources:
-            if name not in result["stayed"]:
+        own = record["uid"] == os.geteuid()
+        done = _at_once(record, sources) if own else {}
+        rest = {name: fd for name, fd in sources.items() if name not in done}
+        if rest:
+            done |= _by_child(record, rest, wait)
+        for name in rest:
+            if not done[name]["why"]:
                 _remove(name)
-        return result
     finally:
         for fd in sources.values():
             if fd is not None:
                 os.close(fd)
+    return _told(record, done)
+
+
+def size_of(record: dict[str, Any]) -> int:
+    """Bytes that are to be delivered: those that are there, whatever the files' lengths."""
+    found = 0
+    for name in _streams(record):
+        with contextlib.suppress(OSError):
+            found += os.stat(name).st_blocks * 512
+    return found
 
 
 def destination(output: dict[str, Any], home: str) -> str:
@@ -68,72 +83,42 @@ def _open_source(name: str) -> int | None:
         return None
 
 
-def _as_owner(record: dict[str, Any], sources: dict[str, int | None]) -> dict[str, Any]:
-    """The same in a child that has become the owner."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            person.become(person.find(record))
-            result = _deliver_all(record, sources)
-        except BaseException as error:
-            result = _all_stayed(record, sources, f"cannot deliver as {record['owner']}: {error}")
-        os.write(writer, json.dumps(result).encode("ascii"))
-        os._exit(0)
-    os.close(writer)
-    with open(reader, "rb") as file:
-        data = file.read()
-    os.waitpid(pid, 0)
-    if data:
-        found: dict[str, Any] = json.loads(data)
-        return found
-    return _all_stayed(record, sources, "the delivery was interrupted")
+def _told(record: dict[str, Any], done: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """What became of both streams, for the record of the attempt."""
+    found: dict[str, Any] = {name: each["at"] for name, each in done.items()}
+    if record["output"]["join"]:
+        found["stderr"] = found["stdout"]
+    why = {each["why"]: None for each in done.values() if each["why"]}
+    return found | {"text": "; ".join(why), "kept": bool(why)}
 
 
-def _all_stayed(record: dict[str, Any], sources: dict[str, int | None], text: str) -> dict[str, Any]:
-    stayed = [name for name, fd in sources.items() if fd is not None]
-    found = {name: os.path.join(record["spool"], name) for name in stayed}
-    return {"stdout": None, "stderr": None, **found, "text": text, "kept": bool(stayed), "stayed": stayed}
+# ---------------------------------------------------------------- what needs no child
 
 
-def _deliver_all(record: dict[str, Any], sources: dict[str, int | None]) -> dict[str, Any]:
+def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, str]]:
+    """The streams that need no writing: own files, renamed."""
+    done = {}
     os.umask(record["umask"])
-    result: dict[str, Any] = {"stdout": None, "stderr": None, "stayed": []}
-    problems = []
     for name, source in sources.items():
         target = destination(record["output"][name], record["home"])
-        result[name] = target
-        try:
-            _deliver_one(record, name, source, target)
-        except OSError as error:
-            result["stayed"].append(name)
-            result[name] = os.path.join(record["spool"], name)
-            problems.append(f"cannot write {target}: {error.strerror}; the output stays in {result[name]}")
-    if record["output"]["join"]:
-        result["stderr"] = result["stdout"]
-    return result | {"text": "; ".join(problems), "kept": bool(result["stayed"])}
-
-
-def _deliver_one(record: dict[str, Any], name: str, source: int | None, target: str) -> None:
-    if record["output"][name]["direct"]:
-        last = "stdout" if record["output"]["join"] else "stderr"
-        if record["line"] and name == last:
-            with contextlib.suppress(PermissionError, TimeoutError):  # the record says it too
-                _append(target, record["line"])
-        return
-    if source is None:
-        return  # it has been delivered before the cut
-    if not _renamed(source, name, target):
-        _copy(source, target)
-        _remove(name)
+        if record["output"][name]["direct"]:
+            moved = not _line_for(record, name)
+        else:
+            moved = source is None or _renamed(source, name, target)
+        if moved:
+            done[name] = {"at": target, "why": ""}
+    os.umask(0)
+    return done
 
 
 def _renamed(source: int, name: str, target: str) -> bool:
-    """Moves a file of the owner's own, where a plain file or nothing is. Raises OSError when the place
-    cannot be reached."""
+    """Moves a file of the owner's own, where a plain file or nothing is."""
     if os.fstat(source).st_uid != os.geteuid():
         return False
-    place = Place(target)
+    try:
+        place = Place(target)
+    except OSError:
+        return False  # whoever writes it will say what is wrong
     try:
         kind = place.kind()
         if kind is not None and not stat.S_ISREG(kind):
@@ -146,16 +131,140 @@ def _renamed(source: int, name: str, target: str) -> bool:
     return True
 
 
+# ---------------------------------------------------------------- what is written, by a child
+
+
+def _by_child(record: dict[str, Any], sources: Sources, wait: patience.Wait) -> dict[str, dict[str, str]]:
+    """The same in a child that has become the owner; it tells of each stream as it is done."""
+    reader, writer = os.pipe()
+    parent = os.getpid()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(reader)
+        os.close(writer)
+        return _stayed(record, sources, f"cannot deliver: {error.strerror}")
+    if pid == 0:
+        _work(record, sources, writer, parent)
+    os.close(writer)
+    data, ended = wait.read(reader)
+    os.close(reader)
+    why = "the delivery was interrupted"
+    if ended:
+        os.waitpid(pid, 0)
+    else:
+        patience.end(pid)
+        why = (
+            "the delivery was ended" if wait.kill is not None else "the delivery took too long and was ended"
+        )
+    done = _stayed(record, sources, why)
+    for line in data.split(b"\n")[:-1]:
+        done |= json.loads(line)
+    return done
+
+
+def _work(record: dict[str, Any], sources: Sources, writer: int, parent: int) -> None:
+    """The life of the child. It ends with the shepherd, as another one delivers then."""
+    try:
+        try:
+            person.become(person.find(record))
+            cage.die_with_parent(parent)
+        except BaseException as error:
+            why = f"cannot deliver as {record['owner']}: {error}"
+            _tell(writer, _stayed(record, sources, why))
+        else:
+            os.umask(record["umask"])
+            for name, source in sources.items():
+                _tell(writer, {name: _deliver_one(record, name, source)})
+    finally:
+        os._exit(0)
+
+
+def _tell(writer: int, done: dict[str, dict[str, str]]) -> None:
+    os.write(writer, json.dumps(done).encode("ascii") + b"\n")
+
+
+def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dict[str, str]]:
+    return {
+        name: _stays(record, name, why) if source is not None else _gone(record, name)
+        for name, source in sources.items()
+    }
+
+
+def _stays(record: dict[str, Any], name: str, why: str) -> dict[str, str]:
+    path = os.path.join(record["spool"], name)
+    return {"at": path, "why": f"{why}; the output stays in {path}"}
+
+
+def _gone(record: dict[str, Any], name: str) -> dict[str, str]:
+    """Of a stream that is not in the spool: it was written in place, or delivered before a cut."""
+    output = record["output"][name]
+    if output["keep"] or not output["path"]:
+        return {
+            "at": os.path.join(record["home"] if output["keep"] else output["folder"], output["name"]),
+            "why": "",
+        }
+    return {"at": output["path"], "why": ""}
+
+
+def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[str, str]:
+    target = destination(record["output"][name], record["home"])
+    done = {"at": target, "why": ""}
+    try:
+        if record["output"][name]["direct"]:
+            if _line_for(record, name):
+                with contextlib.suppress(OSError):  # the record says it too
+                    _append(target, record["line"])
+        elif source is not None:
+            _copy(source, target)
+    except OSError as error:
+        return _stays(record, name, f"cannot write {target}: {error.strerror}")
+    return done
+
+
+def _line_for(record: dict[str, Any], name: str) -> bool:
+    """Whether the line about a limit belongs to that stream."""
+    return bool(record["line"]) and name == ("stdout" if record["output"]["join"] else "stderr")
+
+
 def _copy(source: int, target: str) -> None:
     fd = open_target(target)
     try:
-        os.lseek(source, 0, os.SEEK_SET)
-        while data := os.read(source, _CHUNK):
-            _write(fd, data)
-        if stat.S_ISREG(os.fstat(fd).st_mode):
+        seen = os.fstat(fd)
+        if stat.S_ISREG(seen.st_mode):
+            _copy_regions(source, fd)
             os.fsync(fd)
+        elif seen.st_rdev != os.stat(os.devnull).st_rdev:
+            os.lseek(source, 0, os.SEEK_SET)
+            while data := os.read(source, _CHUNK):
+                _write(fd, data)
     finally:
         os.close(fd)
+
+
+def _copy_regions(source: int, target: int) -> None:
+    """Copies what is there; holes stay holes, and the length is that of the source."""
+    for begin, end in regions(source):
+        while begin < end:
+            data = os.pread(source, min(_CHUNK, end - begin), begin)
+            if not data:
+                break
+            begin += os.pwrite(target, data, begin)
+    os.ftruncate(target, os.fstat(source).st_size)
+
+
+def regions(fd: int) -> Iterator[tuple[int, int]]:
+    """Where a file has data: from, to."""
+    end, size = 0, os.fstat(fd).st_size
+    while end < size:
+        try:
+            begin = os.lseek(fd, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # only a hole is left
+            raise
+        end = os.lseek(fd, begin, os.SEEK_HOLE)
+        yield begin, end
 
 
 def _write(fd: int, data: bytes) -> None:
@@ -179,7 +288,6 @@ def _append(target: str, line: str) -> None:
 
 
 def _remove(name: str) -> None:
-    # In the owner's child the spool is out of reach: the shepherd removes it there.
     try:
         os.unlink(name)
     except OSError:

@@ -15,13 +15,22 @@ from nqspy.executors import records, remains, scan
 from nqspy.executors.broom import QUIET, Broom
 from nqspy.executors.link import Key, Link
 from nqspy.executors.order import cpus_of, make_order
+from nqspy.executors.patience import DELIVERY, LAUNCH
 from nqspy.executors.resident import Residents
 from nqspy.executors.watch import Watch
 from nqspy.model.actions import Action, Forget, Kill, Resume, SetAside, Signal, Start, Suspend
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
 from nqspy.model.requests import Request
-from nqspy.model.sightings import SeenLost, SeenNotStarted, SeenRunning, SeenStray, SeenVoid, Sighting
+from nqspy.model.sightings import (
+    SeenExiting,
+    SeenLost,
+    SeenNotStarted,
+    SeenRunning,
+    SeenStray,
+    SeenVoid,
+    Sighting,
+)
 from nqspy.model.site import Site
 
 _KEPT_BLOBS = 64
@@ -35,7 +44,8 @@ class LocalHands:
     gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
     site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
     empty: the best that works. ``quiet``: see `Broom`. ``processes``: most of a request, where the kernel
-    counts them; None: a quarter of the machine's.
+    counts them; None: a quarter of the machine's. ``patience``: real seconds that a launch, and a delivery,
+    may take.
     """
 
     def __init__(
@@ -49,6 +59,7 @@ class LocalHands:
         cage: str = "",
         quiet: float = QUIET,
         processes: int | None = None,
+        patience: tuple[float, float] = (LAUNCH, DELIVERY),
     ) -> None:
         """Raises OSError when the spool cannot be used."""
         self._home = os.path.abspath(home)
@@ -60,6 +71,7 @@ class LocalHands:
         self._blob = lru_cache(_KEPT_BLOBS)(blob)
         self._speed = speed
         self._processes = processes
+        self._patience = patience
         self._scripts: dict[str, bytes] = {}
         link = Link(self._home, self._spool, python, cage)
         self._watch = Watch(self._home, self._spool, put, link)
@@ -118,7 +130,7 @@ class LocalHands:
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Sighting]:
         """One sighting for each expected attempt, then one for each stray; those still running are watched
-        from now on, and an end whose output was not delivered counts as running until it is. Raises
+        from now on, and an end whose output was not delivered counts as exiting until it is. Raises
         OSError."""
         self._watch.seize()
         strays = list(self._sweep_attempts(expected))
@@ -152,7 +164,7 @@ class LocalHands:
                     text = _REBOOT if finding.rebooted else ""
                     return SeenLost(*key, finding.used, text, unsure=not sure)
                 self._watch.await_remains(key)
-        return SeenRunning(*key, finding.used)
+        return SeenExiting(*key, finding.used) if finding.over else SeenRunning(*key, finding.used)
 
     def _forget(self, folder: str, *, ended: bool) -> None:
         """``ended``: the request with it; what it wrote stays then if nobody saw its end, as nobody brings
@@ -181,6 +193,7 @@ class LocalHands:
             environment=environment,
         )
         order["processes"] = self._processes
+        order["patience"] = self._patience
         self._watch.begin(key, order)
 
     def _not_written(self, key: Key, error: OSError) -> None:

@@ -15,12 +15,14 @@ Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "lat
 @dataclass(slots=True)
 class Finding:
     """What a look at one attempt found. ``pidfd``: of its living shepherd, the finder's to close;
-    ``record``: its story as far as it is known; ``rebooted``: it was of a former boot of the machine."""
+    ``record``: its story as far as it is known; ``rebooted``: it was of a former boot of the machine;
+    ``over``: its job has ended, its output is still to be delivered."""
 
     fate: Fate
     pidfd: int | None = None
     record: dict[str, Any] = field(default_factory=dict)
     rebooted: bool = False
+    over: bool = False
 
     @property
     def used(self) -> Used:
@@ -64,12 +66,15 @@ def _read(folder: str, pidfd: int | None, rebooted: bool) -> Finding:
             os.close(pidfd)
         return Finding("done", record=done)
     last = {"used": records.noted_use(folder)}
+    ended = records.read(folder, "exit")
+    if ended is None and pidfd is None:
+        # After a power cut its name may be missing while its line is there.
+        ended = records.read(folder, "exit", within="claim")
+    if ended is not None:
+        fate: Fate = "undelivered" if pidfd is None else "alive"
+        return Finding(fate, pidfd, ended["ending"], over=True)
     if pidfd is not None:
         return Finding("alive", pidfd, last)
-    # After a power cut its name may be missing while its line is there.
-    ended = records.read(folder, "exit") or records.read(folder, "exit", within="claim")
-    if ended is not None:
-        return Finding("undelivered", record=ended["ending"])
     return Finding("lost", record=last, rebooted=rebooted)
 
 

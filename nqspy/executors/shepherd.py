@@ -5,7 +5,6 @@ It outlives daemon and starter. What happened is on the disk before it is told: 
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
@@ -13,21 +12,19 @@ import socket
 import time
 from typing import Any
 
-from nqspy.executors import cage, child, moving, outset, person, records, urgency
+from nqspy.executors import bells, cage, child, moving, outset, patience, person, records, urgency, verdict
 from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
+from nqspy.executors.patience import now
 from nqspy.executors.quota import Spool
 from nqspy.executors.teller import Station, Teller, if_possible, persist
 
 _HEAD_START = 20  # ms in which a very short job may end before anybody is told that it runs
 _AGAIN = 0.1
+_LONG = 64 << 20
+"""Bytes of output that take a while to be synced."""
 _LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit")
-
-
-def now() -> float:
-    """Real seconds that only go forward; the site's clock is the daemon's alone."""
-    return time.monotonic()  # noqa: TID251 - a stand-alone process measures real durations
 
 
 def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
@@ -74,14 +71,18 @@ class _Shepherd(Teller):
         self.suspended = False
         self.room = False
         self.leaving: PageOut | None = None
-        self.control: socket.socket | None = None
+        self.early: list[dict[str, Any]] = []
         self.home = "/"
 
     def live(self) -> None:
         """From the claim to the last report."""
-        wake = wake_on_children()
+        wake = bells.wake_on_children()
         cage.become_subreaper()
-        problem = self._launch()
+        try:
+            problem = self._launch()
+        except child.StoodStill:
+            self._give_up()
+            return
         if problem:
             self.cage.remove()
             if self.again:
@@ -142,7 +143,31 @@ class _Shepherd(Teller):
             return child.spawn(order, who, self.streams)
         name = records.folder_name(order["seq"], order["attempt"])
         self.cage = self.station.seat.cage(name, self._wish())
-        return child.launch(order, who, self.cage, self.streams, outset.secure)
+        wall, most = order["limits"]["wall"], order.get("patience", [patience.LAUNCH])[0]
+        if wall is not None:
+            most = min(most, wall / 1000 / order["speed"])
+        self.waited = patience.Wait(most, self._listen_early)
+        pid, problem = child.launch(
+            order, who, self.cage, self.streams, outset.secure, self.waited, self._born
+        )
+        self.early = self.waited.told
+        return pid, problem
+
+    def _born(self, pid: int) -> None:
+        self.leader = pid
+
+    def _give_up(self) -> None:
+        """Its first process did not come to run the script: that was ended, and the attempt with it."""
+        self.meter = Meter(self.cage, self.order, self.waited.begun)
+        self.cage.remove()
+        kill, wall = self.waited.kill, self.meter.passed(now())
+        if kill is None and wall is None:
+            text = f"it did not begin within {now() - self.waited.begun:.0f} s: its first process stood still"
+            self._record({"reason": "not_started", "text": text}, None)
+            return
+        reason, text = (kill["reason"], "") if kill is not None else wall or ("", "")
+        used = self.meter.used(now())
+        self._record({"reason": reason, "signal": int(signal.SIGKILL), "text": text, "used": used}, "")
 
     def _wish(self) -> Wish:
         """What the kernel shall keep. Affinity is enough for the daemon's own user: each further controller
@@ -166,23 +191,24 @@ class _Shepherd(Teller):
         poll = select.poll()
         poll.register(wake, select.POLLIN)
         bell = self._hang_bell(poll)
+        if self.control is not None:
+            poll.register(self.control, select.POLLIN)
         poll.poll(min(_HEAD_START, self.meter.due(now()) * 1000))
         told = False
         while True:
-            drain(wake)
+            bells.drain(wake)
             self._reap()
             if self.childless and self.raw is not None:
                 return
             if self.control is None:
-                self.control = self._listen()
-                poll.register(self.control, select.POLLIN)
+                poll.register(self._listen(), select.POLLIN)
             told = told or self.tell("run", [0, 0, 0])
             self._obey()
             self._page_out()
             wait = self._enforce()
             for fd, _ in poll.poll(wait if self.leaving is None else 0):
                 if fd == bell:
-                    _silence(fd)
+                    bells.silence(fd)
                     self.meter.hurry()
 
     def _hang_bell(self, poll: select.poll) -> int:
@@ -196,11 +222,16 @@ class _Shepherd(Teller):
 
     def _listen(self) -> socket.socket:
         """From now on it can be spoken to, and found should this shepherd be killed."""
-        control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        control.bind("control")
+        self.control = patience.listen()
         record = {"leader": self._leader_identity(self.leader), "cage": [self.cage.kind, self.cage.folder],
                   "controls": self.cage.held.own, "script": self.order["script"]}  # fmt: skip
         if_possible(records.add, ".", "pid", record)
+        return self.control
+
+    def _listen_early(self) -> socket.socket:
+        """The same before the job has begun; what was to be said so far comes at once."""
+        control = self._listen()
+        self.tell("here")
         return control
 
     def _reap(self) -> None:
@@ -218,11 +249,8 @@ class _Shepherd(Teller):
 
     def _obey(self) -> None:
         """Does what the daemon has asked for."""
-        while self.control is not None:
-            try:
-                message = json.loads(self.control.recv(4096))
-            except BlockingIOError:
-                return
+        said, self.early = [*self.early, *patience.messages(self.control)], []
+        for message in said:
             what = message["do"]
             if what == "kill":
                 self._end(message["reason"], "", message["signal"], message["grace"] / 1000)
@@ -313,11 +341,19 @@ class _Shepherd(Teller):
             line = f"nqspy: request {self.order['id']} was ended: {ending['text']}\n"
             if self.streams[1] >= 0:
                 if_possible(os.write, self.streams[1], line.encode("utf-8"))
-        for fd in set(self.streams) - {-1}:
-            if os.fstat(fd).st_size:
-                if_possible(os.fsync, fd)
         self.cage.remove()
+        self._sync(ending["used"])
         self._record(ending, line if self.streams[1] < 0 else "")
+
+    def _sync(self, used: list[int]) -> None:
+        """Its output is on the disk before its end is. Of much output the PEs are free before."""
+        seen = [(fd, os.fstat(fd)) for fd in set(self.streams) - {-1}]
+        if sum(each.st_blocks * 512 for _, each in seen) > _LONG:
+            self.used = used
+            self.exiting()
+        for fd, each in seen:
+            if each.st_size:
+                if_possible(os.fsync, fd)
 
     def _ending(self) -> dict[str, Any]:
         assert self.raw is not None
@@ -325,25 +361,9 @@ class _Shepherd(Teller):
         status = None if number is not None else os.WEXITSTATUS(self.raw)
         reason, text = self.reason, self.text
         if not reason:
-            reason, text = self._plain_reason(status, number)
+            reason, text = verdict.of(self.cage, self.meter, self.order, status, number)
         used = self.meter.used(now())
         return {"reason": reason, "status": status, "signal": number, "used": used, "text": text}
-
-    def _plain_reason(self, status: int | None, number: int | None) -> tuple[str, str]:
-        """Nobody ended it: by itself, or by a limit that the kernel enforces (128+N: its shell saw it)."""
-        if self.cage.held.killed():
-            return "memory_limit", self.meter.memory_text()
-        died = number if number is not None else (status or 0) - 128
-        soft, hard = self.order["rlimits"].get("CPU", (-1, -1))
-        if died == signal.SIGXCPU and soft >= 0:
-            return "cpu_limit", "CPU limit of a process exceeded"
-        if died == signal.SIGKILL and 0 <= hard <= self.meter.cpu + 0.1:
-            return "cpu_limit", "CPU limit of a process exceeded"
-        if died == signal.SIGXFSZ and "FSIZE" in self.order["rlimits"]:
-            return "file_limit", "file size limit exceeded"
-        refused = self.cage.held.refused()
-        text = "it was refused further processes: it had as many as a request may have" if refused else ""
-        return ("exit", text) if number is None else ("signal", text)
 
     def _record(self, ending: dict[str, Any], line: str | None) -> None:
         """The exit record, on the disk before anything else happens; then the delivery and the report."""
@@ -354,29 +374,3 @@ class _Shepherd(Teller):
         record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
         persist("exit", record, durable=True)
         self.finish(record)
-
-
-def wake_on_children() -> int:
-    """A descriptor that becomes readable whenever a child has ended."""
-    reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    return reader
-
-
-def _silence(fd: int) -> None:
-    """Reads what a bell has to say, so that it can ring again."""
-    try:
-        os.lseek(fd, 0, os.SEEK_SET)
-    except OSError:
-        pass  # an eventfd
-    if_possible(os.read, fd, 4096)
-
-
-def drain(fd: int) -> None:
-    """Reads all that such a descriptor has to say."""
-    try:
-        while os.read(fd, 512):
-            pass
-    except BlockingIOError:
-        pass

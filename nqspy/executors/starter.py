@@ -26,7 +26,7 @@ import time
 import traceback
 from typing import Any, NoReturn
 
-from nqspy.executors import cage, outset, records, shepherd
+from nqspy.executors import bells, cage, outset, records, shepherd
 from nqspy.executors.keeper import Keeper
 from nqspy.executors.teller import Station
 
@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
     seat = cage.Seat(name, arguments[4])
     station = Station(spool, lock, reports, seat)
     keeper = Keeper(spool, reports, seat)
-    wake = shepherd.wake_on_children()
+    wake = bells.wake_on_children()
     gc.collect()
     gc.disable()
     gc.freeze()
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
     _let_go(orders, keeper)
     while keeper.keeps():
         select.select([wake], [], [], keeper.wait())
-        shepherd.drain(wake)
+        bells.drain(wake)
         keeper.look()
     keeper.leave()
 
@@ -74,7 +74,7 @@ def _serve(orders: socket.socket, station: Station, keeper: Keeper, wake: int) -
         wait = keeper.wait()
         ready = [fd for fd, _ in poll.poll(None if wait is None else wait * 1000)]
         if wake in ready or not ready:
-            shepherd.drain(wake)
+            bells.drain(wake)
             keeper.look()
         if orders.fileno() in ready and not _take(orders, station, keeper):
             keeper.look()

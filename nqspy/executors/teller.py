@@ -8,7 +8,7 @@ import socket
 import time
 from typing import Any
 
-from nqspy.executors import cage, deliver, logins, person, records
+from nqspy.executors import cage, deliver, logins, patience, person, records
 from nqspy.executors.proc import Identifier
 
 _PAUSE = 0.1
@@ -43,6 +43,8 @@ class Teller:
         self.order = order
         self.station = station
         self.folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
+        self.control: socket.socket | None = None
+        self.used: list[int] = [0, 0, 0]
 
     def tell(self, kind: str, used: list[int] | None = None) -> bool:
         """One datagram to the daemon, if there is one; False when it is there and too busy to take it."""
@@ -63,12 +65,24 @@ class Teller:
     def finish(self, record: dict[str, Any]) -> None:
         """Delivers by the exit record, completes the story, tells it."""
         done = dict(record["ending"])
+        self.used = done["used"]
         if record["output"] is not None:
-            result = deliver.deliver(record)
+            patience.messages(self.control)  # said while the job ended: not of the delivery
+            most = self.order.get("patience", [0, patience.DELIVERY])[1]
+            wait = patience.Wait(most + deliver.size_of(record) / patience.PACE, self.exiting)
+            result = deliver.deliver(record, wait)
             done |= {name: result[name] for name in ("stdout", "stderr", "kept")}
             done["text"] = "; ".join(filter(None, (done["text"], result["text"])))
         persist("done", done, durable=False)
         self.tell("end")
+
+    def exiting(self) -> socket.socket:
+        """Has the daemon know that the job has ended, though its output takes a while; gives the socket where
+        it may say that this takes too long."""
+        if self.control is None:
+            self.control = patience.listen()
+        self.tell("left", self.used)
+        return self.control
 
 
 def persist(name: str, record: dict[str, Any], *, durable: bool) -> None:

@@ -17,7 +17,7 @@ from nqspy.executors import records, remains, scan
 from nqspy.executors.link import Key, Link
 from nqspy.executors.proc import SHORT, Identifier
 from nqspy.model.requests import Used
-from nqspy.model.sightings import SeenLost, SeenRunning, SeenUse, SeenVoid, Sighting
+from nqspy.model.sightings import SeenExiting, SeenLost, SeenRunning, SeenUse, SeenVoid, Sighting
 
 _log = logging.getLogger("nqspy.hands")
 _RESPAWN = 0.2
@@ -220,9 +220,13 @@ class Watch:
             if kind == "end":
                 self._settle(key, reported=True)
                 continue
+            if kind == "here":
+                self._flush(key)
+                continue
             self._running(key)
-            if kind == "use" and key in self._attempts:
-                self._put(SeenUse(*key, Used(*report["u"])))
+            if kind in ("use", "left") and key in self._attempts:
+                seen = SeenUse if kind == "use" else SeenExiting
+                self._put(seen(*key, Used(*report["u"])))
             elif kind == "out":
                 self._tell_paged_out(key[0], *report["u"])
 
@@ -245,7 +249,13 @@ class Watch:
             if not attempt.told:
                 attempt.told = True
                 self._put(SeenRunning(*key))
-            while attempt.pending and self._deliver(key, attempt.pending[0], attempt.told):
+        self._flush(key)
+
+    def _flush(self, key: Key) -> None:
+        """What was to be said before its shepherd listened."""
+        with self._guard:
+            attempt = self._attempts.get(key)
+            while attempt and attempt.pending and self._deliver(key, attempt.pending[0], attempt.told):
                 attempt.pending.pop(0)
 
     def _take_answers(self) -> None:
@@ -316,6 +326,7 @@ class Watch:
                 self._watch_holder(key, attempt, finding)
             case "undelivered" if not attempt.redelivered:
                 self.redeliver(key)
+                self._put(SeenExiting(*key, finding.used))
             case "undelivered":
                 self._ended(key, attempt, scan.give_up_delivery(self.path(key), finding.record))
             case "later":

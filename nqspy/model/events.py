@@ -5,9 +5,10 @@ order of ``n`` (`lifecycle.apply`) gives the same state again.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from nqspy.model.actions import ExitFailure
+from nqspy.model.changes import Change as Change
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
@@ -103,6 +104,16 @@ class Resumed(Event):
     attempt: int
     by: str
     pes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exiting(Event):
+    """An attempt's processes have ended and its PEs are free; its output takes a while to be delivered."""
+
+    kind: ClassVar[str] = "exiting"
+    seq: Seq
+    attempt: int
+    used: Used = Used()
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,19 +287,6 @@ class ShiftFailed(Event):
     kind: ClassVar[str] = "shift_failed"
     shift: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change of the settings. ``op`` create|set|add|remove|delete, ``path`` as in `tree`, ``value``
-    JSON-able.
-
-    create: value is a dict of settings by path below the object; add/remove: a list of names.
-    """
-
-    op: Literal["create", "set", "add", "remove", "delete"]
-    path: str
-    value: Any = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,6 +276,15 @@ def _deleting(site: Site, event: ev.Deleting, at: Instant) -> None:
         site.touched.requests.add(request.seq)
 
 
+def _exiting(site: Site, event: ev.Exiting, at: Instant) -> None:
+    request = _attempt(site, event.seq, event.attempt)
+    if request is not None and request.state is not State.EXITING:
+        books.charge(site, request, event.used, at)
+        request.pes, request.suspended_by, request.parked = (), "", False
+        request.suspended, request.resumed = None, None
+        _to(site, request, State.EXITING)
+
+
 def _ended(site: Site, event: ev.Ended, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is None:
@@ -345,6 +354,7 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
     ev.Deleting: _deleting,
+    ev.Exiting: _exiting,
     ev.Ended: _ended,
     ev.Requeued: _requeued,
     ev.Deleted: _deleted,

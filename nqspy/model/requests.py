@@ -29,7 +29,7 @@ NQS_LETTER = {
 POSIX_LETTER = NQS_LETTER | {State.ENDED: "F", State.ARRIVING: "T", State.ROUTING: "T"}
 
 STARTED = (State.RUNNING, State.SUSPENDED, State.EXITING)
-"""States in which an attempt holds PEs."""
+"""States of an attempt; one that is exiting has given its PEs back."""
 
 EndReason = Literal[
     "exit",

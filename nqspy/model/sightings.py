@@ -35,6 +35,14 @@ class SeenUse(Sighting):
 
 
 @dataclass(frozen=True, slots=True)
+class SeenExiting(Sighting):
+    """The processes of an attempt have ended, with what it used; its output is still being delivered."""
+
+    kind: ClassVar[str] = "exiting"
+    used: Used = Used()
+
+
+@dataclass(frozen=True, slots=True)
 class SeenEnded(Sighting):
     """An attempt has ended."""
 

@@ -110,7 +110,7 @@ class Touched:
 class Site:
     """The state. ``n`` and ``at`` are number and instant of the last event applied.
 
-    ``waiting``: columns of the queued requests, by queue; ``started``: requests that hold PEs; ``dates``:
+    ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``dates``:
     heap of (eligible, seq) of requests that wait for their date (entries may be stale); ``dependants``:
     requests that wait for another one, by its number (`Request.unmet`); ``writers``: which requests that have
     not ended write a file, by its path (`outputs.files`); ``tally``: how many requests there are;
@@ -352,7 +352,8 @@ def _check_request(site: Site, seq: Seq, request: Request) -> None:
         )
     if request.state in STARTED:
         _ensure(request.attempt > 0, f"{seq} runs without an attempt")
-        _ensure(len(request.pes) == request.spec.ask.pes, f"{seq} has not the PEs it asked for")
+        due = 0 if request.state is State.EXITING else request.spec.ask.pes
+        _ensure(len(request.pes) == due, f"{seq} has not the PEs it asked for")
         suspended = request.state is State.SUSPENDED
         _ensure(suspended or not request.parked, f"{seq} runs and is parked")
     else:

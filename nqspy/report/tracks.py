@@ -365,6 +365,14 @@ def _over(follower: Follower, track: Track, used: Used, recorded: ev.Recorded) -
     track.attempts[-1].end = recorded.at
 
 
+def _exiting(follower: Follower, event: ev.Exiting, recorded: ev.Recorded) -> None:
+    for track in follower.each((event.seq,), recorded):
+        if track.attempts:
+            _point(track.attempts[-1], recorded.at, event.used)
+            with follower.counting(track):
+                track.attempts[-1].park(recorded.at)
+
+
 def _ended(follower: Follower, event: ev.Ended, recorded: ev.Recorded) -> None:
     for track in follower.each((event.seq,), recorded):
         _over(follower, track, event.used, recorded)
@@ -411,6 +419,7 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Resumed: _resumed,
     ev.Decided: _decided,
     ev.Deleting: _deleting,
+    ev.Exiting: _exiting,
     ev.Ended: _ended,
     ev.Requeued: _requeued,
     ev.Deleted: _deleted,

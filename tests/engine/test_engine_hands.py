@@ -6,7 +6,7 @@ from nqspy.model import actions as ac
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
-from nqspy.model.requests import Ending, Request, Used
+from nqspy.model.requests import Ending, Request, State, Used
 from nqspy.sim.machine import Run
 
 
@@ -26,8 +26,8 @@ class Recorder:
         return found
 
 
-def centre_with_one(line: str = "anne", settings: str = PLAIN) -> tuple[Centre, Recorder]:
-    centre = Centre(settings)
+def centre_with_one(line: str = "anne", settings: str = PLAIN, pes: int = 2) -> tuple[Centre, Recorder]:
+    centre = Centre(settings, pes=pes)
     centre.engine.hands = hands = Recorder()
     centre.submit(line)
     return centre, hands
@@ -275,3 +275,36 @@ def test_limits_end_a_request_with_their_reason():
     centre.later(seconds=60)
     assert (centre.end_of(cpu).end_reason, centre.end_of(cpu).used.cpu) == ("cpu_limit", 100_000)
     assert (centre.end_of(wall).end_reason, centre.end_of(wall).used.wall) == ("wall_limit", 60_000)
+
+
+def test_what_is_exiting_has_given_its_pes_back():
+    centre, hands = centre_with_one(pes=1)
+    centre.submit("ben")
+    see(centre, si.SeenRunning(1, 1))
+    assert hands.told(ac.Start) == [ac.Start(1, 1, (0,))]
+    see(centre, si.SeenExiting(1, 1, Used(5, 7)))
+    assert centre.events(ev.Exiting) == [ev.Exiting(1, 1, Used(5, 7))]
+    assert (centre.request(1).state, centre.request(1).pes) == (State.EXITING, ())
+    assert hands.told(ac.Start) == [ac.Start(2, 1, (0,))]
+    see(centre, si.SeenExiting(1, 1, Used(5, 7)))
+    assert len(centre.events(ev.Exiting)) == 1
+    see(centre, si.SeenEnded(1, 1, Ending("exit", 0, None, Used(5, 7))))
+    assert centre.end_of(1).exit_status == 0
+
+
+def test_a_delivery_can_be_ended_and_not_run_again():
+    centre, hands = centre_with_one()
+    see(centre, si.SeenExiting(1, 1))
+    assert [type(e) for e in centre.events(ev.Started, ev.Exiting)] == [ev.Started, ev.Exiting]
+    centre.ask(cm.Delete(("1",), kill=True), ANNE)
+    assert hands.told(ac.Kill) == [ac.Kill(1, 1, "deleted", 0, 9)]
+    assert centre.ask(cm.RerunRequests(("1",)), ANNE)["failed"]
+    see(centre, si.SeenEnded(1, 1, Ending("exit", 3)))
+    assert (centre.end_of(1).end_reason, centre.end_of(1).exit_status) == ("exit", 3)
+
+
+def test_an_attempt_that_is_lost_while_it_exits_is_run_again():
+    centre, _ = centre_with_one()
+    see(centre, si.SeenExiting(1, 1, Used(5, 7)), si.SeenLost(1, 1))
+    assert [type(e) for e in centre.events(ev.Exiting, ev.Requeued)] == [ev.Exiting, ev.Requeued]
+    assert centre.request(1).attempt == 2

@@ -36,7 +36,7 @@ def wait_until(condition: Callable[[], Any], what: str) -> Any:
 class Bench:
     """A home with hands and one queue ``batch``."""
 
-    def __init__(self, home: Path, speed: float = 1.0, cage: str = "", processes: int | None = None) -> None:
+    def __init__(self, home: Path, speed: float = 1.0, cage: str = "", **options: Any) -> None:
         self.home = home
         self.work = home / "work"
         self.work.mkdir(parents=True, exist_ok=True)
@@ -44,9 +44,7 @@ class Bench:
         self.seen: list[Sighting] = []
         self.blobs: dict[str, bytes] = {}
         blob = self.blobs.__getitem__
-        self.hands = LocalHands(
-            str(home), self.told.put, blob, speed=speed, cage=cage, quiet=0.01, processes=processes
-        )
+        self.hands = LocalHands(str(home), self.told.put, blob, speed=speed, cage=cage, quiet=0.01, **options)
         self.site = Site(host="ymp", found=self.hands.found())
         self.queue = self.site.settings.queues["batch"] = Queue("batch", workdir="submit")
         self.site.settings.server.grace = 300

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.executors import child, person, proc, records
+from nqspy.executors import child, patience, person, proc, records
 from nqspy.executors.cage import Seat
 from nqspy.executors.control import Controls, Wish
 from nqspy.model.actions import Kill
@@ -255,5 +255,6 @@ def test_a_job_whose_cage_is_gone_does_not_start_outside_of_it(kind):
     if seat.kind != kind:
         pytest.skip(f"needs a {kind} that may be written: root, as a rule")
     who = person.Person(os.geteuid(), os.getegid(), "me", "/", "/bin/sh")
+    wait = patience.Wait(20, patience.listen)
     with pytest.raises(child.Again, match="cannot enter its cgroup"):
-        child.launch({}, who, cage, (1, 2), lambda: None)
+        child.launch({}, who, cage, (1, 2), lambda: None, wait, lambda pid: None)

@@ -18,7 +18,7 @@ import pytest
 from nqspy.executors import proc, records, remains, scan
 from nqspy.model.actions import Kill, Start
 from nqspy.model.requests import Ask, Output
-from nqspy.model.sightings import SeenEnded, SeenLost, SeenNotStarted, SeenRunning, SeenVoid
+from nqspy.model.sightings import SeenEnded, SeenExiting, SeenLost, SeenNotStarted, SeenRunning, SeenVoid
 
 DAEMON = """
 import importlib.util, sys
@@ -187,7 +187,7 @@ def test_a_delivery_that_was_cut_off_is_finished(bench):
     text = (folder / "claim").read_text().replace("/nowhere/out", str(target))
     (folder / "claim").write_text("\n".join(line for line in text.split("\n") if '{"done"' not in line))
     (found,) = bench.hands.scan({1: 1})
-    assert isinstance(found, SeenRunning)
+    assert isinstance(found, SeenExiting)
     ending = bench.ending(request)
     assert (ending.status, ending.stdout) == (3, str(target))
     assert target.read_text() == "precious\n"

@@ -148,6 +148,7 @@ def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story):
         ev.Suspended(1, 2, "x"),
         ev.Resumed(1, 2, "x"),
         ev.Deleting(1, 2, "x"),
+        ev.Exiting(1, 2),
         ev.Ended(1, 2, "exit"),
         ev.Requeued(1, 2, "x"),
         ev.Deleted(9, "x"),

@@ -3,6 +3,7 @@
 import pytest
 
 from nqspy.model import events as ev
+from nqspy.model.requests import Used
 from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.quotas import Period, quota_report
@@ -94,3 +95,16 @@ def test_a_quota_is_bounded_by_the_pe_time_that_was_held_not_by_the_time_parked(
     book = parked_for_a_while(diary)
     data = quota_report(book.events, book.site, Period(book.at(0), book.at(900), None, False), book.at(900))
     assert data["groups"][0]["could_s"] == 200
+
+
+def test_while_its_output_is_delivered_a_request_holds_no_pe(diary):
+    book = diary(pes=1, d1=1)
+    long, other = book.submit(-60, "d1"), book.submit(-50, "d1")
+    book.night()
+    book.decide(0, long, short=True)
+    book.add(100, ev.Exiting(long, 1, Used(100_000, 100_000)))
+    book.end(400, long, cpu=100)
+    book.decide(400, other)
+    book.end(500, other, cpu=100)
+    book.morning()
+    assert report(book, 10 * 3600)["busy"] == pytest.approx(100 / 400)

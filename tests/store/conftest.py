@@ -156,6 +156,8 @@ class Story:
         attempts = (
             self._start,
             self._start,
+            self._exit,
+            self._end,
             self._end,
             self._requeue,
             self._suspend,
@@ -197,8 +199,12 @@ class Story:
     def _used(self) -> Used:
         return Used(self._random.randrange(10_000), self._random.randrange(10_000), 1 << 20)
 
-    def _end(self) -> None:
+    def _exit(self) -> None:
         for r in self._some(State.RUNNING, State.SUSPENDED)[:1]:
+            self.tell(ev.Exiting(r.seq, r.attempt, self._used()))
+
+    def _end(self) -> None:
+        for r in self._some(State.RUNNING, State.SUSPENDED, State.EXITING)[:1]:
             self.tell(
                 ev.Ended(r.seq, r.attempt, "exit", exit_status=self._random.randrange(3), used=self._used())
             )

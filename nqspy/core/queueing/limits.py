@@ -17,7 +17,7 @@ from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import LIMIT_NAMES, LimitHolder, Queue
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import Ask, Request, Spec, finite
+from nqspy.model.requests import Ask, Request, Spec, State, finite
 from nqspy.model.site import Settings, Site
 from nqspy.model.units import UNLIMITED, format_seconds, format_size, format_time
 
@@ -129,7 +129,8 @@ class Tally:
     decided. ``now``: the pass's (the last event's instant where there is none); ``run_limits`` False leaves
     run limits out, which keep back a whole queue alike.
 
-    Of a parked request (`Request.parked`) only its memory counts: it neither runs nor holds PEs.
+    Of a parked request (`Request.parked`) only its memory counts: it neither runs nor holds PEs. Of one that
+    is exiting nothing does: its processes have ended.
 
     ``ledger`` gives use and what the starts commit, for groups' caps (it is asked for only where there are
     caps); without one, use counts as it stood at the site's last event.
@@ -150,7 +151,8 @@ class Tally:
         self._counts: dict[str, _Count] = {}
         self._holders: dict[str, list[tuple[str, LimitHolder]]] = {}
         for request in site.started.values():
-            self.add(request)
+            if request.state is not State.EXITING:
+                self.add(request)
 
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""

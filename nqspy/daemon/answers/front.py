@@ -23,6 +23,7 @@ from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.people import Caller
 from nqspy.qmgr.dates import settled
+from nqspy.model.requests import State
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 from nqspy.store.reader import Reader
@@ -305,7 +306,11 @@ class Front:
     def requeue_all(self) -> None:
         """Ends all started requests; they are queued again."""
         site = self._daemon.engine.site
-        ids = tuple(site.id_of(seq) for seq, r in site.started.items() if r.spec.rerunnable)
+        ids = tuple(
+            site.id_of(seq)
+            for seq, r in site.started.items()
+            if r.spec.rerunnable and r.state is not State.EXITING
+        )
         if ids:
             self._daemon.ask(cm.RerunRequests(ids), self._daemon.owner)
 

@@ -28,7 +28,7 @@ def take(desk: Desk, sighting: si.Sighting) -> None:
     if request is None or request.attempt != sighting.attempt:
         if isinstance(sighting, si.SeenRunning):
             desk.act(Kill(sighting.seq, sighting.attempt, "deleted", 0, 9))
-        elif not isinstance(sighting, si.SeenUse):
+        elif not isinstance(sighting, (si.SeenUse, si.SeenExiting)):
             desk.act(Forget(sighting.seq, sighting.attempt))
         return
     _TAKERS[type(sighting)](desk, request, sighting)
@@ -39,7 +39,7 @@ def adopt(desk: Desk, sighting: si.Sighting) -> None:
     again."""
     take(desk, sighting)
     request = desk.site.started.get(sighting.seq)
-    if request is None or not isinstance(sighting, si.SeenRunning):
+    if request is None or not isinstance(sighting, (si.SeenRunning, si.SeenExiting)):
         return
     if request.ending:
         reason = "requeued" if _to_run_again(request) else "deleted"
@@ -81,6 +81,15 @@ def _running(desk: Desk, request: Request, sighting: si.SeenRunning) -> None:
         desk.emit(ev.Started(request.seq, request.attempt, request.pes))
         if request.spec.mail.begin:
             _mail(desk, request, "has begun", f" on {len(request.pes)} PE(s)")
+
+
+def _exiting(desk: Desk, request: Request, sighting: si.SeenExiting) -> None:
+    """Its PEs are free at once: how long its output takes is its owner's doing."""
+    if request.starting:
+        _running(desk, request, si.SeenRunning(request.seq, request.attempt))
+    if request.state is not State.EXITING:
+        desk.emit(ev.Exiting(request.seq, request.attempt, _used(desk, request, sighting.used)))
+        desk.dirty()
 
 
 def _ended(desk: Desk, request: Request, sighting: si.SeenEnded) -> None:
@@ -191,6 +200,7 @@ def _keep_back(desk: Desk, request: Request, again: bool) -> str:
 _Taker = Callable[[Desk, Request, Any], None]
 _TAKERS: dict[type[si.Sighting], _Taker] = {
     si.SeenRunning: _running,
+    si.SeenExiting: _exiting,
     si.SeenEnded: _ended,
     si.SeenNotStarted: _not_started,
     si.SeenVoid: _void,

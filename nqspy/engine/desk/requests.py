@@ -248,6 +248,8 @@ def rerun(desk: Desk, command: cm.RerunRequests, caller: Caller) -> Any:
             raise Refusal(f"job is not rerunnable {name}", "not_rerunnable", 190)
         if request.ending.startswith("deleted"):
             raise _wrong_state(desk, request, "and is being deleted")
+        if request.state is State.EXITING:
+            raise _wrong_state(desk, request, "its output is being delivered")
         end(desk, request, caller.user, rerun=True)
 
     return desk.each(command.ids, one, caller)
