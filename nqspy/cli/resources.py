@@ -17,6 +17,7 @@ LIMITS = {
     "mpp_p": ("pes", parse_count),
     "mpp_t": ("wall", parse_time),
     "p_mpp_t": ("cpu_process", parse_time),
+    "nproc": ("per_request/process_limit", parse_count),
     "file": ("per_process/permfile_limit", parse_size),
 }
 """Resource -> (what is asked, how its value is read). PEs are dedicated to a request, so MPP time is wall

@@ -43,8 +43,8 @@ class LocalHands:
     ``home``: the installation's folder. ``put``: takes sightings, from the watcher's thread too. ``blob``:
     gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
     site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
-    empty: the best that works. ``quiet``: see `Broom`. ``processes``: most of a request, where the kernel
-    counts them; None: a quarter of the machine's. ``patience``: real seconds that a launch, and a delivery,
+    empty: the best that works. ``quiet``: see `Broom`. ``processes``: most of a request; None: as
+    request and queue say. ``patience``: real seconds that a launch, and a delivery,
     may take.
     """
 
@@ -192,7 +192,8 @@ class LocalHands:
             script=script,
             environment=environment,
         )
-        order["processes"] = self._processes
+        if self._processes is not None:
+            order |= {"processes": self._processes, "keep_processes": True}
         order["patience"] = self._patience
         self._watch.begin(key, order)
 

@@ -35,6 +35,8 @@ class Meter:
         self.paused = 0.0
         self.cpu = 0.0
         self.memory = 0
+        self.processes: int | None = order.get("processes")
+        self.tasks = 0
         self.told = 0.0
         self.sampled = started
         self.warned = False
@@ -92,6 +94,7 @@ class Meter:
         self.sampled = now
         pids = self.cage.pids()
         seen = [reading for pid in pids if (reading := proc.stat(pid)) is not None]
+        self.tasks = sum(reading.threads for reading in seen)
         caged = self.cage.cpu()
         living = sum(reading.cpu + reading.reaped for reading in seen)
         self.cpu = max(self.cpu, living + _reaped() if caged is None else caged)
@@ -111,7 +114,31 @@ class Meter:
             return "cpu_limit", f"CPU limit of {_seconds(cpu)} exceeded"
         if memory is not None and (self.memory > memory or self.cage.held.killed()):
             return "memory_limit", self.memory_text()
-        return None
+        return self._crowded()
+
+    def outlived(self, now: float) -> tuple[str, str] | None:
+        """The same once its leader has ended: what it left behind has no use but its number and its time."""
+        wall = self.limits["wall"]
+        if wall is not None and self._clock(self.wall(now)) >= wall:
+            return (
+                "wall_limit",
+                f"wall-clock limit of {_seconds(wall)} exceeded by what its leader left behind",
+            )
+        return self._crowded()
+
+    def remaining(self, now: float) -> float:
+        """Real seconds until what its leader left behind must be looked at."""
+        wall = self.limits["wall"]
+        left = self._real(wall) - self.wall(now) if wall is not None else _IDLE
+        return max(0.0, min(self.sampled + _QUICK - now, left if left > 0 else _IDLE))
+
+    def _crowded(self) -> tuple[str, str] | None:
+        many = self.processes is not None and self.tasks > self.processes
+        return ("process_limit", self.process_text()) if many or self.cage.held.refused() else None
+
+    def process_text(self) -> str:
+        """What is said of a request that had, or wanted, too many processes."""
+        return f"process limit of {self.processes} exceeded (-l nproc=): threads count as well"
 
     def memory_text(self) -> str:
         """What is said of a request that had too much memory."""

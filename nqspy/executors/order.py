@@ -7,7 +7,7 @@ from typing import Any
 from nqspy.model.actions import Start
 from nqspy.model.ids import full_id
 from nqspy.model.outputs import fill
-from nqspy.model.queues import Queue
+from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
 
@@ -43,6 +43,8 @@ def make_order(
         "cpus": cpus_of(start.pes, site),
         "rlimits": _rlimits(limits, speed, grace),
         "limits": _measured(limits),
+        "processes": limits["per_request/process_limit"],
+        "keep_processes": limits["per_request/process_limit"] not in (None, PROCESSES),
         "grace": grace,
         "speed": speed,
         "output": _output(request, site.name),

@@ -28,7 +28,7 @@ def plain(order: dict[str, Any], station: Station) -> bool:
     if not child.plain(order):
         return False
     memory = order["limits"]["memory"] is not None and station.seat.holds("memory")
-    return not (memory or (bool(order.get("processes")) and station.seat.holds("pids")))
+    return not (memory or (bool(order.get("keep_processes")) and station.seat.holds("pids")))
 
 
 def claimed(folder: str, holder: str, station: Station, born: cage.Birthplace | None) -> bool:

@@ -109,7 +109,7 @@ class Stat:
     """One reading of ``/proc/PID/stat``: CPU in seconds (with ``reaped``: that of children waited for),
     memory in bytes."""
 
-    __slots__ = ("cpu", "parent", "reaped", "rss", "session", "start", "state")
+    __slots__ = ("cpu", "parent", "reaped", "rss", "session", "start", "state", "threads")
 
     def __init__(self, pid: int) -> None:
         """Raises OSError when there is no such process."""
@@ -125,6 +125,7 @@ class Stat:
         self.session = int(field[3])
         self.cpu = (int(field[11]) + int(field[12])) * TICK
         self.reaped = (int(field[13]) + int(field[14])) * TICK
+        self.threads = int(field[17])
         self.start = int(field[19])
         self.rss = int(field[21]) * PAGE
 

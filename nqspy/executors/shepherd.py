@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 from typing import Any
 
@@ -24,7 +25,7 @@ _HEAD_START = 20  # ms in which a very short job may end before anybody is told 
 _AGAIN = 0.1
 _LONG = 64 << 20
 """Bytes of output that take a while to be synced."""
-_LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit")
+_LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit")
 
 
 def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
@@ -173,10 +174,12 @@ class _Shepherd(Teller):
         """What the kernel shall keep. Affinity is enough for the daemon's own user: each further controller
         costs a short request about a ms."""
         order = self.order
-        wish = Wish(order["limits"]["memory"], None, order.get("processes"))
-        if order["uid"] != os.geteuid():
+        wish = Wish(order["limits"]["memory"])
+        own = order["uid"] == os.geteuid()
+        if not own:
             wish.cpus = order["cpus"] or None
-            wish.processes = wish.processes or self.station.most_processes
+        if not own or order.get("keep_processes"):
+            wish.processes = min(order.get("processes") or sys.maxsize, self.station.most_processes)
         return wish
 
     def _leader_identity(self, pid: int) -> str:
@@ -293,17 +296,29 @@ class _Shepherd(Teller):
         at = now()
         if self.raw is None and min(self.meter.due(at), self.spool.due(at)) <= 0:
             self._look(at)
-        elif self.raw is not None and self.kill_at is None:
-            # The leader has ended and left something behind.
-            self._end("", "", signal.SIGTERM, self.order["grace"] / 1000)
+        elif self.raw is not None:
+            self._clear_up(at)
         if self.kill_at is not None and at >= self.kill_at:
             self.cage.kill()
             self.kill_at = at + _AGAIN
-        waits = [] if self.raw is not None else [self.meter.due(at), self.spool.due(at)]
+        waits = (
+            [self.meter.remaining(at)] if self.raw is not None else [self.meter.due(at), self.spool.due(at)]
+        )
         if self.kill_at is not None:
             waits.append(max(0.0, self.kill_at - at))
         # Rounded up: a wait that ends just before its time would be followed by a spin.
         return int(min(waits) * 1000) + 1
+
+    def _clear_up(self, at: float) -> None:
+        """The leader has ended and left something behind: it gets the grace time, within the limits."""
+        if self.kill_at is None:
+            self._end("", "", signal.SIGTERM, self.order["grace"] / 1000)
+        if self.meter.remaining(at) <= 0:
+            self.meter.sample(at)
+            passed = self.meter.outlived(at)
+            if passed is not None:
+                self.reason, self.text = (self.reason, self.text) if self.reason else passed
+                self.kill_at = at
 
     def _look(self, at: float) -> None:
         if not self.room:
@@ -312,7 +327,9 @@ class _Shepherd(Teller):
         self.meter.sample(at)
         passed = self.meter.passed(at) or self.spool.passed(at)
         if passed is not None and self.kill_at is None:
-            self._end(passed[0], passed[1], signal.SIGTERM, self.order["grace"] / 1000)
+            # Where nobody refuses it more of them, it would have more in the grace time.
+            free = passed[0] == "process_limit" and "pids" not in self.cage.held.places
+            self._end(passed[0], passed[1], signal.SIGTERM, 0 if free else self.order["grace"] / 1000)
         elif self.meter.warning_due():
             self.cage.signal(signal.SIGXCPU)
         if self.meter.notable():
@@ -337,7 +354,7 @@ class _Shepherd(Teller):
         self.meter.finish()
         ending = self._ending()
         line = ""
-        if self.reason in _LIMITS or ending["reason"] == "memory_limit":
+        if self.reason in _LIMITS or ending["reason"] in ("memory_limit", "process_limit"):
             line = f"nqspy: request {self.order['id']} was ended: {ending['text']}\n"
             if self.streams[1] >= 0:
                 if_possible(os.write, self.streams[1], line.encode("utf-8"))

@@ -24,6 +24,6 @@ def of(
         return "cpu_limit", "CPU limit of a process exceeded"
     if died == signal.SIGXFSZ and "FSIZE" in order["rlimits"]:
         return "file_limit", "file size limit exceeded"
-    refused = cage.held.refused()
-    text = "it was refused further processes: it had as many as a request may have" if refused else ""
-    return ("exit", text) if number is None else ("signal", text)
+    if cage.held.refused():
+        return "process_limit", meter.process_text()
+    return ("exit", "") if number is None else ("signal", "")

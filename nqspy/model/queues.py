@@ -54,6 +54,11 @@ class Weights:
         return self.time / rest if rest > 0 else None
 
 
+PROCESSES = 512
+"""Processes and threads that a request may have at a time, where its queue says nothing else: room for any
+ordinary request, and a fork bomb ends early."""
+
+
 @dataclass(slots=True)
 class RequestLimits:
     """Greatest values a request of a queue may ask for, for the request as a whole. None = unlimited."""
@@ -63,6 +68,9 @@ class RequestLimits:
     wall_limit: int | None = setting("time", None, "wall-clock time of a request")
     memory_limit: int | None = setting("size", None, "memory of all processes of a request")
     pe_limit: int | None = setting("count", None, "PEs of a request")
+    process_limit: int | None = setting(
+        "count", PROCESSES, "processes of a request at a time, each thread of theirs counted", low=2
+    )
     permfile_limit: int | None = setting("size", None, "permanent file space of a request")
     tempfile_limit: int | None = setting("size", None, "temporary file space of a request")
 

@@ -38,6 +38,7 @@ EndReason = Literal[
     "wall_limit",
     "memory_limit",
     "file_limit",
+    "process_limit",
     "deleted",
     "lost",
     "requeued",

@@ -120,6 +120,7 @@ MODIFY = dict(
         _ask("wall_limit", "ask/wall", "time", "wall-clock time of the request"),
         _ask("memory_limit", "ask/memory", "size", "memory of the request"),
         _ask("pe_limit", "ask/pes", "count", "PEs of the request"),
+        _ask("process_limit", "ask/per_request/process_limit", "count", "processes of the request"),
         _ask("nice", "ask/nice", "number", "nice value of the request", 19),
         _ask("priority", "priority", "number", "its place among its owner's own: higher goes first", 1023),
         _ask("name", "name", "name", "name of the request"),

@@ -280,6 +280,7 @@ _ENFORCED = (
     ("per_request wall_limit", "time", "measured; TERM, after the grace time KILL"),
     ("per_request memory_limit", "size", "measured, or by cgroup; TERM, after the grace time KILL"),
     ("per_request pe_limit", "count", "at submission"),
+    ("per_request process_limit", "count", "by cgroup, or measured; TERM, after the grace time KILL"),
     ("per_process cpu_limit", "time", "RLIMIT_CPU; SIGXCPU at the warning"),
     ("per_process memory_limit", "size", "RLIMIT_AS"),
     ("per_process permfile_limit", "size", "RLIMIT_FSIZE"),

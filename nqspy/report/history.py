@@ -59,6 +59,7 @@ def requested(spec: Spec) -> dict[str, Any]:
         "memory_bytes": finite(ask.memory_wanted()),
         "pes": ask.pes,
         "needs": list(ask.needs),
+        "processes": finite(dict(ask.others).get("per_request/process_limit")),
     }
 
 

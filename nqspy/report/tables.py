@@ -148,6 +148,8 @@ def _asked(asked: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     yield "Resource_List.ncpus", asked["pes"]
     if asked.get("needs"):
         yield "Resource_List.needs", "+".join(asked["needs"])
+    if asked.get("processes") is not None:
+        yield "Resource_List.nproc", asked["processes"]
     if asked["wall_s"] is not None:
         yield "Resource_List.walltime", clock_span(asked["wall_s"])
 

@@ -35,6 +35,9 @@ _ASKED: tuple[tuple[str, str, str], ...] = (
 )
 
 
+_NAMED = {"per_request/process_limit": "number of processes"}
+
+
 def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
     """Why a queue can never take this request: one line naming the limit and the greatest value allowed;
     None when it can. An explicit ``unlimited`` fits only where the queue has no such limit."""
@@ -62,7 +65,11 @@ def _asked(ask: Ask) -> Iterator[tuple[str, str, int | None]]:
     if ask.memory is None:
         yield "per_request/memory_limit", "memory", ask.memory_wanted()
     for path, value in ask.others:
-        yield path, path.rpartition("/")[2].removesuffix("_limit").replace("_", " "), value
+        yield (
+            path,
+            _NAMED.get(path) or path.rpartition("/")[2].removesuffix("_limit").replace("_", " "),
+            value,
+        )
 
 
 def _limit_at(queue: Queue, path: str) -> int | None:
@@ -74,7 +81,7 @@ def _limit_at(queue: Queue, path: str) -> int | None:
 def _shower(path: str) -> Callable[[int], str]:
     if path.endswith(("cpu_limit", "wall_limit", "cpu_warning")):
         return format_seconds
-    return str if path.endswith("pe_limit") else format_size
+    return str if path.endswith(("pe_limit", "process_limit")) else format_size
 
 
 def memory_limit(queue: Queue) -> int | None:
