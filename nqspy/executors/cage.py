@@ -7,61 +7,19 @@ idle machine.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import signal
-import struct
 from collections.abc import Callable
 
 from nqspy.executors import proc
 from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish, rmdir, write
+from nqspy.executors.forks import fork_into
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-_CLONE3 = 435
 _MANY = 16
-_CLONE_INTO_CGROUP = 0x200000000
 _KILLS = 3
 DYING = 0.5
 """Real seconds in which killed processes should be gone: on a busy machine a signal is not an end yet."""
-
-_libc = ctypes.PyDLL(None, use_errno=True)
-_api = ctypes.pythonapi
-
-
-def become_subreaper() -> None:
-    """From now on orphans among this process's descendants become its children. Raises OSError."""
-    if _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "cannot become a subreaper")
-
-
-def die_with_parent(parent: int) -> None:
-    """From now on this process is killed when ``parent`` ends; at once, where it has. To be called once more
-    after each change of user, which undoes it. Raises OSError."""
-    if _libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "cannot be tied to its parent")
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def fork_into(folder: str) -> int:
-    """`os.fork`, with the child born in the cgroup2 ``folder``. Raises OSError where the kernel refuses."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        arguments = struct.pack("11Q", _CLONE_INTO_CGROUP, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, 0, 0, fd)
-        buffer = ctypes.create_string_buffer(arguments, len(arguments))
-        _api.PyOS_BeforeFork()
-        pid = int(_libc.syscall(_CLONE3, buffer, ctypes.c_size_t(len(arguments))))
-        if pid == 0:
-            _api.PyOS_AfterFork_Child()
-        else:
-            _api.PyOS_AfterFork_Parent()
-    finally:
-        os.close(fd)
-    if pid < 0:
-        raise OSError(ctypes.get_errno() or errno.ENOSYS, "clone3 into a cgroup")
-    return pid
 
 
 class Cage:

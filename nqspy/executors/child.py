@@ -11,7 +11,6 @@ import contextlib
 import errno
 import os
 import resource
-import select
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -168,9 +167,7 @@ def _heard(reader: int, pid: int, cage: Cage, wait: patience.Wait) -> bytes:
         return text
     # Once it is stopped it either has exec'd, and the pipe is closed, or it never will.
     proc.send([pid], signal.SIGSTOP)
-    poll = select.poll()
-    poll.register(reader, select.POLLIN)
-    if poll.poll(0):
+    if proc.readable(reader):
         proc.send([pid], signal.SIGCONT)
         return text + os.read(reader, 4096)
     cage.kill()

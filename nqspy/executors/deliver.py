@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from nqspy.executors import cage, patience, person
+from nqspy.executors import forks, patience, person
 from nqspy.executors.places import Place
 
 _CHUNK = 1 << 20
@@ -168,7 +168,7 @@ def _work(record: dict[str, Any], sources: Sources, writer: int, parent: int) ->
     try:
         try:
             person.become(person.find(record))
-            cage.die_with_parent(parent)
+            forks.die_with_parent(parent)
         except BaseException as error:
             why = f"cannot deliver as {record['owner']}: {error}"
             _tell(writer, _stayed(record, sources, why))

@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 
-from nqspy.executors import cage, proc, records
+from nqspy.executors import cage, forks, proc, records
 
 _HURRIED = 50
 _PAUSE = 0.02
@@ -34,7 +34,7 @@ class Keeper:
         self._shepherds: dict[int, str] = {}
         self._lost: list[str] = []
         self._rounds = 0
-        cage.become_subreaper()
+        forks.become_subreaper()
 
     def keeps(self) -> bool:
         """Whether there is something to stay for."""

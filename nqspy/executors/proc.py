@@ -207,6 +207,13 @@ def proportional(pid: int) -> int:
     return 0
 
 
+def readable(fd: int) -> bool:
+    """Whether there is something to read: of a pidfd, that its process has ended."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def await_ends(pids: list[int], seconds: float) -> None:
     """Waits until these processes have ended (nobody may have waited for them yet), at most so long for
     all of them."""

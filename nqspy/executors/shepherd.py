@@ -13,7 +13,19 @@ import sys
 import time
 from typing import Any
 
-from nqspy.executors import bells, cage, child, moving, outset, patience, person, records, urgency, verdict
+from nqspy.executors import (
+    bells,
+    cage,
+    child,
+    forks,
+    moving,
+    outset,
+    patience,
+    person,
+    records,
+    urgency,
+    verdict,
+)
 from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
@@ -78,7 +90,7 @@ class _Shepherd(Teller):
     def live(self) -> None:
         """From the claim to the last report."""
         wake = bells.wake_on_children()
-        cage.become_subreaper()
+        forks.become_subreaper()
         try:
             problem = self._launch()
         except child.StoodStill:

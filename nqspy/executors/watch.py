@@ -15,7 +15,7 @@ from typing import Any
 
 from nqspy.executors import records, remains, scan
 from nqspy.executors.link import Key, Link
-from nqspy.executors.proc import SHORT, Identifier
+from nqspy.executors.proc import SHORT, Identifier, readable
 from nqspy.model.requests import Used
 from nqspy.model.sightings import SeenExiting, SeenLost, SeenRunning, SeenUse, SeenVoid, Sighting
 
@@ -198,7 +198,7 @@ class Watch:
             self._take_reports(self._reports)
         elif fd == self._link.fileno():
             self._take_answers()
-        elif fd in self._by_pidfd and _readable(fd):
+        elif fd in self._by_pidfd and readable(fd):
             # Asked again: the event may be that of a pidfd whose number another has taken over since.
             with self._guard:
                 key = self._by_pidfd[fd]
@@ -416,9 +416,3 @@ class Watch:
         del self._by_pidfd[pidfd]
         self._epoll.unregister(pidfd)
         os.close(pidfd)
-
-
-def _readable(fd: int) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(0))

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 from pathlib import Path
 
@@ -255,6 +256,9 @@ def test_a_job_whose_cage_is_gone_does_not_start_outside_of_it(kind):
     if seat.kind != kind:
         pytest.skip(f"needs a {kind} that may be written: root, as a rule")
     who = person.Person(os.geteuid(), os.getegid(), "me", "/", "/bin/sh")
-    wait = patience.Wait(20, patience.listen)
+    control, _ = sockets = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    wait = patience.Wait(20, lambda: control)
     with pytest.raises(child.Again, match="cannot enter its cgroup"):
         child.launch({}, who, cage, (1, 2), lambda: None, wait, lambda pid: None)
+    for each in sockets:
+        each.close()
