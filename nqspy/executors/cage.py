@@ -52,8 +52,8 @@ class Cage:
         proc.send(before, number, self.pids())
 
     def kill(self) -> None:
-        """Kills all of them; to be called again until none is left. Many are stopped first: what forks without
-        end is quicker than a list of it."""
+        """Kills all of them; to be called again until none is left. Many are stopped first: what forks
+        without end is quicker than a list of it."""
         if len(self.pids()) > _MANY:
             self.freeze()
         self.signal(signal.SIGKILL)

@@ -329,9 +329,9 @@ def _started(follower: Follower, event: ev.Started, recorded: ev.Recorded) -> No
             track.attempts[-1].begin_at(recorded.at)
 
 
-def _suspended(follower: Follower, event: ev.Suspended, recorded: ev.Recorded) -> None:
+def _suspended(follower: Follower, event: ev.Suspended | ev.Exiting, recorded: ev.Recorded) -> None:
     for track in follower.each((event.seq,), recorded):
-        if event.parked and track.attempts:
+        if (isinstance(event, ev.Exiting) or event.parked) and track.attempts:
             with follower.counting(track):
                 track.attempts[-1].park(recorded.at)
 
@@ -363,14 +363,6 @@ def _over(follower: Follower, track: Track, used: Used, recorded: ev.Recorded) -
     with follower.counting(track):
         track.attempts[-1].unpark(recorded.at)
     track.attempts[-1].end = recorded.at
-
-
-def _exiting(follower: Follower, event: ev.Exiting, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
-        if track.attempts:
-            _point(track.attempts[-1], recorded.at, event.used)
-            with follower.counting(track):
-                track.attempts[-1].park(recorded.at)
 
 
 def _ended(follower: Follower, event: ev.Ended, recorded: ev.Recorded) -> None:
@@ -419,7 +411,7 @@ _HANDLERS: dict[type[ev.Event], _Handler] = {
     ev.Resumed: _resumed,
     ev.Decided: _decided,
     ev.Deleting: _deleting,
-    ev.Exiting: _exiting,
+    ev.Exiting: _suspended,
     ev.Ended: _ended,
     ev.Requeued: _requeued,
     ev.Deleted: _deleted,

@@ -22,8 +22,8 @@ from nqspy.engine.inputs import Asked
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.people import Caller
-from nqspy.qmgr.dates import settled
 from nqspy.model.requests import State
+from nqspy.qmgr.dates import settled
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 from nqspy.store.reader import Reader
