@@ -303,7 +303,8 @@ def _connect(order: dict[str, Any], who: person.Person, streams: tuple[int, int]
 
 def _in_place(stream: dict[str, Any], who: person.Person) -> int:
     path = deliver.destination(stream, who.home)
-    fd: int = _explain(f"cannot open the output {path}", deliver.open_target, path, os.O_TRUNC | os.O_APPEND)
+    flags = os.O_APPEND if deliver.appends(stream) else os.O_TRUNC | os.O_APPEND
+    fd: int = _explain(f"cannot open the output {path}", deliver.open_target, path, flags)
     return fd
 
 

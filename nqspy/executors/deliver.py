@@ -60,7 +60,15 @@ def destination(output: dict[str, Any], home: str) -> str:
     if output["keep"]:
         return os.path.join(home, output["name"])
     path = output["path"] or output["folder"]
-    return os.path.join(path, output["name"]) if os.path.isdir(path) else str(path)
+    if os.path.isdir(path):
+        return os.path.join(str(path), output["name"])
+    suffix = "" if appends(output) else output.get("clash", "")
+    return f"{path}{suffix}"
+
+
+def appends(output: dict[str, Any]) -> bool:
+    """Whether a stream goes to the end of a file that another request writes too (`clash`)."""
+    return bool(output.get("clash") == "append")
 
 
 def open_target(path: str, flags: int = os.O_TRUNC) -> int:
@@ -104,7 +112,8 @@ def _at_once(record: dict[str, Any], sources: Sources) -> dict[str, dict[str, st
         if record["output"][name]["direct"]:
             moved = not _line_for(record, name)
         else:
-            moved = source is None or _renamed(source, name, target)
+            added = appends(record["output"][name])
+            moved = source is None or (not added and _renamed(source, name, target))
         if moved:
             done[name] = {"at": target, "why": ""}
     os.umask(0)
@@ -216,7 +225,7 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[
                 with contextlib.suppress(OSError):  # the record says it too
                     _append(target, record["line"])
         elif source is not None:
-            _copy(source, target)
+            _copy(source, target, os.O_APPEND if appends(record["output"][name]) else os.O_TRUNC)
     except OSError as error:
         return _stays(record, name, f"cannot write {target}: {error.strerror}")
     return done
@@ -227,11 +236,11 @@ def _line_for(record: dict[str, Any], name: str) -> bool:
     return bool(record["line"]) and name == ("stdout" if record["output"]["join"] else "stderr")
 
 
-def _copy(source: int, target: str) -> None:
-    fd = open_target(target)
+def _copy(source: int, target: str, flags: int) -> None:
+    fd = open_target(target, flags)
     try:
         seen = os.fstat(fd)
-        if stat.S_ISREG(seen.st_mode):
+        if stat.S_ISREG(seen.st_mode) and flags == os.O_TRUNC:
             _copy_regions(source, fd)
             os.fsync(fd)
         elif seen.st_rdev != os.stat(os.devnull).st_rdev:

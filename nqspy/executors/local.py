@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from nqspy.executors import records, remains, scan
 from nqspy.executors.broom import QUIET, Broom
+from nqspy.executors.clash import Clashes
 from nqspy.executors.link import Key, Link
 from nqspy.executors.order import cpus_of, make_order
 from nqspy.executors.patience import DELIVERY, LAUNCH
@@ -72,6 +73,7 @@ class LocalHands:
         self._speed = speed
         self._processes = processes
         self._patience = patience
+        self._clashes = Clashes()
         self._scripts: dict[str, bytes] = {}
         link = Link(self._home, self._spool, python, cage)
         self._watch = Watch(self._home, self._spool, put, link)
@@ -195,6 +197,7 @@ class LocalHands:
         if self._processes is not None:
             order |= {"processes": self._processes, "keep_processes": True}
         order["patience"] = self._patience
+        self._clashes.mark(request, order["output"], site)
         self._watch.begin(key, order)
 
     def _not_written(self, key: Key, error: OSError) -> None:

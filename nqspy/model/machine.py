@@ -55,6 +55,10 @@ class Server:
     lost_request: str = setting(
         "name", "rerun", "what becomes of a request whose end nobody saw", words=("rerun", "fail")
     )
+    output_clash: str = setting(
+        "name", "number", "second output of one path, of requests that wait or run at the same time",
+        words=("number", "overwrite", "append"),
+    )  # fmt: skip
     dependency_failed: str = setting(
         "name", "hold", "what becomes of a request whose prerequisite failed", words=("hold", "delete", "run")
     )

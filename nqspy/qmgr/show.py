@@ -116,6 +116,7 @@ def show_parameters(settings: Settings) -> str:
         ("Mail by", _mail(settings.mail)),
         ("Mails to a person in an hour", _value(settings.mail, "limit")),
         ("Lost requests", server.lost_request),
+        ("Second outputs of one path", server.output_clash),
         ("Failed prerequisites", server.dependency_failed),
         ("Users see requests of", server.privacy),
         ("Log tells", server.log_level),

@@ -1,0 +1,60 @@
+"""Two requests that wait or run at the same time with one output path: the second file replaces no first."""
+
+import pytest
+
+from nqspy.model.actions import Start
+from nqspy.model.requests import Output
+
+
+def two(bench, way: str, **direct):
+    """Two requests of one path, both handed in before either starts; runs one after the other."""
+    bench.site.settings.server.output_clash = way
+    output = Output(stdout=str(bench.work / "out"), stderr="/dev/null", **direct)
+    requests = [bench.request(f"echo {word}\n", output=output) for word in ("first", "second")]
+    for request in requests:
+        bench.site.requests[request.seq] = request
+        bench.site.watch_for(request)
+    found = []
+    for request in requests:
+        bench.do(Start(request.seq, 1, (0,)), request)
+        found.append(bench.ending(request).stdout)
+        bench.site.watch_no_more(request)
+        del bench.site.requests[request.seq]
+    return found
+
+
+@pytest.mark.parametrize("direct", [False, True], ids=["spooled", "in place"])
+def test_the_second_gets_a_number(bench, direct):
+    assert two(bench, "number", direct_stdout=direct) == [str(bench.work / "out"), str(bench.work / "out.2")]
+    assert (bench.text("out"), bench.text("out.2")) == ("first\n", "second\n")
+
+
+@pytest.mark.parametrize("direct", [False, True], ids=["spooled", "in place"])
+def test_the_second_is_added(bench, direct):
+    assert two(bench, "append", direct_stdout=direct) == [str(bench.work / "out")] * 2
+    assert bench.text("out") == "first\nsecond\n"
+
+
+def test_the_second_replaces_the_first_where_that_is_wanted(bench):
+    two(bench, "overwrite")
+    assert bench.text("out") == "second\n"
+
+
+def test_one_that_starts_while_another_of_its_path_runs_is_second(bench):
+    output = Output(stdout=str(bench.work / "out"))
+    first = bench.running("echo first; while [ ! -e go ]; do sleep 0.02; done\n", output=output)
+    bench.site.requests[first.seq] = bench.site.started[first.seq] = first
+    bench.site.watch_for(first)
+    second = bench.request("echo second\n", output=output)
+    bench.site.watch_for(second)
+    bench.do(Start(second.seq, 1, (0,)), second)
+    assert bench.ending(second).stdout == str(bench.work / f"out.{second.seq}")
+    (bench.work / "go").touch()
+    bench.ending(first)
+    assert bench.text("out") == "first\n"
+
+
+def test_what_was_there_before_is_replaced_as_ever(bench):
+    (bench.work / "out").write_text("yesterday")
+    bench.run("echo today\n", output=Output(stdout=str(bench.work / "out")))
+    assert bench.text("out") == "today\n"
