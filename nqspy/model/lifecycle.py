@@ -279,7 +279,8 @@ def _deleting(site: Site, event: ev.Deleting, at: Instant) -> None:
 def _exiting(site: Site, event: ev.Exiting, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None and request.state is not State.EXITING:
-        books.charge(site, request, event.used, at)
+        books.charge(site, [(request, event.used)], at)
+        books.leave(site, request, at)
         request.pes, request.suspended_by, request.parked = (), "", False
         request.suspended, request.resumed = None, None
         _to(site, request, State.EXITING)
