@@ -288,8 +288,11 @@ class Balance:
         self.groups = Level(
             lambda name: self.find(f"g:{name}"),
             lambda name: self.peek(f"g:{name}"),
-            lambda wanted: self._division.parts(wanted),  # noqa: PLW0108 - `tune` exchanges the division
+            self._divide,
         )
+
+    def _divide(self, wanted: Mapping[str, int]) -> dict[str, float]:
+        return self._division.parts(wanted)
 
     def users(self, group: str) -> Level:
         """The level of a group's users."""

@@ -3,7 +3,6 @@
 `show_settings` answers every ``show`` that needs settings alone; shares, shifts and exits take rows.
 """
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,8 @@ from nqspy.model.machine import Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared, get
-from nqspy.qmgr import hours, show_swap
+from nqspy.qmgr import hours, show_owed, show_swap
+from nqspy.qmgr.table import table
 from nqspy.qmgr.values import write
 
 Counts = Mapping[str, Mapping[str, int]]
@@ -28,30 +28,6 @@ _FACTORS = (
     ("memory", "Requested Memory"),
     ("time", "Time-in-Queue"),
 )
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """Columns under their heads; a column of numbers stands to the right. Where rows would be longer than 80
-    columns the last one is folded between its words."""
-    cells = [[str(cell) for cell in row] for row in rows]
-    before = sum(max(len(row[i]) for row in [list(heads), *cells]) + 2 for i in range(len(heads) - 1))
-    cells = [more for row in cells for more in _folded(row, max(20, 80 - before))]
-    widths = [max(len(row[i]) for row in [list(heads), *cells]) for i in range(len(heads))]
-    right = [bool(rows) and all(isinstance(row[i], (int, float)) for row in rows) for i in range(len(heads))]
-    lines = [list(heads), ["-" * width for width in widths], *cells]
-    return "\n".join(
-        "  ".join(
-            c.rjust(w) if r else c.ljust(w) for c, w, r in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    )
-
-
-def _folded(row: list[str], width: int) -> list[list[str]]:
-    if len(row[-1]) <= width:
-        return [row]
-    parts = textwrap.wrap(row[-1], width, break_long_words=False, break_on_hyphens=False)
-    return [[*row[:-1], parts[0]], *([*([""] * (len(row) - 1)), part] for part in parts[1:])]
 
 
 def _titled(title: str, body: str) -> str:
@@ -79,7 +55,9 @@ def show_sched_factor(settings: Settings) -> str:
 
 def _weights(whom: str, weights: Weights) -> str:
     rows = [f"  {title:<22}{factor:<8}{getattr(weights, factor):>6}" for factor, title in _FACTORS]
-    return "\n".join([f"Job Initiation Weighting Factors {whom}", *rows, f"  {bound(weights)}"])
+    return "\n".join(
+        [f"Job Initiation Weighting Factors {whom}", *rows, f"  {bound(weights)}", *show_owed.beats(weights)]
+    )
 
 
 def bound(weights: Weights) -> str:
@@ -315,7 +293,9 @@ def show_shares(rows: Sequence[Mapping[str, Any]]) -> str:
         for row in rows
     ]
     head = "PE S" if any(row.get("charge") == "pe_wall" for row in rows) else "CPU S"
-    return table(("GROUP", "SHARE", "ENTITLED", "USED", head), shown) if shown else "no groups"
+    text = table(("GROUP", "SHARE", "ENTITLED", "USED", head), shown) if shown else "no groups"
+    owed = [row for row in rows if row.get("entitled") is not None]
+    return f"{text}\n\n{show_owed.accounts(owed)}" if owed else text
 
 
 def show_exits(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -1,7 +1,14 @@
-"""Departments: the leaves of the share tree, and their parts among themselves."""
+"""Departments: the leaves of the share tree, their parts among themselves, and how well quotas were kept:
+
+*deviation from entitlement* = got - entitled, where over the time in which a group had work (W of
+`model.balance`) *got* is what was charged to it and *entitled* what it was entitled to, its entitlement at
+each moment of what all were charged then, both as parts of what all were charged in that time. The one
+definition of ``show shares``, the night report and the quota report.
+"""
 
 from collections.abc import Iterable, Mapping
 
+from nqspy.model.balance import Entry
 from nqspy.model.people import Group
 
 
@@ -16,3 +23,12 @@ def among(names: Iterable[str], fractions: Mapping[str, float]) -> dict[str, flo
     chosen = {name: fractions[name] for name in names if fractions.get(name, 0.0) > 0.0}
     total = sum(chosen.values())
     return {name: value / total for name, value in chosen.items()}
+
+
+def kept(entry: Entry) -> dict[str, float | None]:
+    """``entitled``, ``got`` and ``deviation`` of an account (fractions; None where nothing was charged to
+    anybody while it had work)."""
+    if entry.whole <= 0:
+        return {"entitled": None, "got": None, "deviation": None}
+    entitled, got = entry.entitled / entry.whole, entry.got / entry.whole
+    return {"entitled": entitled, "got": got, "deviation": got - entitled}

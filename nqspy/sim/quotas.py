@@ -293,13 +293,13 @@ SCENARIOS: Sequence[Callable[[], History]] = (after_a_hog, comes_back, share_cha
 # ---------------------------------------------------------------- histories drawn at random
 
 
-def drawn(seed: int, hours: int = 36) -> History:
+def drawn(seed: int, hours: int = 24) -> History:
     """Uneven on purpose: three to six departments with shares from 1 to 60, work in bursts of very different
-    lengths and numbers, hours without any, sometimes requests of several PEs, shares that change."""
+    lengths and numbers, hours without any, shares that change."""
     rng = Random(seed)  # noqa: S311 - invented histories, no secrets
     names = [f"d{n}" for n in range(1, rng.randint(3, 6) + 1)]
     shares = {name: rng.choice((1, 4, 10, 15, 24, 29, 40, 60)) for name in names}
-    typical = {name: rng.choice((3, 6, 10, 15)) * MINUTE for name in names}
+    typical = {name: rng.choice((3, 6, 10, 12)) * MINUTE for name in names}
     batches: list[Batch] = []
     for name in names:
         at = rng.choice((0, 0, rng.randrange(6) * HOUR))
@@ -319,7 +319,7 @@ def drawn(seed: int, hours: int = 36) -> History:
 def _lengths(rng: Random, work: float, typical: int) -> tuple[int, ...]:
     found = []
     while work > 0:
-        length = max(30_000, round(rng.lognormvariate(0, 0.8) * typical))
-        found.append(min(length, 2 * HOUR))
+        length = min(25 * MINUTE, max(30_000, round(rng.lognormvariate(0, 0.6) * typical)))
+        found.append(length)
         work -= length
     return tuple(found)

@@ -10,12 +10,14 @@ import msgspec
 
 from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.preemption.swap import words
+from nqspy.core.stock import ALL
 from nqspy.daemon.answers import queues
 from nqspy.daemon.answers.later import still
 from nqspy.daemon.deciding import foresight
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
 from nqspy.model import commands as cm
+from nqspy.model.balance import Entry
 from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
@@ -32,6 +34,7 @@ from nqspy.qmgr.help import help_text
 from nqspy.qmgr.printer import print_settings
 from nqspy.report import counters
 from nqspy.report.moments import Zone
+from nqspy.report.shares import kept
 
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon
@@ -105,13 +108,27 @@ def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
                         "usage": ledger.usage(group=group.name),
                         "used_s": (account.at_time(now, half) if account is not None else 0.0) / 1000,
                         "charge": site.settings.usage.charge, "limit": group.limit,
-                        "members": list(group.members),
+                        "members": list(group.members), **_owed(site, ledger, group.name),
                     }
                 )  # fmt: skip
                 below(group.name, depth + 1)
 
     below(None, 0)
     return rows
+
+
+def _owed(site: Site, ledger: Ledger, group: str) -> dict[str, Any]:
+    """What a group's own requests were entitled to and got while it had work since the present shift began
+    (`report.shares.kept`), its accounts (`model.balance`), and the rule in force."""
+    rule, account = ledger.stocks.rule(ALL), site.accounts.get(f"g:{group}")
+    entry = rule.level.members().get(group) or (account.entry if account is not None else Entry())
+    half_life = site.settings.usage.half_life
+    return {
+        **kept(entry), "rule": site.settings.global_.share_rule, "works": group in rule.parts,
+        "target": rule.level.targets(rule.terms).get(group), "stock": ledger.stock(None, group),
+        "past_s": entry.past_at(ledger.now, half_life) / 1000, "present_s": entry.present / 1000,
+        "since": Zone(site.timezone).text(site.shift.since) if site.shift.since else None,
+    }  # fmt: skip
 
 
 _MOST = 10_000
