@@ -51,6 +51,7 @@ from nqspy.model.tree import twin
 from nqspy.rpc import server as rpc
 from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
+from nqspy.userexit.shadows import shadows
 
 PENDING = 0.1
 """Longest time that events nobody waits for stay uncommitted, real seconds."""
@@ -109,6 +110,8 @@ class Daemon:
         loading.load(self.decider)
         for problem in self.exits.problems:
             LOG.error("user exit left out: %s", problem)
+        for note in shadows(self.exits.listing()):
+            LOG.warning("user exit: %s", note)
         self.engine.resting = True  # nothing starts before the settings are those of the files
         self.hands.start()
         self.notices.start(self.engine.site)

@@ -33,6 +33,7 @@ from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.ledger import Subject, Trace
 from nqspy.userexit.loader import Module, Source, describe, load_sources, read_folder
 from nqspy.userexit.seats import Exit, Failed, Hook, entry
+from nqspy.userexit.shadows import shadows
 from nqspy.userexit.view import View
 from nqspy.userexit.watch import UNWATCHED, Watch
 
@@ -88,7 +89,7 @@ class SiteExits:
             raise Refusal(f"{problems[0]}{more}; the exits loaded before stay in force", code="bad_exit")
         self._take(modules)
         self.problems = []
-        return loaded([module.name for module in modules])
+        return loaded([module.name for module in modules], shadows(self.listing()))
 
     def _load(self) -> tuple[list[Module], list[str]]:
         if self._sources is not None:
@@ -390,11 +391,12 @@ def owner_of(folder: Path, owner: int | None = None) -> int:
     return owner or 0
 
 
-def loaded(names: Sequence[str]) -> str:
-    """What is said to the person who had the exits loaded."""
+def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
+    """What is said to the person who had the exits loaded; ``notes``: what else of them is worth knowing."""
     if not names:
         return "no exits loaded: the standard rules decide alone"
-    return f"{len(names)} {'exit' if len(names) == 1 else 'exits'} loaded: {', '.join(names)}"
+    text = f"{len(names)} {'exit' if len(names) == 1 else 'exits'} loaded: {', '.join(names)}"
+    return "\n".join([text, *notes])
 
 
 def misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:

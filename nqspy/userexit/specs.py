@@ -62,8 +62,8 @@ def shrpri(owner: str, group: str, view: View, now: Instant) -> float | None:
     """Called once in a pass for each owner in a group who has requests waiting.
 
     Returns the share term of their priority before it is divided by the largest, a number from 0, or None for
-    the stock rule. The first answer other than None counts. Fallback: the stock rule, the user's own fair
-    share min(E/U, 2).
+    the stock rule (``set global share_rule``), which ``view.stock_shrpri(owner, group)`` tells. The first
+    answer other than None counts; loading tells of files behind it. Fallback: the stock rule.
     """
 
 

@@ -1,12 +1,14 @@
 """Use corrected by hand, caps that open by time alone, and use charged by PE time, in the engine."""
 
+from math import log
+
 import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre
 
 from nqspy.core.ledger import Ledger
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.ids import HOUR
+from nqspy.model.ids import DAY, HOUR
 from nqspy.sim.machine import Run
 
 GROUPS = (
@@ -195,3 +197,29 @@ def test_a_request_that_waits_for_its_date_leaves_its_departments_part_to_others
     centre.later(minutes=70)
     ledger = Ledger(centre.site, centre.sim.now, {})
     assert ledger.share(group="d1") == 1.0
+
+
+@pytest.mark.parametrize("charge", ["cpu", "pe_wall"])
+def test_a_lone_request_of_nine_hours_counts_as_it_accrued_however_rarely_passes_act(charge):
+    centre = Centre(GROUPS + f"set usage charge={charge}\n", pes=4, length=9 * 3600)
+    centre.submit("anne")
+    centre.later(hours=9)
+    exact = DAY / log(2) * (1 - 2 ** (-9 / 24))
+    assert use(centre, "g:d1") == pytest.approx(exact, rel=0.01)
+    assert use(centre, "u:d1:anne") == pytest.approx(exact, rel=0.01)
+    centre.is_sound()
+
+
+def test_what_is_owed_outlives_a_restart_and_the_journal_gives_it_again():
+    centre = Centre(GROUPS + "set sched_factor share 20 time 1\n", pes=2, length=600)
+    for _ in range(6):
+        centre.submit("anne", "anne", "ben")
+        centre.later(minutes=7)
+    before = {key: account.entry for key, account in centre.site.accounts.items()}
+    assert any(entry.present for entry in before.values())
+    assert any(entry.ready for entry in before.values())
+    assert {key: account.entry for key, account in centre.journal.load().accounts.items()} == before
+    centre.sim.restart()
+    assert centre.site.balance.startable() == {"d1:anne": 2, "d2:ben": 2}
+    centre.later(hours=2)
+    centre.is_sound()

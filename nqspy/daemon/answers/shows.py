@@ -35,6 +35,7 @@ from nqspy.qmgr.printer import print_settings
 from nqspy.report import counters
 from nqspy.report.moments import Zone
 from nqspy.report.shares import kept
+from nqspy.userexit.shadows import shadows
 
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon
@@ -347,6 +348,11 @@ def _swap_text(daemon: "Daemon", asked: object = None) -> str:
     return show_swap.state(control, site.pressure, at, rows)
 
 
+def _exits_text(daemon: "Daemon") -> str:
+    rows = daemon.exits.listing()
+    return "\n".join([qmgr_show.show_exits(rows), *shadows(rows)])
+
+
 _DATA: dict[str, Any] = {
     "swap_control": _swap_data,
     "shares": shares,
@@ -360,7 +366,7 @@ _TEXTS: dict[str, Any] = {
     "shares": lambda daemon, asked: qmgr_show.show_shares(shares(daemon)),
     "shifts": _shifts_text,
     "calendar": _calendar_text,
-    "exits": lambda daemon, asked: qmgr_show.show_exits(daemon.exits.listing()),
+    "exits": lambda daemon, asked: _exits_text(daemon),
     "queue": _queue_text,
     "probes": _probes_text,
     "machine": lambda daemon, asked: qmgr_show.show_machine(

@@ -8,6 +8,7 @@ from nqspy.daemon.deciding.parent import LOAD, Parent
 from nqspy.daemon.deciding.process import Gone, Process
 from nqspy.model.errors import Refusal
 from nqspy.userexit.loader import read_folder
+from nqspy.userexit.shadows import shadows
 from nqspy.userexit.site_exits import loaded, owner_of
 
 
@@ -40,7 +41,7 @@ def reload(parent: Parent) -> str:
             parent.drop("the exits were loaded again")
             parent.take_on(process, sources, said)
             parent.problems = []
-            return loaded(parent.roster.names)
+            return loaded(parent.roster.names, shadows(said.listing))
         process.kill("it is not wanted")
         if isinstance(said, tuple):
             problems = [f"{parent.folder.name}/{said[0]}.py: {said[1]}"]
