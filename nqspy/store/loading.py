@@ -11,7 +11,7 @@ from nqspy.model import configure, lifecycle
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
 from nqspy.model.tally import Tally
-from nqspy.store import rows
+from nqspy.store import accounts, rows
 
 _LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"  # noqa: S608 - our own words
 
@@ -53,7 +53,7 @@ def _load_accounts(site: Site, connection: sqlite3.Connection) -> None:
     for key, *row in connection.execute(
         "SELECT key, value, at, recent, owed FROM accounts ORDER BY position"
     ):
-        site.accounts[key] = rows.account_of(*row)
+        site.accounts[key] = accounts.account_of(*row)
 
 
 def _load_state(site: Site, connection: sqlite3.Connection) -> None:

@@ -13,15 +13,15 @@ import msgspec
 
 from nqspy.model import codec
 from nqspy.model import events as ev
-from nqspy.model.balance import Entry
 from nqspy.model.configure import OBJECTS, dump_object
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
 from nqspy.model.requests import Dependency, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
-from nqspy.model.site import Account, Site
+from nqspy.model.site import Site
 from nqspy.ports import Batch, EndedRow
+from nqspy.store import accounts as account_rows
 
 Row = tuple[Any, ...]
 
@@ -31,7 +31,6 @@ _encode = msgspec.json.Encoder().encode
 _fields = dataclasses.fields(Spec)
 _hints = typing.get_type_hints(Spec)
 _values = attrgetter(*(f.name for f in _fields))
-_owed = attrgetter(*(f.name for f in dataclasses.fields(Entry)))
 
 # A twin of Spec that leaves out what equals its default: rows of a third of the size, and when they are read
 # the parts left out become the one shared default object.
@@ -95,20 +94,6 @@ class Rest(msgspec.Struct):
     runs: list[int] = []
 
 
-class Owed(msgspec.Struct, omit_defaults=True, array_like=True):
-    """What an account is owed (`model.balance.Entry`), in the order of its fields."""
-
-    past: float = 0.0
-    present: float = 0.0
-    asof: Instant = Instant(0)
-    away: Instant | None = Instant(0)
-    ready: int = 0
-    entitled: float = 0.0
-    got: float = 0.0
-    whole: float = 0.0
-
-
-_owed_decoder = msgspec.json.Decoder(Owed)
 _live_decoder = msgspec.json.Decoder(Live)
 _spec_decoder = msgspec.json.Decoder(Spec)
 _ending_decoder = msgspec.json.Decoder(Ending)
@@ -143,7 +128,7 @@ def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int =
         blobs=[blob_row(digest, body) for digest, body in batch.blobs.items() if digest not in blobs],
         keys=key_rows(batch.events),
         requests=[request_row(site.requests[seq]) for seq in sorted(touched.requests)],
-        accounts=[account_row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
+        accounts=[account_rows.row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
     )
     changes.requests += ended_rows(batch.events, site)
     if touched.settings:
@@ -262,17 +247,6 @@ def key_rows(events: list[ev.Recorded]) -> list[Row]:
         if isinstance(event, ev.Submitted) and event.key:
             found.setdefault((event.spec.owner, event.key), (event.digest, []))[1].append(event.seq)
     return [(owner, key, digest, text(seqs)) for (owner, key), (digest, seqs) in found.items()]
-
-
-def account_row(key: str, account: Account) -> Row:
-    """A row of ``accounts`` (without its position)."""
-    return key, account.value, account.at, text(account.recent), text(Owed(*_owed(account.entry)))
-
-
-def account_of(value: float, at: int, recent: str, owed: str) -> Account:
-    """An account from a row. Raises msgspec.DecodeError."""
-    entry = Entry(*_owed(_owed_decoder.decode(owed))) if owed else Entry()
-    return Account(value, Instant(at), msgspec.json.decode(recent, type=list[int]), entry)
 
 
 def state_row(site: Site) -> Row:
