@@ -29,24 +29,39 @@ ALONE = ("site", "fifo")
 """Policies whose nights are run one by one, too, each on an empty machine."""
 
 
-def _run(small_first: bool, task: tuple[str, int, int, float]) -> Week:
-    name, first, nights, load = task
-    return run_week(ROOT, POLICIES[name], first, nights, load, small_first)
+IDLE = 0.3
+"""Part of the evenings of intermittent nights on which a department hands in nothing."""
+Task = tuple[str, int, int, float, float]
 
 
-def run_all(tasks: Sequence[tuple[str, int, int, float]], small_first: bool) -> list[Week]:
-    """The weeks of all tasks (policy, first night, nights, load), on all cores."""
+def _run(small_first: bool, task: Task) -> Week:
+    name, first, nights, load, idle = task
+    return run_week(ROOT, POLICIES[name], first, nights, load, small_first, idle)
+
+
+def run_all(tasks: Sequence[Task], small_first: bool) -> list[Week]:
+    """The weeks of all tasks (policy, first night, nights, load, idle), on all cores."""
     with multiprocessing.Pool(len(os.sched_getaffinity(0))) as pool:
         return pool.map(partial(_run, small_first), tasks, chunksize=1)
 
 
-def tasks_of(policies: Sequence[str], nights: int) -> list[tuple[str, int, int, float]]:
-    """What is run (policy, first night, how many, load): for each policy the nights as weeks of five; for
-    some each as a night of its own too; for the shipped site light nights."""
+def tasks_of(policies: Sequence[str], nights: int) -> list[Task]:
+    """What is run (policy, first night, how many, load, idle): for each policy the nights as weeks of five;
+    for some each as a night of its own too; for the shipped site light nights, and weeks of intermittent
+    ones."""
     firsts = range(1, max(nights, NIGHTS) + 1, NIGHTS)
-    found = [(name, first, NIGHTS, 1.5) for name in policies for first in firsts]
-    found += [(name, n, 1, 1.5) for name in policies if name in ALONE for n in range(1, nights + 1)]
-    return found + [("site", n, 1, LIGHT) for n in firsts]
+    found = [(name, first, NIGHTS, 1.5, 0.0) for name in policies for first in firsts]
+    found += [(name, n, 1, 1.5, 0.0) for name in policies if name in ALONE for n in range(1, nights + 1)]
+    found += [("site", first, NIGHTS, 1.5, IDLE) for first in firsts]
+    return found + [("site", n, 1, LIGHT, 0.0) for n in firsts]
+
+
+def intermittent(weeks: Sequence[Week], always: Sequence[Week]) -> dict[str, float]:
+    """Mean deviation of a night, in points: with departments idle on some evenings, and without."""
+    some, full = ([n.deviation for week in each for n in week.nights if n.deviation is not None]
+                  for each in (weeks, always))  # fmt: skip
+    found = {"nights": float(len(some)), "deviation": fmean(some), "most": max(some)}
+    return found | ({"always": fmean(full), "ratio": fmean(some) / fmean(full)} if full else {})
 
 
 # ---------------------------------------------------------------- figures
@@ -180,20 +195,25 @@ def main(words: Sequence[str]) -> int:
     began = time.perf_counter()
     done = list(zip(tasks, run_all(tasks, options.small_first), strict=True))
     rows = [
-        row(name, *([week for (who, _, n, load), week in done if who == name and n == many and load > LIGHT]
-                    for many in (NIGHTS, 1)))
+        row(name, *([week for (who, _, n, load, idle), week in done
+                     if who == name and n == many and load > LIGHT and not idle] for many in (NIGHTS, 1)))
         for name in names
     ]  # fmt: skip
-    light = [n for (_, _, _, load), week in done if load == LIGHT for n in week.nights]
-    _tell(rows, light, time.perf_counter() - began, options.json)
+    light = [n for (_, _, _, load, _), week in done if load == LIGHT for n in week.nights]
+    always = [w for (who, _, n, load, idle), w in done if who == "site" and n == NIGHTS and not idle]
+    some = intermittent([week for (*_, idle), week in done if idle], always)
+    _tell(rows, light, some, time.perf_counter() - began, options.json)
     return 0
 
 
-def _tell(rows: list[dict[str, Any]], light: list[Night], took: float, as_json: bool) -> None:
+def _tell(
+    rows: list[dict[str, Any]], light: list[Night], some: dict[str, float], took: float, as_json: bool
+) -> None:
     found: dict[str, Any] = {
         "policies": rows,
         "light": {"nights": len(light), "dry": sum(not n.left for n in light),
                   "busy": fmean(n.busy for n in light) * 100},
+        "intermittent": some,
         "seconds": took,
     }  # fmt: skip
     if as_json:
@@ -206,6 +226,11 @@ def _tell(rows: list[dict[str, Any]], light: list[Night], took: float, as_json: 
     busy, dry = found["light"]["busy"], found["light"]["dry"]
     print(
         f"{len(light)} light nights ({LIGHT} nights of work), shipped site: {busy:.1f} % busy, {dry} ran dry."
+    )
+    beside = f", {some['ratio']:.2f} times that of nights in which all work" if "ratio" in some else ""
+    print(
+        f"{some['nights']:.0f} nights with departments idle on {IDLE * 100:.0f} % of the evenings: deviation "
+        f"of a night {some['deviation']:.2f} points (mean), {some['most']:.2f} at most{beside}."
     )
     print(f"{took:.0f} s.")
 

@@ -21,7 +21,17 @@ from nqspy.sim.main import Simulation
 from nqspy.sim.policies import Policy
 from nqspy.sim.processors import TimeShared
 from nqspy.sim.watched import Watched
-from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, MEMORY, MW, NIGHT, Job, hours_handed_in, night_lists
+from nqspy.sim.workloads.nights import (
+    CPUS,
+    DEPARTMENTS,
+    MEMORY,
+    MW,
+    NIGHT,
+    Job,
+    hours_handed_in,
+    idle_in,
+    night_lists,
+)
 from nqspy.store.memory import MemoryJournal
 
 ZONE = "Europe/Paris"
@@ -69,10 +79,14 @@ class Centre:
         self.jobs.update(zip(seqs, jobs, strict=True))
         return seqs
 
-    def night(self, evening: Instant, seed: int, load: float) -> Night:
-        """The lists of night ``seed`` are handed in from ``evening`` (17:00) on; the night passes."""
+    def night(self, evening: Instant, seed: int, load: float, idle: float = 0.0) -> Night:
+        """The lists of night ``seed`` are handed in from ``evening`` (17:00) on, but for departments that are
+        idle (`idle_in`); the night passes."""
         lists, dark = night_lists(seed, load), Instant(evening + 4 * HOUR)
+        away = idle_in(seed, idle)
         for group, at in sorted(hours_handed_in(seed).items(), key=lambda each: each[1]):
+            if group in away:
+                continue
             self.sim.run(Instant(evening + at))
             self.judge.handed_in(self.hand_in(lists[group]), dark)
         first = self._pass_to(Instant(dark - 1))
@@ -141,11 +155,15 @@ def run_week(
     nights: int = 5,
     load: float = 1.5,
     small_first: bool = False,
+    idle: float = 0.0,
 ) -> Week:
     """Nights number ``first`` and following, one after the other on one site: a Monday and its successors.
-    ``load``: nights of work handed in each evening."""
+    ``load``: nights of work handed in each evening; ``idle``: part of the evenings on which a department
+    hands in nothing."""
     zone = zone_of(ZONE)
     centre = Centre(folder, policy, zone.at(MONDAY, 16), small_first)
-    found = [centre.night(zone.at(MONDAY + timedelta(days=n), 17), first + n, load) for n in range(nights)]
+    found = [
+        centre.night(zone.at(MONDAY + timedelta(days=n), 17), first + n, load, idle) for n in range(nights)
+    ]
     centre.judge.breaches["line"] = len(centre.exits.passed_by)
     return centre.judge.week(found, centre.used())
