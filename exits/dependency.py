@@ -4,7 +4,7 @@ Only among requests whose names were given (-r, -N) and of one group, in the que
 a default name such as STDIN says nothing.
 """
 
-from itertools import chain, takewhile
+from itertools import takewhile
 
 from nqspy.userexit import Answer, Request, View, refuse, setting, userexit
 
@@ -16,11 +16,16 @@ def jobselect(request: Request, view: View) -> Answer | None:
     if not counts(request):
         return None
     same = {"owner": request.owner, "group": request.group, "name": request.name}
-    earlier = takewhile(lambda other: place(other) < place(request), view.waiting(**same))
-    for other in chain(view.running(**same), earlier):
+    for other in filter(counts, view.running(**same)):
+        return refuse(behind(other), alike=("owner", "group", "name"))
+    for other in takewhile(lambda other: place(other) < place(request), view.waiting(**same)):
         if counts(other):
-            return refuse(f"waits for the end of {other.id}, an earlier request named {request.name}")
+            return refuse(behind(other))
     return None
+
+
+def behind(other: Request) -> str:
+    return f"waits for the end of {other.id}, an earlier request named {other.name}"
 
 
 def place(request: Request) -> tuple[int, int]:

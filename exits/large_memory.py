@@ -2,34 +2,51 @@
 
 Large is more than hmax/nproc. A large request that does not fit keeps the later large ones of its queue back,
 never the small ones; so the largest gets its turn, large ones do not swap each other out, and small ones fill
-the processors meanwhile. At most nproc+2 requests run.
+the processors meanwhile. At most nproc+2 requests run. What is larger than hmax can never start in
+``queues``.
 """
 
-from nqspy.userexit import Answer, Request, View, refuse, setting, userexit
+from nqspy.userexit import Answer, Request, View, never, refuse, setting, userexit
 
 hmax = setting("hmax", "memory", "115mw", "memory that large requests may use together")
 nproc = setting("nproc", "count", "4", "number of processors")
+rule = setting("rule", "flag", "on", "whether running requests are held to the rule now")
+queues = setting("queues", "names", "night", "queues in which nothing starts but under the rule")
+
+
+@userexit
+def submit(request: Request, view: View) -> Answer | None:
+    return never_fits(request, view)
 
 
 @userexit
 def jobselect(request: Request, view: View) -> Answer | None:
     size = memory(request, view)
-    why = does_not_fit(size, view)
-    if why is None and is_large(size):
+    why = never_fits(request, view) or (does_not_fit(size, view) if rule.value else None)
+    if rule.value and why is None and is_large(size):
         for other, answer in view.ahead(request):
             if answer and answer.who == view.exit and answer.verdict == "refuse" and in_line(other, view):
-                return refuse(f"large: waits behind {other.id}, which is large too and does not fit yet")
+                text = f"large: waits behind {other.id}, which is large too and does not fit yet"
+                return refuse(text, alike=("memory",))
     return why
+
+
+def never_fits(request: Request, view: View) -> Answer | None:
+    if request.queue not in queues.value or memory(request, view) <= hmax.value:
+        return None
+    return never(f"it asks for more memory than the {hmax.text} that large requests may use together")
 
 
 def does_not_fit(size: float, view: View) -> Answer | None:
     running = [memory(other, view) for other in view.running() if other.state != "exiting"]
     if len(running) >= nproc.value + 2:
-        return refuse(f"{len(running)} requests are running, the most for {nproc.text} processors")
+        return refuse(f"{len(running)} requests are running, the most for {nproc.text} processors", alike=())
     if size + sum(running) > 2 * hmax.value:
-        return refuse(f"the running requests leave too little of twice {hmax.text} of memory")
+        text = f"the running requests leave too little of twice {hmax.text} of memory"
+        return refuse(text, alike=("memory",))
     if is_large(size) and size + sum(filter(is_large, running)) > hmax.value:
-        return refuse(f"large: the large requests running leave too little of {hmax.text} of memory")
+        text = f"large: the large requests running leave too little of {hmax.text} of memory"
+        return refuse(text, alike=("memory",))
     return None
 
 

@@ -159,12 +159,21 @@ class View(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What jobselect answers: ``force``, ``refuse`` or ``hold_line`` with a text, and which exit said so.
-    None: the standard rules."""
+    """What jobselect answers: ``force``, ``refuse``, ``never`` or ``hold_line`` with a text, and which exit
+    said so. None: the standard rules. ``alike``: fields in which others of its queue are alike that the
+    refusal reaches too (`reasons.ALIKE`; none of them: all); None: it reaches nobody else."""
 
     verdict: str
     text: str = ""
     who: str = ""
+    alike: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An answer of jobselect that rests on nothing that has changed since it was given."""
+
+    answer: Answer | None
 
 
 CHANGEABLE = ("queue", "priority", "group", "account", "name", "shell")
@@ -205,11 +214,22 @@ class Exits(Protocol):
     def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
         """The destinations to try, in order."""
 
-    def recall(self, n: int) -> Mapping[Seq, Answer]:
-        """Refusals of the passes since event ``n``, the last one, that could not offer all candidates."""
+    def forces(self) -> bool:
+        """Whether any exit that is switched on may force."""
 
-    def keep(self, n: int, refused: Mapping[Seq, Answer]) -> bool:
-        """Keeps them for the next pass, should nothing happen before; False where nothing is kept."""
+    def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
+        """A pass asks jobselect: what it knew of that has changed is forgotten. Refusals of the passes before
+        in those queues whose lines could not be offered to their end, by queue."""
+
+    def known(self, seq: Seq) -> Known | None:
+        """What jobselect would answer again about that request, as nothing has changed that it rests on;
+        None: it must be asked."""
+
+    def stir(self, requests: Sequence[Request]) -> None:
+        """The pass proposes to start or change these: answers that rest on them are void."""
+
+    def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
+        """Keeps refusals for `recall`; False where nothing is kept."""
 
     def rehearsal(self) -> AbstractContextManager[None]:
         """While it lasts, questions leave no mark (no statistics, no trace, no failure in a row): for looks

@@ -14,7 +14,7 @@ from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Sus
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.queues import Queue
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reach, Reason, ReasonCode
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
 from nqspy.ports import Answer, Exits, RequestView, View
@@ -32,11 +32,11 @@ class Choice:
 class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
-    ``free``: PEs not given yet; ``chosen``: starts in order, ``started`` their requests;
-    ``own`` and ``closing``: reasons so far;
-    ``offered``: candidates offered to jobselect, by queue; ``short``: some request waits only for a PE;
-    ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and
-    ``barred``: why none does; ``startable``: what could start when it began (None: what the last pass said).
+    ``free``: PEs not given yet; ``chosen``: starts in order, ``started`` their requests; ``own``, ``closing``
+    and ``reach``: reasons so far; ``offered``: candidates offered to jobselect, by queue; ``short``: some
+    request waits only for a PE; ``resumed``: suspended requests that go on; ``shut``: why queues start
+    nothing in this pass, by name, and ``barred``: why none does; ``startable``: what could start when it
+    began (None: what the last pass said); ``proposals`` counts starts and changes of waiting requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
@@ -51,11 +51,13 @@ class Draft:
         self.after: list[Action] = []
         self.own: dict[Seq, Reason] = {}
         self.closing: dict[str, Reason] = {}
+        self.reach: list[Reach] = []
         self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
         self.short = False
         self.resumed: list[Request] = []
         self.shut: dict[str, Reason] = {}
         self.barred: Reason | None = None
+        self.proposals = 0
         self.priorities: dict[tuple[str, str], float] = {}
         self.startable: Callable[[], Mapping[str, int]] | None = None
         self._dates: dict[str, Ints] = {}
@@ -94,6 +96,7 @@ class Draft:
         self.chosen.append(choice)
         self.started.append(request)
         self.free -= request.spec.ask.pes
+        self.proposals += 1
         self._started.add(request.seq)
         self._gone.setdefault(request.queue, []).append(request.slot)
         self.priorities.clear()
@@ -117,6 +120,7 @@ class Draft:
 
     def _redate(self, seqs: Sequence[Seq], date: Instant) -> list[Request]:
         requests = self.site.requests
+        self.proposals += 1
         waiting = [r for seq in seqs if (r := requests.get(seq)) is not None and r.slot >= 0]
         for queue in {request.queue for request in waiting}:
             if queue not in self._dates:
@@ -129,6 +133,7 @@ class Draft:
         if request is None or request.slot < 0 or request.slot in self.gone(request.queue):
             return []
         self._gone.setdefault(request.queue, []).append(request.slot)
+        self.proposals += 1
         text = action.text if isinstance(action, Hold) else f"it is moved to queue {action.queue}"
         who = action.who if isinstance(action, Hold) else f"queue {request.queue}"
         self.own[request.seq] = Reason(ReasonCode.HELD, who, text)

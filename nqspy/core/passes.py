@@ -6,7 +6,7 @@ none calls another.
 
 from collections.abc import Iterable, Mapping
 
-from nqspy.core import broken
+from nqspy.core import alike, broken
 from nqspy.core.accounting import health
 from nqspy.core.allocation import place
 from nqspy.core.draft import Draft
@@ -38,7 +38,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     dues = [stage.action(draft, domain, now) for stage in STAGES]
     return Plan(
         actions=(*draft.before, *draft.after),
-        reasons=Reasons(draft.own, draft.closing),
+        reasons=Reasons(draft.own, draft.closing, tuple(draft.reach)),
         wake_at=min((due for due in dues if due is not None), default=None),
         as_of=site.n,
         short_of_pes=draft.short,
@@ -91,7 +91,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
     if kept is None and queue is not None and queue.kind == "batch" and queue.started:
         if request.spec.ask.pes > site.pes():
             return select.never_reason(site, request)
-        kept = broken.keeping(site, request) or tally.keeping(request)
+        kept = broken.keeping(site, request) or alike.reason_of(reasons, request) or tally.keeping(request)
     return kept or reasons.closing.get(request.queue) or _NOT_YET
 
 

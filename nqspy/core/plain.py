@@ -7,8 +7,9 @@ from typing import Any
 from nqspy.model.actions import Action, ExitFailure
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Seq
+from nqspy.model.requests import Request
 from nqspy.model.site import Site
-from nqspy.ports import Answer, RequestView, SubmitAnswer, View
+from nqspy.ports import Answer, Known, RequestView, SubmitAnswer, View
 
 
 class NoExits:
@@ -42,11 +43,22 @@ class NoExits:
         """The destinations in their own order."""
         return destinations
 
-    def recall(self, n: int) -> Mapping[Seq, Answer]:
+    def forces(self) -> bool:
+        """Nobody forces."""
+        return False
+
+    def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
         """None."""
         return {}
 
-    def keep(self, n: int, refused: Mapping[Seq, Answer]) -> bool:
+    def known(self, seq: Seq) -> Known | None:
+        """Nothing is known."""
+        return None
+
+    def stir(self, requests: Sequence[Request]) -> None:
+        """Nothing rests on anything."""
+
+    def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
         """Nobody has refused anything."""
         return False
 

@@ -139,8 +139,8 @@ class Waiting:
         return tuple(seqs[np.lexsort((seqs, dates))].tolist())
 
     def reach(self) -> tuple[Seq, ...]:
-        """Theirs, and those of requests of the same queue, owner, group and name that wait for others: a
-        chain of requests gets no older than a burst of them (`redate`)."""
+        """Theirs, and those of requests chosen by the same words that wait for others: a chain of requests
+        gets no older than a burst of them (`redate`)."""
         awaiting = self._draft.awaiting
         mine = awaiting.get(self._asked["owner"], []) if "owner" in self._asked else chain(*awaiting.values())
         asked = self._asked.items()

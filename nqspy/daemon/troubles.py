@@ -9,8 +9,7 @@ from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm, ExitOff, Recorded
 from nqspy.model.ids import MINUTE, Instant
 from nqspy.report.moments import Zone
-from nqspy.userexit.loader import read_folder
-from nqspy.userexit.site_exits import owner_of
+from nqspy.userexit.loader import owner_of, read_folder
 
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon

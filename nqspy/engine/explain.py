@@ -4,7 +4,7 @@ look at the queue."""
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nqspy.core import broken
+from nqspy.core import alike, broken
 from nqspy.core.passes import explain
 from nqspy.core.queueing.order import Place, Standing, standing
 from nqspy.engine.calendar import local
@@ -37,7 +37,9 @@ class Places:
     def _look(self, queue: str) -> Standing:
         engine = self._engine
         with engine.exits.rehearsal():
-            return standing(engine.site, queue, self._now, engine.exits, engine.samples, _refused(engine))
+            return standing(
+                engine.site, queue, self._now, engine.exits, engine.samples, _refused(engine, queue)
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,13 @@ def chain(engine: Engine, seq: Seq) -> list[Link]:
     return found
 
 
-def _refused(engine: Engine) -> set[Seq]:
-    own = engine.plan.reasons.own
-    return {seq for seq, reason in own.items() if reason.code in (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)}
+def _refused(engine: Engine, queue: str) -> set[Seq]:
+    reasons = engine.plan.reasons
+    found = {seq for seq, reason in reasons.own.items() if reason.code in _BY_EXITS}
+    return found | {seq for seq, _ in alike.reached(engine.site, reasons, queue)}
+
+
+_BY_EXITS = (ReasonCode.EXIT, ReasonCode.LINE_CLOSED)
 
 
 def reason_of(engine: Engine, request: Request) -> Reason | None:

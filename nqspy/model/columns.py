@@ -28,6 +28,7 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("owner", np.int64),
     ("group", np.int64),
     ("name", np.int64),
+    ("given", np.int64),
     ("pair", np.int64),
     ("rank", np.int64),
     ("needs", np.int64),
@@ -102,8 +103,9 @@ class Columns:
     """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
 
     ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
-    is the date in queue (ms); ``owner``, ``group``, ``name``, ``pair`` (owner in group) and ``needs`` are
-    numbers of a `Dictionary`; ``priority`` is the owner's own (``qsub -p``). ``version`` rises with every
+    is the date in queue (ms); ``given`` 1 where the owner gave the name; ``owner``, ``group``, ``name``,
+    ``pair`` (owner in group) and ``needs`` are numbers of a `Dictionary`; ``priority`` is the owner's own
+    (``qsub -p``). ``version`` rises with every
     change.
     """
 
@@ -201,6 +203,7 @@ class Columns:
         arrays["owner"][row] = numbers.owners.of(spec.owner)
         arrays["group"][row] = numbers.groups.of(spec.group)
         arrays["name"][row] = numbers.names.of(spec.name)
+        arrays["given"][row] = spec.name_given
         arrays["pair"][row] = numbers.pairs.of(f"{spec.group}:{spec.owner}")
         arrays["rank"][row] = request.rank
         arrays["needs"][row] = numbers.needs.of(needs_key(spec.ask.needs))
@@ -270,6 +273,7 @@ def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Seque
         "owner": [numbers.owners.of(spec.owner) for spec in specs],
         "group": [numbers.groups.of(spec.group) for spec in specs],
         "name": [numbers.names.of(spec.name) for spec in specs],
+        "given": [spec.name_given for spec in specs],
         "pair": [numbers.pairs.of(f"{spec.group}:{spec.owner}") for spec in specs],
         "rank": [request.rank for request in requests],
         "needs": [numbers.needs.of(needs_key(spec.ask.needs)) for spec in specs],

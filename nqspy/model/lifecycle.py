@@ -25,6 +25,7 @@ def apply(site: Site, recorded: ev.Recorded) -> None:
     """Changes the site by one event and notes in ``site.touched`` which rows that concerns."""
     site.n = recorded.n
     site.at = recorded.at
+    site.news.general += isinstance(recorded.event, _GENERAL)
     _HANDLERS[type(recorded.event)](site, recorded.event, recorded.at)
 
 
@@ -40,9 +41,17 @@ def place(site: Site, request: Request) -> None:
     elif request.state in STARTED:
         site.started[request.seq] = request
     site.watch_for(request)
+    _tell(site, request)
+
+
+def _tell(site: Site, request: Request) -> None:
+    """It changed, and so may what rests on requests of its queue, owner, group or name."""
+    spec = request.spec
+    site.news.note((request.seq, request.queue, spec.owner, spec.group, spec.name))
 
 
 def _displace(site: Site, request: Request) -> None:
+    _tell(site, request)
     if request.slot >= 0:
         site.waiting[request.queue].remove(request)
     site.started.pop(request.seq, None)
@@ -185,6 +194,7 @@ def _redated(site: Site, event: ev.Redated, at: Instant) -> None:
     for request in _each(site, event.seqs):
         if request.state in (State.QUEUED, State.WAITING, State.HELD):
             request.date_in_queue, request.redated = event.date, redating
+            _tell(site, request)
             site.touched.requests.add(request.seq)
             if request.slot >= 0:
                 by_queue.setdefault(request.queue, []).append(request)
@@ -238,6 +248,7 @@ def _started(site: Site, event: ev.Started, at: Instant) -> None:
     if request is not None and request.starting:
         request.starting = False
         request.started = at
+        _tell(site, request)
         site.touched.requests.add(request.seq)
 
 
@@ -335,6 +346,17 @@ def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
 def _nothing(site: Site, event: ev.Event, at: Instant) -> None:
     """An event that is history only."""
 
+
+_GENERAL = (
+    ev.SettingsChanged,
+    ev.ShiftChanged,
+    ev.ShiftFailed,
+    ev.MachineFound,
+    ev.ExitOff,
+    ev.FilesApplied,
+    ev.Restored,
+)
+"""What changes more than requests."""
 
 _Handler = Callable[[Site, Any, Instant], None]
 

@@ -48,16 +48,29 @@ class Reason:
         return all(getattr(self, name) == value for name, value in fields.items())
 
 
+ALIKE = ("owner", "group", "name", "queue", "cpu", "memory", "wall", "pes")
+"""Fields of a request that a refusal may name to say how far it reaches: to all of the same queue that are
+alike in them. ``name``: the same name, given by the owner in both cases or in neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A reason that holds for all waiting requests of a queue whose ``fields`` have these values."""
+
+    queue: str
+    fields: tuple[tuple[str, str | int | None], ...]
+    reason: Reason
+
+
 @dataclass(frozen=True, slots=True)
 class Reasons:
     """Reasons of a whole pass without a loop over all: ``own`` of the requests that were looked at,
-    ``closing`` of the queues.
-
-    ``ahead``: how many were looked at before the queue was closed, by queue.
+    ``closing`` of the queues, and ``reach``: those that hold for many alike (`core.alike`).
     """
 
     own: Mapping[Seq, Reason] = field(default_factory=dict)
     closing: Mapping[str, Reason] = field(default_factory=dict)
+    reach: tuple[Reach, ...] = ()
 
     def of(self, seq: Seq, queue: str) -> Reason | None:
         """The reason of one queued request: its own, else its queue's."""

@@ -14,6 +14,7 @@ from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
 from nqspy.model.ids import Instant, Seq, full_id
 from nqspy.model.machine import Deciding, ExitSettings, Found, Machine, Mail, Server
+from nqspy.model.news import News
 from nqspy.model.outputs import files
 from nqspy.model.people import Group, Usage, lineage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
@@ -117,7 +118,8 @@ class Site:
     ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``; ``runs``: wall time (ms) of the last 20 requests that
     ended; ``probes``: what each probe found, once it was tried; ``closings``: when a shift stops a queue
     next, by queue: worked out by the engine from settings and time, and no part of what is kept;
-    ``reported``: day of the last night whose report was made.
+    ``reported``: day of the last night whose report was made; ``news``: what changed lately, no part of what
+    is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -144,6 +146,7 @@ class Site:
     n: int = 0
     at: Instant = Instant(0)
     touched: Touched = field(default_factory=Touched)
+    news: News = field(default_factory=News)
     _balance: tuple[dict[str, Account], Balance] | None = field(default=None, repr=False, compare=False)
 
     @property

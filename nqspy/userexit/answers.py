@@ -1,12 +1,13 @@
 """What an exit may answer: the functions that site code builds answers with, and the check of each answer."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nqspy.model.actions import Redate
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import ALIKE
 from nqspy.ports import CHANGEABLE, Answer, RequestView, Selection
 
 
@@ -26,9 +27,26 @@ def force() -> Answer:
     return Answer("force")
 
 
-def refuse(text: str) -> Answer:
-    """jobselect: not now; submit: not at all. The text tells the owner why."""
-    return Answer("refuse", _sentence(text))
+def refuse(text: str, alike: Iterable[str] | None = None) -> Answer:
+    """jobselect: not now; submit: not at all. The text tells the owner why.
+
+    ``alike`` (jobselect) says how far the answer reaches: all waiting requests of the same queue that are
+    alike in these fields (`reasons.ALIKE`; ``()``: all of them) are passed over with it for the rest of the
+    pass.
+    """
+    if alike is None:
+        return Answer("refuse", _sentence(text))
+    names = (alike,) if isinstance(alike, str) else tuple(alike)
+    unknown = [name for name in names if name not in ALIKE]
+    if unknown:
+        raise ValueError(f"refuse() knows alike= of {', '.join(ALIKE)}, not {unknown[0]!r}")
+    return Answer("refuse", _sentence(text), alike=names)
+
+
+def never(text: str) -> Answer:
+    """jobselect: not as long as the settings are as they are; submit: not at all. The text tells the owner
+    why."""
+    return Answer("never", _sentence(text))
 
 
 def hold_line(text: str) -> Answer:
@@ -78,17 +96,20 @@ def _seq(what: Any) -> Seq:
 
 
 def check_jobselect(answer: Any, _: tuple[Any, ...]) -> Answer | None:
-    """None, force(), refuse(...) or hold_line(...). Raises Nonsense."""
+    """None, force(), refuse(...), never(...) or hold_line(...). Raises Nonsense."""
     if answer is None or type(answer) is Answer:
         return answer
-    raise Nonsense(f"jobselect answers None, force(), refuse(...) or hold_line(...), not {_shown(answer)}")
+    known = "None, force(), refuse(...), never(...) or hold_line(...)"
+    raise Nonsense(f"jobselect answers {known}, not {_shown(answer)}")
 
 
 def check_submit(answer: Any, _: tuple[Any, ...]) -> Answer | Changes | None:
-    """None, refuse(...) or changes(...). Raises Nonsense."""
-    if answer is None or type(answer) is Changes or (type(answer) is Answer and answer.verdict == "refuse"):
+    """None, refuse(...), never(...) or changes(...). Raises Nonsense."""
+    if answer is None or type(answer) is Changes:
         return answer
-    raise Nonsense(f"submit answers None, refuse(...) or changes(...), not {_shown(answer)}")
+    if type(answer) is Answer and answer.verdict in ("refuse", "never"):
+        return answer
+    raise Nonsense(f"submit answers None, refuse(...), never(...) or changes(...), not {_shown(answer)}")
 
 
 def check_elected(answer: Any, args: tuple[Any, ...]) -> tuple[Redate, ...]:

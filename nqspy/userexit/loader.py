@@ -11,7 +11,7 @@ import re
 import stat
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -19,10 +19,12 @@ from typing import Any
 
 import pluggy
 
-from nqspy.model.errors import Refusal
-from nqspy.userexit import specs
+from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.machine import ExitSettings
+from nqspy.userexit import purity, specs
+from nqspy.userexit.errors import describe
 from nqspy.userexit.guard import Guard, is_ctrl_c
-from nqspy.userexit.settings import Setting
+from nqspy.userexit.settings import Setting, read
 from nqspy.userexit.watch import UNWATCHED, Watch
 
 IMPORT_BUDGET = 5_000
@@ -41,13 +43,16 @@ class LoadError(Refusal):
 
 @dataclass(slots=True)
 class Module:
-    """A loaded and verified file. ``hooks``: hook -> function and the arguments it takes."""
+    """A loaded and verified file. ``hooks``: hook -> function and the arguments it takes; ``forces`` and
+    ``pure``: see `purity`."""
 
     name: str
     path: Path
     doc: str
     hooks: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = field(default_factory=dict)
     settings: dict[str, Setting[Any]] = field(default_factory=dict)
+    forces: bool = False
+    pure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,19 +221,6 @@ def _execute(path: Path, tree: ast.Module, module: ModuleType) -> None:
         sys.modules.pop(module.__name__, None)
 
 
-def describe(error: BaseException) -> str:
-    """An error in one line: its class and its text."""
-    try:
-        text = " ".join(str(error).split()).split(" (/")[0]
-    except Exception:
-        text = ""
-    text = text if len(text) <= 300 else text[:297] + "..."
-    name = type(error).__name__
-    if name in ("BadValue", "Nonsense", "Overrun"):
-        return text
-    return f"{name}: {text}" if text else name
-
-
 def _verified(path: Path, tree: ast.Module, module: ModuleType) -> Module:
     lines = {
         n.name: n.lineno for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -248,6 +240,10 @@ def _verified(path: Path, tree: ast.Module, module: ModuleType) -> Module:
     _register(path, module, found)
     if not found.hooks:
         raise LoadError(path, None, "holds no exit; mark a function with @userexit")
+    select = found.hooks["jobselect"][0] if "jobselect" in found.hooks else None
+    said = getattr(select, specs.FORCES, None)
+    found.forces = purity.imports_force(tree) if said is None else said
+    found.pure = purity.is_pure(tree, module.__dict__)
     return found
 
 
@@ -291,3 +287,32 @@ def _meant(word: str, words: Any) -> str:
 
 def _first_line(text: str | None) -> str:
     return (text or "").strip().split("\n")[0]
+
+
+def owner_of(folder: Path, owner: int | None = None) -> int:
+    """Uid of the owner of the home that a folder of exits belongs to, unless it is given."""
+    if owner is None and folder.is_dir():
+        return os.stat(folder.resolve().parent).st_uid
+    return owner or 0
+
+
+def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
+    """What is said to the person who had the exits loaded; ``notes``: what else of them is worth knowing."""
+    if not names:
+        return "no exits loaded: the standard rules decide alone"
+    text = f"{len(names)} {'exit' if len(names) == 1 else 'exits'} loaded: {', '.join(names)}"
+    return "\n".join([text, *notes])
+
+
+def misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:
+    """Values in force that the new files would not take."""
+    problems = []
+    for module in modules:
+        for name, text in (known[module.name].values if module.name in known else {}).items():
+            if name in module.settings:
+                try:
+                    read(module.settings[name].unit, text)
+                except BadValue as error:
+                    path = module.path
+                    problems.append(f"{path.parent.name}/{path.name}: its setting {name} in force: {error}")
+    return problems

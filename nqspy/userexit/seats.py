@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nqspy.userexit import specs
-from nqspy.userexit.answers import CHECKS, check_notice
+from nqspy.userexit.answers import CHECKS, Nonsense, check_notice
 from nqspy.userexit.ledger import Record
 from nqspy.userexit.loader import Module
 from nqspy.userexit.view import View
@@ -32,9 +32,11 @@ class Exit:
 
 
 class Hook:
-    """One function of an exit: which of the hook's arguments it takes, how its answer is checked."""
+    """One function of an exit: which of the hook's arguments it takes, how its answer is checked.
+    ``lasting``: its answers hold as long as what they rest on; ``kept``: those that do, by request
+    (`memory`)."""
 
-    __slots__ = ("check", "exit", "function", "name", "picks", "record")
+    __slots__ = ("check", "exit", "function", "kept", "lasting", "name", "picks", "record")
 
     def __init__(self, exit: Exit, name: str) -> None:
         self.exit = exit
@@ -44,10 +46,16 @@ class Hook:
         self.picks = tuple(specs.ARGUMENTS[name].index(argument) for argument in taken)
         self.check: Callable[[Any, tuple[Any, ...]], Any] = CHECKS.get(name, check_notice)
         self.record = Record()
+        self.lasting = exit.module.pure and "now" not in taken
+        self.kept: dict[int, Any] = {}
 
     def run(self, args: tuple[Any, ...]) -> Any:
         """Its checked answer; runs under the guard as a whole."""
-        return self.check(self.function(*[args[i] for i in self.picks]), args)
+        answer = self.check(self.function(*[args[i] for i in self.picks]), args)
+        forces = self.name == "jobselect" and answer is not None and answer.verdict == "force"
+        if forces and not self.exit.module.forces:
+            raise Nonsense("jobselect answers force() and does not say so: @userexit(forces=True)")
+        return answer
 
 
 def entry(one: Exit) -> dict[str, Any]:

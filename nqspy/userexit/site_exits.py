@@ -12,8 +12,6 @@ What a failure means (an exit that raises, answers nonsense or overruns its budg
 """
 
 import logging
-import os
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -24,14 +22,17 @@ from nqspy.model.actions import Action, ExitFailure
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import ExitSettings
+from nqspy.model.requests import Request
 from nqspy.model.site import Site
-from nqspy.ports import Answer, RequestView, SubmitAnswer
+from nqspy.ports import Answer, Known, RequestView, SubmitAnswer
 from nqspy.ports import View as PassView
 from nqspy.userexit import settings, specs
 from nqspy.userexit.answers import Changes
+from nqspy.userexit.errors import describe, described, traceback_of
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.ledger import Subject, Trace
-from nqspy.userexit.loader import Module, Source, describe, load_sources, read_folder
+from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
+from nqspy.userexit.memory import Memory
 from nqspy.userexit.seats import Exit, Failed, Hook, entry
 from nqspy.userexit.shadows import shadows
 from nqspy.userexit.view import View
@@ -70,7 +71,7 @@ class SiteExits:
         self._failures: list[ExitFailure] = []
         self._view: PassView | None = None
         self._rehearsing = False
-        self._kept: tuple[int, Mapping[Seq, Answer]] = (-1, {})
+        self._memory = Memory()
         self._exits: dict[str, Exit] = {}
         self._active: dict[str, tuple[Hook, ...]] = {}
         self._settings: Mapping[str, ExitSettings] = {}
@@ -125,6 +126,7 @@ class SiteExits:
         for one in self._exits.values():
             one.hooks = {name: Hook(one, name) for name in one.module.hooks}
         self._view = None
+        self._memory = Memory()
         self._follow(self._settings)
 
     # ------------------------------------------------------------ settings
@@ -134,6 +136,7 @@ class SiteExits:
         of the last pass."""
         self._failures = []
         self._view = None
+        self._memory.live = False
         for one in self._exits.values():
             one.down = False
             one.view = None
@@ -147,6 +150,7 @@ class SiteExits:
                 continue
             one.enabled, one.budget, one.values = wanted.enabled, wanted.budget, dict(wanted.values)
             self._set(one)
+            self._memory.clear()
             for hook in one.hooks.values():
                 hook.record.forgive()
         self._active = {
@@ -191,18 +195,33 @@ class SiteExits:
         if not (hooks := self._active["jobselect"]):
             return None
         seq, now = request.seq, view.now
+        if (known := self.known(seq)) is not None:
+            return known.answer
         with self._guard:
             for hook in hooks:
-                answer = self._ask(hook, seq, seq, (request, self._seen(hook.exit, view), now))
-                if answer is None:
-                    continue
-                who = hook.exit.module.name
-                if type(answer) is Failed:
-                    return Answer("refuse", f"exit {who} failed on this request: {answer.text}", who)
-                if answer.verdict != "force":
-                    return Answer(answer.verdict, answer.text, who)
-                first = first or Answer(answer.verdict, answer.text, who)
+                answer = self._select(hook, seq, request, view, now)
+                if answer is not None and answer.verdict != "force":
+                    return answer
+                first = first or answer
         return first
+
+    def _select(
+        self, hook: Hook, seq: Seq, request: RequestView, view: PassView, now: Instant
+    ) -> Answer | None:
+        """What one exit answers, or would answer again."""
+        if self._keeping and seq in hook.kept and not hook.exit.down:
+            kept: Answer | None = hook.kept[seq]
+            return kept
+        seen, who = self._seen(hook.exit, view), hook.exit.module.name
+        seen.reads.begin()
+        asked = not hook.exit.down
+        said = self._ask(hook, seq, seq, (request, seen, now))
+        if type(said) is Failed:
+            return Answer("refuse", f"exit {who} failed on this request: {said.text}", who)
+        answer = None if said is None else replace(said, who=who)
+        if asked and hook.lasting and self._keeping and not seen.reads.fleeting:
+            self._memory.put(hook, seq, answer, seen.reads.keys)
+        return answer
 
     def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
         """Actions of all exits after a request was chosen; a failure counts as none."""
@@ -234,7 +253,8 @@ class SiteExits:
                 args = (request, self._seen(hook.exit, view), view.now)
                 answer = self._ask(hook, request.seq or None, request.seq or None, args)
                 if type(answer) is Answer:
-                    return SubmitAnswer(answer.text, hook.exit.module.name)
+                    text = f"never: {answer.text}" if answer.verdict == "never" else answer.text
+                    return SubmitAnswer(text, hook.exit.module.name)
                 if type(answer) is Changes and answer.fields:
                     changed = answer.fields | changed
                     who.append(hook.exit.module.name)
@@ -250,16 +270,36 @@ class SiteExits:
                     return tuple(answer)
         return destinations
 
-    def recall(self, n: int) -> Mapping[Seq, Answer]:
-        """Refusals of the passes since event ``n``, the last one, that could not offer all candidates."""
-        return self._kept[1] if self._kept[0] == n and not self._rehearsing else {}
+    def forces(self) -> bool:
+        """Whether any exit that is switched on may force."""
+        return any(hook.exit.module.forces for hook in self._active["jobselect"])
 
-    def keep(self, n: int, refused: Mapping[Seq, Answer]) -> bool:
-        """Keeps them for the next pass; a look ahead keeps nothing."""
+    def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
+        """Forgets what has changed; refusals in lines that could not be offered to their end, by queue."""
         if self._rehearsing:
-            return False
-        self._kept = (n, refused)
-        return True
+            return {}
+        self._memory.catch_up(site, self._active["jobselect"])
+        return self._memory.rounds
+
+    def known(self, seq: Seq) -> Known | None:
+        """What jobselect would answer again; None: it must be asked."""
+        return self._memory.known(seq, self._active["jobselect"]) if self._keeping else None
+
+    @property
+    def _keeping(self) -> bool:
+        """Whether this is a pass that keeps answers, and no look ahead."""
+        return self._memory.live and not self._rehearsing
+
+    def stir(self, requests: Sequence[Request]) -> None:
+        """The pass proposes to start or change these."""
+        if self._keeping:
+            self._memory.stir(requests)
+
+    def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
+        """Keeps them for the next pass; a look ahead keeps nothing."""
+        if not self._rehearsing:
+            self._memory.keep(refused)
+        return not self._rehearsing
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:
@@ -301,7 +341,7 @@ class SiteExits:
                 raise
             if self._rehearsing:
                 hook.exit.down = True
-                return Failed(self._described(hook.exit, error)[0])
+                return Failed(described(self._guard, hook.exit.module.path, error)[0])
             record.took(self._guard.took)
             return self._failed(hook, subject, seq, now, error)
         if self._rehearsing:
@@ -315,7 +355,7 @@ class SiteExits:
     def _failed(
         self, hook: Hook, subject: Subject, seq: Seq | None, now: Any, error: BaseException
     ) -> Failed:
-        text, trace = self._described(hook.exit, error)
+        text, trace = described(self._guard, hook.exit.module.path, error)
         off = hook.record.failed(subject, now, text)
         hook.exit.down = True
         if off:
@@ -324,17 +364,6 @@ class SiteExits:
             self._trace.note(seq, hook.exit.module.name, hook.name, now, None, text)
         self._failures.append(ExitFailure(hook.exit.module.name, seq, text, trace, off))
         return Failed(text)
-
-    def _described(self, one: Exit, error: BaseException) -> tuple[str, str]:
-        """The error in a line with the exit's own line number, and its traceback."""
-        file = str(one.module.path)
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
-        try:  # an error's own text is site code too
-            text = self._guard.call(describe, (error,), 50)
-            trace = self._guard.call(_traceback, (error, file), 1_000)
-        except BaseException:
-            text, trace = type(error).__name__, ""
-        return text + (f" (line {lines[-1]})" if lines else ""), trace
 
     # ------------------------------------------------------------ notices
 
@@ -354,7 +383,7 @@ class SiteExits:
                 if is_ctrl_c(error):
                     raise
                 one.record.failures += 1
-                text, trace = describe(error), _traceback(error, str(one.exit.module.path))
+                text, trace = describe(error), traceback_of(error, str(one.exit.module.path))
                 _log.error("exit %s: %s failed: %s\n%s", one.exit.module.name, hook, text, trace)
                 failures.append(ExitFailure(one.exit.module.name, None, f"{hook}: {text}", trace))
             one.record.took(self._notice_guard.took)
@@ -374,40 +403,3 @@ class SiteExits:
     def listing(self) -> list[dict[str, Any]]:
         """One entry for each loaded exit, as `seats.entry` describes it."""
         return [entry(one) for one in self._exits.values()]
-
-
-def _traceback(error: BaseException, file: str) -> str:
-    """The error with its traceback from the exit's own file on."""
-    where = error.__traceback__
-    while where is not None and where.tb_frame.f_code.co_filename != file:
-        where = where.tb_next
-    return "".join(traceback.format_exception(type(error), error, where))
-
-
-def owner_of(folder: Path, owner: int | None = None) -> int:
-    """Uid of the owner of the home that a folder of exits belongs to, unless it is given."""
-    if owner is None and folder.is_dir():
-        return os.stat(folder.resolve().parent).st_uid
-    return owner or 0
-
-
-def loaded(names: Sequence[str], notes: Sequence[str] = ()) -> str:
-    """What is said to the person who had the exits loaded; ``notes``: what else of them is worth knowing."""
-    if not names:
-        return "no exits loaded: the standard rules decide alone"
-    text = f"{len(names)} {'exit' if len(names) == 1 else 'exits'} loaded: {', '.join(names)}"
-    return "\n".join([text, *notes])
-
-
-def misfits(modules: list[Module], known: Mapping[str, ExitSettings]) -> list[str]:
-    """Values in force that the new files would not take."""
-    problems = []
-    for module in modules:
-        for name, text in (known[module.name].values if module.name in known else {}).items():
-            if name in module.settings:
-                try:
-                    settings.read(module.settings[name].unit, text)
-                except BadValue as error:
-                    path = module.path
-                    problems.append(f"{path.parent.name}/{path.name}: its setting {name} in force: {error}")
-    return problems

@@ -10,7 +10,7 @@ for their answer.
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import pluggy
 
@@ -22,6 +22,8 @@ from nqspy.userexit.view import View
 
 PROJECT = "nqspy"
 MARK = f"{PROJECT}_impl"
+FORCES = f"{PROJECT}_forces"
+"""Attribute of a function that says whether it may force."""
 
 _hookspec = pluggy.HookspecMarker(PROJECT)
 _hookimpl = pluggy.HookimplMarker(PROJECT)
@@ -29,10 +31,26 @@ _hookimpl = pluggy.HookimplMarker(PROJECT)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def userexit(function: F) -> F:
-    """Marks a function of a site's file as the exit of its name."""
+@overload
+def userexit(function: F) -> F: ...
+@overload
+def userexit(*, forces: bool | None = None) -> Callable[[F], F]: ...
+def userexit(function: F | None = None, *, forces: bool | None = None) -> F | Callable[[F], F]:
+    """Marks a function of a site's file as the exit of its name.
+
+    ``forces`` (jobselect): whether it may answer force(); None: it may if its file imports ``force``. While
+    no exit forces, nobody is offered any more once nothing can start.
+    """
+    if function is None:
+        return lambda marked: _marked(marked, forces)
     if not callable(function):
         raise TypeError("@userexit stands alone above a function")
+    return _marked(function, forces)
+
+
+def _marked(function: F, forces: bool | None) -> F:
+    if forces is not None:
+        setattr(function, FORCES, bool(forces))
     return _hookimpl(function)
 
 
@@ -41,9 +59,11 @@ def jobselect(request: RequestView, view: View, now: Instant) -> Answer | None:
     """Called for each candidate of a pass, best priority first.
 
     None leaves it to the standard rules; ``force()`` starts it past run, user and memory limits, never past a
-    stopped queue, a hold or a date; ``refuse("why")`` keeps it back; ``hold_line("why")`` too, and closes its
-    queue's line behind it. Of several exits' answers refusing beats forcing, else the first one other than
-    None in file-name order counts. Fallback: this request is refused for now.
+    stopped queue, a hold or a date; ``refuse("why")`` keeps it back, and with ``alike=("owner", ...)`` all
+    of its queue that are alike in these fields; ``never("why")`` says that waiting will not help;
+    ``hold_line("why")`` refuses too and closes its queue's line behind it. Of several exits' answers refusing
+    beats forcing, else the first one other than None in file-name order counts. An answer is kept until
+    something changes that it rests on. Fallback: this request is refused for now.
     """
 
 
@@ -71,9 +91,9 @@ def shrpri(owner: str, group: str, view: View, now: Instant) -> float | None:
 def submit(request: RequestView, view: View, now: Instant) -> Answer | Changes | None:
     """Called when a request is submitted, before routing; somebody waits for the answer.
 
-    None accepts it; ``refuse("why")`` tells the owner why not; ``changes(queue=, priority=, group=,
-    account=, name=, shell=)`` accepts it changed. One refusal refuses; of changes to the same field the first
-    in file-name order counts. Fallback: accepted as it is.
+    None accepts it; ``refuse("why")`` and ``never("why")`` tell the owner why not; ``changes(queue=,
+    priority=, group=, account=, name=, shell=)`` accepts it changed. One refusal refuses; of changes to the
+    same field the first in file-name order counts. Fallback: accepted as it is.
     """
 
 

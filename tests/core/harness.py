@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nqspy.core.draft import Draft
-from nqspy.core.passes import run_pass
+from nqspy.core.passes import explain, run_pass
 from nqspy.core.plain import NoExits
 from nqspy.core.queueing.order import Standing, standing
 from nqspy.core.queueing.startable import changes as startable
@@ -35,14 +35,18 @@ _FACTORS = ("share", "cpu", "memory", "time")
 
 
 class Exits(NoExits):
-    """Plain Python functions as user exits, by hook name; ``calls`` notes every call."""
+    """Plain Python functions as user exits, by hook name; ``calls`` notes every call. ``may_force``:
+    jobselect may force, so that everybody is offered to it."""
 
-    def __init__(self, **hooks: Callable[..., Any]) -> None:
-        self.hooks = hooks
+    def __init__(self, may_force: bool = True, **hooks: Callable[..., Any]) -> None:
+        self.hooks, self.may_force = hooks, may_force
         self.calls: list[tuple[str, Any]] = []
 
     def has(self, hook: str) -> bool:
         return hook in self.hooks
+
+    def forces(self) -> bool:
+        return self.may_force
 
     def _call(self, hook: str, what: Any, *args: Any) -> Any:
         self.calls.append((hook, what))
@@ -129,9 +133,11 @@ class House:
         self.door: NoExits = NoExits()
         self.samples: dict[Seq, Used] = {}
         self._last_queue = ""
+        self.plan = ac.Plan()
         self._event(ev.MachineFound((0, 1), 0, "ymp"))
 
     def _event(self, event: ev.Event) -> None:
+        """An event happens now."""
         apply(self.site, ev.Recorded(self.site.n + 1, self.now, event))
 
     # ------------------------------------------------------------ settings
@@ -181,9 +187,9 @@ class House:
         """A resource group."""
         return self.change(ev.Change("create", f"group/{name}", {"share": share, "parent": parent}))
 
-    def exits(self, **hooks: Callable[..., Any]) -> Exits:
+    def exits(self, may_force: bool = True, **hooks: Callable[..., Any]) -> Exits:
         """Functions as user exits from now on; returns what notes their calls."""
-        self.door = Exits(**hooks)
+        self.door = Exits(may_force, **hooks)
         return self.door
 
     def probe(self, name: str, state: str = "", text: str = "", **settings: Any) -> "House":
@@ -243,6 +249,7 @@ class House:
         before = _picture(self.site)
         plan = run_pass(self.site, self.now, self.door, self.samples)
         assert _picture(self.site) == before, "a pass changed the site"
+        self.plan = plan
         self.site.check()
         return Told(plan, self)
 
@@ -296,6 +303,10 @@ class House:
     def uses(self, seq: Seq, cpu: str) -> None:
         """A running request has used that much so far."""
         self.samples[seq] = Used(parse_time(cpu))
+
+    def why(self, seq: Seq) -> Reason:
+        """Why a request waits, by the last pass."""
+        return explain(self.site, (seq,), self.plan.reasons)[seq]
 
     def standing(self, queue: str | None = None, **more: Any) -> Standing:
         """qstat's numbers."""

@@ -1,8 +1,10 @@
 """A pass offers so many candidates to jobselect and no more; the next one goes on where it stopped."""
 
 import pytest
-from engine.harness import PLAIN, Centre
+from engine.harness import PLAIN, Centre, asked, item
 
+from nqspy.engine import whatif
+from nqspy.model import commands as cm
 from nqspy.userexit.site_exits import SiteExits
 
 EXIT = """
@@ -50,3 +52,61 @@ def test_with_no_pe_free_a_pass_does_not_go_on(choosy):
     before = sum(row["calls"] for row in choosy.listing())
     centre.later(minutes=30)
     assert sum(row["calls"] for row in choosy.listing()) == before
+
+
+# ---------------------------------------------------------------- the walk goes on, whatever happens
+
+BUSY = """
+from nqspy.userexit import refuse, userexit
+
+@userexit
+def jobselect(request, view):
+    if request.name.startswith("x"):
+        return refuse(f"{len(view.running())} are running")
+"""
+
+
+def test_events_that_keep_coming_do_not_keep_a_pe_idle_behind_three_hundred_refused(tmp_path):
+    """Every event changes what the refusals rest on, and comes before the walk is at its end."""
+    folder = tmp_path / "exits"
+    folder.mkdir()
+    (folder / "busy.py").write_text(BUSY)
+    exits = SiteExits(folder)
+    centre = Centre(f"{PLAIN}set global offers_per_pass=100\n", exits=exits, pes=2, length=36_000)
+    engine, now = centre.engine, centre.sim.now
+    centre.submit("zoe name=y")
+    centre.qmgr("stop queue batch")
+    centre.submit(*["anne name=x"] * 300)
+    [fits] = centre.submit("ben name=y")
+    centre.qmgr("set global run_limit=2")
+    engine.feed([asked(centre.command("start queue batch"))], now)
+    for _ in range(12):
+        now += 1
+        engine.feed([asked(cm.Submit((item("cleo name=x", now),)))], now)
+        engine.feed([], now)
+        if centre.state(fits) == "running":
+            break
+    assert centre.state(fits) == "running", "the walk begins again at each event"
+    assert max(row["calls"] for row in exits.listing()) <= 2 * 12 * 100
+
+
+def test_an_answer_that_rests_on_nothing_that_changed_is_not_asked_for_again(choosy):
+    centre = Centre(PLAIN, exits=choosy, pes=2)
+    centre.submit(*["anne name=x"] * 20)
+    before = sum(row["calls"] for row in choosy.listing())
+    centre.submit(*["ben name=y"] * 5)
+    centre.later(hours=1)
+    assert centre.starts() == [21, 22, 23, 24, 25]
+    calls = sum(row["calls"] for row in choosy.listing()) - before
+    assert calls <= 5 + 1
+    assert {centre.engine.plan.reasons.of(seq, "batch").text for seq in range(1, 21)} == {"not tonight"}
+    assert choosy.trace(1)[-1]["answer"] == "refuse('not tonight')"
+
+
+def test_a_look_ahead_neither_uses_nor_keeps_answers(choosy):
+    centre = Centre(PLAIN, exits=choosy, pes=2)
+    seqs = centre.submit(*["anne name=x"] * 3)
+    whatif.estimate(centre.engine, centre.request(seqs[1]), centre.sim.now)
+    [fits] = centre.submit("ben name=y")
+    assert centre.state(fits) == "running"
+    centre.is_sound()

@@ -124,7 +124,22 @@ def test_a_large_one_refused_by_another_exit_closes_nothing(only, house, req, tm
 
 def test_one_that_can_never_fit_keeps_nobody_back(only, house, req):
     exits = large(only)
-    assert offers(house, exits, *sized(req, 120, 60)) == ["refuse", None]
+    assert offers(house, exits, *sized(req, 120, 60)) == ["never", None]
+    assert "more memory than the 100mw" in house.offered[0][1].text
+
+
+def test_what_can_never_fit_is_refused_at_submission_while_the_rule_is_off_too(only, house, req):
+    exits = only("large_memory", hmax="100mw", rule="off")
+    said = exits.submit(req(1, memory=120 * MW), house)
+    assert said is not None
+    assert (
+        said.refusal == "never: it asks for more memory than the 100mw that large requests may use together"
+    )
+    assert exits.submit(req(1, memory=100 * MW), house) is None
+    assert exits.submit(req(1, memory=120 * MW, queue="day"), house) is None, (
+        "the rule is not always on there"
+    )
+    assert offers(house, exits, *sized(req, 60, 60, 120)) == [None, None, "never"]
 
 
 def test_all_together_stay_within_twice_hmax(only, house, req):

@@ -46,6 +46,8 @@ class Line:
         self._score: Floats | None = None
         self._batch: list[int] = []
         self._picked = False
+        self._startable: int | None = None
+        self._sought = False
 
     @cached_property
     def terms(self) -> Terms:
@@ -93,7 +95,7 @@ class Line:
 
     def refresh(self) -> None:
         """Another round begins: shares and limits are looked at again."""
-        self._score, self._stale, self._picked = None, True, False
+        self._score, self._stale, self._picked, self._sought = None, True, False, False
         self._batch.clear()
 
     def take(self, row: int) -> None:
@@ -105,6 +107,14 @@ class Line:
         self._base[row] = NEVER
         if self._score is not None and self._score is not self._base:
             self._score[row] = NEVER
+
+    def pass_over(self, rows: Mask) -> None:
+        """Takes all these rows out of the line at once."""
+        rows = rows & (self._base != NEVER)
+        self.looked += int(rows.sum())
+        self._base[rows] = NEVER
+        if self._score is not None and self._score is not self._base:
+            self._score[rows] = NEVER
 
     def changed(self, requests: Sequence[Request]) -> None:
         """Takes over what the draft changed about these waiting requests: re-dated, held or moved."""
@@ -164,6 +174,15 @@ class Line:
             return self._top(self.score())
         return None if bool(out.all()) else self._top(np.where(out, NEVER, self.score()))
 
+    def startable(self, pes: int) -> int | None:
+        """Some row that neither limits nor a want of PEs keep back, the same until it is taken or something
+        starts; None if there is none."""
+        row = self._startable
+        if not self._sought or (row is not None and self._base[row] == NEVER):
+            row = self._startable = self.best(pes)
+            self._sought = True
+        return row
+
     def oldest_if_all_kept(self) -> int | None:
         """The row with the earliest date where limits keep back every row; None where they do not. Cheap: no
         priority is computed."""
@@ -180,9 +199,14 @@ class Line:
         if not self._picked:
             self._picked = True
             return self.first_left()
-        if not self._batch:
-            self._batch = self.in_order(most)[::-1]
-        return self._batch.pop() if self._batch else None
+        while True:
+            if not self._batch:
+                self._batch = self.in_order(most)[::-1]
+            if not self._batch:
+                return None
+            row = self._batch.pop()
+            if self._base[row] != NEVER:
+                return row
 
     def in_order(self, most: int) -> list[int]:
         """The best ``most`` rows that were not taken, in order."""

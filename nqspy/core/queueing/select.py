@@ -1,10 +1,12 @@
 """Select: takes candidates from the top of each queue's line while something can still start.
 
-Without a `jobselect` exit, rows that limits keep back are masked out and never looked at. With one they are
-offered too, because it may force them; at most ``set global offers_per_pass`` offers are made in a pass.
-When PEs are still free then, the next pass goes on where this one stopped, unless something has happened.
+Without a `jobselect` exit, rows that limits keep back are masked out and never looked at. With one candidates
+are offered in their order until nothing more can start, or, where an exit may force, until one waits only for
+a PE; how many, and who is not asked about again, is said in `offers`. Why requests wait is put into words at
+the end, as it stands after the pass.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from nqspy.core import broken
@@ -12,9 +14,10 @@ from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
 from nqspy.core.queueing.limits import Tally, never
 from nqspy.core.queueing.line import FIRST, NOW, Line
+from nqspy.core.queueing.offers import Offers, Walk
 from nqspy.core.queueing.startable import startable
 from nqspy.core.sight import Seen
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
@@ -46,6 +49,31 @@ def exception(draft: Draft, domain: Domain) -> None:
     """Nothing to clean up."""
 
 
+SEEK = 10
+"""Candidates offered at most to learn whether one waits only for a PE when none can be had."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A request that was looked at and not started, and how much the pass had proposed then; ``narrow``: only
+    for want of PEs."""
+
+    request: Request
+    forced: bool
+    narrow: bool
+    proposals: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """Why a queue was closed, and how many were ahead; ``of``: the request whose reason it is."""
+
+    queue: Queue
+    reason: Reason
+    ahead: int
+    of: Request | None
+
+
 class _Selection:
     """One pass over all queues."""
 
@@ -56,15 +84,12 @@ class _Selection:
         for request in draft.resumed:
             self._tally.resume(request)
         self._lines: dict[str, Line] = {}
-        self._closed: set[str] = set()
-        self._asking = draft.exits.has("jobselect")
+        self._closed: dict[str, _Closed] = {}
         self._electing = draft.exits.has("elected")
-        self._said: dict[tuple[str, str], Reason] = {}
-        self._narrow: list[tuple[Request, bool]] = []
-        self._offers = draft.site.settings.global_.offers_per_pass
-        self._refused: dict[Seq, Answer] = {}
-        self._recalled = draft.exits.recall(draft.site.n) if self._asking else {}
-        self._cut = False
+        self._offers = Offers(draft)
+        self._kept: list[_Kept] = []
+        self._fits: tuple[str, int, bool] | None = None
+        self._assumed = self._freed = False
 
     def run(self) -> None:
         """Serves ranked requests, then the queues in their order."""
@@ -73,17 +98,19 @@ class _Selection:
             self._refuse_what_never_fits(queue)
         started = [queue for queue in served if queue.started and not self._is_shut(queue)]
         self._serve_urgent(started)
+        most = self._draft.site.settings.global_.offers_per_pass
         for place, queue in enumerate(started):
             if queue.name in self._closed:
                 continue
-            if self._asking:
-                self._serve_by_offers(queue, -(-self._offers // (len(started) - place)))
+            if self._offers.asking:
+                part = -(-most // (len(started) - place))
+                most -= part - self._serve_by_offers(queue, part)
             else:
                 self._serve(queue)
         for queue in served:
             if not queue.started:
                 self._close(queue, Reason(ReasonCode.STOPPED, f"queue {queue.name}", _stopped(queue)))
-        self._look_again()
+        self._put_into_words()
 
     def _is_shut(self, queue: Queue) -> bool:
         """Whether an earlier stage says that nothing of this queue starts now."""
@@ -93,23 +120,14 @@ class _Selection:
         return reason is not None
 
     def goes_on(self) -> Instant | None:
-        """When the next pass goes on with those that this one could not offer: at once, where PEs are
-        free."""
-        if not self._asking:
-            return None
-        goes_on = self._cut and bool(self._draft.free)
-        kept = self._draft.exits.keep(self._draft.site.n, self._refused if goes_on else {})
-        return Instant(self._draft.now + 1) if goes_on and kept else None
+        """When the next pass goes on with those that this one could not offer, or would let pass now: at
+        once, where PEs are free."""
+        goes_on = self._offers.go_on() or self._freed
+        return Instant(self._draft.now + 1) if goes_on and self._draft.free else None
 
     def opens(self) -> Instant | None:
         """When a group's cap will let it start again."""
         return self._tally.opens()
-
-    def _look_again(self) -> None:
-        """Whether one still waits only for PEs: a start after it was looked at may have used up a limit."""
-        kept = {request.seq: self._kept(request, forced) for request, forced in self._narrow}
-        self._draft.own.update((seq, reason) for seq, reason in kept.items() if reason is not None)
-        self._draft.short = any(reason is None for reason in kept.values())
 
     def _line(self, queue: Queue) -> Line:
         if queue.name not in self._lines:
@@ -144,11 +162,12 @@ class _Selection:
 
     def _serve(self, queue: Queue) -> None:
         closed = self._closed_before(queue)
-        if closed is None:
-            line = self._line(queue)
-            closed = self._all_kept(line) or self._start_what_fits(line)
         if closed is not None:
-            self._close(queue, closed)
+            return self._close(queue, closed)
+        line = self._line(queue)
+        if not self._is_closed_for_all(line):
+            self._start_what_fits(line)
+        return None
 
     def _closed_before(self, queue: Queue) -> Reason | None:
         closed = self._tally.closed(queue.name)
@@ -156,17 +175,19 @@ class _Selection:
             return _no_pes(self._draft)
         return closed
 
-    def _all_kept(self, line: Line) -> Reason | None:
+    def _is_closed_for_all(self, line: Line) -> bool:
+        """Whether limits keep back all; then the queue is closed for the reason of the oldest."""
         oldest = line.oldest_if_all_kept()
         if oldest is None:
-            return None
+            return False
         request = line.columns.request(oldest)
         kept = broken.keeping(self._draft.site, request) or self._tally.keeping(request)
         if kept is not None:
-            self._draft.own[request.seq] = kept
-        return kept
+            self._keep(request, kept)
+            self._close(line.queue, kept, request)
+        return kept is not None
 
-    def _start_what_fits(self, line: Line) -> Reason | None:
+    def _start_what_fits(self, line: Line) -> None:
         closed = None
         while self._draft.free and closed is None:
             row = line.best(self._draft.free)
@@ -174,72 +195,100 @@ class _Selection:
                 break
             self._look(line, row)
             closed = self._tally.closed(line.queue.name)
-        return closed or self._what_is_left(line)
-
-    def _what_is_left(self, line: Line) -> Reason | None:
-        row = line.best()
-        if row is not None:
+        if closed is not None:
+            self._close(line.queue, closed)
+        elif (row := line.best()) is not None:
             self._look(line, row)
-            return _no_pes(self._draft)
+            self._close(line.queue, _no_pes(self._draft))
+        else:
+            self._close_by_limits(line)
+
+    def _close_by_limits(self, line: Line) -> None:
+        """Closes a queue where limits keep back all that are left: for the reason of the first of them."""
         row = line.first_left()
-        if row is None:
-            return None
-        self._look(line, row)
-        return self._draft.own[line.columns.request(row).seq]
+        if row is not None:
+            request = line.columns.request(row)
+            line.take(row)
+            kept = self._limited(request, False)
+            if kept is not None:
+                self._keep(request, kept)
+                self._close(line.queue, kept, request)
 
     # ------------------------------------------------------------ with jobselect
 
-    def _serve_by_offers(self, queue: Queue, most: int) -> None:
-        draft = self._draft
-        if draft.short and not draft.free:
-            return self._close(queue, self._closed_before(queue) or _no_pes(draft))
-        line, chosen, fits = self._line(queue), -1, True
-        while queue.name not in self._closed:
-            if len(draft.chosen) != chosen:
-                chosen, fits = len(draft.chosen), bool(draft.free) and line.any_within(draft.free)
-            if draft.short and not fits:
-                return self._close(queue, self._tally.closed(queue.name) or _no_pes(draft))
-            if most <= 0:
-                self._cut = True
-                return self._close(queue, self._tally.closed(queue.name) or self._bounded())
-            row = line.next_offer(most + len(self._recalled))
+    def _serve_by_offers(self, queue: Queue, most: int) -> int:
+        """Offers candidates; answers how many of ``most`` offers are left."""
+        closed = self._closed_before(queue) if not self._offers.forces or self._is_full() else None
+        if closed is not None:
+            self._close(queue, closed)
+            return most
+        line, walk = self._line(queue), self._offers.walk(queue.name, most)
+        while queue.name not in self._closed and not walk.cut:
+            if self._is_over(line):
+                self._close_behind(line)
+                break
+            row = line.next_offer(most)
             if row is None:
-                return None
-            if not self._is_refused_still(line, row):
-                most -= 1
-                self._look(line, row)
-        return None
+                break
+            self._offer(line, row, walk)
+        if walk.cut:
+            self._close(queue, self._tally.closed(queue.name) or self._bounded())
+        return walk.most
 
-    def _is_refused_still(self, line: Line, row: int) -> bool:
-        """Whether the pass before was told about it, and nothing has happened since."""
-        if not self._recalled:
-            return False
+    def _is_full(self) -> bool:
+        return self._draft.short and not self._draft.free
+
+    def _offer(self, line: Line, row: int, walk: Walk) -> None:
         request = line.columns.request(row)
-        answer = self._recalled.get(request.seq)
-        if answer is None:
-            return False
-        line.take(row)
-        self._draft.offered[request.queue].append((Seen(request, self._draft), answer))
-        self._refuse(request, answer)
-        return True
+        if self._offers.is_known(request) or walk.asks(request.seq):
+            self._look(line, row)
+        elif not walk.cut:
+            line.take(row)
+            self._offers.former(request, walk.before[request.seq])
+            self._refuse(line, request, walk.before[request.seq])
 
-    def _refuse(self, request: Request, answer: Answer) -> None:
-        self._draft.own[request.seq] = self._refusal(answer)
-        self._refused[request.seq] = answer
+    def _is_over(self, line: Line) -> bool:
+        """Whether nothing more of a line can start."""
+        draft, name = self._draft, line.queue.name
+        if not self._offers.forces:
+            closed = self._tally.closed(name) is not None
+            return closed or not draft.free or line.startable(draft.free) is None
+        if self._fits is None or self._fits[:2] != (name, len(draft.chosen)):
+            self._fits = name, len(draft.chosen), bool(draft.free) and line.any_within(draft.free)
+        return draft.short and not self._fits[2]
+
+    def _close_behind(self, line: Line) -> None:
+        """Closes a queue of which nothing more can start, for the reason of those left."""
+        draft, queue = self._draft, line.queue
+        closed = self._tally.closed(queue.name)
+        if closed is None and not self._offers.forces:
+            self._seek(line)
+        if queue.name in self._closed:
+            return
+        if closed is not None or self._offers.forces or line.best() is not None:
+            self._assumed = self._assumed or (closed is None and not draft.short)
+            draft.short = draft.short or self._assumed
+            self._close(queue, closed or _no_pes(draft))
+        else:
+            self._close_by_limits(line)
+
+    def _seek(self, line: Line) -> None:
+        """Looks whether one waits only for a PE; where the first few are refused it is taken for granted."""
+        for _ in range(SEEK):
+            row = None if self._draft.short or line.queue.name in self._closed else line.best()
+            if row is None:
+                break
+            self._look(line, row)
+
+    def _refuse(self, line: Line, request: Request, answer: Answer) -> None:
+        self._offers.refuse(line, request, answer)
+        if answer.verdict == "hold_line":
+            self._close(line.queue, self._held_by(line.queue, request, self._draft.own[request.seq]), request)
 
     def _bounded(self) -> Reason:
         most = self._draft.site.settings.global_.offers_per_pass
         text = f"jobselect was offered as many candidates as one pass allows (global offers_per_pass {most})"
         return Reason(ReasonCode.LATER, "global", text)
-
-    def _offer(self, request: Request) -> Answer | None:
-        if not self._asking:
-            return None
-        seen = Seen(request, self._draft)
-        self._offers -= 1
-        answer = self._draft.exits.jobselect(seen, self._draft.view)
-        self._draft.offered[request.queue].append((seen, answer))
-        return answer
 
     # ------------------------------------------------------------ one candidate
 
@@ -247,30 +296,32 @@ class _Selection:
         """Starts one candidate, or notes why it is not started."""
         draft, request = self._draft, line.columns.request(row)
         line.take(row)
-        answer = self._offer(request)
+        answer = self._offers.of(request)
         if answer is not None and answer.verdict != "force":
-            self._refuse(request, answer)
-            if answer.verdict == "hold_line":
-                self._hold_line(line.queue, request, answer)
-            return
+            return self._refuse(line, request, answer)
         forced = request.rank == NOW or answer is not None
-        kept = self._kept(request, forced)
+        kept = self._limited(request, forced)
         if kept is not None:
-            draft.own[request.seq] = kept
+            self._keep(request, kept, forced)
         elif request.spec.ask.pes > draft.free:
             draft.short = True
-            self._narrow.append((request, forced))
-            draft.own[request.seq] = _too_few(draft, request)
+            self._keep(request, _too_few(draft, request), forced, narrow=True)
         else:
             self._start(line, request, forced)
+        return None
 
-    def _kept(self, request: Request, forced: bool) -> Reason | None:
+    def _limited(self, request: Request, forced: bool) -> Reason | None:
         return None if request.rank == NOW else self._tally.keeping(request, forced)
+
+    def _keep(self, request: Request, reason: Reason, forced: bool = False, narrow: bool = False) -> None:
+        self._draft.own[request.seq] = reason
+        self._kept.append(_Kept(request, forced, narrow, self._draft.proposals))
 
     def _start(self, line: Line, request: Request, forced: bool) -> None:
         draft = self._draft
         choice = draft.choose(request, forced)
         self._tally.add(request)
+        changed: list[Request] = []
         if self._electing:
             actions = draft.exits.elected(Seen(request, draft), draft.view)
             changed = draft.follow(choice, actions)
@@ -278,26 +329,68 @@ class _Selection:
                 mine = [each for each in changed if each.queue == other.queue.name]
                 if mine:
                     other.changed(mine)
+        if self._offers.asking:
+            draft.exits.stir([request, *changed])
         for other in self._lines.values():
             other.refresh()
 
-    def _refusal(self, answer: Answer) -> Reason:
-        said = (answer.who, answer.text)
-        if said not in self._said:
-            self._said[said] = Reason(ReasonCode.EXIT, answer.who, answer.text)
-        return self._said[said]
-
-    def _hold_line(self, queue: Queue, request: Request, answer: Answer) -> None:
+    def _held_by(self, queue: Queue, request: Request, own: Reason) -> Reason:
         name = self._draft.site.id_of(request.seq)
-        text = f"{name} closes the line of queue {queue.name}: {answer.text}"
-        self._close(queue, Reason(ReasonCode.LINE_CLOSED, answer.who, text))
+        text = f"{name} closes the line of queue {queue.name}: {own.text}"
+        return Reason(ReasonCode.LINE_CLOSED, own.who, text)
 
-    def _close(self, queue: Queue, reason: Reason) -> None:
-        self._closed.add(queue.name)
+    def _close(self, queue: Queue, reason: Reason, of: Request | None = None) -> None:
         line = self._lines.get(queue.name)
-        ahead = line.looked if line is not None else 0
-        text = f"{reason.text}; {ahead} ahead of it" if ahead else reason.text
-        self._draft.closing[queue.name] = Reason(reason.code, reason.who, text, reason.until)
+        self._closed[queue.name] = _Closed(queue, reason, line.looked if line is not None else 0, of)
+
+    # ------------------------------------------------------------ as it stands after the pass
+
+    def _put_into_words(self) -> None:
+        """The reasons, after all that the pass proposed."""
+        draft = self._draft
+        narrow = [self._is_narrow_still(each) for each in self._kept]
+        draft.short = self._assumed or any(narrow)
+        for request in self._offers.ask_again() if self._offers.asking else ():
+            self._let_pass(request)
+        draft.reach += [reach for reach in self._offers.reach if reach is not None]
+        for name, closed in self._closed.items():
+            reason = self._closing(closed)
+            text = f"{reason.text}; {closed.ahead} ahead of it" if closed.ahead else reason.text
+            draft.closing[name] = Reason(reason.code, reason.who, text, reason.until)
+
+    def _is_narrow_still(self, each: _Kept) -> bool:
+        """Whether one waits only for PEs: a start after it was looked at may have used up a limit."""
+        draft, request = self._draft, each.request
+        if each.proposals == draft.proposals or draft.own[request.seq].code not in _CHANGING:
+            return each.narrow
+        kept = self._limited(request, each.forced)
+        if kept is not None:
+            draft.own[request.seq] = kept
+        elif each.narrow:
+            draft.own[request.seq] = _too_few(draft, request)
+        return kept is None and each.narrow
+
+    def _let_pass(self, request: Request) -> None:
+        """What kept it back has gone by something that this pass proposed."""
+        draft, kept = self._draft, self._limited(request, False)
+        if kept is None and request.spec.ask.pes > draft.free:
+            draft.short, kept = True, _too_few(draft, request)
+        if kept is None:
+            self._freed = True
+            text = "what kept it back has gone with the last decisions; the next pass, at once, looks at it"
+            kept = Reason(ReasonCode.LATER, "scheduler", text)
+        draft.own[request.seq] = kept
+
+    def _closing(self, closed: _Closed) -> Reason:
+        own = self._draft.own.get(closed.of.seq) if closed.of is not None else None
+        if own is not None and closed.of is not None:
+            is_line = closed.reason.code is ReasonCode.LINE_CLOSED and own.code is ReasonCode.EXIT
+            return self._held_by(closed.queue, closed.of, own) if is_line else own
+        return _no_pes(self._draft) if closed.reason.code is ReasonCode.NO_PES else closed.reason
+
+
+_CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.SHIFT)
+"""Reasons with figures that another start changes."""
 
 
 def _ranked(ranks: Any) -> int:

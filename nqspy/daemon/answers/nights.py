@@ -4,9 +4,10 @@ journal, so that it can be made again at any time with the same figures."""
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any
 
+from nqspy.core import alike
 from nqspy.daemon.answers.later import Later
 from nqspy.daemon.answers.sight import Sight
 from nqspy.engine import calendar
@@ -66,8 +67,9 @@ def take(daemon: "Daemon") -> Picture:
         if not queue.started:
             text = f"queue {queue.name} is stopped"
             closing[queue.name] = (ReasonCode.STOPPED.value, f"queue {queue.name}", text)
-    own = {}
-    for seq, reason in reasons.own.items():
+    own: dict[Seq, Named] = {}
+    reached = (pair for name in queues for pair in alike.reached(engine.site, reasons, name))
+    for seq, reason in chain(reasons.own.items(), reached):
         request = engine.site.requests.get(seq)
         if request is not None and (request.queue not in queues or queues[request.queue].started):
             own[seq] = _named(reason)

@@ -7,9 +7,8 @@ from nqspy.daemon.deciding.child import names
 from nqspy.daemon.deciding.parent import LOAD, Parent
 from nqspy.daemon.deciding.process import Gone, Process
 from nqspy.model.errors import Refusal
-from nqspy.userexit.loader import read_folder
+from nqspy.userexit.loader import loaded, owner_of, read_folder
 from nqspy.userexit.shadows import shadows
-from nqspy.userexit.site_exits import loaded, owner_of
 
 
 def load(parent: Parent) -> None:

@@ -4,12 +4,13 @@ Nothing that comes from the child is trusted: answers are decoded into these typ
 built from them action by action, and whatever does not fit counts as a failure of the child.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeGuard, TypeVar
 
 import msgspec
 
+from nqspy.core.alike import NAMES
 from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.actions import (
@@ -25,7 +26,7 @@ from nqspy.model.actions import (
     Suspend,
 )
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import Reason, Reasons
+from nqspy.model.reasons import Reach, Reason, Reasons
 from nqspy.model.requests import Request, Used
 from nqspy.model.shifts import Closing
 
@@ -192,6 +193,7 @@ class Planned(Word, tag="planned"):
     failures: Failures
     listing: Rows
     ready: Annotated[tuple[tuple[str, Pes], ...], msgspec.Meta(max_length=MOST)] = ()
+    reach: Annotated[tuple[Reach, ...], msgspec.Meta(max_length=MOST)] = ()
 
 
 class Submitted(Word, tag="submitted"):
@@ -327,7 +329,7 @@ def planned(id: int, plan: Plan, listing: Listing) -> Planned:
     actions = [(action.kind, msgspec.Raw(_encoder.encode(action))) for action in plan.actions]
     return Planned(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
-        plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready,
+        plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready, plan.reasons.reach,
     )  # fmt: skip
 
 
@@ -336,7 +338,7 @@ def plan_of(word: Planned, as_of: int, samples: Samples, exits: Collection[str])
     Raises Nonsense."""
     return Plan(
         actions=tuple(_action(kind, fields) for kind, fields in word.actions),
-        reasons=Reasons(_in_time(word.own), _in_time(word.closing)),
+        reasons=Reasons(_in_time(word.own), _in_time(word.closing), tuple(_known(word.reach))),
         wake_at=Instant(word.wake_at) if _is_moment(word.wake_at) else None,
         as_of=as_of,
         short_of_pes=word.short,
@@ -354,6 +356,13 @@ def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
     """The reasons, without instants that no calendar has: nobody could be shown them."""
     bad = [key for key, each in reasons.items() if each.until is not None and not _is_moment(each.until)]
     return reasons | {key: replace(reasons[key], until=None) for key in bad} if bad else reasons
+
+
+def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
+    """Those that name fields which there are."""
+    for each in reach:
+        if all(name in NAMES for name, _ in each.fields):
+            yield replace(each, reason=replace(each.reason, until=None))
 
 
 def known(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:

@@ -1,0 +1,72 @@
+"""How far a reason reaches: to the waiting requests of its queue that are alike in the fields it names."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from nqspy.model.columns import Columns, Numbers
+from nqspy.model.ids import Seq
+from nqspy.model.reasons import Reach, Reason, Reasons
+from nqspy.model.requests import Request, finite
+from nqspy.model.site import Site
+
+Mask = npt.NDArray[np.bool_]
+Value = str | int | None
+Fields = tuple[tuple[str, Value], ...]
+
+_OF: dict[str, Callable[[Request], Value]] = {
+    "owner": lambda r: r.owner,
+    "group": lambda r: r.group,
+    "name": lambda r: r.name,
+    "given": lambda r: int(r.spec.name_given),
+    "cpu": lambda r: finite(r.spec.ask.cpu_wanted()),
+    "memory": lambda r: finite(r.spec.ask.memory_wanted()),
+    "wall": lambda r: finite(r.spec.ask.wall),
+    "pes": lambda r: r.spec.ask.pes,
+}
+
+NAMES = frozenset(_OF)
+"""The fields that a reach may name."""
+
+
+def fields_of(request: Request, alike: Iterable[str]) -> Fields:
+    """What a request has in the fields that an exit named (`reasons.ALIKE`)."""
+    names = {*alike, *(("given",) if "name" in alike else ())}
+    return tuple((name, read(request)) for name, read in _OF.items() if name in names)
+
+
+def covers(reach: Reach, request: Request) -> bool:
+    """Whether a reason holds for this request too."""
+    return reach.queue == request.queue and all(_OF[name](request) == value for name, value in reach.fields)
+
+
+def reason_of(reasons: Reasons, request: Request) -> Reason | None:
+    """The reason that reaches a waiting request from another one, if any does."""
+    return next((reach.reason for reach in reasons.reach if covers(reach, request)), None)
+
+
+def rows(site: Site, columns: Columns, fields: Fields) -> Mask:
+    """Which rows of a queue have these values."""
+    found: Mask = np.ones(len(columns), dtype=bool)
+    for name, value in fields:
+        found &= getattr(columns, name) == _number(site, name, value)
+    return found
+
+
+def _number(site: Site, name: str, value: Value) -> float:
+    known: dict[str, Numbers] = dict(site.numbers.by_column())
+    if name in known:
+        number = known[name].known(str(value))
+        return -1 if number is None else number
+    return float("inf") if value is None else float(value)
+
+
+def reached(site: Site, reasons: Reasons, queue: str) -> Iterator[tuple[Seq, Reason]]:
+    """The waiting requests of a queue that a reason reaches, none of which has one of its own."""
+    columns = site.columns(queue)
+    for reach in reasons.reach if len(columns) else ():
+        if reach.queue == queue:
+            for seq in columns.seq[rows(site, columns, reach.fields)].tolist():
+                if seq not in reasons.own:
+                    yield seq, reach.reason

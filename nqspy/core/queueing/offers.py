@@ -1,0 +1,165 @@
+"""What jobselect exits say of the candidates of one pass: whom to ask, whom not again, how far an answer
+reaches.
+
+A candidate is asked about only if what is known of it may not hold any more (`ports.Exits.known`), and at
+most ``set global offers_per_pass`` are asked about in a pass. Where that does not suffice for a line, the
+next passes go on where this one stopped, whatever happens meanwhile: of those refused before, the best are
+asked about again, with at most half of the offers, the others count as refused until the end of the line was
+reached.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nqspy.core import alike
+from nqspy.core.draft import Draft
+from nqspy.core.queueing.line import Line
+from nqspy.core.sight import Seen
+from nqspy.model.ids import Seq
+from nqspy.model.reasons import Reach, Reason, ReasonCode
+from nqspy.model.requests import Request
+from nqspy.ports import Answer
+
+REFUSED: Mapping[str, ReasonCode] = {
+    "refuse": ReasonCode.EXIT,
+    "hold_line": ReasonCode.EXIT,
+    "never": ReasonCode.NEVER,
+}
+"""The code of the reason that each refusing answer gives."""
+
+
+@dataclass(slots=True)
+class Refusal:
+    """A candidate that was refused in this pass: with what, its place among those offered of its queue, what
+    it ``reach``es (a place in `Offers.reach`), and how much the pass had proposed then."""
+
+    request: Request
+    answer: Answer
+    place: int
+    reach: int | None
+    proposals: int
+
+
+class Walk:
+    """The walk along one line: ``most`` candidates may be asked about. ``cut``: it ended before the line did;
+    ``skipped``: somebody counted as refused who was not asked about again."""
+
+    def __init__(self, most: int, before: Mapping[Seq, Answer]) -> None:
+        self.most, self.before = most, before
+        self.cut = self.skipped = False
+        self._again = most // 2
+
+    def asks(self, seq: Seq) -> bool:
+        """Whether it is to be asked about; if not, what it was told before counts, or the walk is cut."""
+        if seq in self.before:
+            self.skipped = self.skipped or self._again <= 0
+            if self._again <= 0:
+                return False
+            self._again -= 1
+        elif self.most <= 0:
+            self.cut = True
+            return False
+        self.most -= 1
+        return True
+
+
+class Offers:
+    """The offers of one pass. ``asking``: there is somebody to ask; ``forces``: whom it may force; ``reach``:
+    how far refusals reach."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._draft, self._exits = draft, draft.exits
+        self.asking = draft.exits.has("jobselect")
+        self.forces = self.asking and draft.exits.forces()
+        self.reach: list[Reach | None] = []
+        self._rounds = draft.exits.recall(draft.site) if self.asking else {}
+        self._walks: dict[str, Walk] = {}
+        self._refused: list[Refusal] = []
+        self._said: dict[tuple[str, str, str], Reason] = {}
+
+    # ------------------------------------------------------------ asking
+
+    def walk(self, queue: str, most: int) -> Walk:
+        """A walk along the line of a queue begins."""
+        walk = self._walks[queue] = Walk(most, self._rounds.get(queue, {}))
+        return walk
+
+    def is_known(self, request: Request) -> bool:
+        """Whether it need not be asked about."""
+        return self._exits.known(request.seq) is not None
+
+    def of(self, request: Request) -> Answer | None:
+        """What jobselect says of a candidate, or would say again."""
+        if not self.asking:
+            return None
+        seen = Seen(request, self._draft)
+        answer = self._exits.jobselect(seen, self._draft.view)
+        self._draft.offered[request.queue].append((seen, answer))
+        return answer
+
+    def former(self, request: Request, answer: Answer) -> None:
+        """It was refused before in this round and counts so still."""
+        self._draft.offered[request.queue].append((Seen(request, self._draft), answer))
+
+    # ------------------------------------------------------------ refusals
+
+    def refuse(self, line: Line, request: Request, answer: Answer) -> None:
+        """Notes why a candidate is kept back, and passes over those whom the answer reaches."""
+        draft, reason, place = self._draft, self._reason(answer), None
+        draft.own[request.seq] = reason
+        if answer.alike is not None:
+            fields = alike.fields_of(request, answer.alike)
+            place = len(self.reach)
+            self.reach.append(Reach(request.queue, fields, reason))
+            line.pass_over(alike.rows(draft.site, line.columns, fields))
+        offered = len(draft.offered[request.queue]) - 1
+        self._refused.append(Refusal(request, answer, offered, place, draft.proposals))
+
+    def _reason(self, answer: Answer) -> Reason:
+        said = (answer.verdict, answer.who, answer.text)
+        if said not in self._said:
+            self._said[said] = Reason(REFUSED[answer.verdict], answer.who, answer.text)
+        return self._said[said]
+
+    def ask_again(self) -> list[Request]:
+        """Asks again about those whose refusal may rest on what the pass proposed later, so that the reason
+        is that of the state after it. Answers whom it would let pass now."""
+        freed = []
+        for each in self._refused:
+            if each.proposals == self._draft.proposals:
+                continue
+            known = self._exits.known(each.request.seq)
+            if known is None or known.answer is None:
+                seen = Seen(each.request, self._draft)
+                answer = self._exits.jobselect(seen, self._draft.view)
+                self._draft.offered[each.request.queue][each.place] = (seen, answer)
+                if answer is None or answer.verdict == "force":
+                    freed.append(each.request)
+                self._renew(each, answer)
+        return freed
+
+    def _renew(self, each: Refusal, answer: Answer | None) -> None:
+        reason = None if answer is None or answer.verdict == "force" else self._reason(answer)
+        if reason is not None:
+            self._draft.own[each.request.seq] = reason
+        if each.reach is not None:
+            reached = self.reach[each.reach]
+            stays = reason is not None and answer is not None and answer.alike == each.answer.alike
+            assert reached is not None
+            self.reach[each.reach] = (
+                Reach(reached.queue, reached.fields, reason) if stays and reason is not None else None
+            )
+
+    # ------------------------------------------------------------ what stays
+
+    def go_on(self) -> bool:
+        """Keeps what the next pass must know; whether it has to go on where this one stopped."""
+        if not self.asking:
+            return False
+        rounds: dict[str, dict[Seq, Answer]] = {}
+        for name, walk in self._walks.items():
+            if walk.cut:
+                mine = {e.request.seq: e.answer for e in self._refused if e.request.queue == name}
+                rounds[name] = {**walk.before, **mine}
+        kept = self._exits.keep(rounds)
+        return kept and any(walk.cut or walk.skipped for walk in self._walks.values())

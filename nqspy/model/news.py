@@ -1,0 +1,39 @@
+"""What changed of the requests since somebody last looked: for what is kept from pass to pass and rests on
+them.
+
+Not part of the state: it begins empty, and who comes too late looks at everything anew.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+from itertools import islice
+
+from nqspy.model.ids import Seq
+
+KEPT = 4_096
+"""So many changes are kept at least for who looks next."""
+
+Stir = tuple[Seq, str, str, str, str]
+"""A request that changed: its number, queue, owner, group and name as they were then."""
+
+
+@dataclass(slots=True)
+class News:
+    """``count`` changes of requests in all, the last of them in ``latest``; ``general`` counts what changed
+    otherwise (settings, shifts, the machine)."""
+
+    count: int = 0
+    general: int = 0
+    latest: deque[Stir] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+    def note(self, stir: Stir) -> None:
+        """A request came, went or changed."""
+        self.count += 1
+        self.latest.append(stir)
+
+    def since(self, count: int) -> list[Stir] | None:
+        """The changes after the first ``count``; None where they are not all known any more."""
+        missed = self.count - count
+        if not 0 <= missed <= len(self.latest):
+            return None
+        return list(islice(self.latest, len(self.latest) - missed, None))

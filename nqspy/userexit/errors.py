@@ -1,0 +1,39 @@
+"""Errors of exits in words: site code itself, so what they say is asked for under the guard."""
+
+import traceback
+from pathlib import Path
+
+from nqspy.userexit.guard import Guard
+
+
+def describe(error: BaseException) -> str:
+    """An error in one line: its class and its text."""
+    try:
+        text = " ".join(str(error).split()).split(" (/")[0]
+    except Exception:
+        text = ""
+    text = text if len(text) <= 300 else text[:297] + "..."
+    name = type(error).__name__
+    if name in ("BadValue", "Nonsense", "Overrun"):
+        return text
+    return f"{name}: {text}" if text else name
+
+
+def described(guard: Guard, path: Path, error: BaseException) -> tuple[str, str]:
+    """The error in a line with the exit's own line number, and its traceback."""
+    file = str(path)
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    try:  # an error's own text is site code too
+        text = guard.call(describe, (error,), 50)
+        trace = guard.call(traceback_of, (error, file), 1_000)
+    except BaseException:
+        text, trace = type(error).__name__, ""
+    return text + (f" (line {lines[-1]})" if lines else ""), trace
+
+
+def traceback_of(error: BaseException, file: str) -> str:
+    """The error with its traceback from the exit's own file on."""
+    where = error.__traceback__
+    while where is not None and where.tb_frame.f_code.co_filename != file:
+        where = where.tb_next
+    return "".join(traceback.format_exception(type(error), error, where))

@@ -1,0 +1,178 @@
+"""Whom a pass offers to jobselect: nobody once nothing more can start, nobody again whose answer holds,
+nobody whom another's answer reaches; and that the walk goes on whatever happens."""
+
+import pytest
+from core.harness import refuse
+
+from nqspy.model.reasons import ReasonCode
+from nqspy.ports import Answer
+
+
+def alike(*fields, text="not now"):
+    return Answer("refuse", text, "exits/test", fields)
+
+
+# ---------------------------------------------------------------- exits that do not force
+
+
+def test_without_a_free_pe_one_offer_tells_that_somebody_waits_only_for_one(house):
+    house.machine(pes=1).queue("night")
+    house.submit("anne")
+    house.go()
+    seqs = house.submit(*["ben"] * 50)
+    exits = house.exits(may_force=False, jobselect=lambda request, view: None)
+    told = house.run_pass()
+    assert exits.called("jobselect") == seqs[:1]
+    assert told.short_of_pes
+    assert {told.reason(seq).code for seq in seqs} == {ReasonCode.NO_PES}
+
+
+def test_offers_stop_with_the_last_that_can_start(house):
+    house.machine(pes=3).queue("night")
+    narrow = house.submit("anne", "ben")
+    wide = house.submit(*["cleo pes=2"] * 30)
+    exits = house.exits(may_force=False, jobselect=lambda request, view: None)
+    told = house.run_pass()
+    assert told.starts == narrow
+    assert exits.called("jobselect") == [*narrow, wide[0]]
+    assert {told.reason(seq).code for seq in wide} == {ReasonCode.NO_PES}
+    assert "1 of 3 PEs is free" in told.reason(wide[0]).text
+
+
+def test_those_that_limits_keep_back_are_not_offered_once_nobody_else_can_start(house):
+    house.machine(pes=9).queue("night", user_limit=1)
+    seqs = house.submit(*["anne"] * 40, "ben")
+    exits = house.exits(may_force=False, jobselect=lambda request, view: None)
+    told = house.run_pass()
+    assert told.starts == [seqs[0], seqs[-1]]
+    assert told.reason(seqs[1]).matches(code="LIMIT")
+    again = house.apply(told) and house.run_pass()
+    calls = len(exits.calls)
+    house.run_pass()
+    assert len(exits.calls) == calls, "a limit keeps back all: nobody is asked"
+    assert again.reason(seqs[1]).matches(code="LIMIT")
+
+
+def test_an_exit_that_may_force_is_offered_all(house):
+    house.machine(pes=9).queue("night", user_limit=1)
+    seqs = house.submit(*["anne"] * 40)
+    exits = house.exits(may_force=True, jobselect=lambda request, view: None)
+    house.run_pass()
+    assert exits.called("jobselect") == seqs
+
+
+def test_the_same_starts_whether_it_might_force_or_not(house):
+    house.machine(pes=4).queue("night", user_limit=2)
+    house.submit("anne", "anne pes=9", "ben pes=3", "anne", "cleo", "ben", "cleo pes=2", "dora")
+    starts = []
+    for may_force in (True, False):
+        house.exits(may_force, jobselect=lambda r, v: refuse() if r.owner == "dora" else None)
+        starts.append(house.run_pass().starts)
+    assert starts[0] == starts[1]
+
+
+# ---------------------------------------------------------------- how far an answer reaches
+
+
+def test_three_thousand_of_one_name_behind_a_running_one_are_passed_over_as_one(house):
+    house.machine(pes=9).queue("night").group("d1", 10)
+    house.submit("anne group=d1 name=x")
+    house.go()
+    same = house.submit(*["anne group=d1 name=x"] * 3000)
+    others = house.submit("anne name=x", "ben group=d1 name=x", "anne group=d1 name=y")
+
+    def jobselect(request, view):
+        mine = {"owner": request.owner, "group": request.group, "name": request.name}
+        return alike("owner", "group", "name", text="x runs") if view.running(**mine) else None
+
+    exits = house.exits(may_force=False, jobselect=jobselect)
+    told = house.run_pass()
+    assert told.starts == others
+    assert set(exits.called("jobselect")) == {same[0], *others}
+    house.apply(told)
+    reasons = told.plan.reasons
+    assert len(reasons.own) <= 1
+    assert {house.why(seq).text for seq in (same[1], same[-1])} == {"x runs"}
+
+
+def test_a_reach_of_no_fields_is_the_whole_queue_and_no_other(house):
+    house.machine(pes=9).queue("a", priority=9).queue("b")
+    first = house.submit(*["anne"] * 5, queue="a")
+    other = house.submit("ben", queue="b")
+    exits = house.exits(may_force=False, jobselect=lambda r, v: alike() if r.queue == "a" else None)
+    told = house.run_pass()
+    assert told.starts == other
+    assert set(exits.called("jobselect")) == {first[0], *other}
+
+
+def test_a_name_that_was_not_given_is_not_alike(house):
+    house.machine(pes=9).queue("night")
+    given, default = house.submit("anne name=STDIN", "anne")
+    house.exits(may_force=False, jobselect=lambda r, v: alike("name") if r.seq == given else None)
+    assert house.run_pass().starts == [default]
+
+
+@pytest.mark.parametrize("field", ["owner", "group", "cpu", "memory", "wall", "pes", "queue"])
+def test_reach_compares_the_field_that_it_names(house, field):
+    house.machine(pes=99).queue("night").group("d1", 1)
+    words = {"owner": ("ben", ""), "group": ("anne", "group=d1"), "cpu": ("anne", "cpu=60"),
+             "memory": ("anne", "mem=8mw"), "wall": ("anne", "wall=60"), "pes": ("anne", "pes=2"),
+             "queue": ("anne", "")}  # fmt: skip
+    same, other = "anne", " ".join(words[field])
+    first, second, third = house.submit(same, same, other)
+    house.exits(may_force=False, jobselect=lambda r, v: alike(field) if r.seq == first else None)
+    starts = house.run_pass().starts
+    assert second not in starts
+    assert (third in starts) == (field != "queue")
+
+
+# ---------------------------------------------------------------- reasons, as it stands after the pass
+
+
+def test_a_wide_one_that_was_passed_over_is_told_what_is_free_after_the_pass(house):
+    house.machine(pes=3).queue("night")
+    house.submit("zoe")
+    house.go()
+    wide, ben, cleo = house.submit("anne pes=3", "ben", "cleo")
+    house.exits(may_force=False, jobselect=lambda request, view: None)
+    assert house.go().starts == [ben, cleo]
+    assert house.why(wide).text == "it asks for 3 PEs, none of 3 PEs is free"
+
+
+def test_a_text_made_before_a_later_start_of_the_same_pass_is_made_again(house):
+    house.machine(pes=3).queue("night", memory_limit="8mw")
+    wide, small, ben, anne = house.submit("anne pes=3 mem=8mw", "zoe mem=1mw", "ben", "anne mem=2mw")
+    house.exits(
+        may_force=False,
+        jobselect=lambda r, view: refuse(f"{len(view.running())} are running") if r.owner == "ben" else None,
+    )
+    house.site.requests[small].rank = 0
+    told = house.go()
+    assert told.starts == [wide]
+    house.end(wide)
+    big = house.submit("cleo pes=3")[0]
+    house.schedule(big, "next")
+    told = house.go()
+    assert told.starts == [big]
+    house.end(big)
+    last = house.submit("dora pes=2")[0]
+    house.schedule(last, "next")
+    told = house.go()
+    assert told.starts == [last, small]
+    assert house.why(ben).text in ("2 are running", "none of 3 PEs is free")
+    assert house.why(anne).text == "it asks for 1 PE, none of 3 PEs is free"
+
+
+def test_a_refusal_that_later_starts_of_the_pass_make_void_is_looked_at_again_at_once(house):
+    house.machine(pes=5).queue("night")
+    ben, anne = house.submit("ben", "anne")
+    house.exits(
+        may_force=False,
+        jobselect=lambda r, view: refuse("alone") if r.seq == ben and not view.running() else None,
+    )
+    told = house.run_pass()
+    assert told.starts == [anne]
+    assert told.reason(ben).matches(code="LATER")
+    assert told.plan.wake_at == house.now + 1
+    house.apply(told)
+    assert house.go().starts == [ben]
