@@ -328,6 +328,7 @@ def table(figures: list[Figure]) -> str:
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
     from bench_decider import bench_decider
+    from bench_night import bench_night
     from bench_nights import bench_simulation
     from bench_passes import bench_passes
     from bench_report import bench_report
@@ -338,6 +339,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "latency": lambda: bench_latency(10 if quick else 40),
         "submits": lambda: bench_submits(2 if quick else 5),
         "jobs": lambda: bench_jobs(200 if quick else 1000),
+        "night": lambda: bench_night((1_000,) if quick else (1_000, 10_000), 200 if quick else 1_000),
         "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
         "script": lambda: bench_script(1_000 if quick else 5_000),
         "many": lambda: bench_many(10_000 if quick else MANY),
@@ -360,7 +362,7 @@ def main() -> int:
         return nights(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
-        "commands latency submits jobs passes many report simulation store faults; none: all. "
+        "commands latency submits jobs night passes many report simulation store faults; none: all. "
         "Or nights (alone): see there"
     )
     parser.add_argument("names", nargs="*", help=words)

@@ -67,22 +67,31 @@ def paired(one: list[str], other: list[str], env: dict[str, str], runs: int) -> 
 
 
 class Site:
-    """A daemon in a temporary home, site *plain*, on 2 PEs."""
+    """A daemon in a temporary home on 2 PEs, with the shipped site of that name; ``exits`` False: without its
+    exits."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "plain", exits: bool = True) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="nqspy-bench-"))
         self.home = self.folder / "home"
         self.env = os.environ | {"NQSPY_HOME": str(self.home)}
         self.script = self.folder / "true.sh"
         self.script.write_text("/bin/true\n")
-        self.run("nqsd", "init", "--site", "plain")
-        with open(self.home / "queues.d" / "10-batch.qmgr", "a") as out:
-            out.write("set machine pes=2\n")
+        self.run("nqsd", "init", "--site", name)
+        (self.home / "queues.d" / "90-bench.qmgr").write_text("set machine pes=2\n")
+        if not exits:
+            self._without_exits()
         self.start()
 
     def start(self) -> None:
         """Starts the daemon."""
         self.run("nqsd", "start")
+
+    def _without_exits(self) -> None:
+        for path in (self.home / "exits").glob("*.py"):
+            path.unlink()
+        for path in (self.home / "queues.d").glob("*.qmgr"):
+            lines = path.read_text().splitlines(keepends=True)
+            path.write_text("".join(line for line in lines if " exit " not in line))
 
     def run(self, *words: str) -> str:
         """Output of one of our commands."""
@@ -147,12 +156,14 @@ class Line:
         return answer
 
 
-def item(script: str, folder: Path) -> dict[str, object]:
-    """A submission as qsub sends it."""
-    spec = {
-        "owner": "", "uid": 0, "name": "true", "queue": "batch", "script": "", "environment": "",
+def item(script: str, folder: Path, queue: str = "batch", memory: int | None = None) -> dict[str, object]:
+    """A submission as qsub sends it; ``memory`` in bytes."""
+    spec: dict[str, object] = {
+        "owner": "", "uid": 0, "name": "true", "queue": queue, "script": "", "environment": "",
         "workdir": str(folder), "shell": "/bin/sh",
     }  # fmt: skip
+    if memory is not None:
+        spec["ask"] = {"memory": memory}
     return {
         "spec": spec,
         "script": script,
@@ -160,9 +171,9 @@ def item(script: str, folder: Path) -> dict[str, object]:
     }
 
 
-def fill(home: Path, folder: Path, count: int) -> None:
+def fill(home: Path, folder: Path, count: int, queue: str = "batch", memory: int | None = None) -> None:
     """Submits many requests by lists of a thousand."""
-    line, each = Line(home), item("/bin/true\n", folder)
+    line, each = Line(home), item("/bin/true\n", folder, queue, memory)
     for start in range(0, count, 1000):
         line.call(
             {"cmd": "submit", "key": f"fill{start}-{count}", "items": [each] * min(1000, count - start)}

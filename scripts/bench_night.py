@@ -1,0 +1,61 @@
+"""Short requests through a real daemon in the night shift: with the shipped exits, and beside it without
+any."""
+
+from collections.abc import Iterator
+
+from bench_tools import Figure, Line, Site, figure, fill, wait_for
+
+RATIO = 0.8
+"""What the exits may leave of the rate."""
+
+
+MEMORY = 8 << 20
+"""What each asks for (1 Mw): small for the exit large_memory, which runs those that say nothing one by
+one."""
+
+
+def night_rate(count: int, waiting: int, exits: bool) -> float:
+    """Requests a second, of the first ``count`` that end while ``waiting`` wait at first, on 2 PEs."""
+    here = Site("day-night", exits)
+    try:
+        here.run("qmgr", "-c", "switch shift night")
+        here.run("qmgr", "-c", "stop queue night")
+        fill(here.home, here.folder, waiting, "night", MEMORY)
+        line = Line(here.home)
+        before = int(here.status()["events"])
+        here.run("qmgr", "-c", "start queue night")
+        wait_for(lambda: _left(line) <= waiting - count, pause=0.1)
+        here.run("qmgr", "-c", "stop queue night")
+        return _rate(here, before, count)
+    finally:
+        here.close()
+
+
+def _left(line: Line) -> int:
+    return int(line.call({"cmd": "status"})["result"]["requests"])
+
+
+def _rate(here: Site, after: int, count: int) -> float:
+    from datetime import datetime
+
+    line, first, ends = Line(here.home), None, []
+    while len(ends) < count:
+        result = line.call({"cmd": "events", "after": after, "limit": 5000})["result"]
+        after = result["last"]
+        for each in result["events"]:
+            if each["kind"] == "starting" and first is None:
+                first = datetime.fromisoformat(each["at"])
+            elif each["kind"] == "ended":
+                ends.append(datetime.fromisoformat(each["at"]))
+    return count / (ends[count - 1] - first).total_seconds()
+
+
+def bench_night(sizes: tuple[int, ...], count: int) -> Iterator[Figure]:
+    """One row a size of the line: the night shift with its exits, beside none."""
+    for waiting in sizes:
+        without = night_rate(count, waiting, exits=False)
+        ours = night_rate(count, waiting, exits=True)
+        name = f"night with its exits, {waiting} waiting"
+        yield figure(
+            name, ours, "/s", without, "the same without exits", f">= {RATIO} x", ours >= RATIO * without
+        )
