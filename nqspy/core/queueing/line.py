@@ -179,9 +179,19 @@ class Line:
         starts; None if there is none."""
         row = self._startable
         if not self._sought or (row is not None and self._base[row] == NEVER):
-            row = self._startable = self.best(pes)
+            row = self._startable = self.some(pes)
             self._sought = True
         return row
+
+    def some(self, pes: int | None = None) -> int | None:
+        """Any row that `best` chooses from, whichever; None if there is none. Cheap: nothing is compared."""
+        left = self._base != NEVER
+        if (kept := self.kept()) is not None:
+            left &= ~kept
+        if pes is not None and pes < self._widest:
+            left &= self.columns.pes <= pes
+        row = int(left.argmax())
+        return row if left[row] else None
 
     def oldest_if_all_kept(self) -> int | None:
         """The row with the earliest date where limits keep back every row; None where they do not. Cheap: no

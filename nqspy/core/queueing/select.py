@@ -265,7 +265,7 @@ class _Selection:
             self._seek(line)
         if queue.name in self._closed:
             return
-        if closed is not None or self._offers.forces or line.best() is not None:
+        if closed is not None or self._offers.forces or line.some() is not None:
             self._assumed = self._assumed or (closed is None and not draft.short)
             draft.short = draft.short or self._assumed
             self._close(queue, closed or _no_pes(draft))
