@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scenarios.computing_centre import ROOT, Site, moment
 
 from nqspy.model import events as ev
+from nqspy.model.errors import Refusal
 from nqspy.sim.processors import TimeShared
 
 MW = 8 * 1024**2
@@ -59,17 +60,25 @@ def test_the_four_rules_hold_at_every_start_of_any_night(night):
     seconds = {f"{g}-{n}": s for g, each in lists.items() for n, (_, s) in enumerate(each)}
     site = Site(lambda r: seconds[r.name], pes=nproc, more=more)
     handed = {
-        group: site.list_of(group, *(f"name={group}-{n} mem={mw}mw" for n, (mw, _) in enumerate(each)))
+        group: site.list_of(
+            group, *(f"name={group}-{n} mem={min(mw, hmax)}mw" for n, (mw, _) in enumerate(each))
+        )
         for group, each in lists.items()
         if each
     }
     site.until("2026-03-06T18:00:00+01:00")
     rules = Rules(site, hmax, nproc)
     for group, seqs in handed.items():
-        large = [seq for seq in seqs if rules.is_large(seq) and rules.specs[seq].ask.memory <= hmax * MW]
+        large = [seq for seq in seqs if rules.is_large(seq)]
         assert rules.large_starts.get(group, []) == large, "in their own order, and each of them one day"
-    too_large = {seq for seq, spec in rules.specs.items() if spec.ask.memory > hmax * MW}
-    assert set(site.site.requests) == too_large, "nothing else is left"
+    assert not site.site.requests, "nothing is left"
+
+
+def test_what_is_larger_than_hmax_is_refused_when_the_lists_are_handed_in():
+    site = Site(lambda r: 60, more="set exit large_memory hmax=90mw")
+    with pytest.raises(Refusal, match="never: it asks for more memory than the 90mw"):
+        site.list_of("d1", "name=a mem=90mw", "name=b mem=91mw")
+    assert not site.site.requests
 
 
 # ---------------------------------------------------------------- the standard limits (5.3.1)
