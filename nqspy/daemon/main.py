@@ -16,9 +16,9 @@ from nqspy.daemon import files, log, systemd
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.deciding import loading
 from nqspy.daemon.deciding.exits import RemoteExits
-from nqspy.daemon.deciding.parent import Heard, Parent
+from nqspy.daemon.deciding.parent import Parent
+from nqspy.daemon.deciding.process import Heard
 from nqspy.daemon.deciding.strikes import Loss
 from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.failpoints import Failpoints
@@ -32,6 +32,7 @@ from nqspy.daemon.options import Options
 from nqspy.daemon.post import Post
 from nqspy.daemon.pressure import PressureWatch
 from nqspy.daemon.probes import Probes
+from nqspy.daemon.reloads import Reloads
 from nqspy.daemon.troubles import Troubles
 from nqspy.daemon.upkeep import Trouble, Upkeep
 from nqspy.engine import restart
@@ -51,7 +52,6 @@ from nqspy.model.tree import twin
 from nqspy.rpc import server as rpc
 from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
-from nqspy.userexit.shadows import shadows
 
 PENDING = 0.1
 """Longest time that events nobody waits for stay uncommitted, real seconds."""
@@ -69,7 +69,7 @@ class Daemon:
         self.owner = Caller("nqsd", os.geteuid(), os.getegid(), (), True)
         self.journal = SqliteJournal.open(home.database)
         site, folder = self.journal.load(), Path(options.exits) if options.exits else home.path / "exits"
-        self.decider = Parent(site, folder, self.inbox.put, self.clock.now, self.exits_lost)
+        self.decider = Parent(site, folder, self.inbox.put, self.clock.now, self.exits_lost, home=home.path)
         self.exits = RemoteExits(self.decider)
         self.hands = LocalHands(str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed)
         self.engine = Engine(site, self.journal, self.hands, self.exits, self.decider, LOG.error)
@@ -92,6 +92,8 @@ class Daemon:
         self.front: Front = Front(self)
         self.morning = Morning(self)
         self.troubles = Troubles(self)
+        self.reloads = Reloads(self)
+        self.exits.beside = self.reloads.for_shift
         self.stopping: str | None = None
         self.watchdog = systemd.Watchdog()
         self._pending: float | None = None
@@ -107,11 +109,7 @@ class Daemon:
         """Adopts what runs, applies changed files of ``queues.d``, then opens the counter. ``clean``: the
         daemon before, if there was one, had been stopped. Raises NqspyError."""
         log.set_zone(self.engine.site.timezone)
-        loading.load(self.decider)
-        for problem in self.exits.problems:
-            LOG.error("user exit left out: %s", problem)
-        for note in shadows(self.exits.listing()):
-            LOG.warning("user exit: %s", note)
+        loaded = self.reloads.start()
         self.engine.resting = True  # nothing starts before the settings are those of the files
         self.hands.start()
         self.notices.start(self.engine.site)
@@ -126,14 +124,26 @@ class Daemon:
         if later is not None and not self.engine.commits:
             raise HomeError("what a restore has left behind could not be written; start nqsd again")
         restoring.taken(self.home.database)
-        files.apply_changed(self)
-        log.set_zone(self.engine.site.timezone)
-        self.engine.resting = False
+        if loaded:
+            files.apply_changed(self)
+            log.set_zone(self.engine.site.timezone)
+            self.engine.resting = False
+        else:
+            self.front.hold_back()
         self.front.open_history()
         self.server.start()
         self._follow_probes()
         self.pump(self.engine.feed((), self.clock.now()))
         self.morning.begin()
+
+    def go(self) -> None:
+        """The exits are loaded after all: what had to wait for them. Raises NqspyError."""
+        try:
+            files.apply_changed(self)
+        finally:
+            self.engine.resting = self.stopping is not None
+            self.engine.desk(self.clock.now()).dirty()
+            self.pump(self.engine.feed(self.front.let_go(), self.clock.now()))
 
     def _later(self) -> restart.Later | None:
         """What a restore has left behind, and what the spool has that the database does not know."""
@@ -338,7 +348,8 @@ def _live(home: Home, options: Options, ready: Callable[[str], None], clean: boo
         daemon.start(clean)
         _calm_collector()
         LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
-        ready("\n".join(filter(None, (daemon.troubles.files, *daemon.exits.problems))))
+        told = (daemon.reloads.trouble, daemon.troubles.files, *daemon.exits.problems)
+        ready("\n".join(filter(None, told)))
         systemd.notify("READY=1")
         daemon.run()
     finally:

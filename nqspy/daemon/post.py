@@ -303,11 +303,11 @@ def _remove(paths: Iterable[Path]) -> None:
             path.unlink(missing_ok=True)
 
 
-def write_private(path: Path, pieces: Iterable[str]) -> None:
+def write_private(path: Path, pieces: Iterable[str], encoding: str = "utf-8") -> None:
     """Writes a file that only its owner reads, whole or not at all, and durable. Raises OSError."""
     new = path.with_name(path.name + ".new")
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(fd, "w", encoding="utf-8", errors="replace") as out:
+    with open(fd, "w", encoding=encoding, errors="replace", newline="") as out:
         out.writelines(pieces)
         out.flush()
         os.fsync(out.fileno())

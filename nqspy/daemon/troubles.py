@@ -59,6 +59,8 @@ class Troubles:
             if state.state == "broken":
                 why = f": {state.text}" if state.text else ""
                 found.append(f"resource {name} is broken since {zone.text(state.since)}{why}")
+        if daemon.reloads.trouble:
+            found.append(daemon.reloads.trouble)
         return [*found, *self._disk(zone), *self._files(), *self._exit_lines(), *self._notice_lines()]
 
     # ------------------------------------------------------------ one kind each

@@ -1,6 +1,6 @@
 """What is remembered of the exits: how often and how long they ran, what they answered, where they failed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,14 +19,20 @@ Subject = object
 """What a call is about: a sequence number, or (owner, group) for shrpri; None: nothing that comes again."""
 
 
+LONGEST_TEXT = 500
+"""Characters of an answer or an error that are remembered."""
+
+
 @dataclass(slots=True)
 class Record:
-    """One hook of one exit. Times in ns of real time."""
+    """One hook of one exit. Times in ns of real time; ``changes``: how often its row of failures became
+    another one."""
 
     calls: int = 0
     failures: int = 0
     total: int = 0
     longest: int = 0
+    changes: int = 0
     _row: list[Subject] = field(default_factory=list)
     _spared: dict[Subject, tuple[Instant, str]] = field(default_factory=dict)
 
@@ -46,10 +52,12 @@ class Record:
         """A call came back with an answer: the row of failures is broken."""
         if self._row:
             self._row.clear()
+            self.changes += 1
 
     def failed(self, subject: Subject, now: Instant, text: str) -> bool:
         """A call failed. True: this was the fifth different request in a row."""
         self.failures += 1
+        self.changes += 1
         if subject is None or subject not in self._row:
             self._row.append(subject)
         if subject is not None:
@@ -66,6 +74,18 @@ class Record:
         if not self._spared or (why := self._spared.get(subject)) is None:
             return None
         return why[1] if 0 <= now - why[0] < RETRY else None
+
+    def row(self) -> list[Any]:
+        """What it failed on in a row."""
+        return list(self._row)
+
+    def spares(self) -> list[tuple[Any, int, str]]:
+        """What it is not asked about, since when and why."""
+        return [(subject, int(at), text[:LONGEST_TEXT]) for subject, (at, text) in self._spared.items()]
+
+    def take_over(self, row: Iterable[Subject]) -> None:
+        """It failed on these in a row before."""
+        self._row = list(row)[:IN_A_ROW]
 
     def forgive(self) -> None:
         """Forgets where it failed: the file or its settings are others now."""
@@ -88,6 +108,18 @@ class Trace:
         if len(last) > KEPT:
             del last[next(iter(last))]
 
+    def dump(self) -> list[tuple[int, str, str, int, str | None, str | None]]:
+        """All of them, earliest first, as texts."""
+        return [
+            (seq, exit, hook, int(at), _cut(_shown(answer)), _cut(error))
+            for (seq, exit, hook), (at, answer, error) in self._last.items()
+        ]
+
+    def load(self, rows: Iterable[tuple[int, str, str, int, str | None, str | None]]) -> None:
+        """Answers from before, as `dump` gave them."""
+        for seq, exit, hook, at, answer, error in rows:
+            self.note(seq, exit, hook, Instant(at), None if answer is None else Told(answer), error)
+
     def of(self, seq: int) -> list[dict[str, Any]]:
         """The answers about one request, earliest first: ``at exit hook answer error``."""
         return [
@@ -97,9 +129,21 @@ class Trace:
         ]
 
 
+class Told(str):
+    """An answer of an earlier process, as it was shown."""
+
+    __slots__ = ()
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None else text[:LONGEST_TEXT]
+
+
 def _shown(answer: Any) -> str | None:
     if answer is None:
         return None
+    if type(answer) is Told:
+        return str(answer)
     if hasattr(answer, "verdict"):
         return f"{answer.verdict}({answer.text!r})" if answer.text else f"{answer.verdict}()"
     if hasattr(answer, "fields"):

@@ -160,8 +160,10 @@ def _private_group(gid: int, owner: int) -> bool:
 
 def _read(path: Path, owner: int | None) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             of = os.fstat(file.fileno())
+            if not stat.S_ISREG(of.st_mode):
+                raise LoadError(path, None, "is no file")
             why = writable_by_others(of, of.st_uid if owner is None else owner)
             if why is None:
                 return file.read()

@@ -26,10 +26,11 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.ports import Answer, Known, RequestView, SubmitAnswer
 from nqspy.ports import View as PassView
-from nqspy.userexit import settings, specs
+from nqspy.userexit import kept, settings, specs
 from nqspy.userexit.answers import Changes
 from nqspy.userexit.errors import describe, described, traceback_of
 from nqspy.userexit.guard import Guard, is_ctrl_c
+from nqspy.userexit.kept import Kept
 from nqspy.userexit.ledger import Subject, Trace
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
 from nqspy.userexit.memory import Memory
@@ -117,6 +118,19 @@ class SiteExits:
             for name, figures in row["by_hook"].items():
                 if name in hooks:
                     hooks[name].record.resume(figures)
+
+    @property
+    def stamp(self) -> int:
+        """Another number when a failure was added to what is remembered, or forgotten."""
+        return kept.stamp(self._exits)
+
+    def kept(self, files: Mapping[str, str]) -> Kept:
+        """What is to be remembered over this process; ``files``: content hash of each exit."""
+        return kept.dump(self._exits, self._trace, files)
+
+    def recollect(self, former: Kept, files: Mapping[str, str]) -> None:
+        """Goes on from what an earlier process remembered. To be called after `begin`."""
+        kept.load(self._exits, self._trace, former, files)
 
     def _printed(self, exit: str, text: str) -> None:
         self._guard.shielded(_log.info)("exit %s: %s", exit, text)

@@ -9,7 +9,8 @@ from store.conftest import observable
 
 from nqspy.daemon.deciding import loading
 from nqspy.daemon.deciding.exits import RemoteExits
-from nqspy.daemon.deciding.parent import Heard, Parent
+from nqspy.daemon.deciding.parent import Parent
+from nqspy.daemon.deciding.process import Heard
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant

@@ -7,6 +7,7 @@ import pwd
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,6 +37,8 @@ DIRECT = {
     "abort_queue", "purge_queue", "correct_usage", "switch_shift", "automatic_shift", "reload_exits",
 }  # fmt: skip
 """Messages that are commands of the engine."""
+_HELD_BACK = {"submit", "configure", "move", "modify", "reload_exits", "reload_queues", "qmgr"}
+"""Messages that wait while the exits of the start are not loaded yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,7 @@ class Front:
         self._slow: list[Slow] = []
         self._worker = ThreadPoolExecutor(1, "reports")
         self._questions: list[rpc.Asked] = []
+        self._held_back: list[rpc.Asked] | None = None
         self.history: Reader
         self._opened = False
 
@@ -120,6 +124,9 @@ class Front:
 
     def _take(self, asked: rpc.Asked) -> Asked | None:
         name = asked.message["cmd"]
+        if self._held_back is not None and name in _HELD_BACK:
+            self._held_back.append(asked)
+            return None
         form = asked.message.get("text")
         if form is not None and not isinstance(form, str):
             asked.message.pop("text")
@@ -135,6 +142,9 @@ class Front:
             if isinstance(command, cm.Submit):
                 command = _with_users(command)
             command = self.dated(command)
+            if isinstance(command, cm.ReloadExits) and self._daemon.reloads.allowed(asked.caller):
+                self._daemon.reloads.before(partial(self._reload, asked, command))
+                return None
         except Refusal as refusal:
             self._refuse(asked, refusal)
             return None
@@ -149,6 +159,43 @@ class Front:
             return command
         now, zone = self._daemon.clock.now(), self._daemon.engine.site.timezone
         return replace(command, values=settled(command.values, now, zone))
+
+    def hold_back(self) -> None:
+        """Keeps what needs the exits until they are loaded."""
+        self._held_back = []
+
+    def let_go(self) -> list[Asked]:
+        """Takes what was kept: the engine's inputs among it."""
+        held, self._held_back = self._held_back or [], None
+        return [command for asked in held if (command := self.take(asked)) is not None]
+
+    def _reload(self, asked: rpc.Asked, command: cm.ReloadExits) -> bool:
+        with self.told(asked):
+            reply = self._daemon.ask(command, asked.caller)
+            self.reply([(Pending(asked.handle, asked.message.get("text")), reply)])
+        return False
+
+    def _qmgr(self, asked: rpc.Asked) -> bool:
+        data: Any = None
+        with self.told(asked):
+            data = language.answer(self._daemon, asked)
+            self._give(asked, self._to_its_end(data) if isinstance(data, Iterator) else data)
+        return isinstance(data, Iterator)
+
+    def _to_its_end(self, slices: Iterator[Any]) -> Iterator[Any]:
+        """A long script that reloads exits."""
+        try:
+            yield from slices
+        finally:
+            self._daemon.reloads.over()
+
+    def qmgr(self, asked: rpc.Asked) -> Any:
+        """A script of qmgr; one that reloads exits is run when those are loaded."""
+        reloads = self._daemon.reloads
+        if reloads.wanted(str(asked.message["script"]), asked.caller):
+            reloads.before(partial(self._qmgr, asked))
+            return None
+        return language.answer(self._daemon, asked)
 
     def answer_questions(self) -> None:
         """Answers the questions of this turn from the state as it is now."""
@@ -363,7 +410,7 @@ def _shutdown(daemon: "Daemon", asked: rpc.Asked) -> Any:
 QUESTIONS: dict[str, Question] = {
     "shutdown": _shutdown,
     "reload_queues": lambda daemon, asked: {"text": daemon.front.reload_queues(asked.caller)},
-    "qmgr": language.answer,
+    "qmgr": lambda daemon, asked: daemon.front.qmgr(asked),
     "qstat": listing.qstat,
     "list_requests": listing.list_requests,
     "wait": lambda daemon, asked: daemon.front.waiting.wait(asked),

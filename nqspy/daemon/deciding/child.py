@@ -5,10 +5,13 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from traceback import format_exc
 from types import MappingProxyType
 from typing import Any
+
+import msgspec
 
 from nqspy.core.draft import Draft
 from nqspy.core.passes import run_pass
@@ -21,9 +24,12 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.configure import apply_changes, copy_of
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
+from nqspy.userexit.kept import Kept
 from nqspy.userexit.ledger import Subject
 from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
+
+_kept = msgspec.msgpack.Decoder(Kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +45,16 @@ class Spare:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a child is born with. ``listing``: figures of the exits it goes on counting from."""
+    """What a child is born with. ``listing``: figures of the exits it goes on counting from;
+    ``memory``: what an earlier child remembered, its failures too unless it is ``forgiving``."""
 
     folder: Path
     sources: tuple[Source, ...]
     site: Site
     spares: tuple[Spare, ...] = ()
     listing: words.Listing = ()  # type: ignore[assignment]
+    memory: bytes = b""
+    forgiving: bool = False
 
     def __call__(self, ends: Ends) -> None:
         """Loads the exits and serves."""
@@ -54,10 +63,13 @@ class Work:
         for each in self.spares:
             exits.spare(each.exit, each.hook, each.subject, each.at, each.text)
         exits.remember(self.listing)
+        files = {each.path.stem: sha256(each.text).hexdigest()[:32] for each in self.sources}
+        with suppress(msgspec.DecodeError, ValueError):  # another version's
+            exits.recollect(_kept.decode(self.memory), {} if self.forgiving else files)
         units = {name: dict(settings) for name, settings in exits.declared().items()}
         unfit = exits.unfit(self.site.settings.exits)
         ends.answer(words.Loaded(0, exits.problems, unfit, exits.listing(), units))
-        Child(self.site, exits, ends).serve()
+        Child(self.site, exits, ends, files).serve()
 
 
 class Shown:
@@ -85,8 +97,8 @@ class Shown:
 class Child:
     """Serves orders over a site of its own."""
 
-    def __init__(self, site: Site, exits: SiteExits, ends: Ends) -> None:
-        self._site, self._exits, self._ends = site, exits, ends
+    def __init__(self, site: Site, exits: SiteExits, ends: Ends, files: Mapping[str, str]) -> None:
+        self._site, self._exits, self._ends, self._files = site, exits, ends, files
         self._answers: dict[type[words.Order], Callable[[Any], words.Word]] = {
             words.Ask: self._pass,
             words.AskSubmit: self._submit,
@@ -95,6 +107,7 @@ class Child:
             words.AskStart: self._start,
             words.AskOutlook: self._outlook,
             words.AskTrace: self._trace,
+            words.AskMemory: self._memory,
         }
 
     def serve(self) -> None:
@@ -124,7 +137,7 @@ class Child:
     def _pass(self, order: words.Ask) -> words.Word:
         self._site.closings = order.closings
         plan = run_pass(self._site, order.now, self._exits, dict(order.samples))
-        return words.planned(order.id, plan, self._exits.listing())
+        return words.planned(order.id, plan, self._exits.listing(), self._exits.stamp)
 
     def _draft(self, now: Instant, samples: words.Samples = ()) -> Draft:
         self._exits.begin(self._site)
@@ -135,12 +148,12 @@ class Child:
         answer = self._exits.submit(Shown(order.request), view)
         fields = None if answer is None else dict(answer.changes)
         refusal, who = (answer.refusal, answer.who) if answer is not None else (None, "")
-        return words.Submitted(order.id, refusal, who, fields, self._exits.failures())
+        return words.Submitted(order.id, refusal, who, fields, self._exits.failures(), self._exits.stamp)
 
     def _route(self, order: words.AskRoute) -> words.Word:
         view = self._draft(order.now).view
         found = self._exits.route(Shown(order.request), order.destinations, view)
-        return words.Routed(order.id, tuple(found), self._exits.failures())
+        return words.Routed(order.id, tuple(found), self._exits.failures(), self._exits.stamp)
 
     def _shares(self, order: words.AskShares) -> words.Word:
         view = self._draft(order.now, order.samples).view
@@ -162,6 +175,9 @@ class Child:
 
     def _trace(self, order: words.AskTrace) -> words.Word:
         return words.traced(order.id, self._exits.trace(order.seq))
+
+    def _memory(self, order: words.AskMemory) -> words.Word:
+        return words.Remembered(order.id, msgspec.msgpack.encode(self._exits.kept(self._files)))
 
 
 # ---------------------------------------------------------------- notices

@@ -2,7 +2,7 @@
 what they decide is asked of the child, with a deadline; then the stock rule counts."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nqspy.core.plain import NoExits
@@ -20,6 +20,9 @@ FRESH = 0.5
 
 class RemoteExits(NoExits):
     """jobselect and elected are asked in the child only, in its passes."""
+
+    beside: Callable[[], None] | None = None
+    """Has the files loaded beside and then reloaded; None: `reload` waits for them."""
 
     def __init__(self, parent: Parent) -> None:
         self._parent = parent
@@ -52,7 +55,11 @@ class RemoteExits(NoExits):
         self._parent.roster.check_setting(exit, setting, text)
 
     def reload(self) -> str:
-        """Loads the files again, all or none. Raises Refusal with file and line."""
+        """The files that were loaded beside count from now on, all or none; where none were (a shift asks),
+        that begins now. Raises Refusal with file and line."""
+        if self._parent.loading is None and self.beside is not None:
+            self.beside()
+            return "the exits are being loaded; they count as soon as they are"
         return loading.reload(self._parent)
 
     def listing(self) -> list[dict[str, Any]]:

@@ -1,6 +1,10 @@
-"""Loads the exits into a new child: at the start what can be loaded, later all files or none."""
+"""Loads the exits into a new child beside the one at work: nobody waits but whoever asked for it. At the
+start what can be loaded is, later all files or none."""
 
 import queue
+import time
+from collections.abc import Callable
+from typing import Any
 
 from nqspy.daemon.deciding import words
 from nqspy.daemon.deciding.child import names
@@ -11,58 +15,162 @@ from nqspy.userexit.loader import loaded, owner_of, read_folder
 from nqspy.userexit.shadows import shadows
 
 
+class Loading:
+    """One set of files on its way (`Parent.loading`), in the engine's thread. ``done``: it is known what
+    becomes of it, and `take_on` has it count, unless `refusal` says why not.
+
+    ``strict``: all files or none, and settings in force must fit; else files that cannot be loaded are left
+    out, with a line in ``problems`` for each.
+    """
+
+    def __init__(self, parent: Parent, strict: bool) -> None:
+        self.parent, self.strict = parent, strict
+        self.process: Process | None = None
+        self.done = False
+        self._over: Callable[[], None] = _nothing
+        self._said: words.Loaded | None = None
+        found, self.problems = read_folder(parent.folder, owner_of(parent.folder))
+        self.sources = tuple(found)
+        parent.loading = self
+        self._begin()
+
+    def when_over(self, over: Callable[[], None]) -> None:
+        """``over`` is called once it is known what becomes of it, perhaps at once."""
+        self._over = over
+        if self.done:
+            over()
+
+    def _begin(self) -> None:
+        if not self.sources or (self.strict and self.problems):
+            self._end()
+            return
+        self.parent.later_events.clear()
+        try:
+            self.process = self.parent.fork(self.sources, forgiving=self.strict)
+        except OSError as error:
+            self.problems.append(f"no process can be begun for the exits: {error}")
+            self._end()
+
+    def _end(self) -> None:
+        self.done = True
+        self._over()
+
+    # ------------------------------------------------------------ what comes of it
+
+    def hear(self, process: Process, what: Any) -> None:
+        """What its process said, or that it has gone."""
+        if self.done or process is not self.process:
+            return
+        if isinstance(what, words.Loaded):
+            self._said = what
+            self.problems = sorted([*self.problems, *what.problems])
+            self._end()
+        elif isinstance(what, Gone):
+            self._lost(process, what.how)
+
+    def _lost(self, process: Process, how: str) -> None:
+        call = process.page.read()
+        known = names(self.sources)
+        bad = call.exit if call is not None and call.exit in known else known[-1]
+        left = "" if self.strict else "left out: "
+        self.problems.append(
+            f"{self.parent.folder.name}/{bad}.py: {left}loading it ended its process: {process.why or how}"
+        )
+        self.process = None
+        if self.strict:
+            self._end()
+        else:
+            self.sources = tuple(source for source in self.sources if source.path.stem != bad)
+            self._begin()
+
+    def look(self) -> None:
+        """Ends a process that hangs over a file."""
+        process = self.process
+        if process is None or self.done:
+            return
+        call, age = process.page.read(), time.monotonic() - process.began
+        if (call is not None and call.age() > LOAD) or age > LOAD * (1 + len(self.sources)):
+            process.kill(f"it was not loaded within {LOAD:.0f} s")
+
+    def again(self) -> None:
+        """The site is another one: its process was born with what never was."""
+        if self.process is not None:
+            process, self.process, self._said, self.done = self.process, None, None, False
+            process.kill("the site was read again")
+            self._begin()
+
+    def wait(self, seconds: float) -> bool:
+        """Waits so long at most; whether it is known what becomes of it."""
+        end = time.monotonic() + seconds
+        while not self.done and (process := self.process) is not None:
+            try:
+                self.hear(process, process.mailbox.get(timeout=max(0.0, min(0.1, end - time.monotonic()))))
+            except queue.Empty:
+                if time.monotonic() >= end:
+                    break
+                self.look()
+        return self.done
+
+    def drop(self) -> None:
+        """It is not wanted."""
+        if self.parent.loading is self:
+            self.parent.loading = None
+        self.done = True
+        if self.process is not None:
+            self.process.kill("it is not wanted")
+
+    def take_on(self) -> None:
+        """Its exits are those in force from now on; without one there are none."""
+        process, said = self.process, self._said
+        self.parent.loading = None
+        if process is None or said is None:
+            self.parent.forget()
+        else:
+            self.parent.drop("the exits were loaded again")
+            self.parent.take_on(process, self.sources, said)
+            if process.dead:  # between its last word and now
+                self.parent.drop("it has gone")
+
+    def refusal(self) -> Refusal | None:
+        """Why it cannot count, all or none: one line."""
+        problems = self.problems or (self._said.unfit if self._said is not None else [])
+        if not problems:
+            return None
+        more = f" (and {len(problems) - 1} more: nqspy exits check)" if len(problems) > 1 else ""
+        return Refusal(f"{problems[0]}{more}; the exits loaded before stay in force", code="bad_exit")
+
+
+def _nothing() -> None:
+    """Nobody waits for it."""
+
+
 def load(parent: Parent) -> None:
     """At the start: loads what can be loaded; a file that ends the process it is loaded in is left out
-    too."""
-    sources, parent.problems = read_folder(parent.folder, owner_of(parent.folder))
-    while sources:
-        process = parent.fork(tuple(sources))
-        said = _loaded(process, len(sources))
-        if isinstance(said, words.Loaded):
-            parent.problems = sorted([*parent.problems, *said.problems])
-            parent.take_on(process, tuple(sources), said)
-            return
-        bad = said[0] if said[0] in names(sources) else sources[-1].path.stem
-        parent.problems.append(f"{parent.folder.name}/{bad}.py: left out: {said[1]}")
-        sources = [source for source in sources if source.path.stem != bad]
+    too. Waits for it."""
+    loading = Loading(parent, strict=False)
+    loading.wait(float("inf"))
+    settle(loading)
+
+
+def settle(loading: Loading) -> None:
+    """The exits of the start, as far as they could be loaded, count from now on."""
+    loading.take_on()
+    loading.parent.problems = loading.problems
 
 
 def reload(parent: Parent) -> str:
-    """Loads the files again in a new child, all or none; a sentence for the person who asked. Raises
-    Refusal with file and line; the child before stays in force then."""
-    found, problems = read_folder(parent.folder, owner_of(parent.folder))
-    sources = tuple(found)
-    if not problems and sources:
-        process = parent.fork(sources)
-        said = _loaded(process, len(sources))
-        if isinstance(said, words.Loaded) and not (said.problems or said.unfit):
-            parent.strikes.forgive()
-            parent.drop("the exits were loaded again")
-            parent.take_on(process, sources, said)
-            parent.problems = []
-            return loaded(parent.roster.names, shadows(said.listing))
-        process.kill("it is not wanted")
-        if isinstance(said, tuple):
-            problems = [f"{parent.folder.name}/{said[0]}.py: {said[1]}"]
-        else:
-            problems = said.problems or said.unfit
-    if problems:
-        more = f" (and {len(problems) - 1} more: nqspy exits check)" if len(problems) > 1 else ""
-        raise Refusal(f"{problems[0]}{more}; the exits loaded before stay in force", code="bad_exit")
+    """The files that were loaded beside (`Parent.loading`; else it waits for them) count from now on, all or
+    none; a sentence for the person who asked. Raises Refusal with file and line; the child before stays in
+    force then."""
+    found = parent.loading
+    loading = found if isinstance(found, Loading) else Loading(parent, strict=True)
+    loading.wait(float("inf"))
+    refusal = loading.refusal()
+    if refusal is not None:
+        loading.drop()
+        raise refusal
     parent.strikes.forgive()
-    parent.forget()
-    return loaded([])
-
-
-def _loaded(process: Process, files: int) -> words.Loaded | tuple[str, str]:
-    """What a new child says, or (file, how) when it is lost over a file."""
-    try:
-        said = process.mailbox.get(timeout=LOAD * files)
-        if isinstance(said, words.Loaded):
-            return said
-    except queue.Empty:
-        said = None
-    call = process.page.read()
-    process.kill(f"it was not loaded within {LOAD:.0f} s")
-    how = said.how if isinstance(said, Gone) else process.why
-    return (call.exit if call is not None else "", f"loading it ended its process: {how}")
+    parent.memory.save(parent.strikes)
+    loading.take_on()
+    parent.problems = []
+    return loaded(parent.roster.names, shadows(parent.roster.listing()))

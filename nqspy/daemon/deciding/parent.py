@@ -5,7 +5,6 @@ import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,8 +12,9 @@ from typing import Any, TypeVar
 from nqspy.core.plain import NoExits
 from nqspy.daemon.deciding import rights, words
 from nqspy.daemon.deciding.child import Work, names
+from nqspy.daemon.deciding.memory import AT_END, Memory
 from nqspy.daemon.deciding.page import Call
-from nqspy.daemon.deciding.process import Ends, Gone, Process
+from nqspy.daemon.deciding.process import Asked, Beside, Ends, Gone, Heard, Open, Process
 from nqspy.daemon.deciding.roster import Roster
 from nqspy.daemon.deciding.strikes import Loss, Strikes, standstill
 from nqspy.daemon.log import LOG
@@ -47,36 +47,12 @@ SILENT = "no estimate: the process of the user exits does not answer"
 W = TypeVar("W", bound=words.Word)
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """What a child said, for the inbox; None: nothing will be said to that order."""
-
-    process: Process | None
-    what: Any
-    id: int = 0
-
-
-@dataclass(slots=True)
-class _Open:
-    """An order that is not answered yet; ``future`` None: nobody waits any more."""
-
-    since: float
-    future: "Future[Any] | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    id: int
-    n: int
-    samples: words.Samples
-
-
 class Parent:
     """``ports.Decider``: passes run in a child where there are exits, else at once. All of it belongs to the
     engine's thread. ``put``: the inbox; ``now``: the site's clock; ``tell``: what managers must know.
 
     ``problems``: one line for each file that was left out when the exits were loaded; ``user``: as whom exits
-    run, None: as the daemon.
+    run, None: as the daemon. ``home``: where what they remember is kept, None: nowhere.
     """
 
     def __init__(
@@ -87,21 +63,27 @@ class Parent:
         now: Callable[[], Instant],
         tell: Callable[[Loss], None],
         name: str = "exits",
+        home: Path | None = None,
     ) -> None:
         self.site, self.folder, self.problems = site, folder, list[str]()
         self.user = rights.user()
-        self.roster, self.strikes = Roster(), Strikes()
+        self.roster, self.strikes, self.memory = Roster(), Strikes(), Memory(home)
         self._put, self._now, self._tell, self._name = put, now, tell, name
         self._plain = AtOnce(NoExits())
         self.child: Process | None = None
         self.sources: tuple[Source, ...] = ()
+        self.loading: Beside | None = None
+        self.later_events: list[ev.Recorded] = []
         self._events: list[ev.Recorded] = []
         self._ids = count(1)
-        self._asked: _Asked | None = None
-        self._open: dict[int, _Open] = {}
+        self._asked: Asked | None = None
+        self._open: dict[int, Open] = {}
         self._sync = 0
         self._seen: tuple[int, float] = (0, 0.0)
-        self._was_off: set[str] = set()
+        self.memory.restore(self.strikes)
+        self._was_off = {name for name in self.strikes.out if not self._enabled(name)}
+        for name in set(self.strikes.out) - self._was_off:
+            self.strikes.forgive(name)
         self._memory = site.settings.decider.memory
         self._paused = False
 
@@ -120,9 +102,9 @@ class Parent:
         if (child := self._ready()) is None:
             self._paused = True
             return standstill(site)
-        asked = _Asked(next(self._ids), site.n, tuple(samples.items()))
+        asked = Asked(next(self._ids), site.n, tuple(samples.items()))
         self._asked = asked
-        self._open[asked.id] = _Open(time.monotonic())
+        self._open[asked.id] = Open(time.monotonic())
         self._send(child, words.Ask(asked.id, asked.n, now, asked.samples, dict(site.closings)))
         return None
 
@@ -130,11 +112,15 @@ class Parent:
         """Keeps them until the child is told, which is soon."""
         if self.child is not None:
             self._events += events
+        if self.loading is not None:
+            self.later_events += events
 
     def reset(self, site: Site) -> None:
         """The child is thrown away; the next is forked from the new site."""
         self.site = site
         self.drop("the site was read again")
+        if self.loading is not None:
+            self.loading.again()
         self._was_off = {name for name in self.strikes.out if not self._enabled(name)}
 
     def foresee(self, site: Site, request: Request, now: Instant) -> Estimate:
@@ -154,7 +140,7 @@ class Parent:
         self.child = process if self.sources else None
         if not self.sources:
             process.kill("there is nothing to do for it")
-        self._events.clear()
+        self._events, self.later_events = self.later_events, []
         self.begin(self.site)
 
     # ------------------------------------------------------------ children
@@ -164,14 +150,20 @@ class Parent:
         self.drop("there are no exits any more")
         self.sources, self.problems, self.roster = (), [], Roster()
 
-    def fork(self, sources: tuple[Source, ...], listing: words.Listing | None = None) -> Process:
+    def fork(
+        self, sources: tuple[Source, ...], listing: words.Listing | None = None, forgiving: bool = False
+    ) -> Process:
         """A child with the site as it is, which loads these files. ``listing``: it takes the place of one
-        that was lost, and goes on counting from there. Raises OSError."""
+        that was lost, and goes on counting from there; ``forgiving``: failures before count no more. Raises
+        OSError."""
         site = self.site
         self._memory = site.settings.decider.memory
         jail = rights.Jail(self._memory, True, 64, self.user)
         spares = tuple(self.strikes.spares) if listing is not None else ()
-        work: Callable[[Ends], None] = Work(self.folder, sources, site, spares, listing or [])
+        work: Callable[[Ends], None] = Work(
+            self.folder, sources, site, spares, listing or [], self.memory.read(), forgiving
+        )
+        self.memory.born()
         return Process(self._name, work, jail, self._hear)
 
     def _ready(self) -> Process | None:
@@ -185,7 +177,7 @@ class Parent:
                     self.strikes.lost(None, f"it cannot be begun: {error}", names(sources), self._now())
                 )
                 return None
-            self._open[0] = _Open(time.monotonic())  # until it says that the exits are loaded
+            self._open[0] = Open(time.monotonic())  # until it says that the exits are loaded
             self._events.clear()
         return self.child
 
@@ -207,6 +199,10 @@ class Parent:
 
     def close(self) -> None:
         """Ends the child for good."""
+        if self.loading is not None:
+            self.loading.drop()
+        if self.child is not None:
+            self.memory.close(self.question(words.AskMemory(0, 0), words.Remembered, AT_END))
         self.drop("the daemon ends")
         self.sources = ()
 
@@ -243,9 +239,10 @@ class Parent:
         word = self._await(child, order.id, since + seconds)
         self._sync = 0
         if isinstance(word, kind):
+            self._stamped(word)
             return word
         if word is None:
-            self._open[order.id] = _Open(since)
+            self._open[order.id] = Open(since)
         elif isinstance(word, words.Behind):
             child.kill(word.text)
         else:
@@ -277,7 +274,7 @@ class Parent:
             return None
         order.id, order.n = next(self._ids), self.site.n
         future: Future[Any] = Future()
-        self._open[order.id] = _Open(time.monotonic(), future)
+        self._open[order.id] = Open(time.monotonic(), future)
         self._send(child, order)
         return future
 
@@ -288,6 +285,8 @@ class Parent:
         if heard.process is None:
             return self._nothing() if heard.id == self._asked_id and heard.id else None
         if heard.process is not self.child:
+            if self.loading is not None:
+                self.loading.hear(heard.process, heard.what)
             return None
         what = heard.what
         if isinstance(what, Gone):
@@ -314,9 +313,14 @@ class Parent:
             process.kill(str(error))
             return None
         self._asked = None
+        self._stamped(word)
         self.strikes.well()
         self.roster.figures([row for row in word.listing if row.get("name") in self.roster.names])
         return Decision(plan)
+
+    def _stamped(self, word: words.Word) -> None:
+        if isinstance(word, words.Planned | words.Submitted | words.Routed):
+            self.memory.note(word.stamp)
 
     def _nothing(self) -> Decision:
         self._asked = None
@@ -327,6 +331,7 @@ class Parent:
         self._close_open()
         running = [name for name in names(self.sources) if name not in self.strikes.out]
         loss = self.strikes.lost(process.page.read(), how, running, self._now())
+        self.memory.save(self.strikes)
         self._tell(loss)
         self._was_off |= {name for name in loss.off if not self._enabled(name)}
         self.roster.follow(self.site, self.strikes.out)
@@ -341,6 +346,10 @@ class Parent:
         child = self.child
         if child is not None and self._open:
             self._judge(child)
+        if self.loading is not None:
+            self.loading.look()
+        if child is not None:
+            self.memory.look(self.later)
         if self._paused and self.strikes.pause() <= 0:
             self._paused = False
             return True
@@ -350,7 +359,9 @@ class Parent:
         """Real seconds until the next look; None: there is nothing to look for."""
         if self._paused:
             return self.strikes.pause()
-        return LOOK if self._open and self.child is not None else None
+        if self.loading is not None or (self._open and self.child is not None):
+            return LOOK
+        return self.memory.patience() if self.child is not None else None
 
     def _judge(self, child: Process) -> None:
         for word in child.drained():
@@ -375,6 +386,7 @@ class Parent:
         for name in back:
             self.strikes.forgive(name)
             self._was_off.discard(name)
+            self.memory.save(self.strikes)
         if back:
             self.drop(f"exit {back[0]} comes back")
         elif site.settings.decider.memory != self._memory:

@@ -12,8 +12,9 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from nqspy.daemon.deciding import rights, words
 from nqspy.daemon.deciding.page import Page
@@ -222,6 +223,46 @@ def _how(status: int) -> str:
         name = signal.Signals(-code).name if -code in set(signal.Signals) else str(-code)
         return f"it was ended by {name}"
     return f"it ended with status {code}"
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a child said, for the inbox; None: nothing will be said to that order."""
+
+    process: Process | None
+    what: Any
+    id: int = 0
+
+
+@dataclass(slots=True)
+class Open:
+    """An order that is not answered yet; ``future`` None: nobody waits any more."""
+
+    since: float
+    future: "Future[Any] | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    id: int
+    n: int
+    samples: words.Samples
+
+
+class Beside(Protocol):
+    """Files that are loaded into another child beside the one at work (`loading.Loading`)."""
+
+    def hear(self, process: Process, what: Any) -> None:
+        """What a process said that is not the child at work."""
+
+    def look(self) -> None:
+        """To be called each turn."""
+
+    def again(self) -> None:
+        """The site is another one: it is begun anew."""
+
+    def drop(self) -> None:
+        """It is not wanted."""
 
 
 class _Frames:

@@ -2,7 +2,8 @@
 forked."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from nqspy.daemon.deciding.child import Spare
 from nqspy.daemon.deciding.page import Call
@@ -77,6 +78,22 @@ class Strikes:
 
     def _length(self) -> float:
         return 0.0 if self._row <= DEADLY else float(min(2.0 ** (self._row - DEADLY - 1), LONGEST_PAUSE))
+
+    def dump(self) -> dict[str, Any]:
+        """What outlives the daemon, as JSON has it; children lost at real times since the epoch."""
+        shift = time.time() - time.monotonic()
+        died = {name: [at + shift for at in times] for name, times in self._died.items()}
+        return {"out": self.out, "spares": [asdict(each) for each in self.spares], "died": died}
+
+    def load(self, data: dict[str, Any]) -> None:
+        """Takes that over. Raises TypeError, KeyError, ValueError, AttributeError for anything else."""
+        shift = time.time() - time.monotonic()
+        out = {str(name): str(text) for name, text in data["out"].items()}
+        died = {str(name): [float(at) - shift for at in times] for name, times in data["died"].items()}
+        spares = [Spare(**each) for each in data["spares"]]
+        subjects = [tuple(s.subject) if isinstance(s.subject, list) else s.subject for s in spares]
+        self.out, self._died = out, died
+        self.spares = [replace(each, subject=s) for each, s in zip(spares, subjects, strict=True)]
 
     def pause(self) -> float:
         """Real seconds until the next child may be forked."""

@@ -38,6 +38,8 @@ MOST = 200_000
 """Actions, reasons and starts in one answer."""
 FEW = 1_000
 """Exits, and what an answer says of one of them."""
+LARGEST_MEMORY = 8 << 20
+"""Bytes of what is remembered over a process: 10,000 answers are about one MB."""
 LARGEST_TRACE = 1 << 20
 """Bytes of what exits answered about one request."""
 
@@ -154,6 +156,10 @@ class AskTrace(Order, tag="trace"):
     seq: Seq
 
 
+class AskMemory(Order, tag="memory"):
+    """What is to be remembered over this process?"""
+
+
 class Tell(Order, tag="tell"):
     """A notice: call this hook of all exits with these arguments."""
 
@@ -161,7 +167,7 @@ class Tell(Order, tag="tell"):
     arguments: dict[str, Any]
 
 
-Orders = Events | Ask | AskSubmit | AskRoute | AskShares | AskStart | AskOutlook | AskTrace | Tell
+Orders = Events | Ask | AskSubmit | AskRoute | AskShares | AskStart | AskOutlook | AskTrace | AskMemory | Tell
 
 # ---------------------------------------------------------------- what the child says
 
@@ -194,6 +200,7 @@ class Planned(Word, tag="planned"):
     listing: Rows
     ready: Annotated[tuple[tuple[str, Pes], ...], msgspec.Meta(max_length=MOST)] = ()
     reach: Annotated[tuple[Reach, ...], msgspec.Meta(max_length=MOST)] = ()
+    stamp: int = 0
 
 
 class Submitted(Word, tag="submitted"):
@@ -203,6 +210,7 @@ class Submitted(Word, tag="submitted"):
     who: str
     fields: dict[str, str | int] | None
     failures: Failures
+    stamp: int = 0
 
 
 class Routed(Word, tag="routed"):
@@ -210,6 +218,7 @@ class Routed(Word, tag="routed"):
 
     destinations: Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST)]
     failures: Failures
+    stamp: int = 0
 
 
 class Shared(Word, tag="shared"):
@@ -245,6 +254,12 @@ class Traced(Word, tag="traced"):
             return []
 
 
+class Remembered(Word, tag="remembered"):
+    """What is to be handed to the next process: packed, and read by none but it."""
+
+    body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_MEMORY)]
+
+
 class Told(Word, tag="told"):
     """A notice has been given."""
 
@@ -264,7 +279,10 @@ class Behind(Word, tag="behind"):
     text: str
 
 
-Words = Loaded | Planned | Submitted | Routed | Shared | Begins | Outlooks | Traced | Told | Failed | Behind
+Words = (
+    Loaded | Planned | Submitted | Routed | Shared | Begins | Outlooks | Traced | Remembered | Told | Failed
+    | Behind
+)  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()
 _orders = msgspec.msgpack.Decoder(Orders)
@@ -324,12 +342,12 @@ _KINDS: dict[str, type[Action]] = {
 _ACTIONS = {name: msgspec.msgpack.Decoder(kind) for name, kind in _KINDS.items()}
 
 
-def planned(id: int, plan: Plan, listing: Listing) -> Planned:
+def planned(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> Planned:
     """A plan as it is sent."""
     actions = [(action.kind, msgspec.Raw(_encoder.encode(action))) for action in plan.actions]
     return Planned(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
-        plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready, plan.reasons.reach,
+        plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready, plan.reasons.reach, stamp,
     )  # fmt: skip
 
 

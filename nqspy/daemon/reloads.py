@@ -1,0 +1,123 @@
+"""`reload exits`, one at a time: the files are loaded beside the engine's thread first; what was asked for is
+carried out when it is known what becomes of them. Nobody else waits for it."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from nqspy.daemon.deciding import loading
+from nqspy.daemon.deciding.loading import Loading
+from nqspy.daemon.inbox import Back
+from nqspy.daemon.log import LOG
+from nqspy.engine.desk.people import role_of
+from nqspy.model.commands import ReloadExits
+from nqspy.model.errors import NqspyError
+from nqspy.model.events import Alarm
+from nqspy.model.people import Caller
+from nqspy.userexit.shadows import shadows
+
+if TYPE_CHECKING:
+    from nqspy.daemon.main import Daemon
+
+AT_START = 2.0
+"""Real seconds that the start waits for the exits; later ones are waited for with the counter open."""
+
+_RELOAD = re.compile(r"^\s*relo\w*\s+e", re.IGNORECASE | re.MULTILINE)
+
+
+class Reloads:
+    """Belongs to the engine's thread, as all that it calls. ``trouble``: that the exits of the start are not
+    known yet."""
+
+    def __init__(self, daemon: "Daemon") -> None:
+        self._daemon = daemon
+        self._waiting: list[Callable[[], bool]] = []
+        self.trouble = ""
+
+    # ------------------------------------------------------------ the start
+
+    def start(self) -> bool:
+        """Loads the exits; whether they count already. If not, nothing is decided, submitted or set before
+        they do, a little later."""
+        daemon = self._daemon
+        first = Loading(daemon.decider, strict=False)
+        if first.wait(AT_START):
+            self._settle(first)
+            return True
+        first.when_over(lambda: daemon.inbox.put(Back(partial(self._late, first))))
+        text = "user exits are still being loaded; nothing is started, submitted or set before they are"
+        self.trouble = text
+        LOG.warning("%s", text)
+        return False
+
+    def _settle(self, first: Loading) -> None:
+        loading.settle(first)
+        for problem in self._daemon.exits.problems:
+            LOG.error("user exit left out: %s", problem)
+        for note in shadows(self._daemon.exits.listing()):
+            LOG.warning("user exit: %s", note)
+
+    def _late(self, first: Loading) -> None:
+        if not first.done or self._daemon.decider.loading is not first:
+            return
+        self._settle(first)
+        self.trouble = ""
+        try:
+            self._daemon.go()
+        except NqspyError as error:
+            LOG.error("%s", error)
+            self.trouble = str(error)
+
+    # ------------------------------------------------------------ later
+
+    def wanted(self, script: str, caller: Caller) -> bool:
+        """Whether a script of qmgr reloads exits, and its caller may."""
+        return _RELOAD.search(script) is not None and self.allowed(caller)
+
+    def allowed(self, caller: Caller) -> bool:
+        """Whether somebody may reload exits."""
+        return role_of(self._daemon.engine.site.settings, caller) == "manager"
+
+    def before(self, go: Callable[[], bool]) -> None:
+        """Loads the files beside, then calls ``go``, in which `RemoteExits.reload` has them count or tells
+        what is wrong. It answers True where it goes on and calls `over` at its end."""
+        self._waiting.append(go)
+        if len(self._waiting) == 1:
+            self._begin()
+
+    def for_shift(self) -> None:
+        """A shift reloads the exits: that is done as soon as they are loaded."""
+        self.before(self._as_owner)
+
+    def _as_owner(self) -> bool:
+        daemon = self._daemon
+        reply = daemon.ask(ReloadExits(), daemon.owner)
+        if reply.refusal is not None:
+            daemon.pump(daemon.engine.note(Alarm("exits", str(reply.refusal)), daemon.clock.now()))
+        return False
+
+    def _begin(self) -> None:
+        Loading(self._daemon.decider, strict=True).when_over(
+            lambda: self._daemon.inbox.put(Back(self._finish))
+        )
+
+    def _finish(self) -> None:
+        found = self._daemon.decider.loading
+        if not isinstance(found, Loading) or not found.done or not self._waiting:
+            return
+        goes_on = False
+        try:
+            goes_on = self._waiting[0]()
+        finally:
+            if not goes_on:
+                self.over()
+
+    def over(self) -> None:
+        """Whoever had them loaded is done; the next one's turn."""
+        del self._waiting[0]
+        found = self._daemon.decider.loading
+        if isinstance(found, Loading):
+            found.drop()
+        if self._waiting:
+            self._begin()

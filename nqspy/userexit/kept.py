@@ -1,0 +1,55 @@
+"""What outlives the process in which exits run: where they failed and what they answered."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from nqspy.model.ids import Instant
+from nqspy.userexit.ledger import Trace
+from nqspy.userexit.seats import Exit, Hook
+
+Named = int | tuple[str, str] | None
+"""A subject as it is written down."""
+
+
+class Kept(msgspec.Struct):
+    """What is remembered of exits over their process: ``files``: content hash of each when this was so; rows
+    of failures and what is not asked about again (``[exit, hook, subjects]``, ``[exit, hook, subject, at,
+    text]``), the latest answers (``[request, exit, hook, at, answer, error]``)."""
+
+    files: dict[str, str]
+    rows: list[tuple[str, str, list[Named]]]
+    spared: list[tuple[str, str, Named, int, str]]
+    answers: list[tuple[int, str, str, int, str | None, str | None]]
+
+
+def stamp(exits: Mapping[str, Exit]) -> int:
+    """Another number when a failure was added to what is remembered, or forgotten."""
+    return sum(hook.record.changes for one in exits.values() for hook in one.hooks.values())
+
+
+def dump(exits: Mapping[str, Exit], trace: Trace, files: Mapping[str, str]) -> Kept:
+    """What is to be remembered; ``files``: content hash of each exit."""
+    hooks = [(name, hook) for name, one in exits.items() for hook in one.hooks.values()]
+    return Kept(
+        dict(files),
+        [(name, hook.name, row) for name, hook in hooks if (row := hook.record.row())],
+        [(name, hook.name, *each) for name, hook in hooks for each in hook.record.spares()],
+        trace.dump(),
+    )
+
+
+def load(exits: Mapping[str, Exit], trace: Trace, former: Kept, files: Mapping[str, str]) -> None:
+    """Goes on from there; failures of files that are others now are forgotten."""
+    trace.load(former.answers)
+    same = {name for name, digest in files.items() if former.files.get(name) == digest}
+    for name, hook, row in former.rows:
+        if name in same and (found := _hook(exits, name, hook)) is not None:
+            found.record.take_over(row)
+    for name, hook, subject, at, text in former.spared:
+        if name in same and (found := _hook(exits, name, hook)) is not None:
+            found.record.spare(subject, Instant(at), text)
+
+
+def _hook(exits: Mapping[str, Exit], exit: str, hook: str) -> Hook | None:
+    return exits[exit].hooks.get(hook) if exit in exits else None

@@ -1,0 +1,138 @@
+"""What exits answered, where they failed and which are left out: known to the next daemon too."""
+
+import json
+import os
+import signal
+
+import pytest
+from daemon.live import ONE_QUEUE, until
+
+POISONED = """\
+from nqspy.userexit import refuse, userexit
+
+@userexit
+def jobselect(request):
+    if request.name == "poison":
+        raise RuntimeError("no antidote")
+    return refuse("not now") if request.name == "gated" else None
+"""
+
+
+DEADLY = """\
+import os
+from nqspy.userexit import userexit
+
+@userexit
+def jobselect(request):
+    os._exit(9)
+"""
+
+
+@pytest.fixture
+def live(make_live):
+    live = make_live()
+    live.accepts_trouble = True  # the exit's own tracebacks
+    return live.site(ONE_QUEUE, {"poisoned": POISONED}).start()
+
+
+def fails(live, times):
+    """So many requests on which the exit fails, one after the other."""
+    for _ in range(times):
+        id = live.submit("true", name="poison")
+        live.until(id, lambda job: "no antidote" in job["reason"]["text"], "be failed on")
+
+
+def kept(live):
+    """What the home remembers of the exits' failures in a row."""
+    path = live.home / "exits.memory"
+    return path.read_bytes().count(b"no antidote") if path.exists() else 0
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_five_failures_in_a_row_are_counted_over_restarts(live, end):
+    fails(live, 3)
+    if end == "kill":
+        until(lambda: kept(live) >= 3, "they are remembered")
+        live.kill()
+        live.start()
+    else:
+        live.restart()
+    fails(live, 1)
+    assert not live.events("exit_off")
+    last = live.submit("true", name="poison")
+    assert live.ended(last)["exit_status"] == 0, "the standard rules count"
+    [off] = live.events("exit_off")
+    assert off["exit"] == "poisoned"
+
+
+def test_an_answer_in_between_counts_over_a_restart_too(live):
+    fails(live, 3)
+    assert live.ended(live.submit("true"))["exit_status"] == 0
+    live.restart()
+    fails(live, 2)
+    assert not live.events("exit_off")
+
+
+def test_a_file_that_is_another_one_now_begins_anew(live):
+    fails(live, 4)
+    live.stop()
+    live.exit("poisoned", POISONED + "# mended\n")
+    live.start()
+    fails(live, 2)
+    assert not live.events("exit_off")
+
+
+def test_traces_are_those_of_before_a_restart_and_of_after_it(live):
+    gated = live.submit("true", name="gated")
+    live.until(gated, lambda job: job["reason"]["text"] == "not now", "be refused")
+    fails(live, 1)
+    before = live.client.call("exits_trace", request=gated)["trace"]
+    assert [(row["exit"], row["answer"]) for row in before] == [("poisoned", "refuse('not now')")]
+    live.set("stop queue batch")
+    live.restart()
+    assert live.client.call("exits_trace", request=gated)["trace"] == before
+    live.set("start queue batch")
+    until(
+        lambda: live.client.call("exits_trace", request=gated)["trace"][0]["at"] > before[0]["at"],
+        "asked anew",
+    )
+    mode = (live.home / "exits.memory").stat().st_mode
+    assert mode & 0o077 == 0
+
+
+def test_an_exit_that_was_left_out_stays_so_and_show_says_why(make_live):
+    live = make_live()
+    live.accepts_trouble = True
+    live.site(ONE_QUEUE, {"deadly": DEADLY}).start()
+    for _ in range(2):
+        live.submit("true")
+    until(lambda: live.events("exit_off"), "it is left out")
+    live.restart()
+    [row] = live.client.call("exits_list")["exits"]
+    assert "ended with status 9" in row["left_out"]
+    assert live.ended(live.submit("true"))["exit_status"] == 0
+    live.exit("deadly", POISONED)
+    live.qmgr("reload exits", "enable exit deadly").ok()
+    live.restart()
+    [row] = live.client.call("exits_list")["exits"]
+    assert (row["enabled"], row.get("left_out")) == (True, None)
+    fails(live, 1)
+
+
+@pytest.mark.parametrize("rubbish", ["", "{}", "[1]", '{"out": 3}', "\x00\xff"])
+def test_rubbish_where_it_is_kept_harms_nobody(live, rubbish):
+    live.stop()
+    for name in ("exits.memory", "exits.strikes"):
+        (live.home / name).write_text(rubbish)
+    live.start()
+    assert live.ended(live.submit("true"))["exit_status"] == 0
+
+
+def test_a_process_that_was_lost_is_followed_by_one_that_knows(live):
+    fails(live, 3)
+    until(lambda: kept(live) >= 3, "they are remembered")
+    pid = int(live.client.call("status")["decider"].partition("run in process ")[2].split()[0])
+    os.kill(pid, signal.SIGKILL)
+    fails(live, 1)
+    assert live.ended(live.submit("true", name="poison"))["exit_status"] == 0
+    assert json.loads((live.home / "exits.strikes").read_text())["out"] == {}

@@ -1,0 +1,143 @@
+"""Exits that hang or die while they are loaded delay nobody: that is done beside, and the old set stays."""
+
+import os
+import signal
+import time
+
+import pytest
+from daemon.live import ONE_QUEUE, until
+
+GATE = """\
+from nqspy.userexit import refuse, userexit
+
+@userexit
+def jobselect(request):
+    return refuse("{text}") if request.name == "gated" else None
+"""
+HANGS = "import os, time\nopen('{}/loads', 'w').write(str(os.getpid()))\ntime.sleep(1000)\n"
+"""It uses no CPU time, so that only the deadline ends it."""
+SCRIPTS = pytest.mark.parametrize("how", ["line", pytest.param("file", marks=pytest.mark.slow)])
+
+
+def reload(live, how):
+    """Somebody reloads the exits; the command that waits for it."""
+    if how == "line":
+        return live.spawn("qmgr", "-c", "RELOAD EXIT")
+    live.write("site.qmgr", "set queue batch run_limit=3\nreload exits\nset queue batch user_limit=2\n")
+    return live.spawn("qmgr", "site.qmgr")
+
+
+@SCRIPTS
+def test_a_file_that_hangs_delays_nobody_and_the_old_set_stays_in_force(make_live, open_folder, how):
+    live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
+    gated = live.submit("true", name="gated")
+    live.until(gated, lambda job: job["reason"]["text"] == "gate closed", "be refused")
+    live.exit("hangs", HANGS.format(open_folder))
+    manager = reload(live, how)
+    until(lambda: loads(open_folder), "it is being loaded")
+    began = time.monotonic()
+    for _ in range(5):
+        assert live.ended(live.submit("true"))["exit_status"] == 0
+    assert live.client.call("exits_list")["exits"][0]["name"] == "gate"
+    assert time.monotonic() - began < 5
+    assert manager.poll() is None, "only whoever asked for it waits"
+    out, err = manager.communicate(timeout=40)
+    assert manager.returncode == 1
+    assert not out
+    line = "exits/hangs.py: loading it ended its process: it was not loaded within 10 s; the exits loaded"
+    assert line in err
+    assert len(err.splitlines()) == 1
+    assert live.job(gated)["reason"]["text"] == "gate closed"
+    if how == "file":
+        snap = live.qmgr("snap").out
+        assert "run_limit=3" in snap
+        assert "user_limit=2" in snap
+
+
+def loads(folder):
+    """Pid of the process that hangs over a file."""
+    try:
+        return int((folder / "loads").read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def test_what_happened_while_they_were_loaded_is_known_to_the_new_set(make_live, open_folder):
+    live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
+    gated = live.submit("true", name="gated")
+    begin = f"import os, time\nopen('{open_folder}/loads', 'w').write('1')\n"
+    wait = f"{begin}while not os.path.exists('{open_folder}/go'):\n    time.sleep(0.02)\n"
+    live.exit("gate", wait + GATE.format(text="another gate"))
+    manager = live.spawn("qmgr", "-c", "reload exits")
+    until(lambda: loads(open_folder), "it is being loaded")
+    late = live.submit("true", name="gated")
+    assert live.ended(live.submit("true"))["exit_status"] == 0
+    (open_folder / "go").touch()
+    assert manager.wait(40) == 0
+    assert "1 exit loaded: gate" in manager.communicate()[0]
+    for id in (gated, late):
+        live.until(id, lambda job: job["reason"]["text"] == "another gate", "be refused by the new set")
+    assert live.ended(live.submit("true"))["exit_status"] == 0
+    assert "lost" not in live.client.call("status")["decider"]
+
+
+def test_two_who_reload_at_a_time_are_served_one_after_the_other(make_live):
+    live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
+    many = [live.spawn("qmgr", "-c", "reload exits") for _ in range(4)]
+    assert [each.communicate(timeout=40)[0] for each in many] == ["1 exit loaded: gate\n"] * 4
+
+
+def test_a_candidate_that_is_killed_is_one_clear_line(make_live, open_folder):
+    live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
+    live.exit("hangs", HANGS.format(open_folder))
+    manager = live.spawn("qmgr", "-c", "reload exits")
+    os.kill(until(lambda: loads(open_folder), "it is being loaded"), signal.SIGKILL)
+    _, err = manager.communicate(timeout=40)
+    assert "hangs.py: loading it ended its process: it was ended by SIGKILL" in err
+
+
+def test_a_fifo_among_the_exits_keeps_nobody_waiting(make_live):
+    live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
+    os.mkfifo(live.home / "exits" / "pipe.py", 0o644)
+    live.qmgr("reload exits").refused("pipe.py", "is no file", "stay in force")
+
+
+def test_at_the_start_a_file_that_hangs_delays_nobody_who_asks(make_live, open_folder):
+    live = make_live().site(
+        ONE_QUEUE, {"gate": GATE.format(text="gate closed"), "hangs": HANGS.format(open_folder)}
+    )
+    began = time.monotonic()
+    said = live.run("nqsd", "start").ok()
+    assert "still being loaded" in said.err
+    assert live.client.call("status")["pes"]
+    assert time.monotonic() - began < 9, "the counter is open before the file is given up"
+    live.write("job.sh", "true\n")
+    late = live.spawn("qsub", "-N", "gated", "job.sh")
+    out, err = late.communicate(timeout=40)
+    assert late.returncode == 0, err
+    live.until(
+        out.strip(), lambda job: job["reason"]["text"] == "gate closed", "be refused by what is loaded"
+    )
+    assert live.ended(live.submit("true"))["exit_status"] == 0
+    [problem] = [each for each in live.client.call("status")["alarms"] if "hangs.py" in each]
+    assert "left out: loading it ended its process: it was not loaded within 10 s" in problem
+    assert "still being loaded" not in str(live.client.call("status")["alarms"])
+
+
+def test_a_daemon_that_stops_while_they_are_loaded_leaves_nothing_behind(make_live, open_folder):
+    live = make_live().site(ONE_QUEUE, {"hangs": HANGS.format(open_folder)})
+    live.run("nqsd", "start").ok()
+    live.stop()
+    assert not live.leftovers()
+
+
+def test_a_shift_reloads_them_beside_too(make_live):
+    live = make_live().site(ONE_QUEUE, {"gate": GATE.format(text="gate closed")}).start()
+    gated = live.submit("true", name="gated")
+    live.exit("gate", GATE.format(text="another gate"))
+    live.set('define shift day when=("30 8 * * *")\nreload exits\nend', "switch shift day")
+    live.until(gated, lambda job: job["reason"]["text"] == "another gate", "be refused by the new set")
+    live.exit("gate", "def jobselect(:\n")
+    live.set("switch shift day")
+    until(lambda: [each for each in live.events("alarm") if "gate.py, line 1" in each["text"]], "an alarm")
+    assert live.job(gated)["reason"]["text"] == "another gate"
