@@ -123,6 +123,7 @@ class RequestView(Protocol):
     pes: int
     wall: int | None
     attributes: tuple[str, ...]
+    arguments: tuple[str, ...]
 
 
 class View(Protocol):
@@ -176,8 +177,21 @@ class Known:
     answer: Answer | None
 
 
-CHANGEABLE = ("queue", "priority", "group", "account", "name", "shell")
-"""Fields of a submission that a submit exit may change: ``priority`` is an int, the others are texts."""
+CHANGEABLE: Mapping[str, type] = {
+    "queue": str, "priority": int, "group": str, "account": str, "name": str, "shell": str,
+    "date": int, "hold": bool, "cpu": int, "memory": int, "wall": int, "pes": int,
+    "attributes": tuple, "output": str, "error": str,
+}  # fmt: skip
+"""Fields of a submission that a submit exit may change, and what their values are: ``date`` an instant,
+``cpu`` and ``wall`` ms, ``memory`` bytes (these three UNLIMITED too), ``attributes`` texts."""
+
+
+def is_change(name: str, value: object) -> bool:
+    """Whether a submit exit may change that field to that value, as far as its kind goes."""
+    kind = CHANGEABLE.get(name)
+    if kind is tuple and isinstance(value, tuple):
+        return all(type(word) is str for word in value)
+    return type(value) is kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import limits, route
-from nqspy.core.sight import Seen
+from nqspy.core.sight import Handed, Seen
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
@@ -37,16 +37,23 @@ def destination(
     return route.Routes(site, exits, view, coming).find(spec, pipe, groups, seen)
 
 
-def ask_submit(site: Site, spec: Spec, exits: Exits, now: Instant) -> SubmitAnswer | None:
+def ask_submit(
+    site: Site, spec: Spec, exits: Exits, now: Instant, script: bytes = b""
+) -> SubmitAnswer | None:
     """What the submit exits say; None when there is none or they have nothing to say."""
     if not exits.has("submit"):
         return None
-    seen, view = _shown(site, spec, spec.queue, exits, now)
-    return exits.submit(seen, view)
+    request, draft = _arriving(site, spec, spec.queue, exits, now)
+    return exits.submit(Handed(request, draft, script), draft.view)
 
 
 def _shown(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[RequestView, View]:
+    request, draft = _arriving(site, spec, queue, exits, now)
+    return Seen(request, draft), draft.view
+
+
+def _arriving(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[Request, Draft]:
     exits.begin(site)
     draft = Draft(site, now, exits, {})
-    request = Request(site.next_seq, replace(spec, queue=queue), queue, State.ARRIVING, now, now)
-    return Seen(request, draft), draft.view
+    spec = replace(spec, queue=queue)
+    return Request(site.next_seq, spec, queue, State.ARRIVING, now, now), draft

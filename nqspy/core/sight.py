@@ -55,7 +55,26 @@ _FIELDS: dict[str, Callable[[Request, Proposal], Any]] = {
     "wall": lambda r, d: finite(r.spec.ask.wall),
     "priority": lambda r, d: r.spec.priority,
     "attributes": lambda r, d: r.spec.attributes,
+    "arguments": lambda r, d: _bounded(r.spec.args),
 }
+
+
+HANDED = "script"
+"""What only submit exits see of a request, besides `FIELDS`."""
+SEEN_ARGUMENTS = 65_536
+"""Characters of all arguments that exits see."""
+SEEN_SCRIPT = 65_536
+"""Bytes of a script that submit exits see."""
+
+
+def _bounded(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The first of them, as many as exits see."""
+    size = 0
+    for place, word in enumerate(words):
+        size += len(word) + 1
+        if size > SEEN_ARGUMENTS:
+            return words[:place]
+    return words
 
 
 FIELDS: tuple[str, ...] = tuple(_FIELDS)
@@ -85,6 +104,7 @@ class Seen:
     wall: int | None
     priority: int | None
     attributes: tuple[str, ...]
+    arguments: tuple[str, ...]
 
     def __init__(self, request: Request, draft: Proposal) -> None:
         self._request, self._draft = request, draft
@@ -104,6 +124,16 @@ class Seen:
 
     def __repr__(self) -> str:
         return f"<request {self.id} {self.name} of {self.owner}>"
+
+
+class Handed(Seen):
+    """A request as submit exits see it: with its script, as text, the first `SEEN_SCRIPT` bytes of it."""
+
+    __slots__ = ("script",)
+
+    def __init__(self, request: Request, draft: Proposal, script: bytes) -> None:
+        super().__init__(request, draft)
+        self.script = script[:SEEN_SCRIPT].decode("utf-8", "replace")
 
 
 class Waiting:

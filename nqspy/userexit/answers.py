@@ -8,7 +8,8 @@ from typing import Any
 from nqspy.model.actions import Redate
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ALIKE
-from nqspy.ports import CHANGEABLE, Answer, RequestView, Selection
+from nqspy.model.units import parse_size, parse_time
+from nqspy.ports import Answer, RequestView, Selection, is_change
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,38 @@ def changes(
     account: str | None = None,
     name: str | None = None,
     shell: str | None = None,
+    date: Instant | None = None,
+    hold: bool | None = None,
+    cpu: int | str | None = None,
+    memory: int | str | None = None,
+    wall: int | str | None = None,
+    pes: int | None = None,
+    attributes: Iterable[str] | None = None,
+    output: str | None = None,
+    error: str | None = None,
 ) -> Changes:
-    """submit: these fields of the submission become others; what is not named stays."""
-    given = dict(zip(CHANGEABLE, (queue, priority, group, account, name, shell), strict=True))
-    for word, value in given.items():
-        if value is not None and type(value) is not (int if word == "priority" else str):
-            raise TypeError(f"changes() needs another {word} than {value!r}")
-    return Changes({word: value for word, value in given.items() if value is not None})
+    """submit: these fields of the submission become others; what is not named stays.
+
+    ``date``: not before this instant; ``hold``: held as by its owner, or not; ``cpu`` and ``wall``: ms,
+    ``memory``: bytes, or each as a person writes it (``"10:00"``, ``"8mw"``, ``"unlimited"``), of the whole
+    request; ``output`` and ``error``: paths, relative ones to the folder it was submitted from. Raises
+    TypeError, BadValue.
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
+    return Changes({word: _change(word, value) for word, value in given.items()})
+
+
+def _change(word: str, value: Any) -> Any:
+    if type(value) is str and word in _AMOUNTS:
+        value = _AMOUNTS[word](value)
+    elif word == "attributes" and isinstance(value, (list, set, frozenset)):
+        value = tuple(value)
+    if not is_change(word, value):
+        raise TypeError(f"changes() needs another {word} than {value!r}")
+    return value
+
+
+_AMOUNTS: dict[str, Callable[[str], Any]] = {"cpu": parse_time, "wall": parse_time, "memory": parse_size}
 
 
 def _sentence(text: str) -> str:

@@ -107,14 +107,12 @@ def read_file(path: Path) -> Source:
     return Source(path, _read(path, None))
 
 
-def check_source(source: Source) -> list[str]:
-    """What is wrong with a candidate file, one line each; nothing: it can be put among the exits. It is run
-    here."""
+def load_source(source: Source) -> tuple[Module | None, list[str]]:
+    """A candidate file, run here, or what is wrong with it, one line each."""
     try:
-        _load(source, lambda _exit, _text: None)
+        return _load(source, lambda _exit, _text: None), []
     except LoadError as error:
-        return [str(error)]
-    return []
+        return None, [str(error)]
 
 
 def _load(source: Source, printed: Callable[[str, str], None]) -> Module:

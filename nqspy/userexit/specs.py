@@ -92,7 +92,9 @@ def submit(request: RequestView, view: View, now: Instant) -> Answer | Changes |
     """Called when a request is submitted, before routing; somebody waits for the answer.
 
     None accepts it; ``refuse("why")`` and ``never("why")`` tell the owner why not; ``changes(queue=,
-    priority=, group=, account=, name=, shell=)`` accepts it changed. One refusal refuses; of changes to the
+    priority=, group=, account=, name=, shell=, date=, hold=, cpu=, memory=, wall=, pes=, attributes=,
+    output=, error=)`` accepts it changed, as far as it could have been submitted so (`answers.changes`). The
+    request has ``script`` besides, the first 64 KiB of it as text. One refusal refuses; of changes to the
     same field the first in file-name order counts. Fallback: accepted as it is.
     """
 

@@ -83,7 +83,7 @@ class Inner:
                 found: dict[str, Any] = handle.answers.get(timeout=0.01)
                 return found
             except queue.Empty:
-                self.daemon.turn([])
+                self.daemon.turn(self.daemon.inbox.drain(0.0))
         raise AssertionError(f"{cmd} was not answered")
 
     def result(self, by: str | Caller, cmd: str, **fields: Any) -> Any:

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from pathlib import Path
 
+import pytest
 from daemon.live import ONE_QUEUE, until
 
 ROOT = Path(__file__).parents[2]
@@ -175,3 +176,70 @@ def test_notices_are_told_of_starts_and_ends_after_the_commit(make_live, open_fo
     until(lambda: log.exists() and len(log.read_text().splitlines()) == 2, "two notices")
     lines = log.read_text().splitlines()
     assert lines == [f"begin {id} told", f"end {id} {owner}"]
+
+
+CHANGING = """\
+from nqspy.userexit import changes, refuse, userexit
+
+CHANGES = {
+    "later": lambda request, now: changes(date=now + 3_600_000),
+    "kept": lambda request, now: changes(hold=True),
+    "small": lambda request, now: changes(cpu="5:00", memory="8mb", wall=90_000, pes=1, attributes=["x"]),
+    "files": lambda request, now: changes(output="told", error=request.arguments[0]),
+    "large": lambda request, now: changes(memory="1tb"),
+    "wide": lambda request, now: changes(pes=5000),
+    "lost": lambda request, now: changes(group="nowhere"),
+    "many": lambda request, now: changes(attributes=["a\\nb"]),
+    "read": lambda request, now: refuse(f"{len(request.script)} {request.script[-7:]!r}"),
+}
+
+
+@userexit
+def submit(request, view, now):
+    return CHANGES[request.name](request, now) if request.name in CHANGES else None
+"""
+
+
+@pytest.fixture
+def changing(make_live):
+    live = make_live().site(ONE_QUEUE, {"changing": CHANGING}).start()
+    live.set("set queue batch per_request memory_limit=1gb")
+    return live
+
+
+def test_a_submit_exit_changes_date_hold_limits_attributes_and_output(changing):
+    live = changing
+    assert live.job(live.submit("true", name="later"))["state"] == "waiting"
+    kept = live.job(live.submit("true", name="kept"))
+    assert kept["state"] == "held"
+    live.set("stop queue batch")
+    small = live.job(live.submit("true", name="small", pes=2))
+    asked = {"cpu_s": 300, "wall_s": 90, "memory_bytes": 8 << 20, "pes": 1}
+    assert small["requested"].items() >= asked.items()
+    live.set("start queue batch")
+    id = live.submit("echo out; echo err >&2", str(live.work / "said"), name="files", join=True)
+    live.ended(id)
+    assert live.text("told") == "out\n"
+    assert live.text("said") == "err\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("large", "memory"),
+        ("wide", "PEs"),
+        ("lost", "there is no group nowhere; groups: none (as changed by exit changing)"),
+        ("many", "is no word"),
+    ],
+)
+def test_what_it_changes_is_checked_as_at_submission(changing, name, said):
+    with pytest.raises(Exception, match=r".") as refused:
+        changing.submit("true", name=name)
+    assert said in str(refused.value)
+    assert not changing.client.requests()
+
+
+def test_a_submit_exit_sees_the_beginning_of_a_script(changing):
+    with pytest.raises(Exception, match=r".") as refused:
+        changing.submit("#" * 300_000, name="read")
+    assert str(refused.value) == "65536 '#######' (exit changing)"

@@ -8,7 +8,7 @@ import pytest
 
 from nqspy.model.errors import Refusal
 from nqspy.userexit import specs
-from nqspy.userexit.loader import check_source, read_file, writable_by_others
+from nqspy.userexit.loader import load_source, read_file, writable_by_others
 from nqspy.userexit.site_exits import SiteExits
 
 GOOD = """
@@ -75,7 +75,7 @@ def test_a_function_takes_any_subset_of_its_arguments_in_any_order(put, load, ho
 )
 def test_a_mistake_is_refused_with_file_and_line(put, tmp_path, text, line, said):
     path = put("bad", text)
-    problem = check_source(read_file(path))[0]
+    problem = load_source(read_file(path))[1][0]
     where = "exits/bad.py" + (f", line {line}: " if line else ": ")
     assert problem.startswith(where)
     assert said in problem
@@ -84,7 +84,7 @@ def test_a_mistake_is_refused_with_file_and_line(put, tmp_path, text, line, said
 
 
 def test_a_good_file_has_no_problems(put):
-    assert check_source(read_file(put("good", GOOD))) == []
+    assert load_source(read_file(put("good", GOOD)))[1] == []
 
 
 @pytest.mark.parametrize("mode", [0o666, 0o646])

@@ -93,8 +93,8 @@ def test_declared_and_check_setting_answer_the_counter(put, load):
 
 
 def test_a_setting_declared_twice_is_refused(put, tmp_path):
-    from nqspy.userexit.loader import check_source, read_file
+    from nqspy.userexit.loader import load_source, read_file
 
     again = 'h2 = setting("hmax", "count", "1", "again")\n'
     source = read_file(put("a", SHOWS + again))
-    assert check_source(source) == ["exits/a.py, line 8: setting hmax is declared twice"]
+    assert load_source(source)[1] == ["exits/a.py, line 8: setting hmax is declared twice"]

@@ -78,7 +78,8 @@ class Shown:
     __slots__ = ("_fields",)
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
-        object.__setattr__(self, "_fields", dict(fields) | {"attributes": tuple(fields["attributes"])})
+        lists = {name: tuple(fields[name]) for name in ("attributes", "arguments")}
+        object.__setattr__(self, "_fields", dict(fields) | lists)
 
     def __getattr__(self, name: str) -> Any:
         try:

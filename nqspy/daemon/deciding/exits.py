@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nqspy.core.plain import NoExits
-from nqspy.core.sight import FIELDS
+from nqspy.core.sight import FIELDS, Handed
 from nqspy.daemon.deciding import loading, words
 from nqspy.daemon.deciding.parent import QUESTION, Parent
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
-from nqspy.ports import CHANGEABLE, RequestView, SubmitAnswer, View
+from nqspy.ports import RequestView, SubmitAnswer, View, is_change
 
 FRESH = 0.5
 """Real seconds for which share terms that were asked for are good."""
@@ -90,7 +90,7 @@ class RemoteExits(NoExits):
         self._take(found.failures)
         if found.refusal is not None:
             return SubmitAnswer(found.refusal, found.who)
-        fields = {name: value for name, value in (found.fields or {}).items() if _fits(name, value)}
+        fields = {name: value for name, value in (found.fields or {}).items() if is_change(name, value)}
         return SubmitAnswer(None, found.who, fields) if fields else None
 
     def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
@@ -134,9 +134,6 @@ class RemoteExits(NoExits):
             self._failures.append(ExitFailure(name, None, text))
 
 
-def _fits(name: str, value: object) -> bool:
-    return name in CHANGEABLE and type(value) is (int if name == "priority" else str)
-
-
 def _fields(request: RequestView) -> dict[str, Any]:
-    return {name: getattr(request, name) for name in FIELDS}
+    script = {"script": request.script} if isinstance(request, Handed) else {}
+    return {name: getattr(request, name) for name in FIELDS} | script

@@ -173,4 +173,4 @@ def reload(parent: Parent) -> str:
     parent.memory.save(parent.strikes)
     loading.take_on()
     parent.problems = []
-    return loaded(parent.roster.names, shadows(parent.roster.listing()))
+    return loaded(parent.roster.names, shadows(parent.roster.listing(parent.strikes.out)))

@@ -244,6 +244,8 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
+    """The pass that was asked for, as of event ``n``."""
+
     id: int
     n: int
     samples: words.Samples

@@ -1,15 +1,19 @@
-"""Loads a candidate file in a child without rights: for `nqspy exits check` and `nqspy doctor`."""
+"""Tries a candidate file in a child without rights: for `nqspy exits check` and `nqspy doctor`."""
 
+import logging
 import queue
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nqspy.daemon.deciding import rights, words
+from nqspy.core.sight import FIELDS, HANDED
+from nqspy.daemon.deciding import rights, sample, words
 from nqspy.daemon.deciding.parent import LOAD
 from nqspy.daemon.deciding.process import Ends, Gone, Process
 from nqspy.model.machine import Deciding
-from nqspy.userexit.loader import LoadError, Source, check_source, read_file
+from nqspy.userexit.inspection import inspect_module
+from nqspy.userexit.loader import LoadError, Source, load_source, read_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,21 @@ class _Trial:
     source: Source
 
     def __call__(self, ends: Ends) -> None:
-        ends.answer(words.Loaded(0, check_source(self.source), [], [], {}))
+        logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # what failed is told by its line
+        ends.answer(words.Loaded(0, list(_problems(self.source)), [], [], {}))
+
+
+def _problems(source: Source) -> Iterator[str]:
+    """What is wrong with a file: first whether it can be loaded, then what its code says, then what it does
+    on a made-up request."""
+    module, problems = load_source(source)
+    yield from problems
+    if module is None:
+        return
+    seen = list(inspect_module(module, source.text, FIELDS, HANDED))
+    yield from (str(LoadError(source.path, line, text)) for line, text in seen)
+    if not seen:
+        yield from sample.run(source)
 
 
 def problems_of(file: Path) -> list[str]:

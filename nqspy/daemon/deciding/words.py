@@ -208,7 +208,7 @@ class Submitted(Word, tag="submitted"):
 
     refusal: str | None
     who: str
-    fields: dict[str, str | int] | None
+    fields: dict[str, str | int | bool | tuple[str, ...]] | None
     failures: Failures
     stamp: int = 0
 

@@ -13,6 +13,7 @@ from nqspy.core.queueing.route import may_enter
 from nqspy.engine.calendar import local
 from nqspy.engine.desk import depend, shifts
 from nqspy.engine.desk.advice import advice
+from nqspy.engine.desk.changed import changed
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
@@ -26,7 +27,7 @@ from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.tally import Tally
-from nqspy.ports import CHANGEABLE, SubmitAnswer
+from nqspy.ports import SubmitAnswer
 
 SCRIPT_MAX = 64 << 20
 ENVIRONMENT_MAX = 1 << 20
@@ -149,7 +150,7 @@ def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally) -> Accep
     check_spec(site, spec)
     spec = depend.read_after(desk, spec, caller)
     if desk.exits.has("submit"):
-        spec = _ask_exits(desk, spec)
+        spec = _ask_exits(desk, spec, script)
     queue = _queue_named(desk, spec.queue)
     if not queue.enabled:
         raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
@@ -218,16 +219,14 @@ def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming
     return target if target is not None and pipe.started else pipe.name
 
 
-def _ask_exits(desk: Desk, spec: Spec) -> Spec:
-    answer: SubmitAnswer | None = ask_submit(desk.site, spec, desk.exits, desk.now)
+def _ask_exits(desk: Desk, spec: Spec, script: bytes) -> Spec:
+    answer: SubmitAnswer | None = ask_submit(desk.site, spec, desk.exits, desk.now, script)
     tell_failures(desk, desk.exits.failures())
     if answer is None:
         return spec
     if answer.refusal is not None:
         raise Refusal(f"{answer.refusal} (exit {answer.who})", "exit_refused")
-    spec = replace(spec, **{key: value for key, value in answer.changes.items() if key in CHANGEABLE})
-    check_spec(desk.site, spec)
-    return spec
+    return changed(desk.site, spec, answer)
 
 
 # ---------------------------------------------------------------- taking in

@@ -1,0 +1,317 @@
+"""What can be seen of an exit's code without running it: attributes that nobody has, calls and answers that
+fit no hook. For `nqspy exits check`.
+
+What exists is read off the code: the annotations of requests, views and settings, the signatures of what
+makes answers, the checks of answers. Kinds are followed through assignments, loops and calls of the view;
+where a kind is not known nothing is said.
+"""
+
+import ast
+import contextlib
+import difflib
+import inspect
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nqspy.model.ids import Instant
+from nqspy.model.machine import Machine
+from nqspy.model.queues import Queue
+from nqspy.model.site import Settings
+from nqspy.ports import Answer, RequestView, Selection
+from nqspy.userexit import answers, specs
+from nqspy.userexit.loader import Module
+from nqspy.userexit.settings import Setting
+from nqspy.userexit.view import View
+
+Problem = tuple[int, str]
+"""Line and what is wrong there."""
+
+_UNSAID: Mapping[str, Any] = {"machine": Machine, "settings": Settings, "queue": Queue}
+"""Kinds of what the view gives read only."""
+
+
+class _Unknown:
+    """A kind of which nothing is known."""
+
+
+class Inspection:
+    """One loaded module. ``fields``: what a request has; ``handed``: what only submit exits see of it."""
+
+    def __init__(self, module: Module, tree: ast.Module, fields: typing.Iterable[str], handed: str) -> None:
+        self._module, self._tree = module, tree
+        self._fields, self._handed = tuple(fields), handed
+        self._makers = {name: getattr(answers, name) for name in _imported(tree)}
+        self._settings = {
+            target.id
+            for node in tree.body if isinstance(node, ast.Assign)
+            for target in node.targets if isinstance(target, ast.Name) and _calls(node.value, "setting")
+        }  # fmt: skip
+
+    def problems(self) -> list[Problem]:
+        """What is wrong, by line."""
+        found: list[Problem] = []
+        for node in self._tree.body:
+            if isinstance(node, ast.FunctionDef):
+                hook = node.name if node.name in self._module.hooks else ""
+                found += _Body(node, hook, self._kinds(hook), self._makers, self._names).problems()
+        return sorted(set(found))
+
+    def _kinds(self, hook: str) -> dict[str, Any]:
+        """Kinds of the names that a function knows from the beginning."""
+        known: dict[str, Any] = dict.fromkeys(self._settings, Setting)
+        if hook:
+            hints = typing.get_type_hints(getattr(specs, hook))
+            known |= {name: hints[name] for name in self._module.hooks[hook][1] if name != "report"}
+        return known
+
+    def _names(self, kind: Any, hook: str) -> tuple[str, ...]:
+        """What something of that kind has; empty where that is not known."""
+        if kind is RequestView:
+            return (*self._fields, self._handed) if hook == "submit" else self._fields
+        if kind in (View, Setting, Answer, Selection, Machine, Settings, Queue) or _is_settings(kind):
+            return tuple(name for name in {*dir(kind), *_hints(kind)} if not name.startswith("_"))
+        return ()
+
+
+def _imported(tree: ast.Module) -> list[str]:
+    names = [alias.name for node in tree.body if isinstance(node, ast.ImportFrom)
+             for alias in node.names if alias.asname is None]  # fmt: skip
+    return [name for name in names if callable(getattr(answers, name, None)) and name.islower()]
+
+
+def _calls(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+
+
+def _is_settings(kind: Any) -> bool:
+    return inspect.isclass(kind) and kind.__module__.startswith("nqspy.model.")
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(kind)
+    except (NameError, TypeError):
+        return {}
+
+
+class _Body(ast.NodeVisitor):
+    """Goes through one function in the order of its lines."""
+
+    def __init__(self, node: ast.FunctionDef, hook: str, kinds: dict[str, Any],
+                 makers: Mapping[str, Any], names: Any) -> None:  # fmt: skip
+        self._node, self._hook, self._kinds, self._makers, self._names = node, hook, kinds, makers, names
+        self._found: list[Problem] = []
+        if not hook:
+            self._kinds = {k: v for k, v in kinds.items() if k not in {a.arg for a in node.args.args}}
+
+    def problems(self) -> list[Problem]:
+        """What is wrong in it."""
+        for each in self._node.body:
+            self.visit(each)
+        return self._found
+
+    def _wrong(self, node: ast.AST, text: str) -> None:
+        self._found.append((getattr(node, "lineno", 0), text))
+
+    # ------------------------------------------------------------ names and their kinds
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        """A function inside another: nothing is known of its arguments."""
+        inner = {k: v for k, v in self._kinds.items() if k not in {a.arg for a in node.args.args}}
+        self._found += _Body(node, "", inner, self._makers, self._names).problems()
+
+    def visit_Lambda(self, node: ast.Lambda) -> None:
+        """The same."""
+        before = dict(self._kinds)
+        for argument in node.args.args:
+            self._kinds.pop(argument.arg, None)
+        self.visit(node.body)
+        self._kinds = before
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        """A name takes the kind of what it is given."""
+        self.visit(node.value)
+        for target in node.targets:
+            self._bind(target, self._kind(node.value))
+
+    def visit_For(self, node: ast.For) -> None:
+        """A loop's name has the kind of the elements."""
+        self.visit(node.iter)
+        self._bind(node.target, _element(self._kind(node.iter)))
+        for each in (*node.body, *node.orelse):
+            self.visit(each)
+
+    def _comprehension(self, node: Any) -> None:
+        before = dict(self._kinds)
+        for each in node.generators:
+            self.visit(each.iter)
+            self._bind(each.target, _element(self._kind(each.iter)))
+            for condition in each.ifs:
+                self.visit(condition)
+        for name in ("elt", "key", "value"):
+            if hasattr(node, name):
+                self.visit(getattr(node, name))
+        self._kinds = before
+
+    visit_ListComp = visit_SetComp = visit_GeneratorExp = visit_DictComp = _comprehension  # noqa: N815
+
+    def _bind(self, target: ast.expr, kind: Any) -> None:
+        if isinstance(target, ast.Name):
+            self._kinds[target.id] = kind
+        elif isinstance(target, ast.Tuple | ast.List):
+            parts = typing.get_args(kind) if typing.get_origin(kind) is tuple else ()
+            for place, each in enumerate(target.elts):
+                self._bind(each, parts[place] if place < len(parts) else _Unknown)
+
+    def _kind(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Name):
+            return self._kinds.get(node.id, _Unknown)
+        if isinstance(node, ast.Attribute):
+            return _member(self._kind(node.value), node.attr)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            return _returned(self._kind(node.func.value), node.func.attr)
+        if isinstance(node, ast.Subscript):
+            return _element(self._kind(node.value))
+        return _Unknown
+
+    # ------------------------------------------------------------ what is looked at
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        """An attribute that its owner does not have."""
+        kind = _plain(self._kind(node.value))
+        names = self._names(kind, self._hook)
+        if names and node.attr not in names:
+            what = {RequestView: "a request", View: "the view"}.get(kind, f"{kind.__name__}")
+            shown = ", ".join(sorted(names))
+            self._wrong(node, f"{what} has no {node.attr}{_meant(node.attr, names)}; it has {shown}")
+        self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """A call of the view, or of what makes an answer, with arguments it does not take."""
+        function: Any = None
+        bound: tuple[Any, ...] = ()
+        if isinstance(node.func, ast.Attribute) and _plain(self._kind(node.func.value)) is View:
+            function, bound = getattr(View, node.func.attr, None), (None,)
+        elif isinstance(node.func, ast.Name) and node.func.id in self._makers:
+            function = self._makers[node.func.id]
+        if inspect.isfunction(function):
+            self._try_call(node, function, bound)
+        self.generic_visit(node)
+
+    def _try_call(self, node: ast.Call, function: Any, bound: tuple[Any, ...]) -> None:
+        if any(isinstance(a, ast.Starred) for a in node.args) or any(k.arg is None for k in node.keywords):
+            return
+        words = {k.arg: k.value for k in node.keywords if k.arg is not None}
+        try:
+            inspect.signature(function).bind(*bound, *node.args, **words)
+        except TypeError as error:
+            known = ", ".join(p for p in inspect.signature(function).parameters if p != "self")
+            self._wrong(node, f"{function.__name__}(): {error}; it takes {known}")
+            return
+        values = [*node.args, *words.values()]
+        if not bound and all(isinstance(each, ast.Constant) for each in values):
+            try:
+                function(*(_constant(a) for a in node.args), **{w: _constant(v) for w, v in words.items()})
+            except Exception as error:
+                self._wrong(node, f"{function.__name__}(): {error}")
+
+    def visit_Return(self, node: ast.Return) -> None:
+        """An answer that its hook does not know."""
+        if node.value is not None:
+            self.visit(node.value)
+            check = answers.CHECKS.get(self._hook)
+            sample = _sample(node.value, self._makers)
+            if check is not None and sample is not _Unknown:
+                try:
+                    check(sample, _ARGUMENTS.get(self._hook, ()))
+                except answers.Nonsense as error:
+                    self._wrong(node, str(error))
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
+        """Nothing is known of it."""
+
+
+# ---------------------------------------------------------------- kinds
+
+
+def _plain(kind: Any) -> Any:
+    """A kind without None."""
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        others = [each for each in typing.get_args(kind) if each is not type(None)]
+        return others[0] if len(others) == 1 else _Unknown
+    return kind
+
+
+def _member(kind: Any, name: str) -> Any:
+    kind = _plain(kind)
+    if kind is View and name in _UNSAID:
+        return _UNSAID[name]
+    return _hints(kind).get(name, _Unknown) if kind in (View, RequestView) or _is_settings(kind) else _Unknown
+
+
+def _returned(kind: Any, name: str) -> Any:
+    if _plain(kind) is not View:
+        return _Unknown
+    return _UNSAID.get(name) or _hints(getattr(View, name, None)).get("return", _Unknown)
+
+
+def _element(kind: Any) -> Any:
+    kind = _plain(kind)
+    if kind is Selection:
+        return RequestView
+    arguments = typing.get_args(kind)
+    return arguments[0] if len(arguments) == 1 else _Unknown
+
+
+def _meant(word: str, words: typing.Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(words), 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+# ---------------------------------------------------------------- answers
+
+_ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
+    "elected": (types.SimpleNamespace(seq=0), None, Instant(1)),
+    "route": (None, (), None, None),
+}
+"""What the checks of answers look at besides the answer."""
+
+
+def _constant(node: ast.expr) -> Any:
+    return node.value if isinstance(node, ast.Constant) else None
+
+
+def _sample(node: ast.expr, makers: Mapping[str, Any]) -> Any:
+    """An answer of the kind that an expression gives; _Unknown where that cannot be told."""
+    with contextlib.suppress(ValueError):
+        return ast.literal_eval(node)
+    if isinstance(node, ast.JoinedStr):
+        return "text"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in makers:
+        return _made(node.func.id, makers[node.func.id])
+    if isinstance(node, ast.List | ast.Tuple):
+        found = [_sample(each, makers) for each in node.elts]
+        return _Unknown if _Unknown in found else found
+    return {} if isinstance(node, ast.Dict) else _Unknown
+
+
+def _made(name: str, maker: Any) -> Any:
+    if name == "redate":
+        return maker(types.SimpleNamespace(seq=1), Instant(0))
+    required = [
+        p for p in inspect.signature(maker).parameters.values()
+        if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+    ]  # fmt: skip
+    try:
+        return maker(*("text" for _ in required))
+    except Exception:
+        return _Unknown
+
+
+def inspect_module(
+    module: Module, source: bytes, fields: typing.Iterable[str], handed: str
+) -> Iterator[Problem]:
+    """What is wrong with the code of a loaded module, by line."""
+    yield from Inspection(module, ast.parse(source), fields, handed).problems()
