@@ -328,6 +328,7 @@ def table(figures: list[Figure]) -> str:
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
     from bench_decider import bench_decider
+    from bench_memory import measure
     from bench_night import bench_night
     from bench_nights import bench_simulation
     from bench_passes import bench_passes
@@ -343,6 +344,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
         "script": lambda: bench_script(1_000 if quick else 5_000),
         "many": lambda: bench_many(10_000 if quick else MANY),
+        "memory": measure,
         "report": lambda: bench_report(1_000 if quick else 10_000),
         "simulation": lambda: bench_simulation(figure, 1 if quick else 5),
         "store": lambda: bench_store(figure, 10_000 if quick else MANY),
@@ -360,10 +362,14 @@ def main() -> int:
         from bench_nights import main as nights
 
         return nights(sys.argv[2:])
+    if sys.argv[1:2] == ["memory"]:
+        from bench_memory import main as memory
+
+        return memory(table)
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
-        "commands latency submits jobs night passes many report simulation store faults; none: all. "
-        "Or nights (alone): see there"
+        "commands latency submits jobs night passes many memory report simulation store faults; none: all. "
+        "Or nights, memory (alone, with options of their own): see there"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from nqspy.daemon import files, log, systemd
+from nqspy.daemon import files, heap, log, systemd
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
@@ -22,6 +22,7 @@ from nqspy.daemon.deciding.process import Heard
 from nqspy.daemon.deciding.strikes import Loss
 from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.failpoints import Failpoints
+from nqspy.daemon.heap import Clearance
 from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, unlock
 from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.inbox import Back, Inbox, Ring, Stop
@@ -95,6 +96,7 @@ class Daemon:
         self.reloads = Reloads(self)
         self.exits.beside = self.reloads.for_shift
         self.stopping: str | None = None
+        self.clearance = Clearance()
         self.watchdog = systemd.Watchdog()
         self._pending: float | None = None
         self._found: Found | None = None
@@ -162,7 +164,10 @@ class Daemon:
     def _patience(self) -> float | None:
         if self._pending is not None:
             return max(0.0, self._pending + PENDING - time.monotonic())
-        times = (self.front.patience(), self.decider.patience(), None if self.stopping is None else 0.2)
+        times = (
+            self.front.patience(), self.decider.patience(), self.clearance.patience(),
+            None if self.stopping is None else 0.2,
+        )  # fmt: skip
         return min((each for each in times if each is not None), default=None)
 
     def turn(self, items: list[Any]) -> None:
@@ -172,6 +177,7 @@ class Daemon:
             if isinstance(item, Sighting | News):
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
+                self.clearance.after(item.size)
                 command = self.front.take(item)
                 if command is not None:
                     inputs.append(command)
@@ -200,6 +206,7 @@ class Daemon:
         self.front.answer_questions()
         self.front.after_turn()
         self.morning.look()
+        self.clearance.look()
 
     def pump(self, outcome: Outcome) -> None:
         """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""
@@ -315,6 +322,7 @@ def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
     clean = not left_behind(home)
     held = lock(home)
     log.set_up(home.log if options.background else None)
+    heap.settle()
     urgency.hurry()
     sys.setswitchinterval(0.0005)
     try:

@@ -5,6 +5,7 @@ form are part of the protocol.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -52,6 +53,22 @@ def text_answer(id: int, status: int, out: str = "", err: str = "", **more: Any)
     ``ok`` is false when ``status`` (the exit status of the command line) is not 0.
     """
     return _text_form(id, status, plain(out), plain(err), more)
+
+
+def escaped(text: str) -> bytes:
+    """A part of a text as it stands inside the ``out`` of an answer."""
+    return _text(plain(text))[1:-1]
+
+
+def pieces_answer(id: int, status: int, pieces: Iterable[bytes], err: str = "") -> bytes:
+    """`text_answer` of a long text of which the parts were `escaped` one by one."""
+    head = b'{"id":%d,"ok":%b,"exit":%d,"out":"' % (id, b"true" if status == 0 else b"false", status)
+    return b"".join((head, *pieces, b'","err":%b}\n' % _text(plain(err))))
+
+
+def list_answer(id: int, pieces: Iterable[bytes]) -> bytes:
+    """`result_answer` of a long list of which the elements were written one by one or several together."""
+    return b'{"id":%d,"ok":true,"result":[%b]}\n' % (id, b",".join(pieces))
 
 
 def _text_form(id: int, status: int, out: str, err: str, more: dict[str, Any]) -> bytes:

@@ -38,6 +38,8 @@ _STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?,
 _FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"
 
 _REMEMBERED_BLOBS = 10_000
+_LARGE = 1_000
+"""Events and rows of a commit after which the cache, full of its pages, is given back."""
 
 _UNREADABLE = (
     sqlite3.DatabaseError, peewee.DatabaseError, msgspec.MsgspecError, KeyError, TypeError, ValueError,
@@ -106,6 +108,9 @@ class SqliteJournal:
             self._wait_for_locks(schema.LOCK_WAIT)
         self._remember(batch, site)
         site.touched.clear()
+        if len(changes.events) + len(changes.requests) > _LARGE:
+            with contextlib.suppress(sqlite3.Error):  # it is committed
+                self._connection.execute("PRAGMA shrink_memory")
 
     def _wait_for_locks(self, seconds: float) -> None:
         """How long the next commits wait for another program's lock: not long while it is known to be there,

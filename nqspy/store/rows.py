@@ -18,6 +18,7 @@ from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
 from nqspy.model.requests import Dependency, Redating, Request, Spec, State, Used
+from nqspy.model.shared import Shared
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
 from nqspy.ports import Batch, EndedRow
@@ -284,22 +285,19 @@ _STATES = {state.value: state for state in State}
 
 
 class SharedSpecs:
-    """Decodes specs and makes equal parts of them one object: thousands of requests of one list differ in a
-    name and a date."""
+    """Decodes specs and makes equal parts of them one object."""
 
     _BOUND = 1000
-    _PARTS = tuple((f.name, f.default) for f in _fields if _hints[f.name] not in (int, bool))
 
     def __init__(self) -> None:
-        self._parts: dict[Any, Any] = {}
+        self._shared = Shared()
         self._specs: dict[str, Spec] = {}
 
     def spec(self, body: str) -> Spec:
         """The spec of a row. Raises msgspec.DecodeError."""
         found = self._specs.get(body)
         if found is None:
-            found = _spec_decoder.decode(body)
-            self._share(found)
+            found = self._shared.spec(_spec_decoder.decode(body))
             if len(self._specs) >= self._BOUND:
                 self._specs.clear()
             self._specs[body] = found
@@ -307,15 +305,7 @@ class SharedSpecs:
 
     def text(self, value: str) -> str:
         """One object for equal texts."""
-        return self._parts.setdefault(value, value)  # type: ignore[no-any-return]
-
-    def _share(self, spec: Spec) -> None:
-        # The spec is fresh and nobody else has it yet: equal parts put into it change nothing but memory.
-        share = self._parts.setdefault
-        for name, default in self._PARTS:
-            value = getattr(spec, name)
-            if value is not default:
-                object.__setattr__(spec, name, share(value, value))
+        return self._shared.one(value)
 
 
 def request_of(row: Row, shared: SharedSpecs) -> Request:

@@ -141,6 +141,43 @@ def _state(word: Any) -> State | None:
 # ---------------------------------------------------------------- answering
 
 
+def _pieces(
+    daemon: "Daemon", choice: Choice, into: list[bytes], write: Callable[[Objects], bytes]
+) -> Iterator[None]:
+    """Fills ``into`` with objects as they are written, pausing after each slice: objects of ten thousand
+    requests would take ten times that memory. Those of named requests are written in their order."""
+    if choice.seqs:
+        found: Objects = []
+        yield from _objects(daemon, choice, found)
+        into += [write(found)] if found else []
+        return
+    gone: list[bytes] = []
+    rows: Objects = []
+    place = Lister(daemon, choice.sight).place
+    for row in choice.gone(daemon):
+        if row is None:
+            gone += [write(rows)] if rows else []
+            rows = []
+            yield None
+        else:
+            rows.append(choice.sight.mask(views.ended_object(row, place)))
+    gone += [write(rows)] if rows else []
+    lister = Lister(daemon, choice.sight)
+    for requests in choice.slices():
+        into += [write(lister.objects(requests))] if requests else []
+        yield None
+    into += gone
+
+
+def _written(objects: Objects) -> bytes:
+    """Elements of a JSON array without its brackets."""
+    return views.encode(objects)[1:-1]
+
+
+def _escaped(objects: Objects) -> bytes:
+    return messages.escaped(_written(objects).decode())
+
+
 def _objects(daemon: "Daemon", choice: Choice, into: Objects) -> Iterator[None]:
     """Fills ``into``, pausing after each slice."""
     gone: Objects = []
@@ -162,11 +199,11 @@ def _objects(daemon: "Daemon", choice: Choice, into: Objects) -> Iterator[None]:
 
 def list_requests(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     """The objects, for programs. Raises Refusal when an identifier names no request."""
-    found: Objects = []
+    found: list[bytes] = []
     choice = Choice(daemon, asked.message, asked.caller)
-    yield from _objects(daemon, choice, found)
+    yield from _pieces(daemon, choice, found, _written)
     _refuse_unknown(choice)
-    yield messages.result_answer(asked.handle.id, found)
+    yield messages.list_answer(asked.handle.id, found)
 
 
 def _refuse_unknown(choice: Choice) -> None:
@@ -189,6 +226,8 @@ def qstat(daemon: "Daemon", asked: rpc.Asked) -> Any:
         return _why(daemon, asked)
     if form == "table":
         return _table(daemon, asked)
+    if form == "json":
+        return _json(daemon, asked)
     render = _RENDERERS.get(form)
     if render is None:
         raise Refusal(f"qstat has no form {form!r}", "bad_value", 2)
@@ -213,6 +252,17 @@ def _mark_shared(daemon: "Daemon", sight: Sight, found: Objects) -> None:
             each["shared_output"] = said
 
 
+def _json(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
+    found: list[bytes] = []
+    choice = Choice(daemon, asked.message, asked.caller)
+    yield from _pieces(daemon, choice, found, _escaped)
+    status = 153 if choice.unknown else 0
+    pieces = (b"[", *(part for each in found for part in (each, b",")))
+    if found:
+        pieces = pieces[:-1]
+    yield messages.pieces_answer(asked.handle.id, status, (*pieces, b"]\\n"), choice.complaint())
+
+
 def _table(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     """The POSIX table, straight from the requests: no objects are made."""
     choice = Choice(daemon, asked.message, asked.caller)
@@ -235,7 +285,6 @@ def _table(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
 
 _RENDERERS: dict[str, Callable[[Objects], str]] = {
     "full": tables.full,
-    "json": lambda objects: views.encode(objects).decode() + "\n",
     "batch": tables.posix_table,
 }
 

@@ -26,6 +26,7 @@ from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
+from nqspy.model.shared import Shared
 from nqspy.model.tally import Tally
 from nqspy.ports import SubmitAnswer
 
@@ -69,7 +70,8 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
     if command.dry_run:
         rows = [_would(desk, each, len(accepted) == 1) for each in accepted]
         return {"dry_run": rows} | _warned(desk, accepted, desk.site.next_seq, caller)
-    seqs = tuple(_take_in(desk, each, command.key, digest) for each in accepted)
+    shared = Shared()
+    seqs = tuple(_take_in(desk, each, command.key, digest, shared) for each in accepted)
     if command.key:
         _remember(desk, command.key, digest, seqs)
     for seq, each in zip(seqs, accepted, strict=True):
@@ -232,11 +234,11 @@ def _ask_exits(desk: Desk, spec: Spec, script: bytes) -> Spec:
 # ---------------------------------------------------------------- taking in
 
 
-def _take_in(desk: Desk, accepted: Accepted, key: str, digest: str) -> Seq:
-    seq, spec = desk.site.next_seq, accepted.spec
+def _take_in(desk: Desk, accepted: Accepted, key: str, digest: str, shared: Shared) -> Seq:
+    seq, spec = desk.site.next_seq, shared.spec(accepted.spec)
     desk.keep(spec.script, accepted.script)
     desk.keep(spec.environment, accepted.environment)
-    desk.emit(Submitted(seq, spec, accepted.queue, _state(desk, spec), key, digest))
+    desk.emit(Submitted(seq, spec, shared.one(accepted.queue), _state(desk, spec), key, digest))
     if accepted.target != accepted.queue:
         desk.emit(Routed(seq, accepted.target, accepted.queue))
     return seq

@@ -1,0 +1,34 @@
+"""Equal parts of many requests as one object: thousands of requests of one list differ in a name and a date."""
+
+import dataclasses
+import typing
+from typing import Any, TypeVar
+
+from nqspy.model.requests import Spec
+
+T = TypeVar("T")
+
+_hints = typing.get_type_hints(Spec)
+_PARTS = tuple((f.name, f.default) for f in dataclasses.fields(Spec) if _hints[f.name] not in (int, bool))
+
+
+class Shared:
+    """Knows the parts it has seen."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Any, Any] = {}
+
+    def one(self, value: T) -> T:
+        """One object for equal values."""
+        found: T = self._parts.setdefault(value, value)
+        return found
+
+    def spec(self, spec: Spec) -> Spec:
+        """The same specification, its parts shared. It must be fresh: nobody else has it yet, so that equal
+        parts put into it change nothing but memory."""
+        share = self._parts.setdefault
+        for name, default in _PARTS:
+            value = getattr(spec, name)
+            if value is not default:
+                object.__setattr__(spec, name, share(value, value))
+        return spec

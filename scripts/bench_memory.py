@@ -1,0 +1,120 @@
+"""Memory of the daemon's processes as an operator sees it: empty, after one list of 10,000 (`qsub --list`), and
+after listings of them. ``--root DIR`` measures another checkout with the same interpreter."""
+
+import argparse
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from bench_tools import Figure, figure, wait_for
+
+HERE = Path(__file__).resolve().parents[1]
+COUNT = 10_000
+REST = 2.0
+"""Seconds after work until memory is looked at: an operator is not quicker."""
+SITE = """\
+set machine pes=2
+create batch_queue batch priority=10
+enable queue batch
+set default batch_request queue batch
+"""
+_COMMAND = "import sys; from nqspy.cli.{0} import main; sys.exit(main())"
+
+
+class House:
+    """A daemon of a checkout in a home of its own; with the shipped exits."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="nqspy-bench-"))
+        self.home = self.folder / "home"
+        (self.home / "queues.d").mkdir(parents=True)
+        (self.home / "queues.d" / "10-site.qmgr").write_text(SITE)
+        shutil.copytree(root / "exits", self.home / "exits")
+        for file in (self.home / "exits").iterdir():
+            file.chmod(0o644)
+        self.env = os.environ | {"PYTHONPATH": str(root), "NQSPY_HOME": str(self.home)}
+        words = [sys.executable, "-m", "nqspy.daemon.command", "run", "--home", str(self.home)]
+        self.daemon = subprocess.Popen(words, env=self.env, cwd="/", stderr=subprocess.DEVNULL)
+        wait_for((self.home / "nqsd.sock").exists)
+
+    def run(self, name: str, *words: str) -> int:
+        """Runs one of the commands; how much it printed."""
+        called = [sys.executable, "-c", _COMMAND.format(name), *words]
+        done = subprocess.run(called, env=self.env, cwd=self.folder, capture_output=True, check=True)
+        return len(done.stdout)
+
+    def resident(self) -> dict[str, float]:
+        """RSS of each process, MB."""
+        select.select([], [], [], REST)
+        mine = _words(self.daemon.pid)
+        found = {"the daemon": _rss(self.daemon.pid)}
+        for pid in _children(self.daemon.pid):
+            found["the exits' process" if _words(pid) == mine else "the starter"] = _rss(pid)
+        return found
+
+    def close(self) -> None:
+        """Ends it and clears away."""
+        self.daemon.send_signal(signal.SIGTERM)
+        self.daemon.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _rss(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1024**2
+
+
+def _words(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def _children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(word) for each in tasks for word in each.read_text().split()]
+
+
+def measure(root: Path = HERE) -> Iterator[Figure]:
+    """One row for each process and state."""
+    house = House(root)
+    try:
+        empty = house.resident()
+        yield from _rows("empty", empty, {})
+        lines = (f"-N job{n} -lT 600 -lM 8mb job.sh {n}" for n in range(COUNT))
+        (house.folder / "list").write_text("\n".join(lines) + "\n")
+        (house.folder / "job.sh").write_text("true\n")
+        house.run("qsub", "--list", "list")
+        full = house.resident()
+        yield from _rows(f"after qsub --list of {COUNT}", full, empty, ("the daemon", 90.0))
+        for name, words in (("qstat --json", ("--json",)), ("qstat", ())):
+            house.run("qstat", *words)
+            after = house.resident()
+            yield from _rows(f"after {name}", after, full, ("the daemon", full["the daemon"] + 10))
+    finally:
+        house.close()
+
+
+def _rows(
+    when: str, now: dict[str, float], before: dict[str, float], goal: tuple[str, float] = ("", 0.0)
+) -> Iterator[Figure]:
+    for name, value in now.items():
+        wanted = f"<= {goal[1]:.0f} MB" if name == goal[0] else "shown"
+        met = value <= goal[1] if name == goal[0] else None
+        yield figure(f"{name}, {when}", value, "MB RSS", before.get(name), "before", wanted, met)
+
+
+def main(table: Callable[[list[Figure]], str]) -> int:
+    """Prints the table, or JSON."""
+    parser = argparse.ArgumentParser(prog="scripts/bench memory", description=__doc__)
+    parser.add_argument("--root", type=Path, default=HERE, help="another checkout of nqspy")
+    parser.add_argument("--json", action="store_true", help="figures as JSON")
+    options = parser.parse_args(sys.argv[2:])
+    found = list(measure(options.root.resolve()))
+    print(json.dumps([asdict(each) for each in found], indent=1) if options.json else table(found))
+    return 0
