@@ -1,4 +1,4 @@
-"""Equal parts of many requests as one object: thousands of requests of one list differ in a name and a date."""
+"""Equal parts of many requests as one object: those of one list differ in a name and a date."""
 
 import dataclasses
 import typing
