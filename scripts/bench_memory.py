@@ -1,5 +1,5 @@
-"""Memory of the daemon's processes as an operator sees it: empty, after one list of 10,000 (`qsub --list`), and
-after listings of them. ``--root DIR`` measures another checkout with the same interpreter."""
+"""Memory of the daemon's processes as an operator sees it: empty, after one list of 10,000, after listings of
+them. ``--root DIR`` measures another checkout with the same interpreter."""
 
 import argparse
 import json
