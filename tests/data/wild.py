@@ -117,8 +117,8 @@ def forge():
     child, words = modules["nqspy.daemon.deciding.child"], modules["nqspy.daemon.deciding.words"]
     former = child.words.planned
 
-    def planned(id, plan, listing):
-        word = former(id, plan, listing)
+    def planned(*what):
+        word = former(*what)
         forged = {"attempt": 1, "pes": [0], "forced": True}
         word.actions = [("start", {"seq": seq, **forged}) for seq in range(1, 2000)]
         return word

@@ -6,7 +6,7 @@ import dataclasses
 import pwd
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import msgspec
 from nqspy.daemon import files
 from nqspy.daemon.answers import fields, language, listing, queries, texts
 from nqspy.daemon.answers.later import Later
+from nqspy.daemon.answers.slow import Pending, Slow
 from nqspy.daemon.answers.waiting import Waiting
 from nqspy.daemon.log import LOG
 from nqspy.engine.desk.context import Reply
@@ -39,39 +40,6 @@ DIRECT = {
 """Messages that are commands of the engine."""
 _HELD_BACK = {"submit", "configure", "move", "modify", "reload_exits", "reload_queues", "qmgr"}
 """Messages that wait while the exits of the start are not loaded yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """Who waits for a reply of the engine, and in which form."""
-
-    handle: rpc.Handle
-    form: str | None
-
-
-@dataclass(slots=True)
-class Slow:
-    """An answer that is made in slices, so that it never stalls the engine.
-
-    ``key``: what was asked by whom, where it is about no single request: long lists are made one at a time,
-    and whoever asks for one that is not begun yet gets the same (``others``).
-    """
-
-    asked: rpc.Asked
-    slices: Iterator[bytes | Later | None]
-    key: tuple[Any, ...] | None = None
-    begun: bool = False
-    others: list[rpc.Asked] = dataclasses.field(default_factory=list)
-
-    @property
-    def lasting(self) -> bool:
-        """Whether it is made to its end whoever waits: a script carries something out."""
-        return bool(self.asked.message["cmd"] == "qmgr")
-
-    def gone(self) -> bool:
-        """Whether nobody waits for it any more."""
-        return all(asked.handle.gone for asked in (self.asked, *self.others))
-
 
 AT_ONCE = 4
 """Slow answers to one user that are made at a time."""
