@@ -60,24 +60,23 @@ def backup(
     """Make a backup now: FILE, else one more in the home's folder of backups."""
     where = Home(Path(resolve_home(home)))
     try:
-        made = _back_up(where, file)
+        made, size = _back_up(where, file)
     except NqspyError as error:
         _fail(error)
-    print(f"{made} made and checked, {made.stat().st_size // 1024} KiB")
+    print(f"{made} made and checked, {size // 1024} KiB")
 
 
-def _back_up(where: Home, file: Path | None) -> Path:
+def _back_up(where: Home, file: Path | None) -> tuple[Path, int]:
     if not where.database.exists():
         raise StoreError(f"{where.database} does not exist; there is nothing to copy")
     with Reader(where.database) as reader:
         if file is not None:
-            if file.exists():
-                raise StoreError(f"{file} exists already; name another file")
-            reader.backup(file)
-            return file
+            return file, reader.backup(file)
         keep = reader.settings("backup").keep
     try:
-        return copies.back_up(where.database, clock_of(where.path, None).now(), keep)
+        with places.as_owner(where.path):
+            made = copies.back_up(where.database, clock_of(where.path, None).now(), keep)
+            return made, made.stat().st_size
     except copies.SPOILT as error:
         raise StoreError(f"no backup could be made: {plain(error)}") from error
 

@@ -213,17 +213,16 @@ class LocalHands:
 
     def _materialise(self, digest: str) -> bytes:
         """Makes the script a file in the spool, once for all requests that share it; gives its first line."""
+        path = os.path.join(self._spool, "scripts", digest)
         head = self._scripts.get(digest)
-        if head is not None:
+        if head is not None and os.path.lexists(path):
             return head
         data = self._blob(digest)
-        path = os.path.join(self._spool, "scripts", digest)
-        draft = f"{path}.tmp"
-        with open(draft, "wb") as file:
-            file.write(data)
-        # Readable for all in a folder that is not: jobs of other users get it as an open descriptor.
-        os.chmod(draft, 0o444)
-        os.rename(draft, path)
+        try:
+            _write_script(path, data)
+        except FileNotFoundError:  # somebody has removed the folder
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            _write_script(path, data)
         head = self._scripts[digest] = data[:256].split(b"\n", 1)[0]
         return head
 
@@ -261,3 +260,12 @@ class LocalHands:
                 scan.remove(folder)
             if finding.fate not in ("void", "unclaimed"):
                 yield SeenStray(seq, attempt, finding.fate)
+
+
+def _write_script(path: str, data: bytes) -> None:
+    draft = f"{path}.tmp"
+    with open(draft, "wb") as file:
+        file.write(data)
+    # Readable for all in a folder that is not: jobs of other users get it as an open descriptor.
+    os.chmod(draft, 0o444)
+    os.rename(draft, path)

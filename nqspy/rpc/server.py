@@ -68,7 +68,7 @@ class Server:
         self.shares = Shares(limits)
         self._backlog = backlog
         self._tell = tell
-        self._resting = False
+        self._resting = self._lost = False
         self._full_since: float | None = None
         self._delayed: set[Connection] = set()
         self._coming: set[asyncio.Task[object]] = set()
@@ -249,7 +249,26 @@ class Server:
         now = self.time()
         for connection in tuple(self.connections):
             connection.look(now)
+        if not self._closing and not os.path.lexists(self._path):
+            self._bind_again()
         self._loop.call_later(self.limits.sweep, self._sweep)
+
+    def _bind_again(self) -> None:
+        """Somebody has removed the socket: nobody new can come in. Those that are connected notice nothing."""
+        try:
+            fresh = self._bind()
+        except OSError as error:
+            if not self._lost:
+                self._tell(f"the socket was removed and cannot be made again: {error.strerror or error}")
+            self._lost = True
+            return
+        self._tell("the socket was removed; it is there again")
+        self._lost = False
+        self._loop.remove_reader(self._socket.fileno())
+        self._socket.close()
+        self._socket = fresh
+        fresh.setblocking(False)
+        self._listen()
 
     # ------------------------------------------------------------ when the engine is behind
 

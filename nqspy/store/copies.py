@@ -10,7 +10,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -110,6 +110,31 @@ def copy_to(path: Path, target: Path, go_on: Callable[[], None] = lambda: None) 
     except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def hand_out(path: Path, target: Path) -> int:
+    """Writes a checked copy of the database at ``path`` to ``target``, which must not be there, wherever that
+    is; its size. It is made among the backups first: there nobody else exchanges names. Raises sqlite3.Error,
+    OSError."""
+    with closing(places.Outside(target)) as outside:
+        with places.as_owner(path.parent):
+            folder = places.backups(path)
+            places.make_folder(folder)
+            with _alone(folder):
+                source = _staged(path, folder / "handed-out.db")
+        try:
+            return outside.fill(source)
+        finally:
+            os.close(source)
+
+
+def _staged(path: Path, staged: Path) -> int:
+    """A checked copy, open for reading, that has no name any more."""
+    try:
+        copy_to(path, staged)
+        return os.open(staged, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    finally:
+        staged.unlink(missing_ok=True)
 
 
 def _copy(path: Path, new: Path, go_on: Callable[[], None]) -> None:

@@ -1,6 +1,10 @@
 """Where things lie beside a database, and how a file is put in its place for good."""
 
+import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 
@@ -65,4 +69,82 @@ def give(path: Path, home: Path) -> None:
     """Makes a file the home's owner's, when root has made it in somebody's home. Raises OSError."""
     owner = home.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
-        os.chown(path, owner.st_uid, owner.st_gid)
+        os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+
+
+@contextmanager
+def as_owner(home: Path) -> Iterator[None]:
+    """Does what is inside with the rights of the home's owner where root looks after somebody's home: names in
+    it are his to exchange at any moment. Not in a process with threads. Raises OSError."""
+    owner, groups = home.stat(), os.getgroups()
+    if os.geteuid() != 0 or owner.st_uid == 0:
+        yield
+        return
+    datetime.strptime("1", "%d")  # Python loads this when it is first needed: he may not read where it lies
+    former = os.getegid()
+    os.setgroups([])
+    os.setegid(owner.st_gid)
+    os.seteuid(owner.st_uid)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(former)
+        os.setgroups(groups)
+
+
+class Outside:
+    """A new file in a folder that may be another's, who may exchange any name in it at any moment: the folder
+    is opened once, nothing there is followed, and the file gets its name when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError, FileExistsError too."""
+        self._path = path
+        self._draft = f".{path.name}.{os.urandom(8).hex()}"
+        self._folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if self._there(path.name) is not None:
+                raise FileExistsError(errno.EEXIST, "it exists already; name another file")
+            made = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._file = os.open(self._draft, made, 0o600, dir_fd=self._folder)
+        except BaseException:
+            os.close(self._folder)
+            raise
+
+    def _there(self, name: str) -> os.stat_result | None:
+        try:
+            return os.stat(name, dir_fd=self._folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def fill(self, source: int) -> int:
+        """Takes all of an open file, has it on the disk and gives it its name; its size. Raises OSError."""
+        size = 0
+        while count := os.sendfile(self._file, source, size, 1 << 24):
+            size += count
+        os.fsync(self._file)
+        self._name()
+        found = self._there(self._path.name)
+        if found is None or not os.path.samestat(found, os.fstat(self._file)):
+            raise OSError("somebody has exchanged it while it was written")
+        os.fsync(self._folder)
+        return size
+
+    def _name(self) -> None:
+        here = {"src_dir_fd": self._folder, "dst_dir_fd": self._folder}
+        try:
+            os.link(self._draft, self._path.name, **here, follow_symlinks=False)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
+                raise
+            os.rename(self._draft, self._path.name, **here)  # a file system without hard links
+
+    def close(self) -> None:
+        """Takes away what has no name of its own."""
+        try:
+            found = self._there(self._draft)
+            if found is not None and os.path.samestat(found, os.fstat(self._file)):
+                os.unlink(self._draft, dir_fd=self._folder)
+        finally:
+            os.close(self._file)
+            os.close(self._folder)

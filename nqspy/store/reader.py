@@ -89,11 +89,11 @@ class Reader:
         found = (archive.check(folder / one.name, one) for one in self.archives())
         return [text for text in found if text is not None]
 
-    def backup(self, path: Path) -> None:
-        """Copies the database as it is now to ``path``, checked; commits go on meanwhile. Raises
-        StoreError."""
+    def backup(self, path: Path) -> int:
+        """Copies the database as it is now to ``path``, which must not be there, checked; commits go on
+        meanwhile. Its size. Raises StoreError."""
         try:
-            copies.copy_to(self.path, path)
+            return copies.hand_out(self.path, path)
         except copies.SPOILT as error:
             raise StoreError(f"{path} could not be written: {plain(error)}") from error
 

@@ -4,6 +4,9 @@ import gzip
 import json
 import logging
 import os
+import shutil
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -49,6 +52,64 @@ def test_backups_under_load_hold_nobody_up_and_each_is_whole(live):
     assert all(counts), "submissions went on meanwhile"
     assert len(live.client.requests()) == len(promised)
     live.run("nqspy", "backup", str(file)).refused(str(file), "exists")
+
+
+EXCHANGES = """
+import os, sys
+os.chdir(sys.argv[1])
+print("ready", flush=True)
+while True:
+    for name in os.listdir("."):
+        try:
+            if not os.path.islink(name):
+                os.unlink(name)
+                os.symlink(sys.argv[2], name)
+        except OSError:
+            pass
+"""
+
+
+@pytest.mark.privileged
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: somebody else acts")
+def test_who_exchanges_names_where_root_puts_a_backup_has_nothing_of_it(live, open_folder):
+    precious, theirs = live.work / "precious", open_folder / "theirs"
+    precious.write_text("root's")
+    theirs.mkdir()
+    os.chown(theirs, 65534, 65534)
+    words = [shutil.which("python3", path="/usr/bin:/bin") or sys.executable, "-c", EXCHANGES]
+    with subprocess.Popen([*words, str(theirs), str(precious)], user=65534, group=65534, extra_groups=[],
+                          stdout=subprocess.PIPE, cwd="/") as somebody:  # fmt: skip
+        try:
+            assert somebody.stdout is not None
+            somebody.stdout.readline()
+            done = [live.run("nqspy", "backup", str(theirs / f"{n}.db")) for n in range(4)]
+        finally:
+            somebody.kill()
+    assert precious.read_text() == "root's"
+    assert all(each.status == 0 or "somebody has exchanged it" in each.err for each in done), done
+    assert not list((live.home / "backups").iterdir())
+
+
+@pytest.mark.privileged
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the home becomes another's")
+def test_root_backs_up_somebodys_home_with_his_rights_only(live, open_folder):
+    live.stop()
+    home = open_folder / "home"
+    shutil.copytree(live.home, home, ignore=shutil.ignore_patterns("*.sock"))
+    for path in (home, *home.rglob("*")):
+        os.chown(path, 65534, 65534)
+    precious = live.work / "precious"
+    precious.mkdir(mode=0o700)
+    (home / "backups").symlink_to(precious)
+    assert live.run("nqspy", "backup", "--home", str(home)).status == 1
+    assert not list(precious.iterdir())
+    (home / "backups").unlink()
+    live.run("nqspy", "backup", "--home", str(home)).ok()
+    [made] = (home / "backups").iterdir()
+    assert {path.stat().st_uid for path in (home / "backups", made)} == {65534}
+    live.run("nqspy", "backup", str(live.work / "mine.db"), "--home", str(home)).ok()
+    assert (live.work / "mine.db").stat().st_uid == 0
+    assert copies.problem(live.work / "mine.db") is None
 
 
 @pytest.mark.slow

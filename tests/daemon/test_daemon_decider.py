@@ -24,8 +24,8 @@ def wild(tmp_path_factory):
 def make_wild(tmp_path):
     made = []
 
-    def make():
-        made.append(Wild(tmp_path / f"home{len(made)}", tmp_path / f"work{len(made)}"))
+    def make(folder=tmp_path):
+        made.append(Wild(folder / f"home{len(made)}", folder / f"work{len(made)}"))
         return made[-1]
 
     yield make
@@ -234,6 +234,57 @@ def test_the_process_has_neither_sockets_nor_the_database_nor_a_way_to_begin_ano
     assert [line.split()[2:4] for line in limits.splitlines() if line.startswith("Max processes")] == [
         ["0", "0"]
     ]
+
+
+REACHING = """\
+import os, socket
+from nqspy.userexit import refuse, userexit
+
+def tried():
+    pid = os.getppid()
+    ways = {{
+        "stream": lambda: socket.socket(socket.AF_UNIX).connect({sock!r}),
+        "datagram": lambda: socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"x", {reports!r}),
+        "pair": lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b"x", {reports!r}),
+        "memory": lambda: os.close(os.open(f"/proc/{{pid}}/mem", os.O_RDWR)),
+        "signal": lambda: os.kill(pid, 0),
+    }}
+    if {network}:
+        ways["network"] = lambda: socket.socket(socket.AF_INET).close()
+    done = []
+    for name, way in ways.items():
+        try:
+            way()
+            done.append(name)
+        except OSError:
+            pass
+    return " ".join(done) or "nothing"
+
+{hook}
+"""
+DECIDES = '@userexit\ndef jobselect(request):\n    return refuse("it reached " + tried())'
+IS_TOLD = '@userexit\ndef jobend(request):\n    print("it reached " + tried())'
+
+
+def reaching(live, hook, network):
+    places = {"sock": f"{live.home}/nqsd.sock", "reports": f"{live.home}/spool/reports.sock"}
+    return REACHING.format(hook=hook, network=network, **places)
+
+
+def test_the_process_reaches_neither_the_daemons_socket_nor_the_daemon(open_folder, make_wild):
+    live = make_wild(open_folder)
+    live.site(ONE_QUEUE, {"reaching": reaching(live, DECIDES, True)}).start()
+    id = live.submit("true")
+    live.until(id, lambda job: "it reached" in (job["reason"] or {}).get("text", ""), "be kept back")
+    assert "it reached nothing" in live.job(id)["reason"]["text"]
+
+
+def test_nor_does_the_one_that_gives_notices_which_has_the_network(open_folder, make_wild):
+    live = make_wild(open_folder)
+    live.site(ONE_QUEUE, {"reaching": reaching(live, IS_TOLD, True)}).start()
+    live.ended(live.submit("true"))
+    said = until(lambda: [line for line in live.log.splitlines() if "it reached" in line], "the notice")
+    assert said[0].endswith("it reached network")
 
 
 @ROOT_ONLY

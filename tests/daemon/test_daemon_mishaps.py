@@ -5,6 +5,7 @@ import contextlib
 import errno
 import gc
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from nqspy.daemon.main import Daemon
 from nqspy.daemon.options import Options
 from nqspy.daemon.pressure import PressureWatch
 from nqspy.model.errors import NqspyError
+from nqspy.rpc.client import Client
 from nqspy.store import restoring
 
 # ---------------------------------------------------------------- one message
@@ -245,3 +247,25 @@ def test_what_is_committed_last_of_all_is_told_as_well(tmp_path, caplog):
 
 def _told(caplog) -> str:
     return "\n".join(line for line in caplog.messages if line.startswith("notice to "))
+
+
+# ---------------------------------------------------------------- what somebody takes away
+
+
+def test_a_socket_that_was_removed_is_bound_again(live):
+    with Client(live.home) as before:
+        before.call("ping")
+        (live.home / "nqsd.sock").unlink()
+        until((live.home / "nqsd.sock").exists, "the socket")
+        assert live.ended(live.submit("exit 3"))["exit_status"] == 3
+        assert before.call("ping")
+    assert "the socket was removed; it is there again" in live.log
+
+
+def test_a_folder_of_scripts_that_was_removed_is_made_again(live):
+    known = live.ended(live.submit("exit 4"))
+    shutil.rmtree(live.home / "spool" / "scripts")
+    for script, status in (("exit 4", 4), ("exit 5", 5)):
+        assert live.ended(live.submit(script))["exit_status"] == status
+    assert (live.home / "spool" / "scripts").stat().st_mode & 0o777 == 0o700
+    assert known["exit_status"] == 4

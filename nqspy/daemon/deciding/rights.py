@@ -15,6 +15,8 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from nqspy.daemon.deciding import walls
+
 USERS = ("nqspy", "nobody")
 """As whom exits run where the daemon is root: the first that exists."""
 
@@ -33,7 +35,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 @dataclass(frozen=True, slots=True)
 class Jail:
     """What a child may have. ``memory``: bytes beyond what it begins with; ``alone``: it may begin neither
-    process nor thread; ``files``: descriptors; ``user``: (name, uid, gid) it becomes, None: it stays who it
+    process nor thread, and has no sockets (else: none of this machine, AF_UNIX); ``files``: descriptors; ``user``: (name, uid, gid) it becomes, None: it stays who it
     is."""
 
     memory: int
@@ -70,6 +72,7 @@ def enter(jail: Jail, keep: Collection[int], page: int, output: int, parent: int
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if jail.user is not None:
         _become(*jail.user)
+    walls.raise_walls(all_sockets=jail.alone)
     # Asked for last: a change of user takes it back. The parent may have died before.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:

@@ -1,0 +1,137 @@
+"""What the kernel refuses a child before code of the site runs in it: sockets, and other processes.
+
+By a filter of system calls (seccomp(2)) and by Landlock (landlock(7)), both of which a process of any user may put
+on itself, for good and for all that it begins.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_PR_SET_SECCOMP, _FILTER = 22, 2
+_CREATE_RULESET, _RESTRICT_SELF = 444, 446
+_VERSION = 1
+_MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
+_ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1
+_SCOPES_SINCE = 6
+_UNIX, _STREAM = 1, 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Machine:
+    """A kernel's numbers: of itself (``AUDIT_ARCH_…``), of the calls refused to everybody, of those that make
+    and join sockets; ``other``: numbers from there on are those of another way to call it."""
+
+    arch: int
+    reach: tuple[int, ...]
+    socket: int
+    socketpair: int
+    join: tuple[int, ...]
+    other: int | None = None
+
+
+# reach: ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, io_uring_setup; join: connect, bind
+_NEW = (438, 425)
+_GENERIC = ((117, 270, 271, *_NEW), 198, 199, (203, 200))
+_MACHINES = {
+    "x86_64": _Machine(0xC000003E, (101, 310, 311, *_NEW), 41, 53, (42, 49), other=1 << 30),
+    "aarch64": _Machine(0xC00000B7, *_GENERIC),
+    "riscv64": _Machine(0xC00000F3, *_GENERIC),
+}
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+
+class _Ruleset(ctypes.Structure):
+    _fields_ = (("files", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
+
+
+def raise_walls(*, all_sockets: bool) -> None:
+    """Takes sockets and other processes from this process and all that it begins: every socket, else those
+    of this machine (``AF_UNIX``). Where the kernel has none of it that is told on stderr.
+
+    Needs ``PR_SET_NO_NEW_PRIVS``. Raises OSError.
+    """
+    _keep_to_itself(files=all_sockets)
+    machine = _MACHINES.get(os.uname().machine)
+    if machine is None:
+        os.write(2, b"user exits are not kept from sockets: their numbers on this machine are not known\n")
+        return
+    code = b"".join(_filter(machine, all_sockets))
+    kept = ctypes.create_string_buffer(code, len(code))
+    program = _Program(len(code) // 8, ctypes.addressof(kept))
+    if _libc.prctl(_PR_SET_SECCOMP, _FILTER, ctypes.byref(program), 0, 0) != 0:
+        number = ctypes.get_errno()
+        if number not in (errno.EINVAL, errno.ENOSYS):
+            raise OSError(number, f"no filter of system calls: {os.strerror(number)}")
+        os.write(2, b"user exits are not kept from sockets: this kernel has no filter of system calls\n")
+
+
+def _keep_to_itself(*, files: bool) -> None:
+    """Landlock: no tracing (nor reading and writing of memory by /proc) of processes outside, no signals to
+    them where the kernel knows that. ``files``: also where the kernel asks for some right over files to be given
+    up, which makes renames from folder to folder fail."""
+    version = _libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
+    scopes = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0
+    rules = _Ruleset(_MAKE_CHAR | _MAKE_BLOCK if files else 0, 0, scopes)
+    if version < 1 or not (rules.files or rules.scoped):
+        return  # an old kernel, or switched off: rights and Yama are what is left
+    size = ctypes.sizeof(_Ruleset) if scopes else 8
+    fd = _libc.syscall(_CREATE_RULESET, ctypes.byref(rules), size, 0)
+    if fd < 0 or _libc.syscall(_RESTRICT_SELF, fd, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"landlock: {os.strerror(ctypes.get_errno())}")
+    os.close(fd)
+
+
+def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
+    """The filter, an instruction of classic BPF each (struct sock_filter). What it refuses fails with EPERM."""
+    yield _load(4)
+    yield from _unless(machine.arch)
+    yield _load(0)
+    if machine.other is not None:
+        yield _op(0x35, machine.other, 0, 1)  # from there on
+        yield _refuse()
+    sockets = (machine.socket, machine.socketpair) if all_sockets else ()
+    for number in (*machine.reach, *machine.join * all_sockets, *sockets):
+        yield _op(0x15, number, 0, 1)
+        yield _refuse()
+    if not all_sockets:
+        yield _op(0x15, machine.socket, 0, 4)
+        yield _load(16)
+        yield _op(0x15, _UNIX, 0, 1)
+        yield _refuse()
+        yield _allow()
+        yield _op(0x15, machine.socketpair, 0, 4)  # one of datagrams could be turned to another address
+        yield _load(24)
+        yield _op(0x54, 0xF)
+        yield _op(0x15, _STREAM, 1, 0)
+        yield _refuse()
+    yield _allow()
+
+
+def _unless(value: int) -> Iterator[bytes]:
+    yield _op(0x15, value, 1, 0)
+    yield _refuse()
+
+
+def _load(offset: int) -> bytes:
+    """A word of ``struct seccomp_data``: 0 the call's number, 4 the machine, 16 the first argument."""
+    return _op(0x20, offset)
+
+
+def _refuse() -> bytes:
+    return _op(0x06, 0x0005_0000 | errno.EPERM)
+
+
+def _allow() -> bytes:
+    return _op(0x06, 0x7FFF_0000)
+
+
+def _op(code: int, k: int, then: int = 0, otherwise: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, then, otherwise, k)
