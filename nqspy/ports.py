@@ -66,6 +66,18 @@ class Journal(Protocol):
     def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
         """Those of these requests that have ended, in the order given."""
 
+    def kept(self, owner: str) -> int:
+        """Bytes of scripts and environments that a user keeps, of requests that have ended too."""
+
+    def keeps(self, owner: str, digest: str) -> bool:
+        """Whether that script or environment is among them."""
+
+    def capacity(self) -> int | None:
+        """Bytes of the disk it lies on, None where there is none."""
+
+    def low(self) -> bool:
+        """Whether there is room for nothing but what makes room."""
+
 
 # ---------------------------------------------------------------- Hands
 

@@ -67,6 +67,11 @@ class Home:
         return self.path / "spool"
 
     @property
+    def reserve(self) -> Path:
+        """Space for when the disk is full."""
+        return self.spool / "reserve"
+
+    @property
     def reports(self) -> Path:
         """The nights' reports, a folder each."""
         return self.path / "reports"
@@ -212,7 +217,7 @@ def lock(home: Home) -> int:
     """Takes the home for this process, for as long as it lives; returns the open file. Raises HomeError
     when another has it."""
     try:
-        fd = os.open(home.pid_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(home.pid_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     except OSError as error:
         raise unusable(home, error) from None
     if not _locked(fd):

@@ -53,6 +53,7 @@ from nqspy.model.tree import twin
 from nqspy.rpc import server as rpc
 from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
+from nqspy.store.reserve import Reserve
 
 PENDING = 0.1
 """Longest time that events nobody waits for stay uncommitted, real seconds."""
@@ -69,6 +70,7 @@ class Daemon:
         self.clock = failpoints.clock(clock_of(home.path, options.clock))
         self.owner = Caller("nqsd", os.geteuid(), os.getegid(), (), True)
         self.journal = SqliteJournal.open(home.database)
+        self.journal.reserve = Reserve(home.reserve, time.monotonic)
         site, folder = self.journal.load(), Path(options.exits) if options.exits else home.path / "exits"
         self.decider = Parent(site, folder, self.inbox.put, self.clock.now, self.exits_lost, home=home.path)
         self.exits = RemoteExits(self.decider)
@@ -137,6 +139,8 @@ class Daemon:
         self._follow_probes()
         self.pump(self.engine.feed((), self.clock.now()))
         self.morning.begin()
+        assert self.journal.reserve is not None
+        self.journal.reserve.fill()
 
     def go(self) -> None:
         """The exits are loaded after all: what had to wait for them. Raises NqspyError."""
@@ -318,6 +322,7 @@ def _zone() -> str:
 def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
     """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers, with what
     whoever started it should know. Raises NqspyError."""
+    Reserve(home.reserve, time.monotonic).open_up()
     make(home)
     clean = not left_behind(home)
     held = lock(home)

@@ -1,6 +1,7 @@
 """What would grow for ever, and copies of it: backups, rotation of the history, old reports. When the site's
 clock says so, on a thread of their own."""
 
+import errno
 import shutil
 import threading
 from collections.abc import Callable
@@ -16,7 +17,11 @@ from nqspy.model.site import Settings
 from nqspy.store import copies
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.journal import SqliteJournal
+from nqspy.store.reserve import capacity, free
 from nqspy.store.rotation import PAUSE, Rotation
+
+_LEFT = 1 << 30
+"""Bytes that a backup leaves free, or a fiftieth of the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,9 @@ class Upkeep:
 
     def copy(self, now: Instant, kept: int) -> Path:
         """Makes a backup, on the upkeep's thread; returns its file. Raises one of `copies.SPOILT`."""
+        size, folder = self._path.stat().st_size, self._path.parent
+        if free(folder) - size < min(capacity(folder) // 50, _LEFT):
+            raise OSError(errno.ENOSPC, f"{size >> 20} MiB more would fill the disk")
         return copies.back_up(self._path, now, kept, go_on=self._go_on)
 
     def _backup_due(self, every: int, began: Instant, now: Instant) -> Instant:

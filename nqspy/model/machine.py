@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from nqspy.model.tree import setting
 
+SCRIPT_MAX = 64 << 20
+"""Bytes of a script that a message has room for."""
 RUN = "it names a program that the daemon runs"
 TOLD = "the mail server is told a password"
 """Why a setting is the home's owner's alone."""
@@ -44,6 +46,11 @@ class Server:
 
     name: str | None = setting("name", None, "host part of identifiers; auto: the short host name")
     timezone: str | None = setting("name", None, "zone of shifts and reports; auto: the machine's")
+    script_limit: int | None = setting("size", 4 << 20, "size of a script at most", high=SCRIPT_MAX)
+    user_spool: str | None = setting(
+        "text", "10%", "scripts and environments that a user may keep, waiting and ended: a size, or a part"
+        " of the home's disk like 10%", nothing="unlimited",
+    )  # fmt: skip
     grace: int = setting("time", 10_000, "real time between TERM and KILL", low=0)
     shell_strategy: str = setting(
         "text", "login", "shell of a request that names none: login, free or fixed=PATH",

@@ -86,6 +86,23 @@ def parse_percent(text: str) -> float:
     return float(_decimal(text.removesuffix("%").strip(), f"{text!r} is no percentage; write it like 20%"))
 
 
+def part_of(text: str | None, whole: int) -> int | None:
+    """Bytes of a size, or of a part of a whole: ``500mb``, ``10%``; None: as much as one likes. Raises
+    BadValue."""
+    if text is None:
+        return None
+    if not text.endswith("%"):
+        try:
+            size = parse_size(text)
+        except BadValue:
+            raise BadValue(f"{text!r} is neither a size like 500mb nor a part like 10%") from None
+        return None if size == UNLIMITED else size
+    percent = parse_percent(text)
+    if percent > 100:
+        raise BadValue(f"{text} is more than the whole")
+    return int(whole * percent / 100)
+
+
 def _decimal(text: str, wrong: str) -> Decimal:
     if not text or not text.isascii() or len(text) > 20 or not all(c.isdigit() or c == "." for c in text):
         raise BadValue(wrong)

@@ -254,7 +254,7 @@ class Server:
         self._loop.call_later(self.limits.sweep, self._sweep)
 
     def _bind_again(self) -> None:
-        """Somebody has removed the socket: nobody new can come in. Those that are connected notice nothing."""
+        """Somebody has removed the socket: nobody new can come in. Who is connected notices nothing."""
         try:
             fresh = self._bind()
         except OSError as error:

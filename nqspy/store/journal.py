@@ -10,7 +10,17 @@ from typing import Any, Self
 import msgspec
 import peewee
 
-from nqspy.model.events import Recorded
+from nqspy.model.events import (
+    DaemonStarted,
+    Deleted,
+    Deleting,
+    Ended,
+    Held,
+    Recorded,
+    SettingsChanged,
+    Starting,
+    Submitted,
+)
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 from nqspy.ports import Batch, CommitFailed, EndedRow
@@ -18,8 +28,10 @@ from nqspy.store import copies, places, rows, schema
 from nqspy.store.errors import DamagedStore, StoreError, is_locked, plain
 from nqspy.store.fetching import fetch_from
 from nqspy.store.history import History
+from nqspy.store.keeping import Keeping, Step
 from nqspy.store.loading import load_site
 from nqspy.store.opening import open_database
+from nqspy.store.reserve import PIECE, Reserve, capacity, is_full
 
 _EVENT = "INSERT INTO events (n, at, kind, version, body) VALUES (?, ?, ?, ?, ?)"
 _BLOB = "INSERT OR IGNORE INTO blobs (digest, body, codec) VALUES (?, ?, ?)"
@@ -40,6 +52,9 @@ _FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"
 _REMEMBERED_BLOBS = 10_000
 _LARGE = 1_000
 """Events and rows of a commit after which the cache, full of its pages, is given back."""
+_MAKES_ROOM = {Deleted, Deleting, Ended, Held, SettingsChanged, DaemonStarted}
+_TAKES_ROOM = {Submitted, Starting}
+"""What the reserve is for, and what it is not."""
 
 _UNREADABLE = (
     sqlite3.DatabaseError, peewee.DatabaseError, msgspec.MsgspecError, KeyError, TypeError, ValueError,
@@ -49,9 +64,10 @@ _UNREADABLE = (
 class SqliteJournal:
     """The store of one home. It belongs to the thread that opened it; other threads use a `Reader`.
 
-    ``failpoint``, when set, is called in each commit just before it becomes durable; what it raises undoes
-    the commit (for tests and drills). ``turn``: who writes to the database holds it; rotation, on its own
-    thread and connection, holds it for a few milliseconds at a time.
+    ``reserve``, when set, is given up for what makes room on a full disk. ``failpoint``, when set, is
+    called in each commit just before it becomes durable; what it raises undoes the commit (for tests and
+    drills). ``turn``: who writes to the database holds it; rotation, on its own thread and connection,
+    holds it for a few milliseconds at a time.
     """
 
     def __init__(self, path: Path, db: peewee.SqliteDatabase) -> None:
@@ -64,6 +80,8 @@ class SqliteJournal:
         self.turn = threading.Lock()
         self._hasty = False
         self._blobs: set[str] = set()
+        self._keeping = Keeping()
+        self.reserve: Reserve | None = None
         self._accounts = int(self._connection.execute("SELECT count(*) FROM accounts").fetchone()[0])
 
     @classmethod
@@ -97,20 +115,32 @@ class SqliteJournal:
             changes = rows.gather(batch, site, self._blobs, self._accounts)
         except (TypeError, ValueError, OverflowError) as error:
             raise CommitFailed(f"an event cannot be written: {plain(error)}") from error
-        try:
-            self._transaction(changes)
-        except (sqlite3.Error, peewee.PeeweeException, OSError, OverflowError) as error:
-            passing = is_locked(error)
-            if passing:
-                self._wait_for_locks(schema.LOCKED_WAIT)
-            raise CommitFailed(f"nothing was written to {self.path}: {plain(error)}", passing) from error
+        step, lent = self._keeping.step(batch.events, site), False
+        while True:
+            try:
+                self._transaction(changes, step)
+                break
+            except (sqlite3.Error, peewee.PeeweeException, OSError, OverflowError) as error:
+                if not self._makes_do(error, batch):
+                    raise self._failed(error) from error
+                lent = True
+        if lent and self.reserve is not None:
+            self.reserve.fill()
         if self._hasty:
             self._wait_for_locks(schema.LOCK_WAIT)
         self._remember(batch, site)
+        self._keeping.done(step)
+        self._blobs -= step.dropped
         site.touched.clear()
         if len(changes.events) + len(changes.requests) > _LARGE:
             with contextlib.suppress(sqlite3.Error):  # it is committed
                 self._connection.execute("PRAGMA shrink_memory")
+
+    def _failed(self, error: Exception) -> CommitFailed:
+        passing = is_locked(error)
+        if passing:
+            self._wait_for_locks(schema.LOCKED_WAIT)
+        return CommitFailed(f"nothing was written to {self.path}: {plain(error)}", passing)
 
     def _wait_for_locks(self, seconds: float) -> None:
         """How long the next commits wait for another program's lock: not long while it is known to be there,
@@ -120,12 +150,29 @@ class SqliteJournal:
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
             self._hasty = seconds < schema.LOCK_WAIT
 
-    def _transaction(self, changes: rows.Changes) -> None:
+    def _makes_do(self, error: Exception, batch: Batch) -> bool:
+        """Whether a commit that failed for lack of room is worth another try, with some of the reserve."""
+        if self.reserve is None or not is_full(error):
+            return False
+        self.reserve.failed()
+        kinds = {type(recorded.event) for recorded in batch.events}
+        half = self.reserve.held <= self.reserve.size // 2
+        if not kinds & _MAKES_ROOM or kinds & _TAKES_ROOM or not self.reserve.lend(every=half):
+            return False
+        if half:
+            with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
+                # With what is in the log brought where it belongs, the next commits need no room for theirs.
+                schema.connection(self._db).execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+            self.reserve.fill(most=self.reserve.size - 4 * PIECE)
+        return True
+
+    def _transaction(self, changes: rows.Changes, step: Step) -> None:
         connection = self._connection = schema.connection(self._db)
         written = False
         try:
             connection.execute("BEGIN IMMEDIATE")
             self._write(changes)
+            self._keeping.write(connection, step)
             if self.failpoint is not None:
                 self.failpoint()
             written = True
@@ -212,6 +259,7 @@ class SqliteJournal:
         except _UNREADABLE as error:
             raise DamagedStore(self.path, str(error)) from error
         self._accounts = len(site.accounts)
+        self._keeping.load(site)
         return site
 
     def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
@@ -226,6 +274,36 @@ class SqliteJournal:
         """These blobs are no longer there: whoever submits one again brings it again. Call it in one's
         ``turn``."""
         self._blobs.difference_update(digests)
+        self._keeping.forget()
+
+    def kept(self, owner: str) -> int:
+        """Bytes of scripts and environments that a user keeps here, of requests that have ended too. Raises
+        StoreError."""
+        return int(self._asked(lambda: self._keeping.total(self._connection, owner)))
+
+    def keeps(self, owner: str, digest: str) -> bool:
+        """Whether that is among them. Raises StoreError."""
+        return bool(self._asked(lambda: self._keeping.has(self._connection, owner, digest)))
+
+    def _asked(self, look: Callable[[], Any]) -> Any:
+        try:
+            return look()
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path} cannot be read: {plain(error)}") from error
+
+    def capacity(self) -> int | None:
+        """Bytes of the file system it lies on; None: that is not known."""
+        try:
+            return capacity(self.path.parent)
+        except OSError:
+            return None
+
+    def low(self) -> bool:
+        """Whether the disk has room for nothing but what makes room."""
+        try:
+            return self.reserve is not None and self.reserve.low()
+        except OSError:
+            return False
 
     def blob(self, digest: str) -> bytes:
         """A script or environment. Raises KeyError."""

@@ -72,6 +72,22 @@ class MemoryJournal:
         """Digest and sequence numbers of an earlier submission with this key."""
         return self._keys.get((owner, key))
 
+    def kept(self, owner: str) -> int:
+        """Nothing: it is nobody's disk."""
+        return 0
+
+    def keeps(self, owner: str, digest: str) -> bool:
+        """All is kept already."""
+        return True
+
+    def capacity(self) -> int | None:
+        """There is no disk."""
+        return None
+
+    def low(self) -> bool:
+        """It has room."""
+        return False
+
     def blob(self, digest: str) -> bytes:
         """A script or environment. Raises KeyError."""
         return self._blobs[digest]

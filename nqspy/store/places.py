@@ -74,8 +74,8 @@ def give(path: Path, home: Path) -> None:
 
 @contextmanager
 def as_owner(home: Path) -> Iterator[None]:
-    """Does what is inside with the rights of the home's owner where root looks after somebody's home: names in
-    it are his to exchange at any moment. Not in a process with threads. Raises OSError."""
+    """Does what is inside with the rights of the home's owner where root looks after somebody's home: names
+    in it are his to exchange at any moment. Not in a process with threads. Raises OSError."""
     owner, groups = home.stat(), os.getgroups()
     if os.geteuid() != 0 or owner.st_uid == 0:
         yield

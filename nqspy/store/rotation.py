@@ -24,6 +24,7 @@ from nqspy.store import archive, places, schema
 from nqspy.store.archive import Archive
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.fetching import SLICE
+from nqspy.store.keeping import Pair, digests_of, rows_named
 from nqspy.store.rows import Row, in_slices
 
 EVENTS = 5_000
@@ -56,8 +57,8 @@ WHERE ended IS NOT NULL AND ended < ? ORDER BY ended, seq LIMIT {REQUESTS}"""  #
 _DEAD_KEYS = """SELECT owner, key, seqs FROM keys WHERE (owner, key) > (?, ?) AND NOT EXISTS
 (SELECT 1 FROM json_each(keys.seqs) AS each JOIN requests ON requests.seq = each.value)
 ORDER BY owner, key LIMIT ?"""
-_NAMED = """SELECT json_extract(spec, '$.script') FROM requests WHERE seq > :low AND seq <= :high
-UNION SELECT json_extract(spec, '$.environment') FROM requests WHERE seq > :low AND seq <= :high"""
+_NAMED = """SELECT owner, json_extract(spec, '$.script'), json_extract(spec, '$.environment') FROM requests
+WHERE seq > :low AND seq <= :high"""
 
 Failpoint = Callable[[str], None]
 
@@ -244,16 +245,31 @@ class Rotation:
 
     def _blobs(self) -> None:
         top = self._one("SELECT coalesce(max(seq), 0) FROM requests")
-        named: set[str] = set()
+        pairs: set[Pair] = set()
         for low in range(0, top, SLICE):
-            named |= self._named(low, min(top, low + SLICE))
+            pairs |= self._named(low, min(top, low + SLICE))
             self._pause()
+        self._let_go(pairs, top)
+        named = digests_of(pairs)
         every = [row[0] for row in self._connection.execute("SELECT digest FROM blobs ORDER BY digest")]
         for some in in_slices([digest for digest in every if digest not in named], BLOBS):
             self._file_blobs(some, top)
 
-    def _named(self, low: int, high: int) -> set[str]:
-        return {row[0] for row in self._connection.execute(_NAMED, {"low": low, "high": high})}
+    def _named(self, low: int, high: int) -> set[Pair]:
+        return set(rows_named(self._connection.execute(_NAMED, {"low": low, "high": high})))
+
+    def _let_go(self, named: set[Pair], top: int) -> None:
+        """What a user kept and no record of his names any more."""
+        every = self._connection.execute("SELECT owner, digest FROM kept").fetchall()
+        for some in in_slices([pair for pair in every if pair not in named], GONE):
+            gone: list[Row] = []
+
+            def look_again(some: Sequence[Row] = some, gone: list[Row] = gone) -> None:
+                since = self._named(top, 2**62)
+                gone[:] = [pair for pair in some if pair not in since]
+                self._forget(())
+
+            self._in_turn("DELETE FROM kept WHERE owner = ? AND digest = ?", gone, look_again)
 
     def _file_blobs(self, digests: list[str], top: int) -> None:
         name = f"blobs-{digests[0][:12]}-{digests[-1][:12]}-{top}.jsonl.gz"
@@ -269,7 +285,7 @@ class Rotation:
 
         def look_again() -> None:
             # A request that was submitted since is committed or comes after us: the turn is ours.
-            named = self._named(top, 2**62)
+            named = digests_of(self._named(top, 2**62))
             gone[:] = [(digest,) for digest in digests if digest not in named]
             self._forget(digest for (digest,) in gone)
 

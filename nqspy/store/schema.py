@@ -151,6 +151,23 @@ class ArchiveRow(peewee.Model):
         table_name = "archives"
 
 
+class KeptRow(peewee.Model):
+    """What a user keeps: ``size`` bytes of the blob as it is stored; ``ran``: a request that names it has
+    been started."""
+
+    owner = peewee.TextField()
+    digest = peewee.TextField()
+    size = peewee.IntegerField()
+    ran = peewee.IntegerField()
+
+    class Meta:
+        table_name = "kept"
+        primary_key = peewee.CompositeKey("owner", "digest")
+        without_rowid = True
+
+
+KeptRow.add_index(KeptRow.index(KeptRow.digest, name="kept_digest"))
+
 MODELS: tuple[type[peewee.Model], ...] = (
     EventRow,
     RequestRow,
@@ -160,6 +177,7 @@ MODELS: tuple[type[peewee.Model], ...] = (
     KeyRow,
     BlobRow,
     ArchiveRow,
+    KeptRow,
 )
 """All tables."""
 
@@ -170,6 +188,7 @@ PRAGMAS: tuple[tuple[str, Any], ...] = (
     ("journal_size_limit", 64 << 20),
     ("cache_size", -16384),
     ("temp_store", "memory"),
+    ("secure_delete", "fast"),  # else what is deleted is written once more, with zeros, into the log
 )
 """WAL with FULL: a commit is on the disk when it returns, also after a power cut. Sizes: pages of 4 KiB,
 bytes, KiB. No mmap: a disk error would be a signal instead of an exception."""

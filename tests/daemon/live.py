@@ -272,6 +272,7 @@ class Live:
             for pid in pids:
                 _end(pid)
         assert not pids, f"still there: {pids}"
+        (self.home / "spool" / "reserve").unlink(missing_ok=True)  # homes of many tests are kept
         log = self.log
         assert self.accepts_trouble or "Traceback" not in log, log
         starter = self.home / "spool" / "starter.log"

@@ -17,7 +17,7 @@ OWNERS = {
 """Programs that are run, paths that are opened: root's and the home's owner's alone."""
 WORDS = {
     "mail/sender", "probe/tcp", "probe/http", "server/name", "server/timezone", "default/queue",
-    "group/parent", "queue/domain", "calendar/holidays",
+    "group/parent", "queue/domain", "calendar/holidays", "server/user_spool",
 }  # fmt: skip
 """Texts that are neither: names, addresses."""
 OF_A_REQUEST = {"shell"}

@@ -91,7 +91,9 @@ def test_what_is_no_longer_named_goes_and_comes_back(sqlite, path, tell_story, r
     kept = story.spec(owner="anne", script=story.keep(b"still named\n"), held=False, eligible=None, after=())
     for number, (spec, key) in enumerate(((old, "old"), (kept, "kept")), 1):
         story.tell(ev.Submitted(number, spec, "night", "queued", key=key, digest="d"))
-    story.tell(ev.Deleted(1, "anne"))
+    story.tell(ev.Starting(1, 1, (0,)))
+    story.tell(ev.Started(1, 1, (0,)))
+    story.tell(ev.Ended(1, 1, "exit", exit_status=0))
     story.commit()
     done = rotate(sqlite, NEVER)
     assert (done.requests, done.keys) == (1, 1)

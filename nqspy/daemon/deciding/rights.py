@@ -35,8 +35,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 @dataclass(frozen=True, slots=True)
 class Jail:
     """What a child may have. ``memory``: bytes beyond what it begins with; ``alone``: it may begin neither
-    process nor thread, and has no sockets (else: none of this machine, AF_UNIX); ``files``: descriptors; ``user``: (name, uid, gid) it becomes, None: it stays who it
-    is."""
+    process nor thread, and has no sockets (else: none of this machine, AF_UNIX); ``files``: descriptors;
+    ``user``: (name, uid, gid) it becomes, None: it stays who it is."""
 
     memory: int
     alone: bool

@@ -1,7 +1,7 @@
 """What the kernel refuses a child before code of the site runs in it: sockets, and other processes.
 
-By a filter of system calls (seccomp(2)) and by Landlock (landlock(7)), both of which a process of any user may put
-on itself, for good and for all that it begins.
+By a filter of system calls (seccomp(2)) and by Landlock (landlock(7)), both of which a process of any user
+may put on itself, for good and for all that it begins.
 """
 
 import ctypes
@@ -75,8 +75,8 @@ def raise_walls(*, all_sockets: bool) -> None:
 
 def _keep_to_itself(*, files: bool) -> None:
     """Landlock: no tracing (nor reading and writing of memory by /proc) of processes outside, no signals to
-    them where the kernel knows that. ``files``: also where the kernel asks for some right over files to be given
-    up, which makes renames from folder to folder fail."""
+    them where the kernel knows that. ``files``: also where the kernel asks for some right over files to be
+    given up, which makes renames from folder to folder fail."""
     version = _libc.syscall(_CREATE_RULESET, None, 0, _VERSION)
     scopes = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0
     rules = _Ruleset(_MAKE_CHAR | _MAKE_BLOCK if files else 0, 0, scopes)
@@ -90,7 +90,7 @@ def _keep_to_itself(*, files: bool) -> None:
 
 
 def _filter(machine: _Machine, all_sockets: bool) -> Iterator[bytes]:
-    """The filter, an instruction of classic BPF each (struct sock_filter). What it refuses fails with EPERM."""
+    """The filter, an instruction of classic BPF each (struct sock_filter). What it refuses fails: EPERM."""
     yield _load(4)
     yield from _unless(machine.arch)
     yield _load(0)

@@ -27,6 +27,20 @@ class Reply:
 
 
 @dataclass(slots=True)
+class Kept:
+    """Scripts and environments by content hash, each once, and their bytes together."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    total: int = 0
+
+    def add(self, digest: str, size: int) -> None:
+        """One more, unless it is there."""
+        if digest not in self.sizes:
+            self.sizes[digest] = size
+            self.total += size
+
+
+@dataclass(slots=True)
 class Group:
     """What is committed together or not at all: what one call of `Engine.feed` gathers, and what earlier
     calls left because nobody waited for it.
@@ -34,7 +48,8 @@ class Group:
     ``sightings``: those its events come from, to be taken again when the commit fails; ``keys``: digest and
     requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed;
     ``settled``: how many of its events were looked at for requests that wait for others; ``looked``: what the
-    store has of requests that had ended before, None where there is none.
+    store has of requests that had ended before, None where there is none; ``kept``: scripts and
+    environments of its submissions, by owner.
     """
 
     batch: Batch = field(default_factory=Batch)
@@ -45,6 +60,7 @@ class Group:
     alarms: list[str] = field(default_factory=list)
     settled: int = 0
     looked: dict[Seq, EndedRow | None] = field(default_factory=dict)
+    kept: dict[str, Kept] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

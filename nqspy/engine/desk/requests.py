@@ -169,7 +169,7 @@ def _may_put(desk: Desk, request: Request, queue: Queue, caller: Caller) -> None
         raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
     if queue.pipeonly:
         raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
-    Room(desk.site).enter(request.owner, queue)
+    Room(desk).enter(request.owner, queue)
 
 
 def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:

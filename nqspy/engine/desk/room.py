@@ -1,13 +1,15 @@
 """Room for more: how many requests that have not ended a user, the site and a queue may have
-(``queued_limit``)."""
+(``queued_limit``), how many bytes of scripts and environments a user may keep (``user_spool``)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nqspy.model.errors import Refusal
+from nqspy.engine.desk.context import Desk, Kept
+from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.queues import Global, Queue
 from nqspy.model.site import Site
 from nqspy.model.tally import Tally
+from nqspy.model.units import GREATEST, part_of
 
 
 @dataclass(slots=True)
@@ -15,8 +17,14 @@ class Room:
     """Counts a submission's requests as they are accepted, on top of those that are there: a list fits as a
     whole or not at all."""
 
-    site: Site
+    desk: Desk
     coming: Tally = field(default_factory=Tally)
+    keeping: dict[str, Kept] = field(default_factory=dict)
+
+    @property
+    def site(self) -> Site:
+        """The site."""
+        return self.desk.site
 
     def take(self, owner: str, queues: Iterable[str]) -> None:
         """One more request of ``owner`` that is handed to the first of these queues and lands in the last.
@@ -45,6 +53,36 @@ class Room:
         if most is not None and have >= most:
             raise _full(f"there are {have} requests {there} of {most} (set {where} queued_limit={most})")
 
+    def keep(self, owner: str, bodies: Iterable[tuple[str, bytes]]) -> None:
+        """What the last one taken brings along, with its content hash. Raises Refusal naming the limit and
+        how much there is."""
+        before = self.desk.group.kept.get(owner, Kept())
+        mine = self.keeping.setdefault(owner, Kept())
+        for digest, body in bodies:
+            if digest not in before.sizes:
+                mine.add(digest, len(body))
+        wish, journal = self.site.settings.server.user_spool, self.desk.journal
+        most = part_of(wish, journal.capacity() or GREATEST)
+        have = journal.kept(owner)
+        if most is None or have + before.total + mine.total <= most:
+            return
+        both = before.sizes | mine.sizes
+        new = sum(size for digest, size in both.items() if not journal.keeps(owner, digest))
+        if new and have + new > most:
+            raise Refusal(
+                f"{owner} keeps {have >> 10:,} KiB of scripts and environments, of requests that wait and"
+                f" that have ended; with {new >> 10:,} KiB more it would be above {most >> 10:,} KiB"
+                f" (set server user_spool={wish})",
+                "user_spool", 198,
+            )  # fmt: skip
+
+    def taken(self) -> None:
+        """All of the submission is accepted: it counts for the next ones of the group."""
+        for owner, mine in self.keeping.items():
+            before = self.desk.group.kept.setdefault(owner, Kept())
+            for digest, size in mine.sizes.items():
+                before.add(digest, size)
+
     def _counts(self, owner: str, queue: str) -> Iterable[tuple[int, int]]:
         for tally in (self.site.tally, self.coming):
             if queue:
@@ -55,3 +93,11 @@ class Room:
 
 def _full(text: str) -> Refusal:
     return Refusal(f"Maximum number of jobs already in queue: {text}", "queued_limit", 198)
+
+
+def check_spool(text: str) -> None:
+    """Raises BadValue for what is no value of ``user_spool``."""
+    try:
+        part_of(text, 1)
+    except BadValue as error:
+        raise BadValue(f"user_spool: {error}") from None

@@ -13,6 +13,7 @@ from nqspy.engine import calendar
 from nqspy.engine.desk import typed
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import need, role_of
+from nqspy.engine.desk.room import check_spool
 from nqspy.model import commands as cm
 from nqspy.model.configure import OBJECTS, SINGLES, Trial, is_plain, problems, renamed
 from nqspy.model.errors import BadValue, Refusal
@@ -138,6 +139,8 @@ def _check_change(desk: Desk, settings: Settings, change: Change) -> None:
         raise BadValue(f"there is no exit {name}; loaded: {', '.join(desk.exits.declared()) or 'none'}")
     elif head == "server" and rest == "timezone" and change.value is not None:
         calendar.zone_of(str(change.value))
+    elif head == "server" and rest == "user_spool" and isinstance(change.value, str):
+        check_spool(change.value)
     elif head == "calendar" and change.op in ("set", "add"):
         _check_calendar(rest, change.value)
     elif head == "queue" and change.op == "delete" and name in settings.queues:

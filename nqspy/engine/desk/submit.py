@@ -23,14 +23,15 @@ from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Routed, Submitted
 from nqspy.model.ids import Seq
+from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.shared import Shared
 from nqspy.model.tally import Tally
+from nqspy.model.units import format_size
 from nqspy.ports import SubmitAnswer
 
-SCRIPT_MAX = 64 << 20
 ENVIRONMENT_MAX = 1 << 20
 KEY_MAX = 256
 NAMED_MAX = 200_000
@@ -65,13 +66,17 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
         before = _before(desk, owners, command.key, digest)
         if before is not None:
             return {"ids": [desk.site.id_of(seq) for seq in before], "repeated": True}
-    room = Room(desk.site)
+    if desk.journal.low():
+        text = "nothing was changed: the disk with the database is full; make room and try again"
+        raise Refusal(text, "no_room")
+    room = Room(desk)
     accepted = [_accept(desk, item, caller, room) for item in command.items]
     if command.dry_run:
         rows = [_would(desk, each, len(accepted) == 1) for each in accepted]
         return {"dry_run": rows} | _warned(desk, accepted, desk.site.next_seq, caller)
     shared = Shared()
     seqs = tuple(_take_in(desk, each, command.key, digest, shared) for each in accepted)
+    room.taken()
     if command.key:
         _remember(desk, command.key, digest, seqs)
     for seq, each in zip(seqs, accepted, strict=True):
@@ -128,6 +133,8 @@ def _accept(desk: Desk, item: Submission, caller: Caller, room: Room) -> Accepte
     try:
         found = _check(desk, item, caller, room.coming)
         room.take(found.spec.owner, (found.queue, found.target))
+        spec = found.spec
+        room.keep(spec.owner, ((spec.script, found.script), (spec.environment, found.environment)))
         return found
     except Refusal as refusal:
         if item.line is None:
@@ -137,7 +144,8 @@ def _accept(desk: Desk, item: Submission, caller: Caller, room: Room) -> Accepte
 
 def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally) -> Accepted:
     site, spec = desk.site, item.spec
-    script = _bytes(item.script, "script", SCRIPT_MAX)
+    limit = site.settings.server.script_limit
+    script = _bytes(item.script, "script", SCRIPT_MAX if limit is None else limit)
     environment = _bytes(item.environment, "environment", ENVIRONMENT_MAX)
     other = item.user is not None and item.user != caller.user
     owner = spec.owner if other else caller.user
@@ -171,7 +179,8 @@ def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally) -> Accep
 
 def _bytes(text: str, what: str, most: int) -> bytes:
     if len(text) > most:
-        raise Refusal(f"the {what} is larger than {most >> 20} MiB", "too_large")
+        size = f"{format_size(most)} (set server script_limit)" if what == "script" else f"{most >> 20} MiB"
+        raise Refusal(f"the {what} is larger than {size}", "too_large")
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:

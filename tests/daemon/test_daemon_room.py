@@ -1,0 +1,161 @@
+"""What a user may keep on the home's disk, and a disk that is full: what makes room still works, and the
+daemon starts."""
+
+import os
+import sqlite3
+import subprocess
+from base64 import b85encode
+from contextlib import closing
+
+import pytest
+from daemon.live import ONE_QUEUE, until
+
+from nqspy.model.errors import Refusal
+
+SMALL = 160 << 20
+
+
+def script(size):
+    """A comment that packing makes smaller by a fifth only."""
+    return f"# {b85encode(os.urandom(size)).decode()[:size]}\nexit 3"
+
+
+def blobs(live):
+    """Bytes of scripts and environments in the database, and how many there are."""
+    with closing(sqlite3.connect(f"file:{live.home}/nqs.db?mode=ro", uri=True)) as connection:
+        found: tuple[int, int] = connection.execute(
+            "SELECT coalesce(sum(length(body)), 0), count(*) FROM blobs"
+        ).fetchone()
+        return found
+
+
+def test_a_script_has_a_limit_that_the_site_sets(live):
+    live.submit(script(3 << 20), held=True)
+    with pytest.raises(Refusal, match=r"the script is larger than 4mb \(set server script_limit\)"):
+        live.submit(script(5 << 20))
+    live.set("set server script_limit=10kb")
+    live.write("job.sh", script(11_000))
+    live.run("qsub", "job.sh").refused("larger than 10kb")
+    live.set("set server script_limit=unlimited")
+    live.submit(script(5 << 20), held=True)
+    assert "script_limit=unlimited" in live.qmgr("snap").ok().out
+
+
+def test_a_user_keeps_so_many_bytes_and_those_of_requests_that_never_ran_go_with_them(live):
+    live.set("set server user_spool=150kb")
+    first, second, third = script(70_000), script(70_000), script(70_000)
+    kept = live.submit(first, held=True)
+    before = blobs(live)
+    gone = live.submit(second, held=True)
+    assert blobs(live)[1] == before[1] + 1
+    with pytest.raises(Refusal, match=r"keeps \d+ KiB of scripts and environments.*user_spool=150kb"):
+        live.submit(third, held=True)
+    again = live.submit(first, held=True)
+    live.client.delete(gone)
+    assert blobs(live) == before
+    ran = live.submit(third)
+    assert live.ended(ran)["exit_status"] == 3
+    live.client.delete(kept)
+    with pytest.raises(Refusal, match="user_spool"):
+        live.submit(second)
+    live.restart()
+    with pytest.raises(Refusal, match="user_spool"):
+        live.submit(second)
+    live.client.delete(again)
+    assert live.ended(live.submit(second))["exit_status"] == 3
+    assert blobs(live)[1] >= 2, "of those that ran they stay"
+    for wrong in ("200%", "much"):
+        assert "user_spool" in live.qmgr(f"set server user_spool={wrong}").err
+    live.set("set server user_spool=unlimited")
+    live.submit(first)
+
+
+def test_a_list_counts_as_a_whole_and_a_part_is_of_the_homes_disk(live):
+    live.set("set server user_spool=150kb")
+    for number in range(3):
+        live.write(f"{number}.sh", script(60_000))
+    listed = live.write("list", "-h 0.sh\n-h 1.sh\n-h 2.sh\n")
+    live.run("qsub", "--list", str(listed)).refused("line", "user_spool")
+    assert not live.client.requests()
+    listed.write_text("-h 0.sh\n-h 1.sh\n-h 1.sh\n")
+    live.run("qsub", "--list", str(listed)).ok()
+    live.set("set server user_spool=0%")
+    with pytest.raises(Refusal, match="user_spool=0%"):
+        live.submit(script(100))
+
+
+# ---------------------------------------------------------------- a full disk
+
+
+@pytest.fixture
+def small(make_live):
+    """A home on a small disk."""
+    live = make_live()
+    live.home.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", f"size={SMALL}", "tmpfs", str(live.home)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+    live.accepts_trouble = True
+    with open(live.home / "ballast", "wb") as ballast:
+        os.posix_fallocate(ballast.fileno(), 0, 100 << 20)
+    yield live.site(ONE_QUEUE + "set server user_spool=unlimited\n")
+    live.close()
+    subprocess.run(["umount", "-l", str(live.home)], check=True)
+
+
+def fill(live):
+    """Until not a byte more fits."""
+    with open(live.home / "ballast", "ab", buffering=0) as file:
+        part = 1 << 20
+        while part:
+            try:
+                file.write(bytes(part))
+            except OSError:
+                part //= 2
+
+
+FULL = r"disk .*is full"
+
+
+def submit_on_and_on(live):
+    for _ in range(100):
+        live.submit(script(3 << 20), held=True)
+
+
+def reserve_after_a_submission(live):
+    live.submit("true")
+    return (live.home / "spool" / "reserve").stat().st_blocks * 512
+
+
+@pytest.mark.privileged
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_on_a_full_disk_requests_are_deleted_and_held_and_the_daemon_starts(small):
+    small.start()
+    small.set("stop queue batch")
+    waiting = [small.submit(script(200_000)) for _ in range(8)]
+    with pytest.raises(Refusal, match=FULL):
+        submit_on_and_on(small)
+    fill(small)
+    with pytest.raises(Refusal, match=FULL):
+        small.submit("true")
+    small.run("qdel", waiting[0]).ok()
+    small.qmgr(f"delete request {waiting[1]}").ok()
+    small.qmgr(f"hold request {waiting[2]}").ok()
+    fill(small)
+    small.kill()
+    small.start()
+    assert small.job(waiting[2])["state"] == "held"
+    fill(small)
+    small.qmgr(*(f"delete request {id}" for id in waiting[3:5])).ok()
+    small.stop()
+    fill(small)
+    small.start()
+    small.run("qdel", *waiting[2:3], *waiting[5:]).ok()
+    for each in small.client.requests():
+        small.client.delete(each.id)
+    assert not small.client.requests()
+    (small.home / "ballast").unlink()
+    small.set("start queue batch")
+    until(lambda: small.run("qsub", small.write("job", "exit 3").name).status == 0, "room for a submission")
+    until(lambda: reserve_after_a_submission(small) >= SMALL // 20, "the reserve")
