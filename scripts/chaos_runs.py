@@ -5,6 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from chaos import attacks
 from chaos.report import report
 from chaos.run import Plan, storm
 
@@ -17,7 +18,14 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=6, help="clients at a time (6)")
     parser.add_argument("--faults", default="", help="only these, e.g. killed,locked")
     parser.add_argument("--report", type=Path, help="a file that gets the reports too")
+    parser.add_argument("--attacks", nargs="*", metavar="PART", help="attacks instead: all, or these parts")
+    parser.add_argument("--tries", type=int, default=1, help="how often each attack is tried (1)")
     options = parser.parse_args()
+    if options.attacks is not None:
+        try:
+            return attacks.main(options.attacks, options.tries)
+        except ValueError as error:
+            parser.error(str(error))
     broken = False
     for seed in options.seed:
         plan = Plan(

@@ -1,0 +1,158 @@
+"""The attacks on a daemon, part by part: each is a test with its judge; here they are run as one programme,
+counted and told as a table.
+
+`scripts/chaos --attacks` is the way to call it. What needs root is not tried without, and said so.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """``part``: of the list in the manual's page "faults"; ``tests``: where it is tried and judged, ``FILE``
+    or ``FILE::TEST`` below ``tests``."""
+
+    part: str
+    name: str
+    tests: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Score:
+    """``got_through``: the tries that were not beaten off, with what the judge said."""
+
+    tries: int = 0
+    held: int = 0
+    not_tried: int = 0
+    got_through: list[str] = field(default_factory=list)
+
+
+_ROLES, _START, _ROOM = (f"daemon/test_daemon_{name}.py" for name in ("roles", "start", "room"))
+_LOST, _MISHAPS, _DECIDER = (f"daemon/test_daemon_{name}.py" for name in ("lost", "mishaps", "decider"))
+_KEEPER, _BACKUP = "executors/test_executors_keeper.py", "daemon/test_daemon_backup.py"
+
+ATTACKS = (
+    Attack("1", "pin a PE: output that is read slowly, sparse output, a start or delivery that is stopped",
+           ("executors/test_executors_delivery.py",)),
+    Attack("2", "become root as a manager, by a setting that names a program or a path",
+           (f"{_ROLES}::test_a_manager_names_no_program_and_no_path_that_the_daemon_uses",
+            f"{_ROLES}::test_neither_by_other_names_of_the_same_settings",
+            f"{_ROLES}::test_a_manager_who_is_not_root_runs_nothing_as_root")),
+    Attack("2", "be told the password of the mail server as a manager", ("engine/test_engine_owned.py",)),
+    Attack("2", "become root as an operator, by the shell of a request",
+           (f"{_ROLES}::test_the_shell_of_a_request_is_for_whom_might_have_handed_it_in",)),
+    Attack("2", "write a file of queues.d",
+           (f"{_START}::test_files_of_queues_d_that_others_may_write_are_not_read",)),
+    Attack("2", "one user against another, and against the daemon", ("daemon/test_daemon_attacks.py",)),
+    Attack("3", "run again by taking away the folder of an attempt",
+           (f"{_LOST}::test_an_attempt_that_ran_and_has_no_folder_any_more_is_lost_and_not_run_again",
+            "executors/test_executors_claims.py")),
+    Attack("4", "run twice at a time by killing the shepherd and hiding from it",
+           (f"{_LOST}::test_who_hides_has_ended_before_the_request_runs_again", _KEEPER)),
+    Attack("5", "fork without end", ("executors/test_executors_bombs.py",)),
+    Attack("6", "fill the disk with scripts",
+           (f"{_ROOM}::test_a_script_has_a_limit_that_the_site_sets",
+            f"{_ROOM}::test_a_user_keeps_so_many_bytes_and_those_of_requests_that_never_ran_go_with_them",
+            f"{_ROOM}::test_a_list_counts_as_a_whole_and_a_part_is_of_the_homes_disk")),
+    Attack("6", "keep others from deleting, holding and starting by a full disk",
+           (f"{_ROOM}::test_on_a_full_disk_requests_are_deleted_and_held_and_the_daemon_starts",)),
+    Attack("7", "remove the socket, and the folder of the scripts",
+           (f"{_MISHAPS}::test_a_socket_that_was_removed_is_bound_again",
+            f"{_MISHAPS}::test_a_folder_of_scripts_that_was_removed_is_made_again")),
+    Attack("7", "exchange names under a backup of root's",
+           (f"{_BACKUP}::test_who_exchanges_names_where_root_puts_a_backup_has_nothing_of_it",
+            f"{_BACKUP}::test_root_backs_up_somebodys_home_with_his_rights_only")),
+    Attack("7", "reach the daemon from a user exit",
+           (f"{_DECIDER}::test_the_process_reaches_neither_the_daemons_socket_nor_the_daemon",
+            f"{_DECIDER}::test_nor_does_the_one_that_gives_notices_which_has_the_network")),
+    Attack("7", "lock a user out by waiting", ("daemon/test_daemon_waiters.py",)),
+    Attack("8", "have a home made of a folder of something else",
+           (f"{_START}::test_a_folder_of_something_else_is_not_made_a_home",)),
+)  # fmt: skip
+"""Every attack; the house looks that each test is there."""
+
+
+def run(attacks: Sequence[Attack], tries: int = 1) -> dict[Attack, Score]:
+    """Tries each so many times, one after another; needs pytest."""
+    scores = {attack: Score() for attack in attacks}
+    for _ in range(tries):
+        for attack in attacks:
+            _try(attack, scores[attack])
+            print(_row(attack, scores[attack]), file=sys.stderr, flush=True)
+    return scores
+
+
+def _try(attack: Attack, score: Score) -> None:
+    with tempfile.TemporaryDirectory(prefix="nqspy-attacks-") as folder:
+        os.chmod(folder, 0o755)
+        told = Path(folder) / "told.xml"
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+                 f"--junitxml={told}", f"--basetemp={folder}/t"]  # fmt: skip
+        names = [f"tests/{name}" for name in attack.tests if (ROOT / "tests" / name.split("::")[0]).exists()]
+        if not names:
+            score.not_tried += 1
+            return
+        run = subprocess.run([*words, *names], cwd=ROOT, capture_output=True, text=True, check=False)
+        if not told.exists():
+            score.tries += 1
+            score.got_through.append(f"it could not be tried: {(run.stdout + run.stderr)[-2000:]}")
+            return
+        _read(ElementTree.parse(told).getroot(), score)
+
+
+def _read(root: ElementTree.Element, score: Score) -> None:
+    for case in root.iter("testcase"):
+        wrong = [each for kind in ("failure", "error") for each in case.findall(kind)]
+        if case.find("skipped") is not None:
+            score.not_tried += 1
+            continue
+        score.tries += 1
+        score.held += not wrong
+        name = case.get("name") or "?"
+        score.got_through += [f"{name}: {each.get('message') or ''}"[:2000] for each in wrong]
+
+
+def _row(attack: Attack, score: Score) -> str:
+    return f"{attack.part:<4}{score.tries:>6}{score.held:>6}{score.not_tried:>6}  {attack.name}"
+
+
+def table(scores: dict[Attack, Score]) -> str:
+    """A row for each attack, the sums, and what got through."""
+    rows = [f"{'part':<4}{'tries':>6}{'held':>6}{'left':>6}  attack"]
+    rows += [_row(attack, score) for attack, score in scores.items()]
+    every = scores.values()
+    whole = Score(
+        *(sum(values) for values in zip(*((s.tries, s.held, s.not_tried) for s in every), strict=True))
+    )
+    rows.append(_row(Attack("all", f"as {'root' if os.geteuid() == 0 else 'a plain user'}", ()), whole))
+    if whole.not_tried:
+        rows.append("left: not tried here, most need root and what root may make (users, small file systems)")
+    for attack, score in scores.items():
+        rows += [f"GOT THROUGH: {attack.name}: {text}" for text in score.got_through]
+    return "\n".join(rows)
+
+
+def chosen(parts: Iterable[str]) -> list[Attack]:
+    """The attacks of these parts (1 to 8), all where none is named. Raises ValueError."""
+    wanted = set(parts)
+    unknown = wanted - {attack.part for attack in ATTACKS}
+    if unknown:
+        raise ValueError(f"there is no part {min(unknown)} of the attacks; there are 1 to 8")
+    return [attack for attack in ATTACKS if not wanted or attack.part in wanted]
+
+
+def main(parts: Iterable[str], tries: int) -> int:
+    """Prints the table; 1 when anything got through, or nothing was tried at all."""
+    scores = run(chosen(parts), tries)
+    print(table(scores), flush=True)
+    lost = any(score.got_through for score in scores.values())
+    return 1 if lost or not any(score.tries for score in scores.values()) else 0
