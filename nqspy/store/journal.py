@@ -152,7 +152,7 @@ class SqliteJournal:
 
     def _makes_do(self, error: Exception, batch: Batch) -> bool:
         """Whether a commit that failed for lack of room is worth another try, with some of the reserve."""
-        if self.reserve is None or not is_full(error):
+        if self.reserve is None or not is_full(error) or not self.reserve.needed():
             return False
         self.reserve.failed()
         kinds = {type(recorded.event) for recorded in batch.events}

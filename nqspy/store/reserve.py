@@ -51,6 +51,13 @@ class Reserve:
         except OSError:
             return
 
+    def needed(self) -> bool:
+        """Whether there is less free than it has: what failed for lack of room did not fail by chance."""
+        try:
+            return free(self._path.parent) < self.size
+        except OSError:
+            return False
+
     def lend(self, every: bool = False) -> bool:
         """Gives up a piece of it, or all; False when there is nothing left."""
         held = self.held
