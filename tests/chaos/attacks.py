@@ -74,7 +74,9 @@ ATTACKS = (
     Attack("7", "reach the daemon from a user exit",
            (f"{_DECIDER}::test_the_process_reaches_neither_the_daemons_socket_nor_the_daemon",
             f"{_DECIDER}::test_nor_does_the_one_that_gives_notices_which_has_the_network")),
-    Attack("7", "lock a user out by waiting", ("daemon/test_daemon_waiters.py",)),
+    Attack("7", "lock users out by waiting, by idle connections, by a lock on the database",
+           ("daemon/test_daemon_locked_out.py",
+            "daemon/test_daemon_callers.py::test_who_waits_for_64_requests_may_still_ask_and_delete")),
     Attack("8", "have a home made of a folder of something else",
            (f"{_START}::test_a_folder_of_something_else_is_not_made_a_home",)),
 )  # fmt: skip

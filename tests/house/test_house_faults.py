@@ -3,6 +3,7 @@
 import ast
 import re
 
+from chaos.attacks import ATTACKS
 from house.checkout import PACKAGE, ROOT, parsed
 
 from nqspy.daemon.failpoints import POINTS
@@ -34,3 +35,10 @@ def test_the_list_for_batch_systems_is_covered_whole():
 
 def test_each_failpoint_is_explained():
     assert not [point for point in POINTS if f"| `{point}` |" not in PAGE]
+
+
+def test_each_attack_of_the_programme_is_a_test_that_exists():
+    named = [name.partition("::") for attack in ATTACKS for name in attack.tests]
+    assert not [path for path, _, test in named if test and test not in _tests(path)]
+    assert not [path for path, _, test in named if not test and not (ROOT / "tests" / path).exists()]
+    assert {attack.part for attack in ATTACKS} == {str(part) for part in range(1, 9)}
