@@ -97,7 +97,7 @@ def _try(attack: Attack, score: Score) -> None:
     with tempfile.TemporaryDirectory(prefix="nqspy-attacks-") as folder:
         os.chmod(folder, 0o755)
         told = Path(folder) / "told.xml"
-        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist",
+        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                  f"--junitxml={told}", f"--basetemp={folder}/t"]  # fmt: skip
         names = [f"tests/{name}" for name in attack.tests if (ROOT / "tests" / name.split("::")[0]).exists()]
         if not names:
