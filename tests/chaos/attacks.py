@@ -97,13 +97,17 @@ def _try(attack: Attack, score: Score) -> None:
     with tempfile.TemporaryDirectory(prefix="nqspy-attacks-") as folder:
         os.chmod(folder, 0o755)
         told = Path(folder) / "told.xml"
-        words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                 f"--junitxml={told}", f"--basetemp={folder}/t"]  # fmt: skip
+        # As scripts/test: nqspy as it is installed, not as it lies here.
+        pytest = str(Path(sys.executable).parent / "pytest")
+        words = [pytest, "-q", "-p", "no:cacheprovider", f"--junitxml={told}", f"--basetemp={folder}/t"]
         names = [f"tests/{name}" for name in attack.tests if (ROOT / "tests" / name.split("::")[0]).exists()]
         if not names:
             score.not_tried += 1
             return
-        run = subprocess.run([*words, *names], cwd=ROOT, capture_output=True, text=True, check=False)
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        run = subprocess.run(
+            [*words, *names], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
         if not told.exists():
             score.tries += 1
             score.got_through.append(f"it could not be tried: {(run.stdout + run.stderr)[-2000:]}")
