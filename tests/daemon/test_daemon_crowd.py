@@ -22,11 +22,15 @@ class Crowd:
         self.front = Front.__new__(Front)
         self.front._slow, self.front._questions = [], []
         self.front._daemon = self
+        self.clearance = self
         self.front.waiting = self
         self.server = self
 
     def look(self):
         """Nobody waits for anything else."""
+
+    def after(self, size):
+        """No memory is given back here."""
 
     def slices(self, asked):
         self.made += 1
