@@ -81,7 +81,7 @@ def test_the_keys_of_an_object_are_exactly_those_of_the_book(desk):
     assert set(waiting) == set(gone) == KEYS
     assert waiting["id"] == held
     assert gone["id"] == ended
-    assert set(waiting["requested"]) == {"cpu_s", "wall_s", "memory_bytes", "pes", "needs"}
+    assert set(waiting["requested"]) == {"cpu_s", "wall_s", "memory_bytes", "pes", "needs", "processes"}
     assert set(waiting["used"]) == {"cpu_s", "wall_s", "memory_bytes"}
     assert set(waiting["reason"]) == {"code", "who", "text", "until"}
     assert waiting["priority"] is waiting["position"] is waiting["started"] is waiting["exit_status"] is None
