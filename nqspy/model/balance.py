@@ -49,7 +49,7 @@ SHORTEST = 1_000
 class Entry:
     """Both accounts of one group, or of one user in a group, in the unit that is charged (ms).
 
-    ``past`` (L) and ``present`` (S) as of ``asof``; ``away``: since when it is not in W, None while it is;
+    ``past`` (L) and ``present`` (S) as of ``asof``, both frozen while it is away; ``away``: since when it is not in W, None while it is;
     ``ready``: PEs for which its requests could start (users only). ``entitled``, ``got`` and ``whole``: what
     it was entitled to, was charged, and all were charged while it was in W, since the present shift began.
     """
@@ -68,11 +68,6 @@ class Entry:
         return Entry(
             self.past, self.present, self.asof, self.away, self.ready, self.entitled, self.got, self.whole
         )
-
-    def past_at(self, at: Instant, half_life: int) -> float:
-        """L at an instant: half of it is forgotten after each half-life."""
-        span = max(0, at - self.asof)
-        return self.past * 2.0 ** (-span / half_life) if self.past and span else self.past
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +227,7 @@ class Level:
 
     # ------------------------------------------------------------ who has work
 
-    def change(self, more: Mapping[str, Work], terms: Terms) -> None:
+    def change(self, more: Mapping[str, Work]) -> None:
         """What these do changes by so much, from the instant on to which time has passed."""
         coming: list[str] = []
         for name, change in more.items():
@@ -249,16 +244,15 @@ class Level:
             if not (work.wanted or work.rate):
                 del self.work[name]
         if coming:
-            self._enter(coming, terms)
+            self._enter(coming)
 
-    def _enter(self, names: Iterable[str], terms: Terms) -> None:
+    def _enter(self, names: Iterable[str]) -> None:
         others = [each.present for each in self._entries.values()]
         mean = sum(others) / len(others) if others else 0.0
         found = dict(self._entries)
         for name in names:
             entry = found[name] = self._find(name)
             if entry.away is not None:
-                entry.past = entry.past_at(self.at, terms.half_life)
                 if not entry.away or self.at - entry.away >= GRACE:
                     entry.present = mean
                 entry.away, entry.asof = None, self.at
@@ -335,8 +329,8 @@ class Balance:
     def change(self, group: str, owner: str, rate: int = 0, pes: int = 0, ready: int = 0) -> None:
         """What an owner in a group does changes by so much; time has passed before."""
         more, users = Work(rate, pes, ready), self.users(group)
-        self.groups.change({group: more}, self.terms)
-        users.change({owner: more}, self.terms)
+        self.groups.change({group: more})
+        users.change({owner: more})
         if pes:
             users.forget()
         self.changed.update((f"g:{group}", f"u:{group}:{owner}"))

@@ -73,7 +73,7 @@ def test_who_is_idle_keeps_what_it_is_owed_and_who_comes_has_the_mean_of_the_oth
     assert books["d2"].present == pytest.approx(present), "alone it gets what it is entitled to"
     books.ready("d1", 8)
     assert books["d1"].present == books["d2"].present
-    assert books["d1"].past == pytest.approx(past / 2), "half is forgotten"
+    assert books["d1"].past == past, "and nothing is forgotten"
 
 
 def test_an_absence_of_a_moment_is_none():

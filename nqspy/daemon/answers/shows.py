@@ -123,11 +123,10 @@ def _owed(site: Site, ledger: Ledger, group: str) -> dict[str, Any]:
     (`report.shares.kept`), its accounts (`model.balance`), and the rule in force."""
     rule, account = ledger.stocks.rule(ALL), site.accounts.get(f"g:{group}")
     entry = rule.level.members().get(group) or (account.entry if account is not None else Entry())
-    half_life = site.settings.usage.half_life
     return {
         **kept(entry), "rule": site.settings.global_.share_rule, "works": group in rule.parts,
         "target": rule.level.targets(rule.terms).get(group), "stock": ledger.stock(None, group),
-        "past_s": entry.past_at(ledger.now, half_life) / 1000, "present_s": entry.present / 1000,
+        "past_s": entry.past / 1000, "present_s": entry.present / 1000,
         "since": Zone(site.timezone).text(site.shift.since) if site.shift.since else None,
     }  # fmt: skip
 
