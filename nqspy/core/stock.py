@@ -78,7 +78,7 @@ class Stock:
             deficit = settings.global_.share_rule == "deficit"
             found = (balance.groups if level == ALL else balance.users(level)).twin()
             found.advance(self._now, balance.terms)
-            found.change(self._newly(level))
+            found.change(self._newly(level), balance.terms)
             if deficit:
                 found.correct(self._missing(level), balance.terms)
             make = Deficit if deficit else Decayed

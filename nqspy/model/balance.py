@@ -35,6 +35,11 @@ PIECES = 200
 GRACE = MINUTE
 """Who leaves W and is back before that time had not left."""
 
+KEPT = 0.06
+"""A group that is back before all others together were charged b meanwhile (the whole site was idle, a shift
+had stopped its queue) comes with its own S, as far as this part of b: L has the rest. With none of it weeks of
+nights drift by a point, with much of it the evenings pay for the mornings at once."""
+
 PE = 1000
 """The rate of one PE: ms charged in a second."""
 
@@ -51,7 +56,8 @@ class Entry:
 
     ``past`` (L) and ``present`` (S) as of ``asof``, both frozen while it is away; ``away``: since when it is not in W, None while it is;
     ``ready``: PEs for which its requests could start (users only). ``entitled``, ``got`` and ``whole``: what
-    it was entitled to, was charged, and all were charged while it was in W, since the present shift began.
+    it was entitled to, was charged, and all were charged while it was in W, since the present shift began;
+    ``left``: what all had been charged ever when it left W (groups only).
     """
 
     past: float = 0.0
@@ -62,12 +68,14 @@ class Entry:
     entitled: float = 0.0
     got: float = 0.0
     whole: float = 0.0
+    left: float = 0.0
 
     def twin(self) -> "Entry":
         """A copy of its own."""
         return Entry(
-            self.past, self.present, self.asof, self.away, self.ready, self.entitled, self.got, self.whole
-        )
+            self.past, self.present, self.asof, self.away, self.ready, self.entitled, self.got, self.whole,
+            self.left,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +130,7 @@ class Work:
 class Level:
     """Those who share: the groups, or the users of one group. ``find`` gives the entry of a name, made where
     there is none, ``peek`` only one that is there; ``divide`` the entitlements of those who want so many
-    PEs."""
+    PEs. ``spent``: what all were charged while time passed, ever (the groups' level only)."""
 
     def __init__(
         self,
@@ -133,6 +141,7 @@ class Level:
         self._find, self._peek, self._divide = find, peek, divide
         self.work: dict[str, Work] = {}
         self.at = Instant(0)
+        self.spent: float | None = None
         self._entries: dict[str, Entry] = {}
         self._parts: dict[str, float] | None = None
 
@@ -149,7 +158,7 @@ class Level:
 
         made = Level(find, find, self._divide)
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
-        made.at, made._parts = self.at, self._parts
+        made.at, made.spent, made._parts = self.at, self.spent, self._parts
         made._entries = {name: entry.twin() for name, entry in self._entries.items()}
         return made
 
@@ -188,6 +197,8 @@ class Level:
         if span <= 0 or not self._entries:
             return False
         rate = self.rate()
+        if self.spent is not None:
+            self.spent += rate * span / PE
         pieces = min(PIECES, ceil(span / PIECE)) if rate and len(self._entries) > 1 else 1
         left, spread = 2.0 ** (-(span / pieces) / terms.half_life), faded(span / pieces, terms.half_life)
         for _ in range(pieces):
@@ -227,7 +238,7 @@ class Level:
 
     # ------------------------------------------------------------ who has work
 
-    def change(self, more: Mapping[str, Work]) -> None:
+    def change(self, more: Mapping[str, Work], terms: Terms) -> None:
         """What these do changes by so much, from the instant on to which time has passed."""
         coming: list[str] = []
         for name, change in more.items():
@@ -240,21 +251,30 @@ class Level:
                 coming.append(name)
             elif work.wanted <= 0 and name in self._entries:
                 entry = self._entries.pop(name)
-                entry.away = entry.asof = self.at
+                entry.away, entry.asof, entry.left = self.at, self.at, self.spent or 0.0
             if not (work.wanted or work.rate):
                 del self.work[name]
         if coming:
-            self._enter(coming)
+            self._enter(coming, terms)
 
-    def _enter(self, names: Iterable[str]) -> None:
+    def _present(self, entry: Entry, mean: float, terms: Terms) -> float:
+        """S of one that enters W."""
+        if entry.away and self.at - entry.away < GRACE:
+            return entry.present
+        missed = None if self.spent is None else self.spent - entry.left
+        if not entry.away or missed is None or missed >= terms.bound:
+            return mean
+        most = KEPT * terms.bound
+        return min(most, max(-most, entry.present))
+
+    def _enter(self, names: Iterable[str], terms: Terms) -> None:
         others = [each.present for each in self._entries.values()]
         mean = sum(others) / len(others) if others else 0.0
         found = dict(self._entries)
         for name in names:
             entry = found[name] = self._find(name)
             if entry.away is not None:
-                if not entry.away or self.at - entry.away >= GRACE:
-                    entry.present = mean
+                entry.present = self._present(entry, mean, terms)
                 entry.away, entry.asof = None, self.at
         self._entries = dict(sorted(found.items()))
 
@@ -284,6 +304,7 @@ class Balance:
             lambda name: self.peek(f"g:{name}"),
             self._divide,
         )
+        self.groups.spent = 0.0
 
     def _divide(self, wanted: Mapping[str, int]) -> dict[str, float]:
         return self._division.parts(wanted)
@@ -329,8 +350,8 @@ class Balance:
     def change(self, group: str, owner: str, rate: int = 0, pes: int = 0, ready: int = 0) -> None:
         """What an owner in a group does changes by so much; time has passed before."""
         more, users = Work(rate, pes, ready), self.users(group)
-        self.groups.change({group: more})
-        users.change({owner: more})
+        self.groups.change({group: more}, self.terms)
+        users.change({owner: more}, self.terms)
         if pes:
             users.forget()
         self.changed.update((f"g:{group}", f"u:{group}:{owner}"))

@@ -75,6 +75,7 @@ MEASURABLE = 1_000
 def _note(site: Site) -> None:
     """The rows of all accounts that changed will be written."""
     site.touched.accounts.update(site.balance.changed)
+    site.spent = site.balance.groups.spent or 0.0
     site.balance.changed.clear()
 
 

@@ -116,10 +116,10 @@ class Site:
     requests that wait for another one, by its number (`Request.unmet`); ``writers``: which requests that have
     not ended write a file, by its path (`outputs.files`); ``tally``: how many requests there are;
     ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``; ``runs``: wall time (ms) of the last 20 requests that
-    ended; ``probes``: what each probe found, once it was tried; ``closings``: when a shift stops a queue
-    next, by queue: worked out by the engine from settings and time, and no part of what is kept;
-    ``reported``: day of the last night whose report was made; ``news``: what changed lately, no part of what
-    is kept either.
+    ended, ``spent``: what all groups were charged while time passed (`balance.Level`); ``probes``: what each
+    probe found, once it was tried; ``closings``: when a shift stops a queue next, by queue: worked out by
+    the engine from settings and time, and no part of what is kept; ``reported``: day of the last night whose
+    report was made; ``news``: what changed lately, no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -135,6 +135,7 @@ class Site:
     tally: Tally = field(default_factory=Tally)
     accounts: dict[str, Account] = field(default_factory=dict)
     runs: list[int] = field(default_factory=list)
+    spent: float = 0.0
     shift: ShiftState = field(default_factory=ShiftState)
     probes: dict[str, ProbeState] = field(default_factory=dict)
     pressure: Pressure = field(default_factory=Pressure)
@@ -316,6 +317,7 @@ def _balance_of(site: Site) -> Balance:
     made = Balance(find, peek)
     made.tune(site.terms(), site.settings.groups)
     _set_clocks(site, made)
+    made.groups.spent = site.spent
     for key, account in list(accounts.items()):
         kind, group, owner = (*key.split(":", 2), "")[:3]
         if kind == "u" and account.entry.ready:

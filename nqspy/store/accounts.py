@@ -24,6 +24,7 @@ class Owed(msgspec.Struct, omit_defaults=True, array_like=True):
     entitled: float = 0.0
     got: float = 0.0
     whole: float = 0.0
+    left: float = 0.0
 
 
 _owed_decoder = msgspec.json.Decoder(Owed)

@@ -63,7 +63,8 @@ def _load_state(site: Site, connection: sqlite3.Connection) -> None:
     site.n, site.at, site.next_seq, text = row
     rest = rows.rest_decoder.decode(text)
     site.shift, site.found, site.host, site.zone = rest.shift, rest.found, rest.host, rest.zone
-    site.files, site.reported, site.runs = rest.files, rest.reported, rest.runs
+    site.files, site.reported = rest.files, rest.reported
+    site.runs, site.spent = rest.runs, rest.spent
     site.probes, site.pressure = rest.probes, rest.pressure
 
 

@@ -93,6 +93,7 @@ class Rest(msgspec.Struct):
     pressure: Pressure = Pressure()
     reported: str = ""
     runs: list[int] = []
+    spent: float = 0.0
 
 
 _live_decoder = msgspec.json.Decoder(Live)
@@ -254,7 +255,7 @@ def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
     rest = Rest(
         site.shift, site.found, site.host, site.zone, site.files, site.probes, site.pressure, site.reported,
-        site.runs,
+        site.runs, site.spent,
     )  # fmt: skip
     return site.n, site.at, site.next_seq, text(rest)
 

@@ -51,7 +51,7 @@ def test_an_old_database_says_what_it_said(kept, path, same_site):
         replayed.touched.clear()
         # Rows tell these since they are kept, and use is charged evenly since then: they were written before.
         assert replayed.accounts.keys() >= site.accounts.keys()
-        replayed.accounts, replayed.runs = site.accounts, site.runs
+        replayed.accounts, replayed.runs, replayed.spent = site.accounts, site.runs, site.spent
         for request in (*replayed.requests.values(), *site.requests.values()):
             request.redated, request.rate, request.charged_at, request.charged = None, 0, None, 0
         same_site(site, replayed)

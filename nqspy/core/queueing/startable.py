@@ -4,7 +4,8 @@ quotas rest beside what runs (`model.balance`).
 Queued in a started batch queue, and kept back neither by a limit of its own people (user and group limits,
 groups' caps), nor by what is broken, nor by a shift that drains its queue, nor by the machine's size. Room
 that others hold (PEs, memory, run limits) is no such limit: who waits for it has work. What exits say is not
-asked.
+asked. A queue that was stopped counts as long as requests of it run: what runs on was given while all waited,
+and is accounted for to them.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.queueing.limits import Gate, Mask, Tally
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.queues import Queue
-from nqspy.model.requests import finite
+from nqspy.model.requests import State, finite
 from nqspy.model.site import Site
 
 Pairs = Mapping[str, int]
@@ -27,8 +28,9 @@ def startable(draft: Draft, tally: Tally) -> Pairs:
     """What could start now: without what this pass has chosen, at most the machine's PEs for each."""
     site, numbers = draft.site, draft.site.numbers.pairs
     total = np.zeros(len(numbers), dtype=np.int64)
+    running = {request.queue for request in site.started.values() if request.state is State.RUNNING}
     for queue, columns in draft.waiting():
-        if queue.kind == "batch" and queue.started and queue.name not in draft.shut:
+        if queue.kind == "batch" and (queue.started or queue.name in running):
             found = _of_queue(draft, tally, queue, columns)
             total[: len(found)] += found
     found = np.minimum(total, site.pes())

@@ -28,6 +28,7 @@ def still(site: Site) -> Site:
         started={seq: requests[seq] for seq in site.started},
         accounts={key: account.twin() for key, account in site.accounts.items()},
         runs=list(site.runs),
+        spent=site.spent,
         shift=replace(site.shift),
         reported=site.reported,
         next_seq=site.next_seq,
