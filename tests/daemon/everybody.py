@@ -44,6 +44,8 @@ def _link(path: Path, place: Path) -> None:
     """A second name is much sooner made than a copy; another file system wants a copy."""
     try:
         place.hardlink_to(path)
+    except FileExistsError:
+        pass  # pip has listed it twice
     except OSError:
         shutil.copyfile(path, place)
 
