@@ -37,8 +37,8 @@ GRACE = MINUTE
 
 KEPT = 0.06
 """A group that is back before all others together were charged b meanwhile (the whole site was idle, a shift
-had stopped its queue) comes with its own S, as far as this part of b: L has the rest. With none of it weeks of
-nights drift by a point, with much of it the evenings pay for the mornings at once."""
+had stopped its queue) comes with its own S, as far as this part of b: L has the rest. With none of it weeks
+of nights drift by a point, with much of it the evenings pay for the mornings at once."""
 
 PE = 1000
 """The rate of one PE: ms charged in a second."""
@@ -54,10 +54,10 @@ SHORTEST = 1_000
 class Entry:
     """Both accounts of one group, or of one user in a group, in the unit that is charged (ms).
 
-    ``past`` (L) and ``present`` (S) as of ``asof``, both frozen while it is away; ``away``: since when it is not in W, None while it is;
-    ``ready``: PEs for which its requests could start (users only). ``entitled``, ``got`` and ``whole``: what
-    it was entitled to, was charged, and all were charged while it was in W, since the present shift began;
-    ``left``: what all had been charged ever when it left W (groups only).
+    ``past`` (L) and ``present`` (S) as of ``asof``, both frozen while it is away; ``away``: since when it is
+    not in W, None while it is; ``ready``: PEs for which its requests could start (users only). ``entitled``,
+    ``got`` and ``whole``: what it was entitled to, was charged, and all were charged while it was in W, since
+    the present shift began; ``left``: what all had been charged ever when it left W (groups only).
     """
 
     past: float = 0.0
@@ -192,6 +192,7 @@ class Level:
 
     def advance(self, to: Instant, terms: Terms) -> bool:
         """Lets time pass at the rates that hold; whether any account has changed."""
+        self._clip(terms)
         span = to - self.at
         self.at = max(self.at, to)
         if span <= 0 or not self._entries:
@@ -211,6 +212,13 @@ class Level:
             entry.asof = to
         return True
 
+    def _clip(self, terms: Terms) -> None:
+        """S stays within b also when that has become less: an end changes the mean run."""
+        most = terms.bound
+        for entry in self._entries.values():
+            if abs(entry.present) > most:
+                entry.present = terms.clipped(entry.present)
+
     def _pass(self, span: float, rate: int, left: float, spread: float, terms: Terms) -> None:
         parts, targets, whole, most = self.parts(), self.targets(terms), rate * span / PE, terms.bound
         for name, entry in self._entries.items():
@@ -228,6 +236,7 @@ class Level:
         if not amounts:
             return
         whole, parts, targets = sum(amounts.values()), self.parts(), self.targets(terms)
+        self._clip(terms)
         for name, entry in self._entries.items():
             used, due = amounts.get(name, 0.0), parts[name] * whole
             entry.past += due - used

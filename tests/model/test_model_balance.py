@@ -125,3 +125,18 @@ def test_what_was_used_evenly_counts_as_the_decayed_integral(span):
     steps = 10_000
     whole = sum(exp(-log(2) * (span * (n + 0.5) / steps) / DAY) for n in range(steps)) / steps
     assert faded(span, DAY) == pytest.approx(whole, rel=1e-5)
+
+
+def test_a_bound_that_shrinks_counts_at_once():
+    """What goes beyond it is not set against what is earned from then on."""
+    books = Books()
+    for group in ("d1", "d2"):
+        books.ready(group, 8)
+    books.run("d2", 8)
+    books.later(HOUR)
+    books.balance.change("d2", "anne", -8 * PE, -8)
+    books.balance.terms = Terms(8, DAY, 0.0, MINUTE)
+    books.run("d1", 8)
+    books.later(MINUTE)
+    assert books["d2"].present == pytest.approx(-6 * MINUTE)
+    assert books["d1"].present == pytest.approx(6 * MINUTE)
