@@ -213,6 +213,17 @@ def test_neither_by_other_names_of_the_same_settings(inner):
     assert inner.refusal("manager", "configure", changes=deep)[0] == "not_permitted"
 
 
+@pytest.mark.parametrize("by", ["manager", "root"])
+@pytest.mark.parametrize("op", ["set", "create", "add"])
+def test_nor_by_the_text_of_a_shift_which_a_snap_would_write_out(inner, by, op):
+    """`snap` gives lines as they stand, and a new home runs what stands there as its owner."""
+    lines = ['set grace 10\nend\nset mail command="/tmp/program"']
+    whole = {"op": op, "path": "shift/mine", "value": {"when": ["6 6 * * *"], "lines": lines, "commands": []}}
+    for change in (whole, {"op": op, "path": "shift/night/lines", "value": lines}):
+        assert inner.refusal(by, "configure", changes=[change])[0] == "bad_value"
+    assert "/tmp/program" not in inner.qmgr("snap")
+
+
 def test_what_else_of_these_settings_stays_a_managers(inner):
     for way in ("create probe p tcp=licence:27000", "set mail limit=3", "set mail from=nqs@example.org",
                 "set mail none", "set shell_strategy login"):  # fmt: skip

@@ -2,12 +2,14 @@
 way further than the front."""
 
 import threading
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
+from nqspy.model.events import Change
 from nqspy.model.ids import Seq, parse_id
 from nqspy.rpc.wire import strings
 
@@ -64,6 +66,17 @@ def check_list(message: dict[str, Any]) -> None:
             _check_undecoded(listed)
         elif isinstance(listed, list) and len(listed) > IDS_MAX:
             raise Refusal(f"one message names at most {IDS_MAX} requests, not {len(listed)}", "too_many")
+
+
+def check_changes(changes: Sequence[Change]) -> None:
+    """Raises Refusal where a message of settings brings the text of a shift's commands along: that is made of
+    the commands themselves where they are parsed, for `snap` writes it out as it stands."""
+    for change in changes:
+        head, _, rest = change.path.partition("/")
+        brought = change.value if isinstance(change.value, dict) else {rest.partition("/")[2]: change.value}
+        if head == "shift" and brought.get("lines"):
+            text = "the lines of a shift are set by a script: send define shift as a message qmgr"
+            raise Refusal(text, "bad_value", 2)
 
 
 def _check_undecoded(items: msgspec.Raw) -> None:

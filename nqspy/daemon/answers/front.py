@@ -109,6 +109,8 @@ class Front:
             command = _decode(asked.message)
             if isinstance(command, cm.Submit):
                 command = _with_users(command)
+            elif isinstance(command, cm.Configure):
+                fields.check_changes(command.changes)
             command = self.dated(command)
             if isinstance(command, cm.ReloadExits) and self._daemon.reloads.allowed(asked.caller):
                 self._daemon.reloads.before(partial(self._reload, asked, command))
