@@ -120,4 +120,6 @@ class Place:
 
 
 def _names(path: str) -> list[str]:
-    return [name for name in path.split("/") if name not in ("", ".")]
+    """The names of a path in order; one that ends with a slash leads into a folder, never to a file."""
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    return [*names, "."] if path.endswith(("/", "/.")) else names

@@ -51,9 +51,25 @@ def streams(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def files(seq: Seq, spec: Spec, queue: str, host: str = "") -> list[str]:
-    """The files that its owner named; folders and devices are none: there nobody is in another's way. One
-    that both streams go to counts once."""
+    """The files that its owner named, each by its `plain` path; folders and devices are none: there nobody is
+    in another's way. One that both streams go to counts once."""
     if spec.output.stdout is None and spec.output.stderr is None:
         return []
-    named = (fill(path, seq, spec, queue, host) for _, path in streams(spec))
+    named = (plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec))
     return list(dict.fromkeys(p for p in named if not p.endswith("/") and not p.startswith("/dev/")))
+
+
+def plain(path: str) -> str:
+    """A path as all that lead to its file by their names alone are written: without ``//``, ``.`` and ``..``;
+    one that can only be a folder ends with a slash. Symbolic links are not seen."""
+    if "//" not in path and "/." not in path and path[:1] != ".":
+        return path
+    names = path.split("/")
+    folder = names[-1] in ("", ".", "..")
+    kept: list[str] = []
+    for name in names:
+        if name == "..":
+            del kept[-1:]
+        elif name not in ("", "."):
+            kept.append(name)
+    return "/" * path.startswith("/") + "/".join(kept) + "/" * (folder and bool(kept))

@@ -81,6 +81,25 @@ def test_names_of_their_own_folders_and_devices_are_in_nobodys_way(office, wish)
     office.run("qdel", first, done.out.strip()).ok()
 
 
+def test_one_file_is_one_however_its_path_is_written(office):
+    first = office.qsub("echo first\n", "-h", "-o", "res.out")
+    done = at_a_terminal(office, "qsub", "-h", "-o", "./res.out", stdin="echo second\n")
+    assert f"qsub: warning: {office.work}/res.out is the output of {first} too" in done.err, done.err
+    second = done.out.strip()
+    third = office.qsub("echo third\n", "-h", "-o", f"{office.work}//gone/../res.out")
+    for id, others in ((first, (second, third)), (third, (first, second))):
+        told = office.run("qstat", "-f", id).out.replace("\n\t", "")
+        assert f"output_clash = {office.work}/res.out (also {', '.join(others)})" in told
+    both = at_a_terminal(office, "qsub", "-h", "-o", "x", "-e", "./x", stdin="true\n")
+    assert "-o and -e name one file" in both.err
+    office.run("qdel", both.out.strip()).ok()
+    written = []
+    for id in (first, second, third):
+        office.run("qrls", id).ok()
+        written.append(Path(office.ended(id)["output"]).read_text())
+    assert written == ["first\n", "second\n", "third\n"]
+
+
 def test_a_list_and_both_streams_of_one_request_are_looked_at_too(office):
     office.write("job.sh", "true\n")
     office.write("same.list", "-h -o all.log job.sh\n-h -o all.log job.sh\n-h -o b.log -e b.log job.sh\n")
@@ -116,6 +135,16 @@ def test_what_silences_the_sentence_silences_the_warnings(office):
 
 
 # ---------------------------------------------------------------- what cannot work
+
+
+@pytest.mark.parametrize("wish", ["away/", "%x/", "away/.", "away//"])
+def test_a_folder_that_is_not_there_is_never_made_a_file(office, wish):
+    id = office.qsub("echo told\n", "-N", "away", "-o", wish)
+    ended = office.ended(id)
+    assert not (office.work / "away").exists()
+    assert Path(ended["output"]).read_text() == "told\n"
+    assert "away/" in ended["reason"]["text"]
+    assert f"No such file or directory; the output stays in {ended['output']}" in ended["reason"]["text"]
 
 
 def test_output_that_cannot_be_written_is_told_and_taken_all_the_same(office):

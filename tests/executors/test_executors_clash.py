@@ -6,11 +6,14 @@ from nqspy.model.actions import Start
 from nqspy.model.requests import Output
 
 
-def two(bench, way: str, **direct):
+def two(bench, way: str, second: str = "out", **direct):
     """Two requests of one path, both handed in before either starts; runs one after the other."""
     bench.site.settings.server.output_clash = way
-    output = Output(stdout=str(bench.work / "out"), stderr="/dev/null", **direct)
-    requests = [bench.request(f"echo {word}\n", output=output) for word in ("first", "second")]
+    (bench.work / "gone").mkdir()
+    requests = []
+    for word, name in (("first", "out"), ("second", second)):
+        output = Output(stdout=f"{bench.work}/{name}", stderr="/dev/null", **direct)
+        requests.append(bench.request(f"echo {word}\n", output=output))
     for request in requests:
         bench.site.requests[request.seq] = request
         bench.site.watch_for(request)
@@ -33,6 +36,13 @@ def test_the_second_gets_a_number(bench, direct):
 def test_the_second_is_added(bench, direct):
     assert two(bench, "append", direct_stdout=direct) == [str(bench.work / "out")] * 2
     assert bench.text("out") == "first\nsecond\n"
+
+
+@pytest.mark.parametrize("second", ["./out", "gone/../out", "/./out"])
+@pytest.mark.parametrize("way", ["number", "append"])
+def test_the_second_is_known_however_its_path_is_written(bench, way, second):
+    two(bench, way, second=second)
+    assert bench.text("out") == ("first\n" if way == "number" else "first\nsecond\n")
 
 
 def test_the_second_replaces_the_first_where_that_is_wanted(bench):

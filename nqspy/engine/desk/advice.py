@@ -6,7 +6,7 @@ from itertools import islice
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import may_see
 from nqspy.model.ids import Seq
-from nqspy.model.outputs import files, fill, streams
+from nqspy.model.outputs import files, fill, plain, streams
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Site
@@ -45,7 +45,7 @@ def _outputs(desk: Desk, taken: Sequence[tuple[Seq, Spec, str]], caller: Caller)
     host = desk.site.name
     written: dict[str, list[Seq]] = {}
     for seq, spec, queue in taken:
-        named = [fill(path, seq, spec, queue, host) for _, path in streams(spec)]
+        named = [plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec)]
         for file in files(seq, spec, queue):
             written.setdefault(file, []).append(seq)
             if named.count(file) > 1:
