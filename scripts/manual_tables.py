@@ -19,13 +19,14 @@ from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, get
 from nqspy.model.units import format_size, format_time
 from nqspy.qmgr.grammar import FORMS, SHOWS, Form
+from nqspy.qmgr.values import can_be_none
 
 ROOT = Path(__file__).resolve().parents[1]
 MANUAL = ROOT / "nqspy" / "manual"
 BLOCK = re.compile(r"(<!-- table: ([a-z_ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 WRITTEN = {
-    "count": "number or `unlimited`",
+    "count": "number",
     "number": "number",
     "time": "time",
     "size": "size",
@@ -58,6 +59,8 @@ def _written(path: str, info: Declared) -> str:
     if info.words:
         return ", ".join(f"`{word}`" for word in info.words)
     text = "number" if "weight" in info.doc else WRITTEN[info.unit]
+    if info.unit == "count" and can_be_none(info) and "weight" not in info.doc:
+        text += " or `unlimited`"
     if info.nothing:
         text += f" or `{info.nothing}`"
     if "auto:" in info.doc:

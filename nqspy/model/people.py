@@ -41,7 +41,7 @@ class Usage:
         "name", "cpu", "what is charged: CPU time, or PEs x wall time", words=("cpu", "pe_wall")
     )
     payback: float = setting(
-        "percent", 20.0, "how much of its part a department's past gives or takes, at most", high=50
+        "percent", 20.0, "how much of its part a department's past gives or takes, at most", low=0, high=50
     )
     period: int = setting("time", 12 * 3_600_000, "planning period of the counters", low=1)
 

@@ -109,9 +109,9 @@ class AskAttribute:
 
 def _ask(
     name: str, path: str, unit: Literal["time", "size", "count", "number", "name", "names", "flag"], doc: str,
-    high: int | None = None,
+    high: int | None = None, low: int | None = None,
 ) -> tuple[str, AskAttribute]:  # fmt: skip
-    return name, AskAttribute(path, Declared(name, unit, None, doc, high=high))
+    return name, AskAttribute(path, Declared(name, unit, None, doc, low, high))
 
 
 MODIFY = dict(
@@ -120,9 +120,16 @@ MODIFY = dict(
         _ask("wall_limit", "ask/wall", "time", "wall-clock time of the request"),
         _ask("memory_limit", "ask/memory", "size", "memory of the request"),
         _ask("pe_limit", "ask/pes", "count", "PEs of the request"),
-        _ask("process_limit", "ask/per_request/process_limit", "count", "processes of the request"),
+        _ask("process_limit", "ask/per_request/process_limit", "count", "processes of the request", low=2),
         _ask("nice", "ask/nice", "number", "nice value of the request", 19),
-        _ask("priority", "priority", "number", "its place among its owner's own: higher goes first", 1023),
+        _ask(
+            "priority",
+            "priority",
+            "number",
+            "its place among its owner's own: higher goes first",
+            1023,
+            -1024,
+        ),
         _ask("name", "name", "name", "name of the request"),
         _ask("account", "account", "name", "account the request is charged to"),
         _ask("shell", "shell", "name", "shell that runs the script"),

@@ -118,7 +118,7 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
         return None
     if info.name == "eligible":
         return _date_asked(cursor, token)
-    if info.unit in ("time", "size") and units.is_unlimited(token.text):
+    if (info.unit in ("time", "size") or info.name == "process_limit") and units.is_unlimited(token.text):
         return units.UNLIMITED
     value = values.convert(cursor, info, token)
     if value is None or (info.name == "pe_limit" and value < 1):

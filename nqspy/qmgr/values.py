@@ -36,12 +36,17 @@ _WHAT = {
     "roles": "a list like (anne:m, bob:o)",
     "flag": "on or off",
 }
+_NUMBERS = ("count", "number", "time", "size", "percent")
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/@+-*%[]~$")
 
 
 def what(info: Declared) -> str:
     """What a value of this setting looks like, for an error."""
-    return "one of " + ", ".join(info.words) if info.words else _WHAT[info.unit]
+    if info.words:
+        return "one of " + ", ".join(info.words)
+    return (
+        _WHAT[info.unit] if can_be_none(info) else _WHAT[info.unit].removesuffix(" or unlimited").rstrip(",")
+    )
 
 
 def can_be_none(info: Declared) -> bool:
@@ -84,8 +89,11 @@ def _amount(most: int) -> str:
 
 def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
     """The value that one word gives. Raises ParseError at that word."""
-    if not token.quoted and token.text.lower() in (*NOTHING, info.nothing) and can_be_none(info):
-        return None
+    if not token.quoted and token.text.lower() in (*NOTHING, info.nothing):
+        if can_be_none(info):
+            return None
+        if info.unit in _NUMBERS:
+            raise cursor.bad(f"{info.name} cannot be {token.text.lower()}; expected {what(info)}", token)
     try:
         value = _parse(info, token.text)
         check_value(info, value)
@@ -99,11 +107,11 @@ def _parse(info: Declared, text: str) -> Any:
         return text
     if info.unit == "percent":
         return units.parse_percent(text)
+    if (info.low or 0) < 0 and text[:1] == "-" and text[1:].isdigit():
+        return -units.parse_count(text[1:])
     reader = {"time": units.parse_time, "size": units.parse_size}.get(info.unit, units.parse_count)
     value = reader(text)
     if value == units.UNLIMITED:
-        if not can_be_none(info):
-            raise BadValue(f"{info.name} cannot be unlimited; expected {what(info)}")
         return None
     return value
 

@@ -190,6 +190,8 @@ OTHERS = [
      c.ModifyRequest(("17",), {"ask/cpu": 600_000, "ask/wall": 3_600_000, "ask/memory": 256 * MB,
                                "ask/pes": 4, "ask/nice": 3, "priority": 5})),
     ("mod r 17 18 c=unlimited", c.ModifyRequest(("17", "18"), {"ask/cpu": UNLIMITED})),
+    ("modify request 17 priority=-1024 process_limit=unlimited",
+     c.ModifyRequest(("17",), {"priority": -1024, "ask/per_request/process_limit": -1})),
     ("modify request 17 memory_limit=none per_process memory_limit=2mb name=chain",
      c.ModifyRequest(("17",), {"ask/memory": None, "ask/memory_process": 2 * MB, "name": "chain"})),
     ("modify request 17 eligible=1970-01-01T01:00:10+01:00", c.ModifyRequest(("17",), {"eligible": 10_000})),

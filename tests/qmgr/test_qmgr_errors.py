@@ -10,6 +10,7 @@ from nqspy.qmgr.cursor import resolve
 from nqspy.qmgr.grammar import FORMS, OBJECT_WORDS, TREE, VERBS, Node
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.parser import RULES, ParseError, completions, opens_block, parse_line, parse_text
+from nqspy.qmgr.values import can_be_none, what
 
 
 def error_of(text: str) -> ParseError:
@@ -39,6 +40,11 @@ WRONG = [
     ("set machine pes=0", 17, "pes is from 1"),
     ("set grace unlimited", 11, "grace cannot be unlimited"),
     ("set usage half_life=unlimited", 21, "half_life cannot be unlimited"),
+    ("set usage payback=unlimited", 19, "payback cannot be unlimited; expected a percentage like 20%"),
+    ("set usage payback=none", 19, "payback cannot be none"),
+    ("set per_request process_limit=unlimited q", 31, "cannot be unlimited; expected a whole number"),
+    ("set mail limit=unlimited", 16, "limit cannot be unlimited; expected a whole number"),
+    ("set priority=none night", 14, "priority cannot be none; expected a whole number"),
     ("set usage charge=coffee", 18, "expected cpu, pe_wall"),
     ("set memory_limit=3xw night", 18, "'3xw' is no size"),
     ("set per_request cpu_limit=12q normal", 27, "'12q' is no time"),
@@ -60,6 +66,12 @@ WRONG = [
     ("hold request abc", 14, "expected a request identifier"),
     ("modify request 17", 18, "expected cpu_limit"),
     ("modify request 17 pe_limit=0", 28, "from 1 upward"),
+    ("modify request 17 priority=-1025", 28, "priority is from -1024 to 1023, not -1025"),
+    ("modify request 17 priority=1024", 28, "priority is from -1024 to 1023, not 1024"),
+    ("modify request 17 priority=--1", 28, "'--1' is no whole number"),
+    ("modify request 17 nice=-1", 24, "'-1' is no whole number"),
+    ("modify request 17 process_limit=0", 33, "process_limit is at least 2, not 0"),
+    ("modify request 17 process_limit=1", 33, "process_limit is at least 2, not 1"),
     ("modify request 17 eligible=someday", 28, "'someday' is no date"),
     ("schedule request 17 soon", 21, "expected first, next, now, system"),
     ("switch shift night until=25:00", 26, "'25:00'"),
@@ -90,6 +102,26 @@ WRONG = [
     ("set decider memory=1kb", 20, "memory is at least 64mb, not 1kb"),
     ("create probe x file=/x every=10ms", 30, "every is at least 0.1s, not 0.01s"),
 ]  # fmt: skip
+
+
+def test_what_a_site_cannot_live_without_is_never_taken_away():
+    """A number that is declared without a lowest value may be none: the program must know what that is."""
+    loose = {
+        f"{kind}/{path}"
+        for kind, each in CLASSES.items()
+        for path, info in declared(each).items()
+        if info.unit in ("count", "time", "size", "percent") and info.low is None and info.default is not None
+    }
+    assert loose == {"server/script_limit", "default/cpu_limit"}, "which both have an unlimited"
+
+
+def test_no_error_offers_what_it_refuses():
+    for kind, each in CLASSES.items():
+        for path, info in declared(each).items():
+            if info.unit in ("count", "number", "time", "size", "percent") and not can_be_none(info):
+                assert "unlimited" not in what(info), (kind, path)
+                with pytest.raises(BadValue):
+                    check_value(info, None)
 
 
 @pytest.mark.parametrize(("text", "column", "part"), WRONG, ids=[row[0] for row in WRONG])
