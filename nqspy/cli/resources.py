@@ -83,8 +83,9 @@ def _one(name: str, value: str, asked: list[tuple[str, int]], notes: list[str]) 
         asked.append(("nice", parse_number(value, 0, 19)))
     elif name in ("nodes", "select"):
         asked += _chunks(value, notes)
-    elif name in ("place", "software"):
-        notes.append(f"{name}:{value}")
+    elif name in ("place", "software", *DROPPED[:-1]):
+        if value != "0":
+            notes.append(f"{name}:{value}")
     else:
         known = " ".join([*LIMITS, "nice", "nodes", "select", "needs"])
         raise Wrong(f"unknown resource {name}; known are {known}")
@@ -93,6 +94,8 @@ def _one(name: str, value: str, asked: list[tuple[str, int]], notes: list[str]) 
 def _least(name: str, value: int) -> int:
     if LIMITS[name][0] == "pes" and value < 1:
         raise Wrong(f"{name} must be at least 1")
+    if name == "nproc" and value in (0, 1):
+        raise Wrong(f"nproc must be at least 2: the shell of a request and what it runs, not {value}")
     return value
 
 

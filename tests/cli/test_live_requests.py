@@ -210,3 +210,23 @@ def test_p_orders_an_owners_requests_among_themselves(office):
     assert [office.job(id)["position"] for id in (first, second)] == [1, 2]
     office.run("qdel", first, second).ok()
     office.set("start queue batch")
+
+
+def test_priority_below_none_is_modified_as_it_is_asked_for(office):
+    id = office.qsub("true\n", "-h", "-p", "-3")
+    office.qmgr(f"modify request {id} priority=-1").ok()
+    assert "from -1024 to 1023" in office.qmgr(f"modify request {id} priority=-1025").err
+    office.run("qdel", id).ok()
+
+
+def test_fewer_processes_than_a_shell_and_what_it_runs_are_no_limit(office):
+    for few in ("0", "1"):
+        office.run("qsub", "-s", "/bin/sh", "-l", f"nproc={few}", stdin="true\n").refused("at least 2")
+    said = office.run("qsub", "-s", "/bin/sh", "-l", "nproc=unlimited", stdin="true\n")
+    said.refused("number of processes unlimited is above the limit of 512")
+    id = office.qsub("true\n", "-h", "-l", "nproc=2")
+    assert "at least 2, not 0" in office.qmgr(f"modify request {id} process_limit=0").err
+    said = office.qmgr(f"modify request {id} process_limit=unlimited")
+    assert "number of processes unlimited is above the limit of 512" in said.err
+    assert office.job(id)["requested"]["processes"] == 2
+    office.run("qdel", id).ok()

@@ -43,12 +43,16 @@ def test_directives_of_other_systems_are_named(office):
         ("nodes=1:ppn=2:gpus=1", "gpus=1"),
         ("select=1:ncpus=1:ngpus=2+1:ncpus=1", "ngpus=2"),
         ("nodes=1:bigmem", "bigmem"),
+        ("gpus=1", "gpus=1"),
+        ("ncpus=1,ngpus=2", "ngpus=2"),
+        ("host=ymp", "host=ymp"),
     ],
 )
 def test_what_is_asked_and_not_given_is_named_and_kept(office, wish, word):
     [warned] = _warned(office, "-l", wish)
     assert word in warned
     assert _warned(office, "-l", "nodes=1:ppn=1:gpus=0") == []
+    assert _warned(office, "-l", "gpus=0") == []
 
 
 def test_a_working_folder_of_grid_engine_is_refused_by_name(office):

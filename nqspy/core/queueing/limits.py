@@ -46,7 +46,8 @@ def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
         limit = _limit_at(queue, path)
         if asked is not None and limit is not None and (asked == UNLIMITED or asked > limit):
             show = _shower(path)
-            return f"{queue.name}: {words} {show(asked)} is above the limit of {show(limit)}"
+            wanted = "unlimited" if asked == UNLIMITED else show(asked)
+            return f"{queue.name}: {words} {wanted} is above the limit of {show(limit)}"
     if queue.per_request.pe_limit is not None and ask.pes > queue.per_request.pe_limit:
         return f"{queue.name}: {ask.pes} PEs are above the limit of {queue.per_request.pe_limit}"
     return never(site, ask.pes)

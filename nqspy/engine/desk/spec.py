@@ -16,7 +16,11 @@ NAME_MAX = 230
 WORD_MAX = 1024
 """Characters of an account, an address, an attribute."""
 PATH_MAX = 4096
-LIMITS = frozenset(path for path in declared(Queue) if path.startswith(("per_request/", "per_process/")))
+LIMITS = {
+    path: info.low or 0
+    for path, info in declared(Queue).items()
+    if path.startswith(("per_request/", "per_process/"))
+}
 """Limits that a request may name for itself."""
 LAST_DATE = 253_402_300_799_999
 """The end of the year 9999, ms since the epoch."""
@@ -81,9 +85,11 @@ def _check_ask(site: Site, ask: Ask) -> None:
     if unknown:
         known = ", ".join(site.settings.probes) or "none"
         raise Refusal(f"there is no probe {unknown[0]} to need; probes: {known}", "unknown_probe", 166)
-    for name, _ in ask.others:
+    for name, value in ask.others:
         if name not in LIMITS:
             raise _bad(f"{name[:80]!r} is no limit of a request")
+        if 0 <= value < LIMITS[name]:
+            raise _bad(f"{name.rpartition('/')[2]} is at least {LIMITS[name]}, not {value}")
     for name, value in _amounts(ask):
         if value != UNLIMITED and not 0 <= value <= GREATEST:
             raise _bad(f"{name} {value} is no amount: from 0 upward, or unlimited")
