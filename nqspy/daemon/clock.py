@@ -77,10 +77,17 @@ def clock_of(home: Path, text: str | None) -> Clock:
     return clock
 
 
+def check_clock(home: Path, text: str) -> None:
+    """Whether `clock_of` could use it; nothing is written. Raises BadValue, OSError."""
+    kept = _kept(home / "clock.json")
+    if kept is None or kept.text != text.strip():
+        parse_clock(text)
+
+
 def _kept(path: Path) -> Clock | None:
     try:
         return Clock(**json.loads(path.read_text()))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, TypeError):
         raise BadValue(

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nqspy.daemon.home import Home, announce, init, init_if_new, running_pid
-from nqspy.daemon.options import Options
+from nqspy.daemon.options import Options, check
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
@@ -85,9 +85,10 @@ def start(
     site: SiteOption = None,
 ) -> None:
     """Start in the background; returns 0 once the socket answers."""
-    where = _home(home)
+    where, chosen = _home(home), _site(site)
     try:
-        init_if_new(where, _site(site))
+        check(where, Options(queues, exits, clock))
+        init_if_new(where, chosen)
     except NqspyError as error:
         _fail(error)
     announce(where, coming=True)
@@ -137,12 +138,14 @@ def run(
     ready: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve in the foreground, log on stderr (systemd: Type=notify)."""
-    where = _home(home)
+    where, chosen = _home(home), _site(site)
     if ready is not None:
         os.chdir("/")
+    options = Options(queues, exits, clock, background=ready is not None)
     try:
-        init_if_new(where, _site(site))
-        _serve(where, Options(queues, exits, clock, background=ready is not None), ready)
+        check(where, options)
+        init_if_new(where, chosen)
+        _serve(where, options, ready)
     except NqspyError as error:
         if ready is None:
             _fail(error)

@@ -60,6 +60,12 @@ def current(daemon: "Daemon") -> list[tuple[str, str, str]]:
     return read(folder(daemon), daemon.home.path.stat().st_uid)
 
 
+def read_through(path: Path, owner: int) -> None:
+    """Reads and parses each file, and does nothing with them. Raises NqspyError, ParseError."""
+    for name, _, text in read(path, owner):
+        parse(name, text)
+
+
 def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
     """A file's commands in ``commands.encode`` form with their line. Raises ParseError."""
     return tuple(encode(each.command) | {"at": f", line {each.line}"} for each in parse_text(text, name)

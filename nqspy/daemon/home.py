@@ -86,18 +86,26 @@ class Home:
         """The daemon's log file."""
         return self.path / "log" / "nqsd.log"
 
+    def owner(self) -> int:
+        """Uid of whose it is, or will be where it is not there yet."""
+        try:
+            return self.path.stat().st_uid
+        except OSError:
+            return os.geteuid()
+
     def is_new(self) -> bool:
         """Whether there is nothing in it yet. Raises HomeError when it cannot be looked at."""
-        return not self._names()
+        return not self.names()
 
     def is_one(self) -> bool:
         """Whether it is a home, be it one without a database yet: has ``queues.d`` or ``exits``, or what a
         database has left. Raises HomeError when it cannot be looked at."""
-        names = self._names()
+        names = self.names()
         folders = any((self.path / name).is_dir() for name in names & {"queues.d", "exits"})
         return folders or any(name.startswith(self.database.name) for name in names)
 
-    def _names(self) -> set[str]:
+    def names(self) -> set[str]:
+        """What lies in it. Raises HomeError when it cannot be looked at."""
         try:
             return set(os.listdir(self.path)) - {"lost+found"}  # each new file system has that one
         except FileNotFoundError:
@@ -156,6 +164,16 @@ def _fill(home: Home, site: SiteName) -> None:
         for file in sorted((shipped() / folder).glob(pattern)):
             shutil.copyfile(file, home.path / folder / file.name)
             os.chmod(home.path / folder / file.name, 0o644)
+
+
+def take_back(home: Home, before: set[str]) -> None:
+    """A first start was refused: takes away the database and the clock it has begun, so that the next one is
+    the first. ``before``: what lay in the home; where a database did, nothing is done."""
+    if home.database.name in before:
+        return
+    for name in home.names() - before:
+        if name.startswith(home.database.name) or name == "clock.json":
+            (home.path / name).unlink(missing_ok=True)
 
 
 _FOLDERS = (("spool", 0o700), ("log", 0o700), ("exits", 0o755), ("queues.d", 0o755))

@@ -23,7 +23,7 @@ from nqspy.daemon.deciding.strikes import Loss
 from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.failpoints import Failpoints
 from nqspy.daemon.heap import Clearance
-from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, unlock
+from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, take_back, unlock
 from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.inbox import Back, Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
@@ -219,8 +219,10 @@ class Daemon:
             self.hooks.tell(outcome.happened, self.engine.site)
             self.morning.watch(outcome.happened)
             self.troubles.watch(outcome.happened)
-            if any(_is_of_probes(each.event) for each in outcome.happened):
+            if any(_is_of("probe/", each.event) for each in outcome.happened):
                 self._follow_probes()
+            if any(_is_of("mail/", each.event) for each in outcome.happened):
+                self.notices.follow(self.engine.site)
             for notice in outcome.notices:
                 self.notices.mail(notice, self.engine.site)
             if not outcome.pending:
@@ -302,10 +304,9 @@ class Daemon:
                 self.notices.mail(notice, self.engine.site)
 
 
-def _is_of_probes(event: object) -> bool:
-    return isinstance(event, SettingsChanged) and any(
-        each.path.startswith("probe/") for each in event.changes
-    )
+def _is_of(part: str, event: object) -> bool:
+    """Whether settings below that path have changed."""
+    return isinstance(event, SettingsChanged) and any(each.path.startswith(part) for each in event.changes)
 
 
 def _shorter(*times: float | None) -> float | None:
@@ -323,6 +324,7 @@ def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
     """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers, with what
     whoever started it should know. Raises NqspyError."""
     Reserve(home.reserve, time.monotonic).open_up()
+    before, came = home.names(), False
     make(home)
     clean = not left_behind(home)
     held = lock(home)
@@ -330,8 +332,14 @@ def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
     heap.settle()
     urgency.hurry()
     sys.setswitchinterval(0.0005)
+
+    def answers(text: str) -> None:
+        nonlocal came
+        came = True
+        ready(text)
+
     try:
-        _live(home, options, ready, clean)
+        _live(home, options, answers, clean)
     except OSError as error:
         LOG.exception("nqsd cannot go on")
         raise HomeError(f"home {home.path} cannot be used: {error}") from None
@@ -342,6 +350,8 @@ def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
         LOG.exception("nqsd ends by an error of its own")
         raise
     finally:
+        if not came:
+            take_back(home, before)
         unlock(held)
 
 

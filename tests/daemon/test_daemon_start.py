@@ -345,3 +345,33 @@ def test_a_client_that_hangs_up_costs_nothing(office):
             sock.sendall(message + b"\n")
         office.run("qdel", id).ok()
     assert until(lambda: office.client.call("ping"), "an answer")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--queues", "/nope"), "/nope is no folder"),
+        (("--exits", "/nope"), "/nope is no folder"),
+        (("--clock", "nonsense"), "is no clock"),
+    ],
+)
+@pytest.mark.parametrize("command", ["start", "run"])
+def test_a_start_refused_for_its_options_makes_nothing(make_live, command, options, words):
+    live = make_live()
+    live.run("nqsd", command, *options).refused(words)
+    assert not live.home.exists()
+    live.home.mkdir()
+    live.run("nqsd", command, *options).refused(words)
+    assert not list(live.home.iterdir())
+
+
+def test_queues_that_cannot_be_applied_leave_no_database_of_a_first_start(make_live, tmp_path):
+    live = make_live().site("set nonsense 3\n")
+    done = live.run("nqsd", "start", "--clock", "2026-03-02T12:00:00+01:00 x1")
+    assert done.status == 1
+    assert "10-site.qmgr, line 1" in done.err
+    assert not [path.name for path in live.home.iterdir() if path.name.startswith(("nqs.db", "clock"))]
+    live.site().start("--clock", "2020-03-02T12:00:00+01:00 x1")
+    assert live.client.call("status")["alarms"] == []
+    first = live.run("nqspy", "events", "--json").ok().lines[0]
+    assert "2020-03-02" in first
