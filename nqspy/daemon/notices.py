@@ -43,6 +43,10 @@ class Notices:
                 LOG.warning("no mail to %s: that is no address", ", ".join(map(repr, bad)))
             self.post.send(found, copy(site.settings.mail), site.name)
 
+    def follow(self, site: Site) -> None:
+        """The way of mails may have changed."""
+        self.post.follow(copy(site.settings.mail), site.name)
+
     def later(self, work: Callable[[], Any]) -> None:
         """Has something slow done. What comes while `MOST` wait is left out: an exit that is slow at ends
         does not fill the memory."""

@@ -89,6 +89,11 @@ class Post:
         """Has letters sent by the way that is set; without one they are dropped."""
         self._taken.put(lambda: self._take(letters, mail, host))
 
+    def follow(self, mail: Mail, host: str) -> None:
+        """The way is set anew: what could not be sent by the former one is tried again by this one; without
+        any it waits for one."""
+        self._taken.put(lambda: self._queue.put(lambda: self._follow(mail, host)))
+
     def send_file(self, path: Path, mail: Mail, host: str) -> None:
         """Has the letters sent that a file holds, and the file removed: each letter once, whatever happens in
         between."""
@@ -124,6 +129,8 @@ class Post:
             _safely(self._look)
 
     def _patience(self) -> float | None:
+        if not self._mail.on:
+            return None
         times = [self._again[0][0] - time.monotonic()] if self._again else []
         if (at := self._ration.next()) is not None:
             times.append(self._clock.real_of(at) - time.time())
@@ -131,6 +138,8 @@ class Post:
 
     def _look(self) -> None:
         """What is due: letters to be tried again, people whose hour is over."""
+        if not self._mail.on:
+            return
         while self._again and self._again[0][0] <= time.monotonic():
             self._try(heapq.heappop(self._again)[2])
         for address, waiting in self._ration.due(self._clock.now(), self._mail.limit):
@@ -163,6 +172,9 @@ class Post:
 
     def _admit_all(self, letters: Iterable[_Kept], mail: Mail, host: str) -> None:
         self._mail, self._host = mail, host
+        if not mail.on:
+            self._failed += letters
+            return
         for kept in letters:
             self._admit(kept)
 
@@ -220,6 +232,16 @@ class Post:
             kept.tries = 0
             self._admit(kept)
 
+    def _follow(self, mail: Mail, host: str) -> None:
+        if mail == self._mail:
+            return
+        self.failing, self._probe = "", None
+        waiting = [*(kept for _, _, kept in sorted(self._again)), *self._failed]
+        self._again, self._failed = [], []
+        for kept in waiting:
+            kept.tries = 0
+        self._admit_all(waiting, mail, host)
+
     # ------------------------------------------------------------ the folder
 
     def _keep(self, letter: Letter) -> _Kept:
@@ -253,7 +275,7 @@ class Post:
             row = _read(path)
             if row is None or row["id"] in self._sent:
                 _remove((path,))
-            elif mail.on:
+            else:
                 kept.append(_Kept(Letter(**row), path))
         self._queue.put(lambda: self._begin(lately, kept, mail, host))
 

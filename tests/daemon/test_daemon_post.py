@@ -290,3 +290,31 @@ def test_servers_are_named_with_or_without_a_port():
     assert place_of("post.example.org:2525") == ("post.example.org", 2525)
     assert place_of("[::1]:26") == ("::1", 26)
     assert place_of("[::1]") == ("::1", 25)
+
+
+def test_what_could_not_be_sent_waits_for_another_way_and_the_trouble_goes(office):
+    here = office()
+    way, here.mail = here.mail, Mail(sendmail="/nope/sendmail")
+    post = here.open()
+    post.send([letter()], here.mail, "ymp")
+    until(lambda: post.failing, "it fails")
+    post.follow(Mail(), "ymp")
+    until(lambda: not post.failing, "nothing is tried any more")
+    assert len(here.kept()) == 1
+    post.follow(way, "ymp")
+    until(lambda: len(here.mails()) == 1, "it goes by the new way")
+    until(lambda: not here.kept(), "it is not kept any more")
+    assert not post.failing
+
+
+def test_what_a_daemon_left_waits_for_a_way(office):
+    here = office()
+    way, here.mail = here.mail, Mail(sendmail="/nope/sendmail")
+    post = here.open()
+    post.send([letter()], here.mail, "ymp")
+    until(lambda: post.failing, "it fails")
+    post.close()
+    here.mail = Mail()
+    post = here.open()
+    post.follow(way, "ymp")
+    until(lambda: len(here.mails()) == 1, "it goes by the new way")
