@@ -316,15 +316,23 @@ class Engine:
         self._pass_failed = True
 
     def _decided(self, desk: Desk, plan: Plan | None) -> None:
-        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped; the
-        others are looked at again: whoever made it was not in this process."""
+        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped, but for
+        the failures it tells of; the others are looked at again: whoever made it was not in this process."""
         if not self._asked:
             return
         self._asked = False
         if plan is None or self._void or self.resting:
+            if plan is not None and plan.failures:
+                self._tell_failures(desk, plan)
             self._mark()
         else:
             self._carry_out(desk, plan, Recheck(self.site, self._changed, desk.now, self.samples))
+
+    def _tell_failures(self, desk: Desk, plan: Plan) -> None:
+        """How exits behaved in a pass of which nothing else counts: they are not asked again about what they
+        failed on, so it would never be told."""
+        desk.emit(ev.Decided(plan.as_of, failures=plan.failures, short_of_pes=self.plan.short_of_pes))
+        exits_desk.tell_failures(desk, plan.failures)
 
     def _carry_out(self, desk: Desk, plan: Plan, recheck: Recheck | None) -> None:
         """Turns a plan into events and orders, action by action; after a look at what happened since it was

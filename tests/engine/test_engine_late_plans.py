@@ -240,6 +240,21 @@ def test_what_a_pass_saw_and_how_exits_failed_is_journaled_before_its_starts():
     assert centre.sim.notices[-1].text.endswith("trace")
 
 
+@pytest.mark.parametrize("command", ["set sched_factor cpu 6 time 10", "stop queue batch", "reload exits"])
+@pytest.mark.parametrize("off", [False, True])
+def test_a_failure_is_told_though_the_plan_is_void(command, off):
+    centre = Late()
+    centre.submit("anne")
+    centre.qmgr(command)
+    failures = (ExitFailure("sel", 1, "it looped", "trace", off),)
+    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)),), as_of=centre.site.n, failures=failures))])
+    assert centre.starts() == []
+    assert centre.events(ev.Decided)[-1].failures == failures
+    assert "it looped" in centre.events(ev.Alarm)[-1].text
+    assert bool(centre.events(ev.ExitOff)) == off
+    centre.is_sound()
+
+
 def test_an_exit_that_is_to_be_switched_off_is():
     centre = Late()
     centre.submit("anne")
