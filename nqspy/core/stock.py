@@ -224,11 +224,11 @@ class Many:
         numbers = {group: number for number, group in enumerate(self._groups)}
         self._place = np.array([numbers[group] for _, group in keys], dtype=np.int64)
         self._rows = {(group, owner): row for row, (owner, group) in enumerate(keys)}
-        rules = [stock.rule(group) for _, group in keys]
-        pairs = [rule.terms_of(owner) for rule, (owner, _) in zip(rules, keys, strict=True)]
+        rules = {group: stock.rule(group) for group in self._groups}
+        pairs = [rules[group].terms_of(owner) for owner, group in keys]
         self._first = np.array([first for first, _ in pairs])
         self._second = np.array([second for _, second in pairs])
-        self._own = np.array([rule.own(owner) for rule, (owner, _) in zip(rules, keys, strict=True)])
+        self._own = np.array([rules[group].own(owner) for owner, group in keys])
         self._read = len(stock.uses.committed)
 
     def values(self) -> Floats:

@@ -105,11 +105,10 @@ class Columns:
     ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
     is the date in queue (ms); ``given`` 1 where the owner gave the name; ``owner``, ``group``, ``name``,
     ``pair`` (owner in group) and ``needs`` are numbers of a `Dictionary`; ``priority`` is the owner's own
-    (``qsub -p``). ``version`` rises with every
-    change.
+    (``qsub -p``), ``prioritised`` how many rows have one. ``version`` rises with every change.
     """
 
-    __slots__ = ("_arrays", "_counted", "_length", "_most", "_rows", "_summed", "version")
+    __slots__ = ("_arrays", "_counted", "_length", "_most", "_rows", "_summed", "prioritised", "version")
 
     def __init__(self, capacity: int = 16) -> None:
         self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
@@ -118,6 +117,7 @@ class Columns:
         self._counted: tuple[int, Ints] | None = None
         self._summed: tuple[int, Ints] | None = None
         self._most: tuple[int, dict[str, int]] = (-1, {})
+        self.prioritised = 0
         self.version = 0
 
     def __len__(self) -> int:
@@ -146,6 +146,7 @@ class Columns:
         self._rows.append(request)
         self._length += 1
         self.version += 1
+        self._arrays["priority"][row] = 0
         self._write(row, request, numbers)
 
     def extend(self, requests: list[Request], numbers: Dictionary) -> None:
@@ -158,6 +159,7 @@ class Columns:
         for name, values in _columns_of(requests, numbers).items():
             self._arrays[name][start:end] = values
         self._rows += requests
+        self.prioritised += int(np.count_nonzero(self._arrays["priority"][start:end]))
         self._length = end
         self.version += 1
 
@@ -169,6 +171,7 @@ class Columns:
     def remove(self, request: Request) -> None:
         """Takes a request out; the last row moves into its place."""
         row, last = request.slot, self._length - 1
+        self.prioritised -= bool(self._arrays["priority"][row])
         if row != last:
             moved = self._rows[last]
             self._rows[row] = moved
@@ -207,6 +210,7 @@ class Columns:
         arrays["pair"][row] = numbers.pairs.of(f"{spec.group}:{spec.owner}")
         arrays["rank"][row] = request.rank
         arrays["needs"][row] = numbers.needs.of(needs_key(spec.ask.needs))
+        self.prioritised += bool(spec.priority) - bool(arrays["priority"][row])
         arrays["priority"][row] = spec.priority or 0
 
     def _grow(self) -> None:

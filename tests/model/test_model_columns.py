@@ -1,6 +1,7 @@
 """Columns: the same as a list of requests, however requests come and go."""
 
 import math
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,13 +13,15 @@ from nqspy.model.units import UNLIMITED
 
 
 def request(seq: int, owner: str = "anne", **ask: int | None) -> Request:
-    spec = Spec(owner, 1, f"n{seq % 3}", "q", "s", "e", "/", group=f"g{seq % 2}", ask=Ask(**ask))
+    spec = Spec(owner, 1, f"n{seq % 3}", "q", "s", "e", "/", group=f"g{seq % 2}", ask=Ask(**ask),
+                priority=(None, 0, 5, -3)[seq % 4])  # fmt: skip
     return Request(seq, spec, "q", State.QUEUED, Instant(seq), Instant(seq * 10))
 
 
 def rows(columns: Columns, numbers: Dictionary) -> set[tuple]:
     """Every row with its names, whatever its number."""
     found = set()
+    assert columns.prioritised == sum(bool(each.spec.priority) for each in columns.requests())
     for row, each in enumerate(columns.requests()):
         assert each.slot == row
         assert columns.request(row) is each
@@ -35,6 +38,7 @@ def rows(columns: Columns, numbers: Dictionary) -> set[tuple]:
                 numbers.pairs.names[columns.pair[row]],
                 int(columns.rank[row]),
                 numbers.needs.names[columns.needs[row]],
+                int(columns.priority[row]),
             )
         )
     return found
@@ -56,6 +60,7 @@ def expected(each: Request) -> tuple:
         f"{each.group}:{each.owner}",
         each.rank,
         "+".join(sorted(ask.needs)),
+        each.spec.priority or 0,
     )
 
 
@@ -87,6 +92,7 @@ def test_rows_are_what_was_put_in_and_not_taken_out(steps):
             assert one.slot == -1
         elif step == "u":
             one.rank = which
+            one.spec = replace(one.spec, priority=which % 3)
             columns.update(one, numbers)
         else:
             one.date_in_queue = Instant(which)

@@ -16,9 +16,9 @@ def behind_their_own(base: Floats, columns: Columns) -> None:
     """Lowers the values of rows (minus infinity: no candidate) to below those of the same pair's rows of
     higher priority. Rows that an operator has scheduled are left alone. Nothing is done where nobody gave a
     priority."""
-    given = columns.priority != 0
-    if not given.any():
+    if not columns.prioritised:
         return
+    given = columns.priority != 0
     concerned = np.isin(columns.pair, np.unique(columns.pair[given])) & (columns.rank == 0)
     rows = np.flatnonzero(concerned & (base != -np.inf))
     order = rows[np.lexsort((-columns.priority[rows], columns.pair[rows]))]
