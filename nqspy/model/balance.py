@@ -220,6 +220,8 @@ class Level:
                 entry.present = terms.clipped(entry.present)
 
     def _pass(self, span: float, rate: int, left: float, spread: float, terms: Terms) -> None:
+        if len(self._entries) == 1:
+            return self._alone(rate * span / PE, left, terms)
         parts, targets, whole, most = self.parts(), self.targets(terms), rate * span / PE, terms.bound
         for name, entry in self._entries.items():
             used, due = self.work[name].rate * span / PE, parts[name] * whole
@@ -229,14 +231,28 @@ class Level:
             entry.entitled += due
             entry.got += used
             entry.whole += whole
+        return None
+
+    def _alone(self, amount: float, left: float, terms: Terms) -> None:
+        """Who is the only member is entitled to what he gets."""
+        for entry in self._entries.values():
+            entry.past *= left
+            entry.present = terms.clipped(entry.present)
+            entry.entitled += amount
+            entry.got += amount
+            entry.whole += amount
 
     def correct(self, amounts: Mapping[str, float], terms: Terms) -> None:
         """So much more (or less) was used than was counted, by name. Who is not in W is left out."""
         amounts = {name: more for name, more in amounts.items() if more and name in self._entries}
         if not amounts:
             return
-        whole, parts, targets = sum(amounts.values()), self.parts(), self.targets(terms)
         self._clip(terms)
+        whole = sum(amounts.values())
+        if len(self._entries) == 1:
+            self._alone(whole, 1.0, terms)
+            return
+        parts, targets = self.parts(), self.targets(terms)
         for name, entry in self._entries.items():
             used, due = amounts.get(name, 0.0), parts[name] * whole
             entry.past += due - used

@@ -31,6 +31,8 @@ def charge(site: Site, samples: Iterable[tuple[Request, Used]], at: Instant) -> 
     the decayed integral of its use however long that is. What they are owed is corrected by what had not been
     counted yet."""
     found = list(samples)
+    if not found:
+        return
     site.balance.advance(at, dict.fromkeys(request.group for request, _ in found))
     missing: dict[tuple[str, str], float] = {}
     for request, used in found:

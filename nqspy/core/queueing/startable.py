@@ -43,14 +43,21 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     known = site.balance.startable()
     if not known and not any(map(len, site.waiting.values())):
         return ()
-    tally = Tally(site, lambda: draft.ledger, now=draft.now)
-    for choice in draft.chosen:
-        tally.add(choice.request)
-    now = startable(draft, tally)
+    now = _now(draft)
     if now == known:
         return ()
     names = sorted(now.keys() | known.keys())
     return tuple((name, now.get(name, 0)) for name in names if now.get(name, 0) != known.get(name, 0))
+
+
+def _now(draft: Draft) -> Pairs:
+    """With what runs and what this pass has chosen: the pass's own count where nothing else is in it."""
+    if draft.startable is not None and not draft.resumed:
+        return draft.startable()
+    tally = Tally(draft.site, lambda: draft.ledger, now=draft.now)
+    for choice in draft.chosen:
+        tally.add(choice.request)
+    return startable(draft, tally)
 
 
 def _of_queue(draft: Draft, tally: Tally, queue: Queue, columns: Columns) -> Ints:
