@@ -144,6 +144,8 @@ class Level:
         self.spent: float | None = None
         self._entries: dict[str, Entry] = {}
         self._parts: dict[str, float] | None = None
+        # Entitlements and targets as they were in the time that passed last.
+        self._held: tuple[dict[str, float], dict[str, float]] | None = None
 
     def members(self) -> Mapping[str, Entry]:
         """Who is in W, in the order of names."""
@@ -158,7 +160,7 @@ class Level:
 
         made = Level(find, find, self._divide)
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
-        made.at, made.spent, made._parts = self.at, self.spent, self._parts
+        made.at, made.spent, made._parts, made._held = self.at, self.spent, self._parts, self._held
         made._entries = {name: entry.twin() for name, entry in self._entries.items()}
         return made
 
@@ -195,8 +197,12 @@ class Level:
         self._clip(terms)
         span = to - self.at
         self.at = max(self.at, to)
-        if span <= 0 or not self._entries:
+        if span <= 0:
             return False
+        if not self._entries:
+            self._held = None
+            return False
+        self._held = (self.parts(), self.targets(terms))
         rate = self.rate()
         if self.spent is not None:
             self.spent += rate * span / PE
@@ -242,24 +248,25 @@ class Level:
             entry.got += amount
             entry.whole += amount
 
-    def correct(self, amounts: Mapping[str, float], terms: Terms) -> None:
-        """So much more (or less) was used than was counted, by name. Who is not in W is left out."""
-        amounts = {name: more for name, more in amounts.items() if more and name in self._entries}
-        if not amounts:
-            return
+    def correct(self, amounts: Mapping[str, float], terms: Terms) -> Iterable[str]:
+        """So much more (or less) was used than was counted, by name, in the time that has just passed: it is
+        divided as that was. Who was not in W then is left out. Answers whose accounts changed."""
         self._clip(terms)
+        parts, targets = self._held if self._held is not None else (self.parts(), self.targets(terms))
+        amounts = {name: more for name, more in amounts.items() if more and name in parts}
         whole = sum(amounts.values())
-        if len(self._entries) == 1:
-            self._alone(whole, 1.0, terms)
-            return
-        parts, targets = self.parts(), self.targets(terms)
-        for name, entry in self._entries.items():
-            used, due = amounts.get(name, 0.0), parts[name] * whole
+        for name, part in parts.items() if amounts else ():
+            used, due, entry = amounts.get(name, 0.0), part * whole, self._entry(name)
             entry.past += due - used
             entry.present = terms.clipped(entry.present + targets[name] * whole - used)
             entry.entitled += due
             entry.got += used
             entry.whole += whole
+        return parts if amounts else ()
+
+    def _entry(self, name: str) -> Entry:
+        entry = self._entries.get(name)
+        return entry if entry is not None else self._find(name)
 
     # ------------------------------------------------------------ who has work
 
@@ -411,12 +418,13 @@ class Balance:
         by_group: dict[str, dict[str, float]] = {}
         for (group, owner), more in amounts.items():
             by_group.setdefault(group, {})[owner] = more
-        self.groups.correct({group: sum(each.values()) for group, each in by_group.items()}, self.terms)
-        self.changed.update(f"g:{name}" for name in self.groups.members())
+        changed = self.groups.correct(
+            {group: sum(each.values()) for group, each in by_group.items()}, self.terms
+        )
+        self.changed.update(f"g:{name}" for name in changed)
         for group, each in by_group.items():
-            users = self.users(group)
-            users.correct(each, self.terms)
-            self.changed.update(f"u:{group}:{name}" for name in users.members())
+            changed = self.users(group).correct(each, self.terms)
+            self.changed.update(f"u:{group}:{name}" for name in changed)
 
     def begin_period(self, keys: Iterable[str]) -> None:
         """Another shift is in force: what each was entitled to and got is counted anew; time has passed

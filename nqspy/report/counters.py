@@ -51,7 +51,8 @@ def counters(
 
     ``used_s`` is what this period was charged with (``charge``: CPU time, or PEs x wall time), running
     requests included; ``remain_s`` = share x PEs x period - used, never below 0; ``finished`` counts the
-    whole use of requests when they end.
+    whole use of requests when they end. Rows add up: a group with groups below it has a row for requests of
+    its own only, and the share is theirs.
     """
     begun = since(site, now, entered)
     follower, day, week = _followed(events, site, begun)
@@ -61,8 +62,9 @@ def counters(
     running = _running(site, samples)
     for name, ms in _unseen(site, follower, begun.period, now).items():
         used[name] = used.get(name, 0.0) + ms
-    shares = entitlements(site.settings.groups)
-    names = dict.fromkeys((*departments(site.settings.groups), *week, *running))
+    leaves = departments(site.settings.groups)
+    shares = {name: part for name, part in entitlements(site.settings.groups).items() if name in leaves}
+    names = dict.fromkeys((*leaves, *week, *running))
     whole = site.pes() * site.settings.usage.period
     rows = [
         {

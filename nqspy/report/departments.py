@@ -8,6 +8,7 @@ from nqspy.model.people import entitlements
 from nqspy.model.requests import State
 from nqspy.model.site import Site
 from nqspy.report import measures
+from nqspy.report.kept import Sums
 from nqspy.report.shares import departments
 from nqspy.report.story import for_department
 from nqspy.report.tracks import Track
@@ -25,7 +26,7 @@ def fractions_of(site: Site) -> dict[str, float]:
 def rows(
     tracks: list[Track],
     used: Mapping[str, float],
-    compared: measures.Quotas | None,
+    kept: Mapping[str, Sums],
     fractions: Mapping[str, float],
     span: tuple[int, int],
 ) -> list[dict[str, Any]]:
@@ -40,7 +41,7 @@ def rows(
         {
             "name": name,
             "owners": sorted({track.spec.owner for track in by_group[name]}),
-            **_quota(name, compared),
+            **_quota(name, kept),
             "cpu_s": round(used.get(name, 0.0) / 1000, 3),
             "cpu_part": used.get(name, 0.0) / total if total else 0.0,
             "wall_s": _wall(by_group[name], span) / 1000,
@@ -50,11 +51,12 @@ def rows(
     ]
 
 
-def _quota(name: str, compared: measures.Quotas | None) -> dict[str, float | None]:
-    if compared is None or name not in compared.shares:
-        return {"share": None, "part": None, "deviation": None}
-    share, part = compared.shares[name], compared.parts[name]
-    return {"share": share, "part": part, "deviation": (part - share) * 100}
+def _quota(name: str, kept: Mapping[str, Sums]) -> dict[str, float | None]:
+    """What it was entitled to and got while it had work, and its deviation from entitlement
+    (`report.shares`)."""
+    sums = kept.get(name, Sums())
+    share, part = sums.parts
+    return {"share": share, "part": part, "deviation": sums.deviation}
 
 
 def _counts(tracks: list[Track]) -> dict[str, Any]:
@@ -99,6 +101,7 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "order_kept": not overtaken,
         "overtaken": overtaken,
         "groups": [own],
+        "parts": _parts(data["parts"], group),
         **{key: _own(data[key], group) for key in ("failed", "waiting", "running")},
         "incidents": [],
         "story": for_department(data["story"], group),
@@ -106,6 +109,14 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "outlook": _outlook(data["outlook"], group),
     }
     return {"line": measures.night_line(cut), **cut}
+
+
+def _parts(parts: Data, group: str) -> dict[str, Any]:
+    rows = [
+        {**row, "groups": {name: each for name, each in row["groups"].items() if name == group}}
+        for row in parts["rows"]
+    ]
+    return {**parts, "groups": [name for name in parts["groups"] if name == group], "rows": rows}
 
 
 def _own(rows: list[dict[str, Any]], group: str) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
 from nqspy.model.units import UNLIMITED
-from nqspy.report.shares import among
 from nqspy.report.tracks import Attempt, Follower, Track
 
 
@@ -52,39 +51,6 @@ def _held(attempts: Iterable[Attempt], begin: Instant, end: Instant, capacity: i
         holding += change
         before = Instant(at)
     return total
-
-
-class Quotas(NamedTuple):
-    """Departments compared at one instant: their shares, and their parts of the CPU time used since the
-    night began, both among themselves. ``used`` is CPU time in ms."""
-
-    at: Instant
-    shares: Mapping[str, float]
-    parts: Mapping[str, float]
-    used: Mapping[str, float]
-
-    @property
-    def deviation(self) -> float:
-        """The largest difference between part and share, in percentage points."""
-        return max(abs(self.parts[name] - share) for name, share in self.shares.items()) * 100
-
-
-def quotas(follower: Follower, fractions: Mapping[str, float], begin: Instant, end: Instant) -> Quotas | None:
-    """The departments that had requests waiting, compared at the moment when the first of them has none
-    waiting any more; one whose requests were all started at once, before any CPU time was used, is left out.
-    None: no department has a share, or nothing was used."""
-    counted = [track for track in follower.tracks.values() if track.counts]
-    waited = {track.group: min(follower.drained.get(track.group, end), end) for track in counted}
-    left = sorted((name for name in waited if fractions.get(name)), key=lambda name: waited[name])
-    while left:
-        at = waited[left[0]]
-        used = used_by_group(follower.tracks.values(), begin, at)
-        total = sum(used.get(name, 0.0) for name in left)
-        if at > begin and total > 0:
-            parts = {name: used.get(name, 0.0) / total for name in left}
-            return Quotas(at, among(left, fractions), parts, used)
-        del left[0]  # all it had was started before anything was used: it is no list to compare
-    return None
 
 
 def used_by_group(tracks: Iterable[Track], begin: int, end: int, charge: str = "cpu") -> dict[str, float]:

@@ -11,11 +11,13 @@ from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
 from nqspy.report import departments, measures
 from nqspy.report.history import event_object
+from nqspy.report.kept import Kept
 from nqspy.report.measures import night_line
 from nqspy.report.moments import Zone, zone_of
 from nqspy.report.naming import Names, Why
 from nqspy.report.outlook import outlook
-from nqspy.report.picture import quarters
+from nqspy.report.parts import division_of
+from nqspy.report.picture import quarters, step_of
 from nqspy.report.story import Story
 from nqspy.report.tracks import Follower, Track
 
@@ -97,6 +99,7 @@ class Night:
         self.overtaken: list[tuple[Instant, Seq, Seq]] = []
         self.incidents: list[ev.Recorded] = []
         self.reasons: dict[Seq, tuple[str, str, str]] = {}
+        self.kept: Kept | None = None
         self._decided: ev.Decided | None = None
         self._last = bounds.start
 
@@ -140,6 +143,8 @@ class Night:
             self.shifts.append((at, event.shift))
         self.story.take(recorded)
         self.follower.take(recorded)
+        if self.kept is not None:
+            self.kept.take(recorded, self.follower.tracks)
         if inside and self.first is None and isinstance(event, ev.Starting | ev.Started):
             self.first = at
         if isinstance(event, _RESTARTS) or not self.follower.queued:
@@ -200,13 +205,17 @@ def night_report(
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
+    over = now if bounds.end is None else min(now, bounds.end)
+    kept = night.kept = Kept(site, bounds.start, over, step_of(over - bounds.start))
     night.take_all(events)
     if around.samples and night.end(now) == now:
         night.follower.sample(around.samples, now)
+        kept.sample(around.samples, now)
+    kept.advance(over)
     end, tracks = night.end(now), night.tracks()
     fractions = departments.fractions_of(site)
     every = night.follower.tracks.values()
-    compared = measures.quotas(night.follower, fractions, bounds.start, end)
+    parts = {name: sums for name, sums in kept.sums[-1].items() if fractions.get(name)}
     pes, cpus = site.pes(), len(site.found.cpus)
     busy = measures.busy_share(every, night.begun(), night.short.until(end), pes, cpus)
     used = measures.used_by_group(every, bounds.start, end)
@@ -225,11 +234,12 @@ def night_report(
         "requests": len(tracks),
         "ended_ok": measures.ended_ok(tracks),
         **_busy(busy, zone),
-        "deviation": compared.deviation if compared is not None else None,
-        "compared_at": zone.text(compared.at) if compared is not None else None,
+        "deviation": max((abs(s.deviation) for s in parts.values() if s.deviation is not None), default=None),
+        "charge": site.settings.usage.charge,
+        "parts": division_of(kept, [name for name in fractions if name in parts], zone),
         "order_kept": not night.overtaken,
         "overtaken": [_overtaken(names, night, *each) for each in night.overtaken],
-        "groups": departments.rows(tracks, used, compared, fractions, (bounds.start, end)),
+        "groups": departments.rows(tracks, used, parts, fractions, (bounds.start, end)),
         "withdrawn": sum(1 for t in tracks if t.withdrawn),
         "failed": [names.ended(t) for t in tracks if measures.is_failed(t)],
         "waiting": [names.waiting(t, night.reasons, around.why) for t in tracks if measures.waits_at_end(t)],

@@ -5,6 +5,7 @@ from html import escape
 from typing import Any
 
 from nqspy.report.pages import Section, figures, paragraphs, period, sections
+from nqspy.report.parts import parts_svg
 from nqspy.report.picture import svg
 
 Data = Mapping[str, Any]
@@ -31,9 +32,17 @@ def night_html(data: Data) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{svg(data)}</figure>{lists}{tables}"
+        f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{svg(data)}</figure>{_parts(data)}{lists}{tables}"
         f"<p><small>made {escape(data['made'])}</small></p></body></html>\n"
     )
+
+
+def _parts(data: Data) -> str:
+    """Departments' parts against their targets, where any had some."""
+    if not any(row["groups"] for row in data["parts"]["rows"]):
+        return ""
+    title = f"Departments' parts against what they were entitled to, night of {data['date']}"
+    return f"<h2>Quotas</h2><figure>{parts_svg(data['parts'], title)}</figure>"
 
 
 def _clock(data: Data) -> str:

@@ -57,8 +57,9 @@ def figures(data: Data) -> Iterable[str]:
         )
     if data["withdrawn"]:
         yield f"deleted by their owners: {data['withdrawn']} requests, neither ended 0 nor failed"
-    if data["compared_at"] is not None:
-        yield f"quotas compared at {short(data['compared_at'])}, when the first list had nothing waiting"
+    if data["deviation"] is not None:
+        what = "CPU time" if data["charge"] == "cpu" else "PE x wall time"
+        yield f"quotas: {what} got less what a department was entitled to, while it had work in the night"
     for each in data["overtaken"][:_MOST]:
         yield f"order changed at {short(each['at'])}: {each['started']} was started before {each['before']}"
 

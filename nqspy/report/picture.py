@@ -14,12 +14,17 @@ MOST_BARS = 400
 """A longer time than that many quarter hours is drawn by the hour."""
 
 
+def step_of(span: int) -> int:
+    """Length of a step over so long a time, ms."""
+    return QUARTER if span <= MOST_BARS * QUARTER else HOUR
+
+
 def quarters(
     tracks: Iterable[Track], begin: Instant, end: Instant, capacity: int, zone: Zone
 ) -> tuple[int, list[dict[str, Any]]]:
     """Length of a step in ms, and for each step from ``begin`` to ``end``: ``at``, PE time ``allocated`` and
     CPU time ``used`` as fractions of what ``capacity`` processors had to give."""
-    step = QUARTER if (end - begin) <= MOST_BARS * QUARTER else HOUR
+    step = step_of(end - begin)
     count = max(0, -(-(end - begin) // step))
     used = [0.0] * count
     changes: list[tuple[int, int]] = []

@@ -13,10 +13,11 @@ below it are counted with it):
   ended: of requests that ran or were queued then the PE time they held later, or, while they have not ended,
   what they ask for (else the mean of the group's ended ones) less what they had held. ``could_part``: its
   part of what all could.
-- *deviation*: ``got_part - could_part`` in percentage points.
+- *entitled* and *got*: parts of what all were charged while it had work, from the scheduler's own accounts
+  followed again (`kept`); *deviation*: the deviation from entitlement, ``got - entitled`` in percentage
+  points (`report.shares`: the one definition of ``show shares`` and both reports).
 - *largest deviation over an hour*: the same of each span of 60 minutes that begins a multiple of 5 minutes
-  after the period's beginning and through which the department had work all the time; without the bound,
-  which knows of a whole period only.
+  after the period's beginning and through which the department had work all the time.
 
 What limits and exits keep back counts as work: a quota that could not be kept for that reason shows as a
 deviation.
@@ -35,6 +36,8 @@ from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import State, Used, finite
 from nqspy.model.site import Site
 from nqspy.report.grid import grid
+from nqspy.report.kept import Kept
+from nqspy.report.kept import Sums as OwnSums
 from nqspy.report.moments import Zone, zone_of
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.shares import departments
@@ -46,6 +49,7 @@ _LATEST = Instant(253_370_764_800_000)
 """The year 9999: no calendar goes on behind it."""
 WORKS = (State.QUEUED, State.RUNNING)
 
+Nothing = OwnSums()
 Sums = dict[str, float]
 """An amount by group, ``""`` for the whole."""
 
@@ -234,13 +238,18 @@ def quota_report(
     percentage points; null where nothing was used, or where no hour was full of work.
     """
     presence, charge = Presence(site, period), site.settings.usage.charge
+    kept = Kept(site, period.begin, period.end, STEP)
     for recorded in events:
         presence.take(recorded)
+        kept.take(recorded, presence.follower.tracks)
     presence.advance(period.end)
     presence.follower.sample(samples or {}, now)
+    if period.ongoing:
+        kept.sample(samples or {}, now)
+    kept.advance(period.end)
     used = got(presence.follower.tracks.values(), presence.marks, charge, site)
     could, zone = _bounded(presence, period, site), zone_of(site.timezone)
-    rows = [_row(name, presence, used, could, site, zone) for name in _names(presence, used, site)]
+    rows = [_row(name, presence, used, could, kept, site) for name in _names(presence, used, site)]
     data = {
         "from": zone.text(period.begin),
         "until": zone.text(period.end),
@@ -273,9 +282,10 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Sums:
 
 
 def _row(
-    name: str, presence: Presence, used: list[Sums], could: Sums, site: Site, zone: Zone
+    name: str, presence: Presence, used: list[Sums], could: Sums, kept: Kept, site: Site
 ) -> dict[str, Any]:
-    span = presence.marks[-1] - presence.marks[0]
+    span, own = presence.marks[-1] - presence.marks[0], kept.sums[-1].get(name, Nothing)
+    entitled, got = own.parts
     return {
         "name": name,
         "entitlement": entitlements(with_default(site.settings.groups)).get(name, 0.0),
@@ -283,9 +293,11 @@ def _row(
         "got_part": _part(used[-1], name),
         "could_s": round(could.get(name, 0.0) / 1000, 3),
         "could_part": _part(could, name),
-        "deviation": _points(name, used[-1], could),
+        "entitled": entitled,
+        "got": got,
+        "deviation": own.deviation,
         "work_part": presence.worked[-1].get(name, 0.0) / span,
-        "hour": _hour(name, presence, used, zone),
+        "hour": _hour(name, kept, zone_of(site.timezone)),
     }
 
 
@@ -293,25 +305,16 @@ def _part(sums: Sums, name: str) -> float:
     return sums.get(name, 0.0) / sums[""] if sums.get("") else 0.0
 
 
-def _points(name: str, used: Sums, could: Sums) -> float | None:
-    if not used.get("") or not could.get(""):
-        return None
-    return (_part(used, name) - _part(could, name)) * 100
-
-
-def _hour(name: str, presence: Presence, used: list[Sums], zone: Zone) -> dict[str, Any] | None:
+def _hour(name: str, kept: Kept, zone: Zone) -> dict[str, Any] | None:
     """The hour full of work in which the group deviated most; the first of equal ones."""
-    marks, worst = presence.marks, None
+    marks, worst = kept.marks, None
     for first in range(len(marks) - HOURLY):
         last = first + HOURLY
-        worked = _between(presence.worked, first, last, (name,))[name]
-        if marks[last] - marks[first] < HOUR or worked < HOUR:
+        own = kept.sums[last].get(name, Nothing).since(kept.sums[first].get(name, Nothing))
+        if marks[last] - marks[first] < HOUR or own.worked < HOUR or own.deviation is None:
             continue
-        points = _points(
-            name, _between(used, first, last, ("", name)), _between(presence.could, first, last, ("", name))
-        )
-        if points is not None and (worst is None or abs(points) > abs(worst[0])):
-            worst = (points, first)
+        if worst is None or abs(own.deviation) > abs(worst[0]) + 1e-9:
+            worst = (own.deviation, first)
     if worst is None:
         return None
     points, first = worst
@@ -320,10 +323,6 @@ def _hour(name: str, presence: Presence, used: list[Sums], zone: Zone) -> dict[s
         "from": zone.text(marks[first]),
         "until": zone.text(marks[first + HOURLY]),
     }
-
-
-def _between(sums: list[Sums], first: int, last: int, names: Iterable[str]) -> Sums:
-    return {name: sums[last].get(name, 0.0) - sums[first].get(name, 0.0) for name in names}
 
 
 def _largest(points: Iterable[float | None]) -> float | None:
@@ -350,8 +349,8 @@ def quota_text(data: Mapping[str, Any]) -> str:
         "ENT %",
         "GOT s",
         "GOT %",
-        "COULD PE s",
-        "COULD %",
+        "DUE %",
+        "GOT OF IT %",
         "POINTS",
         "WORK %",
         "HOUR",
@@ -370,13 +369,17 @@ def _told(row: Mapping[str, Any]) -> tuple[str, ...]:
         f"{row['entitlement'] * 100:.1f}",
         f"{row['got_s']:.0f}",
         f"{row['got_part'] * 100:.1f}",
-        f"{row['could_s']:.0f}",
-        f"{row['could_part'] * 100:.1f}",
+        _percent(row["entitled"]),
+        _percent(row["got"]),
         "-" if row["deviation"] is None else f"{row['deviation']:+.1f}",
         f"{row['work_part'] * 100:.0f}",
         "-" if hour is None else f"{hour['deviation']:+.1f}",
         "-" if hour is None else _short(hour["from"])[5:16],
     )
+
+
+def _percent(part: float | None) -> str:
+    return "-" if part is None else f"{part * 100:.1f}"
 
 
 def _short(text: str) -> str:

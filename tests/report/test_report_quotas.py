@@ -112,8 +112,10 @@ def test_one_without_work_leaves_its_part_to_the_others(diary):
     assert found["d1"]["could_s"] == 1.5 * HOUR
     assert found["d2"]["could_s"] == 2.0 * HOUR
     assert (found["d1"]["work_part"], found["d2"]["work_part"]) == (0.5, 1.0)
-    assert found["d1"]["deviation"] == pytest.approx(50 - 150 / 3.5)
-    assert found["d1"]["hour"]["deviation"] == pytest.approx(25.0)
+    # While d1 had work it got both PEs, entitled to three quarters of them; d2 of two hours got the second.
+    assert (found["d1"]["entitled"], found["d1"]["got"]) == (0.75, 1.0)
+    assert found["d1"]["deviation"] == found["d1"]["hour"]["deviation"] == pytest.approx(25.0)
+    assert found["d2"]["deviation"] == pytest.approx(100 * (0.5 - (0.25 + 1) / 2))
 
 
 def test_one_that_asks_for_little_could_have_used_no_more(diary):
@@ -204,7 +206,7 @@ def test_the_text_is_a_table_with_the_hour(diary):
     lines = quota_text(report(two_departments(diary), 0, 2 * HOUR)).splitlines()
     assert lines[1] == "from 2026-03-02 21:00:00 to 2026-03-02 23:00:00 (2 PEs, got: CPU time)"
     [row] = [line.split() for line in lines if line.startswith("d1")]
-    assert row == ["d1", "75.0", "7200", "50.0", "10800", "75.0", "-25.0", "100", "-25.0", "03-02", "21:00"]
+    assert row == ["d1", "75.0", "7200", "50.0", "75.0", "50.0", "-25.0", "100", "-25.0", "03-02", "21:00"]
 
 
 # ---------------------------------------------------------------- which period

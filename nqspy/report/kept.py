@@ -1,0 +1,178 @@
+"""How quotas were kept over a time, from the journal: the scheduler's own accounts, followed again
+(`model.balance`), so that a report says of a past time what ``show shares`` said then.
+
+Who has work is known from what runs and from what passes said could start (`events.Decided.ready`); of an
+owner of whom none has spoken yet, as in journals of before, everything that is queued counts. Shares, PEs
+and terms are those of the site as it is now.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from nqspy.model import events as ev
+from nqspy.model.balance import PE, Entry, Level, Work
+from nqspy.model.division import Division
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import State, Used
+from nqspy.model.site import Site
+from nqspy.report.tracks import Track, amount
+
+MEASURABLE = 1_000
+"""Over so long a time (ms) the rate at which an attempt uses CPU time is measured (as `model.books` does)."""
+
+
+class Sums(NamedTuple):
+    """What a group was entitled to and was charged, what all were charged (ms), and how long it was (ms):
+    while it had work, since the beginning."""
+
+    entitled: float = 0.0
+    got: float = 0.0
+    whole: float = 0.0
+    worked: float = 0.0
+
+    def since(self, before: "Sums") -> "Sums":
+        """Of the time since then."""
+        return Sums(*(now - then for now, then in zip(self, before, strict=True)))
+
+    @property
+    def deviation(self) -> float | None:
+        """Deviation from entitlement in percentage points (`report.shares`); None where nothing was charged
+        to anybody."""
+        return (self.got - self.entitled) / self.whole * 100 if self.whole > 0 else None
+
+    @property
+    def parts(self) -> tuple[float | None, float | None]:
+        """Entitled and got as fractions of what all were charged."""
+        return (self.entitled / self.whole, self.got / self.whole) if self.whole > 0 else (None, None)
+
+
+@dataclass(slots=True)
+class _Run:
+    """An attempt that runs: charged so far and since when, at which rate it counts."""
+
+    group: str
+    pes: int
+    rate: int
+    charged: int
+    since: Instant
+
+
+class Kept:
+    """Follows events from ``begin`` to ``end``, and those before for who has work; ``marks`` are instants
+    ``step`` apart and the end, ``sums`` those of each group at each of them passed so far."""
+
+    def __init__(self, site: Site, begin: Instant, end: Instant, step: int) -> None:
+        self.marks = [*range(begin, end, step), end]
+        self.sums: list[dict[str, Sums]] = []
+        self._terms, self._charge = site.terms(), site.settings.usage.charge
+        entries: dict[str, Entry] = {}
+        division = Division(site.settings.groups, site.pes())
+        self._entries, self._worked = entries, dict[str, float]()
+        self._level = Level(lambda name: entries.setdefault(name, Entry()), entries.get, division.parts)
+        self._runs: dict[Seq, _Run] = {}
+        self._booked: dict[Seq, int] = {}
+        self._queued: dict[Seq, tuple[str, int]] = {}
+        self._waiting: dict[str, int] = {}
+        self._said: dict[str, int] = {}
+
+    # ------------------------------------------------------------ time
+
+    def advance(self, to: Instant) -> None:
+        """Lets time pass, to the end at most."""
+        while len(self.sums) < len(self.marks) and self.marks[len(self.sums)] <= to:
+            self._pass(Instant(self.marks[len(self.sums)]))
+            if not self.sums:
+                for entry in self._entries.values():
+                    entry.entitled = entry.got = entry.whole = 0.0
+                self._worked.clear()
+            self.sums.append(self._now())
+        if len(self.sums) < len(self.marks):
+            self._pass(to)
+
+    def _pass(self, to: Instant) -> None:
+        span = to - self._level.at
+        if span > 0:
+            for name in self._level.members():
+                self._worked[name] = self._worked.get(name, 0.0) + span
+            self._level.advance(to, self._terms)
+
+    def _now(self) -> dict[str, Sums]:
+        return {
+            name: Sums(entry.entitled, entry.got, entry.whole, self._worked.get(name, 0.0))
+            for name, entry in self._entries.items()
+        }
+
+    # ------------------------------------------------------------ events
+
+    def take(self, recorded: ev.Recorded, tracks: Mapping[Seq, Track]) -> None:
+        """Takes one event, after ``tracks`` have been moved on by it."""
+        event: Any = recorded.event
+        at = recorded.at
+        if len(self.sums) == len(self.marks):
+            return
+        self.advance(at)
+        if isinstance(event, ev.Decided):
+            for seq, used in event.samples:
+                self._book(seq, used, at)
+            for pair, pes in event.ready:
+                self._say(pair, pes)
+        elif isinstance(event, ev.Ended | ev.Requeued):
+            self._book(event.seq, event.used, at)
+        elif isinstance(event, ev.Starting):
+            self._booked[event.seq] = 0
+        for seq in event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),):
+            track = tracks.get(seq)
+            if track is not None:
+                self._look(track, at)
+
+    def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
+        """What running requests have used by now."""
+        self.advance(at)
+        for seq, used in samples.items():
+            self._book(seq, used, at)
+        if self.sums and self.marks[-1] <= at:
+            self.sums[-1] = self._now()
+
+    def _look(self, track: Track, at: Instant) -> None:
+        seq, pes, run = track.seq, track.spec.ask.pes, self._runs.get(track.seq)
+        if track.state is State.RUNNING and run is None:
+            self._runs[seq] = _Run(track.group, pes, pes * PE, self._booked.get(seq, 0), at)
+            self._change(track.group, Work(pes * PE, pes))
+        elif track.state is not State.RUNNING and run is not None:
+            counted = round(run.rate * (at - run.since) / PE)
+            self._booked[seq] = run.charged + (counted if track.ended is None else 0)
+            del self._runs[seq]
+            self._change(run.group, Work(-run.rate, -run.pes))
+        self._queue(seq, f"{track.group}:{track.spec.owner}", pes if track.state is State.QUEUED else 0)
+
+    def _queue(self, seq: Seq, pair: str, pes: int) -> None:
+        former, before = self._queued.pop(seq, (pair, 0))
+        if pes:
+            self._queued[seq] = (pair, pes)
+        if before != pes:
+            self._waiting[former] = self._waiting.get(former, 0) - before
+            self._waiting[pair] = self._waiting.get(pair, 0) + pes
+            if pair not in self._said:
+                self._change(pair.partition(":")[0], Work(ready=pes - before))
+
+    def _say(self, pair: str, pes: int) -> None:
+        before = self._said.get(pair, self._waiting.get(pair, 0))
+        self._said[pair] = pes
+        self._change(pair.partition(":")[0], Work(ready=pes - before))
+
+    def _change(self, group: str, more: Work) -> None:
+        self._level.change({group: more}, self._terms)
+
+    def _book(self, seq: Seq, used: Used, at: Instant) -> None:
+        run = self._runs.get(seq)
+        if run is None:
+            return
+        span = max(0, at - run.since)
+        more = amount(used, run.pes, self._charge) - run.charged
+        self._level.correct({run.group: more - run.rate * span / PE}, self._terms)
+        run.charged, run.since = run.charged + more, at
+        if span >= MEASURABLE and self._charge == "cpu":
+            rate = max(0, round(more * PE / span))
+            self._change(run.group, Work(rate - run.rate))
+            run.rate = rate

@@ -1,0 +1,89 @@
+"""Each department's part of what was charged against what it was entitled to, over time: computed from the
+accounts followed (`kept`), and drawn as an SVG of its own, a strip for each department."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from nqspy.report.kept import Kept, Sums
+from nqspy.report.moments import Zone
+from nqspy.report.picture import LEFT, RIGHT, STYLE, WIDTH
+
+STRIP, GAP, TOP, BOTTOM = 54, 12, 30, 26
+MOST = 24
+"""Departments drawn at most; the data have all."""
+
+
+def division_of(kept: Kept, names: Sequence[str], zone: Zone) -> dict[str, Any]:
+    """``step_s`` and for each step ``at`` and by department ``part`` and ``target`` (fractions of what all
+    were charged in that step while it had work; left out where it had none)."""
+    rows = []
+    for place, (before, now) in enumerate(zip(kept.sums, kept.sums[1:], strict=False)):
+        found = {}
+        for name in names:
+            target, part = now.get(name, Sums()).since(before.get(name, Sums())).parts
+            if part is not None and target is not None:
+                found[name] = {"part": round(part, 4), "target": round(target, 4)}
+        rows.append({"at": zone.text(kept.marks[place]), "groups": found})
+    step = kept.marks[1] - kept.marks[0] if len(kept.marks) > 1 else 0
+    return {"step_s": step // 1000, "groups": list(names), "rows": rows}
+
+
+def parts_svg(data: Mapping[str, Any], title: str) -> str:
+    """Bars of the part that was got, a line for the target; a title and a description say the same in words.
+    ``data``: as `division_of` gives it."""
+    names, rows = data["groups"][:MOST], data["rows"]
+    height = TOP + len(names) * (STRIP + GAP) + BOTTOM
+    drawn = [*_legend(), *(_strip(name, place, rows) for place, name in enumerate(names)),
+             *_hours(rows, height)]  # fmt: skip
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-labelledby="parts-title parts-desc"><title id="parts-title">{escape(title)}</title>'
+        f'<desc id="parts-desc">{escape(_description(names, rows))}</desc>'
+        f"<style>{STYLE}.aim{{stroke:var(--ink);stroke-width:2;fill:none}}</style>{''.join(drawn)}</svg>"
+    )
+
+
+def _description(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    found = []
+    for name in names:
+        own = [row["groups"][name] for row in rows if name in row["groups"]]
+        if own:
+            part, target = (sum(each[key] for each in own) / len(own) for key in ("part", "target"))
+            found.append(f"{name} {part * 100:.0f} % against {target * 100:.0f} %")
+    return f"Mean part and target while it had work: {', '.join(found) or 'nothing was used'}."
+
+
+def _strip(name: str, place: int, rows: Sequence[Mapping[str, Any]]) -> str:
+    top, width = TOP + place * (STRIP + GAP), (WIDTH - LEFT - RIGHT) / max(1, len(rows))
+    base, parts, line = top + STRIP, [], []
+    for step, row in enumerate(rows):
+        each = row["groups"].get(name)
+        if each is None:
+            continue
+        x, y, aim = LEFT + step * width, base - each["part"] * STRIP, base - each["target"] * STRIP
+        parts.append(
+            f'<rect class="held" x="{x:.1f}" y="{y:.1f}" width="{width * 0.9:.2f}" height="{base - y:.1f}"/>'
+        )
+        line.append(f"M{x:.1f} {aim:.1f}h{width:.2f}")
+    return (
+        f'<text class="ink" x="{LEFT - 6}" y="{base - STRIP / 2:.0f}" text-anchor="end">{escape(name)}</text>'
+        f'<line class="rule" x1="{LEFT}" y1="{base}" x2="{WIDTH - RIGHT}" y2="{base}"/>'
+        f'{"".join(parts)}<path class="aim" d="{"".join(line)}"/>'
+    )
+
+
+def _legend() -> Iterable[str]:
+    yield f'<rect class="held" x="{LEFT}" y="8" width="12" height="12"/>'
+    yield f'<text class="ink" x="{LEFT + 17}" y="18">part of what all were charged</text>'
+    yield f'<path class="aim" d="M{LEFT + 230} 14h14"/>'
+    yield f'<text class="ink" x="{LEFT + 250}" y="18">entitled to (full height: 100 %)</text>'
+
+
+def _hours(rows: Sequence[Mapping[str, Any]], height: int) -> Iterable[str]:
+    width = (WIDTH - LEFT - RIGHT) / max(1, len(rows))
+    full = [step for step, row in enumerate(rows) if row["at"][14:16] == "00"]
+    for step in full[:: max(1, -(-len(full) // 14))]:
+        x = LEFT + step * width
+        at = rows[step]["at"][11:16]
+        yield f'<text class="ink" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{at}</text>'

@@ -1,0 +1,79 @@
+"""How quotas were kept, from the journal: the same as the scheduler's own accounts, and drawn."""
+
+import pytest
+from engine.harness import PLAIN, Centre
+
+from nqspy.model.ids import Instant
+from nqspy.report.departments import page_of
+from nqspy.report.kept import Kept
+from nqspy.report.moments import zone_of
+from nqspy.report.night import night_bounds, night_report
+from nqspy.report.night_pages import night_html
+from nqspy.report.quotas import Period, quota_report
+from nqspy.report.tracks import Follower
+from nqspy.sim.machine import Run
+
+GROUPS = """
+create group d1 share=3 members=(anne, eva)
+create group d2 share=1 members=(ben)
+set sched_factor share 20 time 1
+define shift report when=("0 6 * * *")
+start queue batch
+end
+define shift night when=("0 21 * * *")
+start queue batch
+end
+"""
+
+
+@pytest.fixture(scope="module")
+def centre():
+    """A night of uneven requests, some of which compute half of their time; it is 03:00."""
+    runs = {"anne": Run(420_000), "eva": Run(900_000, 450_000), "ben": Run(600_000)}
+    centre = Centre(PLAIN + GROUPS, pes=4, lengths=lambda request: runs[request.owner])
+    centre.submit(*["anne", "ben", "eva"] * 10)
+    centre.until("2026-03-02T22:30:00+01:00")
+    centre.submit(*["ben"] * 12, *["anne"] * 25)
+    centre.until("2026-03-03T00:10:00+01:00")
+    return centre
+
+
+def bounds(centre):
+    return night_bounds(centre.journal.events(), zone_of("Europe/Paris"), centre.sim.now)
+
+
+def test_the_reports_say_what_the_scheduler_kept(centre):
+    site, now = centre.site, centre.sim.now
+    night = night_report(centre.journal.events(), site, bounds(centre), now)
+    period = Period(bounds(centre).start, now, "night", True)
+    quota = quota_report(centre.journal.events(), site, period, now)
+    told = {row["name"]: row for row in quota["groups"]}
+    for row in night["groups"]:
+        entry = site.accounts[f"g:{row['name']}"].entry
+        assert row["part"] == pytest.approx(entry.got / entry.whole, abs=0.02)
+        assert row["share"] == pytest.approx(entry.entitled / entry.whole, abs=0.02)
+        assert told[row["name"]]["deviation"] == pytest.approx(row["deviation"], abs=0.01)
+        assert told[row["name"]]["got"] == pytest.approx(row["part"])
+
+
+def test_every_mark_has_its_sums(centre):
+    follower, begin = Follower({}), bounds(centre).start
+    kept = Kept(centre.site, begin, centre.sim.now, 900_000)
+    for recorded in centre.journal.events():
+        follower.take(recorded)
+        kept.take(recorded, follower.tracks)
+    kept.advance(Instant(centre.sim.now))
+    assert len(kept.sums) == len(kept.marks)
+    assert sum(sums.got for sums in kept.sums[-1].values()) > 0
+
+
+def test_the_page_draws_parts_against_targets_over_the_night(centre):
+    data = night_report(centre.journal.events(), centre.site, bounds(centre), centre.sim.now)
+    assert data["parts"]["groups"] == ["d1", "d2"]
+    first = data["parts"]["rows"][0]["groups"]
+    assert all(0 <= each[key] <= 1 for each in first.values() for key in ("part", "target"))
+    page = night_html(data)
+    assert page.count("<svg") == 2
+    own = night_html(page_of(data, "d1"))
+    assert "parts against what they were entitled to" in own
+    assert "d2" not in own.partition('id="parts-desc"')[2].partition("</svg>")[0]
