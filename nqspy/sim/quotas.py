@@ -1,10 +1,11 @@
 """Histories of departments on one machine: who hands in what and when, and how each department's part of the
 machine kept to its target meanwhile. The three scenarios of the manual's page `shares` are here; `bench
-nights` and the tests run them, and `scripts/share_pictures` draws them."""
+nights` and the tests run them, and `scripts/share_pictures.py` draws them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Literal
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -131,10 +132,14 @@ class Course:
             starts,
         )
 
+    def between(self, key: Literal["used", "due"], begin: int, end: int) -> dict[str, float]:
+        """By department, what was used or due between two instants, ms of PE time."""
+        a, b = (getattr(self.samples[at // STEP], key) for at in (begin, end))
+        return {name: b[name] - a.get(name, 0.0) for name in b}
+
     def part(self, name: str, begin: int, end: int) -> float:
         """A department's part of what all used between two instants."""
-        a, b = (self.samples[at // STEP] for at in (begin, end))
-        used = {each: b.used[each] - a.used[each] for each in b.used}
+        used = self.between("used", begin, end)
         return used[name] / sum(used.values())
 
 
