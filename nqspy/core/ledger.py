@@ -13,8 +13,8 @@ from math import fsum
 
 from nqspy.core.stock import ALL, Stock
 from nqspy.model import people
-from nqspy.model.balance import PE, faded
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.owed import PE, faded
 from nqspy.model.people import Group
 from nqspy.model.requests import Ask, Request, State, Used, finite
 from nqspy.model.site import Settings, Site

@@ -18,10 +18,11 @@ from typing import Protocol
 
 import numpy as np
 
-from nqspy.model.balance import PE, Level, Terms, Work
+from nqspy.model.balance import Level
 from nqspy.model.columns import Floats
 from nqspy.model.division import without_share
 from nqspy.model.ids import Instant
+from nqspy.model.owed import PE, Terms, Work
 from nqspy.model.people import DEFAULT_GROUP, Group
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from nqspy.model import events as ev
-from nqspy.model.balance import PE, faded
 from nqspy.model.configure import OBJECTS, apply_changes, renamed
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
+from nqspy.model.owed import PE, faded
 from nqspy.model.requests import STARTED, Request, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import RECENT, Account, Site

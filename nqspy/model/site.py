@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nqspy.model.balance import UNKNOWN_RUN, Balance, Entry, Level, Terms
+from nqspy.model.balance import Balance, Level
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
@@ -16,6 +16,7 @@ from nqspy.model.ids import Instant, Seq, full_id
 from nqspy.model.machine import Deciding, ExitSettings, Found, Machine, Mail, Server
 from nqspy.model.news import News
 from nqspy.model.outputs import files
+from nqspy.model.owed import UNKNOWN_RUN, Entry, Terms
 from nqspy.model.people import Group, Usage, lineage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
 from nqspy.model.requests import STARTED, Request, State, finite

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
-from nqspy.model.balance import PE, Entry, Level, Work
+from nqspy.model.balance import Level
 from nqspy.model.division import Division
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.owed import PE, Entry, Work
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
 from nqspy.report.tracks import Track, amount

@@ -8,7 +8,7 @@ definition of ``show shares``, the night report and the quota report.
 
 from collections.abc import Iterable, Mapping
 
-from nqspy.model.balance import Entry
+from nqspy.model.owed import Entry
 from nqspy.model.people import Group
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from nqspy.model.balance import Entry
 from nqspy.model.ids import Instant
+from nqspy.model.owed import Entry
 from nqspy.model.site import Account
 
 _owed = attrgetter(*(f.name for f in dataclasses.fields(Entry)))

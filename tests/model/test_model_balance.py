@@ -4,8 +4,9 @@ from math import exp, log
 
 import pytest
 
-from nqspy.model.balance import PE, Balance, Entry, Terms, faded
+from nqspy.model.balance import Balance
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
+from nqspy.model.owed import PE, Entry, Terms, faded
 from nqspy.model.people import Group
 
 T0 = Instant(1_000_000_000)

@@ -17,12 +17,12 @@ from nqspy.daemon.deciding import foresight
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
 from nqspy.model import commands as cm
-from nqspy.model.balance import Entry
 from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.health import SWAP
 from nqspy.model.ids import DAY, Instant, Seq, full_id
+from nqspy.model.owed import Entry
 from nqspy.model.people import with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site

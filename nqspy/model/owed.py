@@ -1,0 +1,93 @@
+"""What the accounts of the deficit rule are made of (`balance`): an entry of one group or user, the terms,
+what one does, and how an even use fades."""
+
+from dataclasses import dataclass
+from math import expm1, log
+
+from nqspy.model.ids import HOUR, Instant
+
+PE = 1000
+"""The rate of one PE: ms charged in a second."""
+
+UNKNOWN_RUN = HOUR
+"""Mean run time before any request has ended, ms."""
+
+SHORTEST = 1_000
+"""The mean run time is taken for so long at least, ms: the bound must not become 0."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """Both accounts of one group, or of one user in a group, in the unit that is charged (ms).
+
+    ``past`` (L) and ``present`` (S) as of ``asof``, both frozen while it is away; ``away``: since when it is
+    not in W, None while it is; ``ready``: PEs for which its requests could start (users only). ``entitled``,
+    ``got`` and ``whole``: what it was entitled to, was charged, and all were charged while it was in W, since
+    the present shift began; ``left``: what all had been charged ever when it left W (groups only).
+    """
+
+    past: float = 0.0
+    present: float = 0.0
+    asof: Instant = Instant(0)
+    away: Instant | None = Instant(0)
+    ready: int = 0
+    entitled: float = 0.0
+    got: float = 0.0
+    whole: float = 0.0
+    left: float = 0.0
+
+    def twin(self) -> "Entry":
+        """A copy of its own."""
+        return Entry(
+            self.past, self.present, self.asof, self.away, self.ready, self.entitled, self.got, self.whole,
+            self.left,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the rule depends on: PEs, half-life (ms), ``payback`` p (a fraction), ``run``: mean run time of
+    the last requests that ended (ms)."""
+
+    pes: int = 1
+    half_life: int = 24 * HOUR
+    payback: float = 0.2
+    run: float = UNKNOWN_RUN
+
+    @property
+    def bound(self) -> float:
+        """b: what all PEs do in the time of a mean run."""
+        return max(1, self.pes) * max(self.run, SHORTEST)
+
+    def clipped(self, present: float, times: int = 1) -> float:
+        """Within ``times`` b."""
+        most = times * self.bound
+        return min(most, max(-most, present))
+
+
+def faded(span: float, half_life: int) -> float:
+    """What is left at the end of a span of a use that was 1 in all and even over it: less the longer it
+    took (the integral of 2^(-t/h) over the span, divided by the span)."""
+    x = span / half_life * log(2)
+    return -expm1(-x) / x if x > 1e-6 else 1.0
+
+
+@dataclass(slots=True)
+class Work:
+    """What one of a level does: charged at ``rate`` (thousandths of a PE), running on ``pes`` PEs, startable
+    on ``ready`` more."""
+
+    rate: int = 0
+    pes: int = 0
+    ready: int = 0
+
+    def add(self, more: "Work") -> None:
+        """Both together."""
+        self.rate += more.rate
+        self.pes += more.pes
+        self.ready += more.ready
+
+    @property
+    def wanted(self) -> int:
+        """PEs it can use."""
+        return self.pes + self.ready
