@@ -189,6 +189,7 @@ CHANGES = {
     "large": lambda request, now: changes(memory="1tb"),
     "wide": lambda request, now: changes(pes=5000),
     "lost": lambda request, now: changes(group="nowhere"),
+    "astray": lambda request, now: changes(queue="nope"),
     "many": lambda request, now: changes(attributes=["a\\nb"]),
     "read": lambda request, now: refuse(f"{len(request.script)} {request.script[-7:]!r}"),
 }
@@ -226,10 +227,11 @@ def test_a_submit_exit_changes_date_hold_limits_attributes_and_output(changing):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("large", "memory"),
-        ("wide", "PEs"),
+        ("large", "above the limit of 1gb (as changed by exit changing)"),
+        ("wide", "(as changed by exit changing)"),
         ("lost", "there is no group nowhere; groups: none (as changed by exit changing)"),
         ("many", "is no word"),
+        ("astray", "Unknown queue nope; queues: batch (as changed by exit changing)"),
     ],
 )
 def test_what_it_changes_is_checked_as_at_submission(changing, name, said):

@@ -26,9 +26,13 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
         check_spec(site, spec)
         _check_group(site, spec, "group" in changes)
     except Refusal as refusal:
-        text = f"{refusal} (as changed by exit {answer.who})"
-        raise Refusal(text, refusal.code, refusal.status) from None
+        raise by_exit(refusal, answer.who) from None
     return spec
+
+
+def by_exit(refusal: Refusal, who: str) -> Refusal:
+    """A refusal of what nobody asked for like that: it names the exits that made it so."""
+    return Refusal(f"{refusal} (as changed by exit {who})", refusal.code, refusal.status)
 
 
 def _ask(ask: Ask, changes: Mapping[str, Any]) -> Ask:

@@ -13,7 +13,7 @@ from nqspy.core.queueing.route import may_enter
 from nqspy.engine.calendar import local
 from nqspy.engine.desk import depend, shifts
 from nqspy.engine.desk.advice import advice
-from nqspy.engine.desk.changed import changed
+from nqspy.engine.desk.changed import by_exit, changed
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
@@ -159,12 +159,21 @@ def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally) -> Accep
     )  # fmt: skip
     check_spec(site, spec)
     spec = depend.read_after(desk, spec, caller)
+    who = ""
     if desk.exits.has("submit"):
-        spec = _ask_exits(desk, spec, script)
+        spec, who = _ask_exits(desk, spec, script)
+    try:
+        spec, queue, target = _find_room(desk, spec, () if other else caller.groups, coming)
+    except Refusal as refusal:
+        raise (by_exit(refusal, who) if who else refusal) from None
+    return Accepted(spec, queue, target, script, environment)
+
+
+def _find_room(desk: Desk, spec: Spec, groups: tuple[str, ...], coming: Tally) -> tuple[Spec, str, str]:
+    """The queue that a request names, and the one that takes it now. Raises Refusal."""
     queue = _queue_named(desk, spec.queue)
     if not queue.enabled:
         raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
-    groups = () if other else caller.groups
     if not may_enter(queue, spec.owner, groups):
         raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
     target = (
@@ -174,7 +183,7 @@ def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally) -> Accep
     )
     if target == queue.name and queue.kind == "pipe":
         spec = replace(spec, unix_groups=groups)  # it is routed later, when nobody is there to ask
-    return Accepted(spec, queue.name, target, script, environment)
+    return spec, queue.name, target
 
 
 def _bytes(text: str, what: str, most: int) -> bytes:
@@ -230,14 +239,16 @@ def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming
     return target if target is not None and pipe.started else pipe.name
 
 
-def _ask_exits(desk: Desk, spec: Spec, script: bytes) -> Spec:
+def _ask_exits(desk: Desk, spec: Spec, script: bytes) -> tuple[Spec, str]:
+    """The submission as the exits want it, and who has changed what queues look at."""
     answer: SubmitAnswer | None = ask_submit(desk.site, spec, desk.exits, desk.now, script)
     tell_failures(desk, desk.exits.failures())
     if answer is None:
-        return spec
+        return spec, ""
     if answer.refusal is not None:
         raise Refusal(f"{answer.refusal} (exit {answer.who})", "exit_refused")
-    return changed(desk.site, spec, answer)
+    made = changed(desk.site, spec, answer)
+    return made, answer.who if (made.queue, made.ask) != (spec.queue, spec.ask) else ""
 
 
 # ---------------------------------------------------------------- taking in
