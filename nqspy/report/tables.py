@@ -125,12 +125,18 @@ def _attributes(each: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
         )
     yield "Execution_Time", _ctime(each["eligible"])
     yield "Hold_Types", "".join(each["held"]) or "n"
+    options = each.get("options") or {}
+    yield "Mail_Points", options.get("mail_points")
+    yield "Mail_Users", options.get("mail_users")
     yield "Output_Path", _with_host(host, each["output"])
     yield "output_clash", each.get("shared_output")
+    yield "Priority", options.get("priority")
     yield "qtime", _ctime(each["date_in_queue"])
-    yield from _asked(asked)
+    yield "Rerunable", options.get("rerunnable")
+    yield from _asked(asked, options.get("nice"))
     yield "stime", _ctime(each["started"])
     yield "obittime", _ctime(each["ended"])
+    yield "Shell_Path_List", options.get("shell")
     yield "substate", _substate(each)
     yield "egroup", each["group"]
     yield "comment", each["reason"]["text"] if each["reason"] else None
@@ -140,7 +146,7 @@ def _attributes(each: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
         yield "end_reason", each["end_reason"]
 
 
-def _asked(asked: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+def _asked(asked: Mapping[str, Any], nice: int | None) -> Iterable[tuple[str, Any]]:
     if asked["cpu_s"] is not None:
         yield "Resource_List.cput", clock_span(asked["cpu_s"])
     if asked["memory_bytes"] is not None:
@@ -148,6 +154,8 @@ def _asked(asked: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     yield "Resource_List.ncpus", asked["pes"]
     if asked.get("needs"):
         yield "Resource_List.needs", "+".join(asked["needs"])
+    if nice is not None:
+        yield "Resource_List.nice", nice
     if asked.get("processes") is not None:
         yield "Resource_List.nproc", asked["processes"]
     if asked["wall_s"] is not None:

@@ -215,6 +215,7 @@ def test_p_orders_an_owners_requests_among_themselves(office):
 def test_priority_below_none_is_modified_as_it_is_asked_for(office):
     id = office.qsub("true\n", "-h", "-p", "-3")
     office.qmgr(f"modify request {id} priority=-1").ok()
+    assert "    Priority = -1\n" in office.run("qstat", "-f", id).ok().out
     assert "from -1024 to 1023" in office.qmgr(f"modify request {id} priority=-1025").err
     office.run("qdel", id).ok()
 
@@ -230,3 +231,30 @@ def test_fewer_processes_than_a_shell_and_what_it_runs_are_no_limit(office):
     assert "number of processes unlimited is above the limit of 512" in said.err
     assert office.job(id)["requested"]["processes"] == 2
     office.run("qdel", id).ok()
+
+
+GIVEN = ("-h", "-p", "7", "-r", "n", "-m", "ae", "-M", "anne,ben", "-l", "nice=5")
+
+
+def test_the_full_form_shows_the_options_of_a_request_waiting_and_ended(office):
+    id = office.qsub("true\n", "--dialect", "pbs", *GIVEN)
+    wanted = [
+        "Mail_Points = ae", "Mail_Users = anne,ben", "Output_Path", "Priority = 7", "qtime",
+        "Rerunable = False", "Resource_List.ncpus = 1", "Resource_List.nice = 5",
+        "Shell_Path_List = /bin/sh", "substate",
+    ]  # fmt: skip
+    plain = office.qsub("true\n", "-h")
+    usual = office.run("qstat", "-f", plain).ok().out
+    assert all(f"    {line}\n" in usual for line in ("Mail_Points = n", "Priority = 0", "Rerunable = True"))
+    assert "Mail_Users" not in usual
+    assert "Resource_List.nice" not in usual
+    for moment in ("waiting", "ended"):
+        lines = [line.strip() for line in office.run("qstat", "-x", "-f", id).ok().lines]
+        found = [line for line in lines if line.startswith(tuple(wanted))]
+        assert [line.partition(" ")[0] for line in found] == [each.partition(" ")[0] for each in wanted], (
+            lines
+        )
+        if moment == "waiting":
+            office.run("qrls", id).ok()
+            office.ended(id)
+    office.run("qdel", plain).ok()

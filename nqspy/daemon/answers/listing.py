@@ -178,8 +178,8 @@ def _escaped(objects: Objects) -> bytes:
     return messages.escaped(_written(objects).decode())
 
 
-def _objects(daemon: "Daemon", choice: Choice, into: Objects) -> Iterator[None]:
-    """Fills ``into``, pausing after each slice."""
+def _objects(daemon: "Daemon", choice: Choice, into: Objects, *, options: bool = False) -> Iterator[None]:
+    """Fills ``into``, pausing after each slice; with ``options`` those of each request besides."""
     gone: Objects = []
     sight, place = choice.sight, Lister(daemon, choice.sight).place
     for row in choice.gone(daemon):
@@ -187,9 +187,15 @@ def _objects(daemon: "Daemon", choice: Choice, into: Objects) -> Iterator[None]:
             yield None
         else:
             gone.append(sight.mask(views.ended_object(row, place)))
+            if options:
+                gone[-1]["options"] = views.options(row["spec"])
     lister = Lister(daemon, sight)
     for requests in choice.slices():
-        into += lister.objects(requests)
+        found = lister.objects(requests)
+        if options:
+            for each, request in zip(found, requests, strict=True):
+                each["options"] = views.options(request.spec)
+        into += found
         yield None
     into += gone
     if choice.seqs:
@@ -237,7 +243,7 @@ def qstat(daemon: "Daemon", asked: rpc.Asked) -> Any:
 def _rendered(daemon: "Daemon", asked: rpc.Asked, render: Callable[[Objects], str]) -> Iterator[bytes | None]:
     found: Objects = []
     choice = Choice(daemon, asked.message, asked.caller)
-    yield from _objects(daemon, choice, found)
+    yield from _objects(daemon, choice, found, options=render is tables.full)
     if render is tables.full:
         _mark_shared(daemon, choice.sight, found)
     yield _answer(asked, choice, render(found))
