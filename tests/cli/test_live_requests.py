@@ -258,3 +258,15 @@ def test_the_full_form_shows_the_options_of_a_request_waiting_and_ended(office):
             office.run("qrls", id).ok()
             office.ended(id)
     office.run("qdel", plain).ok()
+
+
+def test_a_shell_is_modified_by_its_whole_path_only(office):
+    id = office.qsub("true\n", "-h")
+    for word in ("sh", "./sh"):
+        assert (
+            f"'{word}' is no shell; give its whole path"
+            in office.qmgr(f"modify request {id} shell={word}").err
+        )
+    office.qmgr(f"modify request {id} shell=/bin/bash").ok()
+    assert "Shell_Path_List = /bin/bash" in office.run("qstat", "-f", id).ok().out
+    office.run("qdel", id).ok()

@@ -189,6 +189,7 @@ CHANGES = {
     "large": lambda request, now: changes(memory="1tb"),
     "wide": lambda request, now: changes(pes=5000),
     "lost": lambda request, now: changes(group="nowhere"),
+    "shelled": lambda request, now: changes(shell="sh"),
     "astray": lambda request, now: changes(queue="nope"),
     "many": lambda request, now: changes(attributes=["a\\nb"]),
     "read": lambda request, now: refuse(f"{len(request.script)} {request.script[-7:]!r}"),
@@ -231,6 +232,7 @@ def test_a_submit_exit_changes_date_hold_limits_attributes_and_output(changing):
         ("wide", "(as changed by exit changing)"),
         ("lost", "there is no group nowhere; groups: none (as changed by exit changing)"),
         ("many", "is no word"),
+        ("shelled", "'sh' is no shell; give its whole path, such as /bin/sh (as changed by exit changing)"),
         ("astray", "Unknown queue nope; queues: batch (as changed by exit changing)"),
     ],
 )

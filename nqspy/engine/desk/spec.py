@@ -34,6 +34,8 @@ def check_spec(site: Site, spec: Spec) -> None:
             raise _bad(f"{path[:80]!r} is no absolute path")
     if any("\0" in word for word in (*spec.args, spec.shell or "")):
         raise _bad("arguments and shell cannot hold a NUL character")
+    if spec.shell is not None and not spec.shell.startswith("/"):
+        raise _bad(f"{spec.shell[:40]!r} is no shell; give its whole path, such as /bin/sh")
     _check_words(spec)
     _check_ask(site, spec.ask)
     if spec.eligible is not None and not 0 <= spec.eligible <= LAST_DATE:
