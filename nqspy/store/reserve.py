@@ -94,11 +94,12 @@ class Reserve:
     def low(self) -> bool:
         """Whether there is no room for more than what makes room: the disk is full, or the reserve is used
         up."""
-        now = self._clock()
-        if self.held < self.size and now - self._tried >= AGAIN:
+        now, size, held = self._clock(), self.size, self.held
+        if held < size and now - self._tried >= AGAIN:
             self.fill()
-        if self.held < self.size // 2:
-            return free(self._path.parent) < self.size
+            held = self.held
+        if held < size // 2:
+            return free(self._path.parent) < size
         return now - self._failed < AGAIN and free(self._path.parent) < MARGIN
 
 
