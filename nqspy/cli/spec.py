@@ -98,7 +98,7 @@ QSUB: Table = (
 )  # fmt: skip
 
 QSTAT: Table = (
-    (("-a",), "all", "on", "", "all requests, wider table"),
+    (("-a",), "all", "on", "", "all requests, as without options"),
     (("-f",), "full", "on", "", "everything about each request"),
     (("-x",), "history", "on", "", "ended requests too"),
     (("-Q",), "queues", "on", "", "table of queues"),

@@ -245,7 +245,10 @@ def _environment(order: dict[str, Any], who: person.Person) -> dict[str, str]:
 
 def _enter(order: dict[str, Any], who: person.Person) -> None:
     folder = order["start_in"] or who.home
-    _explain(f"cannot change to the folder {folder}", os.chdir, folder)
+    queue = order["environment"].get("PBS_QUEUE", "Q")
+    way = f"to start where it was submitted: set queue {queue} workdir=submit"
+    hint = "" if order["start_in"] else f" (the home folder; {way})"
+    _explain(f"cannot change to the folder {folder}{hint}", os.chdir, folder)
 
 
 def _explain(what: str, call: Any, *arguments: Any) -> Any:

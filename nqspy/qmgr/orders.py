@@ -10,7 +10,7 @@ from nqspy.qmgr.attributes import MODIFY, MODIFY_PROCESS, SPELLING, AskAttribute
 from nqspy.qmgr.cursor import Cursor, Keyword
 from nqspy.qmgr.dates import is_absolute, parse_date
 from nqspy.qmgr.grammar import AHEAD, FARTHEST, NAMED, TREE, Form
-from nqspy.qmgr.lexer import Token
+from nqspy.qmgr.lexer import ParseError, Token
 from nqspy.qmgr.rules import ClientWord, Rule, object_name
 
 _ID = "a request identifier like 17 or 17.ymp"
@@ -31,6 +31,7 @@ _NEXT = {
     "--next": Keyword.spelt("--next", "how far ahead", "next"),
 }
 _PER_PROCESS = {"per_process": Keyword.spelt("PER_Process", "a limit of each process")}
+_TIME = "expected HH:MM from 00:00 to 23:59, or a date with its zone like 2026-03-02T08:30:00+01:00"
 _SECONDS = Declared("the time", "time", 60_000, "seconds until KILL", low=0)
 
 
@@ -122,7 +123,8 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
         return units.UNLIMITED
     value = values.convert(cursor, info, token)
     if value is None or (info.name == "pe_limit" and value < 1):
-        raise cursor.bad(f"{token.text!r} is no {info.name}; expected a whole number from 1 upward", token)
+        wanted = "a whole number from 1 upward" if info.name == "pe_limit" else values.what(info)
+        raise cursor.bad(f"{token.text!r} is no {info.name}; expected {wanted}", token)
     return value
 
 
@@ -192,7 +194,11 @@ def switch_shift(cursor: Cursor, form: Form) -> commands.Command:
     cursor.keyword(_UNTIL)
     cursor.skip("=")
     token = cursor.word("a time of day like 06:00")
-    return commands.SwitchShift(name, _time_of_day(token.text) or values.read_instant(cursor, token))
+    try:
+        until = _time_of_day(token.text) or values.read_instant(cursor, token)
+    except ParseError:
+        raise cursor.bad(f"{token.text!r} is no time; {_TIME}", token) from None
+    return commands.SwitchShift(name, until)
 
 
 def _time_of_day(text: str) -> str | None:

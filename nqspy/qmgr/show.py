@@ -90,6 +90,8 @@ def show_parameters(settings: Settings) -> str:
         ("Server name", server.name or "auto"),
         ("Time zone", server.timezone or "auto"),
         ("Grace between TERM and KILL", _value(server, "grace")),
+        ("Size of a script", _value(server, "script_limit")),
+        ("Scripts kept for a user", _value(server, "user_spool")),
         ("Shell strategy", server.shell_strategy),
         ("Mail by", _mail(settings.mail)),
         ("Mails to a person in an hour", _value(settings.mail, "limit")),
@@ -99,6 +101,7 @@ def show_parameters(settings: Settings) -> str:
         ("Users see requests of", server.privacy),
         ("Log tells", server.log_level),
         ("Half-life of use", _value(settings.usage, "half_life")),
+        ("Past use gives or takes", _value(settings.usage, "payback")),
         ("Charged", settings.usage.charge),
         ("Planning period", _value(settings.usage, "period")),
         ("Backups every", _value(settings.backup, "every")),
@@ -240,10 +243,14 @@ def _details(queue: Queue, long: bool) -> list[str]:
     return lines
 
 
+_ALWAYS = ("age_from", "per_request/process_limit")
+"""What a batch queue has whatever is set."""
+
+
 def _told(queue: Queue) -> list[str]:
-    """What ``show long queue`` tells: the limits always, other settings where they differ."""
+    """What ``show long queue`` tells: the limits always, most other settings where they differ."""
     head = ("enabled", "started", "priority", "destinations")
-    always = LIMIT_NAMES if queue.kind == "batch" else ("run_limit",)
+    always = (*LIMIT_NAMES, *_ALWAYS) if queue.kind == "batch" else ("run_limit",)
     known = declared(Queue)
     return [
         path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nqspy.executors import records
+from nqspy.executors import child, person, records
 from nqspy.model.actions import Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.requests import Ask, Output
 from nqspy.model.sightings import SeenEnded, SeenNotStarted, SeenRunning, SeenUse
@@ -269,3 +269,10 @@ def test_found_is_what_this_process_may_use(bench):
     found = bench.hands.found()
     assert set(found.cpus) == os.sched_getaffinity(0)
     assert found.memory > 64 << 20
+
+
+def test_who_has_no_home_folder_is_told_how_to_start_elsewhere():
+    who = person.Person(os.getuid(), os.getgid(), "anne", "/nowhere/at/all", "")
+    order = {"start_in": None, "environment": {"PBS_QUEUE": "night"}}
+    with pytest.raises(Exception, match="set queue night workdir=submit"):
+        child._enter(order, who)

@@ -4,6 +4,7 @@ from nqspy.model.commands import Configure
 from nqspy.model.configure import apply_changes
 from nqspy.model.health import Pressure, SwapControl
 from nqspy.model.machine import Found
+from nqspy.model.queues import Queue
 from nqspy.model.site import Settings
 from nqspy.qmgr import hours, show, show_swap
 from nqspy.qmgr.parser import parse_text
@@ -178,3 +179,12 @@ def test_a_wide_table_is_folded_between_words():
     shown = show.limits_supported()
     assert max(map(len, shown.splitlines())) <= 80
     assert "after the grace" in " ".join(shown.split())
+
+
+def test_what_was_in_no_display_is():
+    text = show.show_parameters(Settings())
+    for words in ("Size of a script              4", "Scripts kept for a user       10%", "takes       20%"):
+        assert words in text
+    queue = show.show_queue(Settings(queues={"batch": Queue("batch", "batch")}), long=True)
+    assert "per_request process_limit" in queue
+    assert "age_from                      eligible" in queue
