@@ -99,10 +99,18 @@ def _change(word: str, value: Any) -> Any:
     elif word == "attributes" and isinstance(value, (list, set, frozenset)):
         value = tuple(value)
     if not is_change(word, value):
-        raise TypeError(f"changes() needs another {word} than {value!r}")
+        raise TypeError(f"changes() takes as {word} {_FORMS[word]}, not {value!r}")
     return value
 
 
+_FORMS = dict.fromkeys(("queue", "group", "account", "name", "shell"), "a text") | {
+    "priority": "a whole number", "pes": "a whole number", "date": "an instant, such as now",
+    "hold": "True or False", "cpu": 'a whole number of ms or a text like "10:00"',
+    "wall": 'a whole number of ms or a text like "10:00"', "attributes": "a list of texts",
+    "memory": 'a whole number of bytes or a text like "8mw"', "output": "a path as a text",
+    "error": "a path as a text",
+}  # fmt: skip
+"""What each field takes, in words."""
 _AMOUNTS: dict[str, Callable[[str], Any]] = {"cpu": parse_time, "wall": parse_time, "memory": parse_size}
 
 
@@ -168,7 +176,8 @@ def check_route(answer: Any, args: tuple[Any, ...]) -> tuple[str, ...] | None:
     if answer is None:
         return None
     if not isinstance(answer, (list, tuple)) or not all(d in destinations for d in answer):
-        raise Nonsense(f"route answers some of {', '.join(destinations)} in a list, not {_shown(answer)}")
+        known = ", ".join(destinations) or "the queue's destinations"
+        raise Nonsense(f"route answers some of {known} in a list, not {_shown(answer)}")
     return tuple(answer)
 
 
@@ -186,6 +195,23 @@ CHECKS: dict[str, Callable[[Any, tuple[Any, ...]], Any]] = {
 """The check of each hook that decides; all others are notices."""
 
 
+def _words(answer: Any) -> str:
+    """An answer as site code writes it."""
+    if type(answer) is Answer:
+        return f"{answer.verdict}({_quoted(answer.text) if answer.text else ''})"
+    if type(answer) is Changes:
+        return f"changes({', '.join(f'{name}={value!r}' for name, value in answer.fields.items()) or '...'})"
+    if type(answer) is Redate:
+        return "redate(...)"
+    if type(answer) in (list, tuple):
+        return f"[{', '.join(map(_words, answer))}]"
+    return repr(answer)
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', "'") + '"'
+
+
 def _shown(answer: Any) -> str:
-    text = repr(answer)
+    text = _words(answer)
     return text if len(text) <= 80 else text[:77] + "..."

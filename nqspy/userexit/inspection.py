@@ -32,6 +32,13 @@ _UNSAID: Mapping[str, Any] = {"machine": Machine, "settings": Settings, "queue":
 """Kinds of what the view gives read only."""
 
 
+_KINDS: Mapping[Any, str] = {
+    RequestView: "a request", View: "the view", Setting: "a setting", Answer: "an answer",
+    Selection: "a selection", Machine: "the machine", Settings: "settings", Queue: "a queue",
+}  # fmt: skip
+"""What people call them."""
+
+
 class _Unknown:
     """A kind of which nothing is known."""
 
@@ -83,6 +90,13 @@ def _imported(tree: ast.Module) -> list[str]:
 
 def _calls(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+
+
+def _having(kind: Any) -> tuple[str, str]:
+    """ "a request has", "it has": in the words of people."""
+    if kind in _KINDS and kind is not Settings:
+        return f"{_KINDS[kind]} has", "it has"
+    return ("limits have" if kind.__name__.endswith("Limits") else "settings have"), "they have"
 
 
 def _is_settings(kind: Any) -> bool:
@@ -183,9 +197,9 @@ class _Body(ast.NodeVisitor):
         kind = _plain(self._kind(node.value))
         names = self._names(kind, self._hook)
         if names and node.attr not in names:
-            what = {RequestView: "a request", View: "the view"}.get(kind, f"{kind.__name__}")
+            what, it = _having(kind)
             shown = ", ".join(sorted(names))
-            self._wrong(node, f"{what} has no {node.attr}{_meant(node.attr, names)}; it has {shown}")
+            self._wrong(node, f"{what} no {node.attr}{_meant(node.attr, names)}; {it} {shown}")
         self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> None:

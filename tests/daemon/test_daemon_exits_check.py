@@ -32,6 +32,7 @@ def check(tmp_path):
 JOBSELECT = "jobselect(request, view, now)"
 UNKNOWN = [
     (JOBSELECT, ("if request.foo:", "    pass"), "a request has no foo; it has "),
+    (JOBSELECT, ("return view.queue('q').per_request.foo",), "limits have no foo"),
     (JOBSELECT, ("return view.bar",), "the view has no bar; it has "),
     (JOBSELECT, ("if request.memry:", "    pass"), "no memry (did you mean memory?)"),
     (JOBSELECT, ("return refuse(request.script)",), "a request has no script"),
@@ -45,7 +46,7 @@ UNKNOWN = [
     (JOBSELECT, ("view.running(ownr='x')",), "running(): got an unexpected keyword argument 'ownr'"),
     (JOBSELECT, ("if now > 1e15:", "    return 'no'"), "jobselect answers None, force(),"),
     (JOBSELECT, ("if now > 1e15:", "    return True"), "not True"),
-    (JOBSELECT, ("if now > 1e15:", "    return changes(queue='x')"), "not Changes"),
+    (JOBSELECT, ("if now > 1e15:", "    return changes(queue='x')"), "not changes(...)"),
     (JOBSELECT, ("if now > 1e15:", "    return refuse()"), "missing a required argument: 'text'"),
     (JOBSELECT, ("if now > 1e15:", "    return refuse(3)"), "needs a text that tells the owner why, not 3"),
     ("submit(request)", ("if request.owner == 'x':", "    return force()"), "submit answers None,"),
@@ -57,7 +58,7 @@ UNKNOWN = [
     (
         "submit(request)",
         ("if request.owner == 'x':", "    return changes(pes='2')"),
-        "needs another pes than '2'",
+        "changes() takes as pes a whole number, not '2'",
     ),
     ("elected(request, now)", ("if now > 1e15:", "    return redate(request, now)"), "a list of redate(...)"),
     ("elected(request, now)", ("if now > 1e15:", "    return [refuse('x')]"), "a list of redate(...)"),

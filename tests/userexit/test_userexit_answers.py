@@ -4,6 +4,7 @@ import pytest
 
 from nqspy.model.actions import Redate
 from nqspy.model.machine import ExitSettings
+from nqspy.userexit.answers import Nonsense, changes, check_jobselect, check_route, refuse
 
 
 def says(answer):
@@ -192,3 +193,14 @@ def test_listing_and_trace_tell_what_was_called_and_answered(put, load, house, r
     assert (asked["exit"], asked["answer"], asked["error"]) == ("a", None, None)
     assert failed["error"].startswith("ZeroDivisionError")
     assert exits.trace(3) == []
+
+
+def test_what_is_wrong_is_told_in_the_words_of_who_writes_exits():
+    with pytest.raises(Nonsense, match=r'not \[refuse\("no"\)\]'):
+        check_jobselect([refuse("no")], ())
+    with pytest.raises(Nonsense, match="some of the queue's destinations in a list"):
+        check_route("x", (None, ()))
+    with pytest.raises(TypeError, match="as output a path as a text, not 3"):
+        changes(output=3)
+    with pytest.raises(TypeError, match="as attributes a list of texts, not 3"):
+        changes(attributes=3)
