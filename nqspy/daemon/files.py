@@ -18,6 +18,8 @@ from nqspy.userexit.loader import writable_by_others
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon
 
+_NOT_APPLIED = "queues.d was not applied, the former settings stay: "
+
 Applied = tuple[str, str, tuple[dict[str, Any], ...]]
 """Name, content hash and commands of a file."""
 
@@ -81,6 +83,15 @@ def apply_changed(daemon: "Daemon") -> None:
         _complain(daemon, str(error))
 
 
+def reload(daemon: "Daemon") -> str:
+    """`apply` as somebody asks for it: while it is refused the troubles say why. Raises NqspyError."""
+    try:
+        return apply(daemon, daemon.owner)
+    except NqspyError as error:
+        daemon.troubles.files = _NOT_APPLIED + str(error).partition("\n")[0]
+        raise
+
+
 def apply(daemon: "Daemon", caller: Caller) -> str:
     """Applies the files that changed; those that did not are left alone, and with them what operators have
     set since. Gives a sentence; raises NqspyError naming file and line, the former settings stay then."""
@@ -120,6 +131,6 @@ def _with_caret(path: Path, text: str) -> str:
 def _complain(daemon: "Daemon", text: str) -> None:
     if not daemon.engine.site.settings.queues:
         raise NqspyError(f"queues.d: {text}")
-    text = f"queues.d was not applied, the former settings stay: {text}"
+    text = _NOT_APPLIED + text
     daemon.troubles.files = text
     daemon.pump(daemon.engine.note(Alarm("queues.d", text), daemon.clock.now()))

@@ -134,6 +134,9 @@ def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--jso
         raise SystemExit(1)
 
 
+_START = "nqsd start --home {}"
+
+
 def examine(home: Home) -> Iterator[Finding]:
     """Everything the doctor looks at, in order; nothing is changed."""
     try:
@@ -143,8 +146,16 @@ def examine(home: Home) -> Iterator[Finding]:
         return
     except OSError:
         yield Finding(
-            "home", "bad", f"{home.path} does not exist; make it with: nqsd init --home {home.path}"
+            "home", "bad", f"{home.path} does not exist; the first start makes it: {_START.format(home.path)}"
         )
+        return
+    if home.is_new():
+        text = f"{home.path} is empty; the first start makes it a home: {_START.format(home.path)}"
+        yield Finding("home", "bad", text)
+        return
+    if not home.is_one():
+        text = f"{home.path} is no home: other things lie in it, and no queues.d, exits or database"
+        yield Finding("home", "bad", text)
         return
     mine = may_look(home)
     for what, look in _LOOKS.items() if mine else _ASKED.items():
@@ -182,8 +193,9 @@ def _home(home: Home) -> _Said:
     if not may_look(home):
         return
     for path, most in ((home.spool, 0o700), (home.database, 0o600)):
-        mode = path.stat().st_mode & 0o777 if path.exists() else most
-        yield ("ok" if not mode & ~most else "bad"), f"{path.name} has mode {mode:o}"
+        if path.exists():
+            mode = path.stat().st_mode & 0o777
+            yield ("ok" if not mode & ~most else "bad"), f"{path.name} has mode {mode:o}"
 
 
 def _daemon(home: Home) -> _Said:
@@ -225,7 +237,7 @@ def _cgroups(home: Home) -> _Said:
 _KEPT = {
     "memory": ("memory of a request", "measured in /proc, each 0.05 to 1 s"),
     "cpuset": ("PEs of a request", "kept by affinity, which a request may change"),
-    "pids": ("processes of a request", "no limit of its own"),
+    "pids": ("processes of a request", "counted in /proc, each 0.05 to 1 s"),
 }
 
 

@@ -86,9 +86,8 @@ class Troubles:
             else:
                 yield self.files
                 return
-        changed = differing(daemon.engine.site.files, found)
-        if changed:
-            yield f"queues.d: {', '.join(changed)} changed since it was applied (reload queues, or restart)"
+        known = daemon.engine.site.files
+        yield from _changes("queues.d", known, found, "applied", "reload queues, or restart")
 
     def _exit_lines(self) -> Iterator[str]:
         self._look_at_exits()
@@ -97,11 +96,10 @@ class Troubles:
         yield from daemon.exits.problems
         sources, _ = read_folder(parent.folder, owner_of(parent.folder))
         before = {source.path.name: source.text for source in parent.sources}
-        changed = differing(before, {source.path.name: source.text for source in sources})
         left_out = "".join(daemon.exits.problems)
-        changed = [name for name in changed if name not in left_out]
-        if changed:
-            yield f"exits: {', '.join(changed)} changed since they were loaded (reload exits)"
+        now = {s.path.name: s.text for s in sources if s.path.name not in left_out}
+        before = {name: text for name, text in before.items() if name not in left_out}
+        yield from _changes("exits", before, now, "loaded", "reload exits")
         yield from self._failing({source.path.stem for source in parent.sources})
 
     def _failing(self, loaded: set[str]) -> Iterator[str]:
@@ -118,6 +116,19 @@ class Troubles:
         failing = self._daemon.notices.post.failing
         if failing:
             yield failing
+
+
+def _changes(
+    where: str, before: Mapping[str, object], now: Mapping[str, object], done: str, how: str
+) -> Iterator[str]:
+    """A line for files that are new, and one for those that are others now or gone."""
+    new = [name for name in sorted(now) if name not in before]
+    if new:
+        yield f"{where}: {', '.join(new)} {'is' if len(new) == 1 else 'are'} new, not {done} yet: {how}"
+    others = [name for name in differing(before, now) if name in before]
+    if others:
+        since = "it was" if len(others) == 1 else "they were"
+        yield f"{where}: {', '.join(others)} changed since {since} {done} ({how})"
 
 
 def differing(before: Mapping[str, object], now: Mapping[str, object]) -> list[str]:

@@ -160,3 +160,43 @@ def test_doctor_asks_the_daemon_what_a_user_cannot_read(make_live, open_folder):
     done = doctor()
     assert done.returncode == 1
     assert "20-more.qmgr" in done.stdout
+
+
+def test_a_new_file_is_new_and_a_refused_reload_is_told(live):
+    live.accepts_trouble = True
+    file = live.home / "queues.d" / "20-more.qmgr"
+    file.write_text("set nonsense 3\n")
+    assert alarms(live) == ["queues.d: 20-more.qmgr is new, not applied yet: reload queues, or restart"]
+    live.qmgr("reload queues")
+    [said] = alarms(live)
+    assert "queues.d was not applied" in said
+    assert "20-more.qmgr, line 1" in said
+    assert "\n" not in said
+    file.unlink()
+    assert alarms(live) == []
+    live.exit("calm", FINE.format(hook="jobend"))
+    assert alarms(live) == ["exits: calm.py is new, not loaded yet: reload exits"]
+
+
+def test_the_alarm_of_mail_goes_with_its_way(live):
+    live.accepts_trouble = True
+    live.qmgr("set mail sendmail=/nope/sendmail")
+    live.submit("true", "-me")
+    until(lambda: any("mail cannot be sent" in each for each in alarms(live)), "it fails")
+    live.qmgr("set mail none").ok()
+    until(lambda: alarms(live) == [], "the alarm goes")
+
+
+def test_the_doctor_says_what_is_no_home(make_live):
+    live = make_live()
+    for what in ("does not exist", "is empty"):
+        done = live.run("nqspy", "doctor")
+        assert done.status == 1
+        assert what in done.out
+        assert "the first start makes it" in done.out
+        live.home.mkdir(exist_ok=True)
+    (live.home / "notes").write_text("mine")
+    done = live.run("nqspy", "doctor")
+    assert done.status == 1
+    assert "is no home" in done.out
+    assert "mode" not in done.out

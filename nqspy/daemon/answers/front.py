@@ -319,7 +319,7 @@ class Front:
     def reload_queues(self, caller: Caller) -> str:
         """Applies the files of ``queues.d`` that changed. Raises NqspyError."""
         need(self._daemon.engine.site.settings, caller, "manager", "reload queues")
-        return files.apply(self._daemon, self._daemon.owner)
+        return files.reload(self._daemon)
 
     def requeue_all(self) -> None:
         """Ends all started requests; they are queued again."""
