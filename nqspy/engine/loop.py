@@ -316,8 +316,9 @@ class Engine:
         self._pass_failed = True
 
     def _decided(self, desk: Desk, plan: Plan | None) -> None:
-        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped, but for
-        the failures it tells of; others are looked at again: whoever made it was not in this process."""
+        """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped, but
+        for the failures it tells of; the others are looked at again: whoever made it was not in this
+        process."""
         if not self._asked:
             return
         self._asked = False
