@@ -181,7 +181,7 @@ def test_a_new_file_is_new_and_a_refused_reload_is_told(live):
 def test_the_alarm_of_mail_goes_with_its_way(live):
     live.accepts_trouble = True
     live.qmgr("set mail sendmail=/nope/sendmail")
-    live.submit("true", "-me")
+    live.qsub("true", "-me")
     until(lambda: any("mail cannot be sent" in each for each in alarms(live)), "it fails")
     live.qmgr("set mail none").ok()
     until(lambda: alarms(live) == [], "the alarm goes")
