@@ -20,6 +20,7 @@ SPEED = 600
 SITE = """\
 set machine pes=2
 set timezone Europe/Paris
+set server script_limit=64mb user_spool=unlimited
 create batch_queue night priority=10 workdir=submit
 create batch_queue licensed priority=20 workdir=submit run_limit=1
 enable queue night, licensed
