@@ -192,7 +192,8 @@ def test_the_log_has_one_line_a_message(live):
     live.exit("broken", "from nqspy.userexit import nothing_of_that_name\n")
     live.restart()
     for line in live.log.splitlines():
-        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (INFO|WARNING|ERROR) \S|    ", line), line
+        when = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d"
+        assert re.match(rf"{when} (INFO|WARNING|ERROR) \S|    ", line), line
     told = [line for line in live.log.splitlines() if "broken" in line]
     assert "exits/broken.py" in told[0]
     assert "broken.py" in live.run("nqsd", "status").ok().out
