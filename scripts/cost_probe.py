@@ -30,7 +30,8 @@ DAEMON = {
     "nqspy.daemon.hooks:Hooks.tell": "telling",
 }
 STARTER = {
-    "nqspy.executors.starter:_order": "order read",
+    "nqspy.executors.outset:read": "order read",
+    "nqspy.executors.spares:Spares.hand": "handed to a spare shepherd",
     "nqspy.executors.keeper:Keeper.look": "ends waited for",
     "nqspy.executors.cage:Birthplace.__init__": "cgroup",
     "nqspy.executors.cage:Seat.leave_birthplace": "cgroup",
@@ -39,16 +40,16 @@ STARTER = {
 }
 SHEPHERD = {
     "nqspy.executors.outset:claimed": "files: claim",
-    "nqspy.executors.shepherd:_claimed": "files: claim",
     "os:fsync": "syncs",
-    "nqspy.executors.shepherd:_Shepherd._open_streams": "files: output",
+    "nqspy.executors.shepherd:Shepherd._open_streams": "files: output",
     "nqspy.executors.person:find": "preparation",
     "nqspy.executors.child:_command": "preparation",
     "os:posix_spawn": "spawn",
     "nqspy.executors.records:add": "files: records",
-    "nqspy.executors.shepherd:_Shepherd._listen": "files: control",
+    "nqspy.executors.shepherd:Shepherd._listen": "files: control",
     "nqspy.executors.deliver:deliver": "delivery",
     "nqspy.executors.teller:Teller.tell": "reports",
+    "nqspy.executors.outset:read": "order read",
 }
 
 
@@ -119,10 +120,10 @@ def daemon(out: str, arguments: list[str]) -> None:
 def starter(out: str, path: str, arguments: list[str]) -> None:
     """Runs a starter with clocks; its shepherds have their own."""
     sys.path.insert(0, path.rsplit("/", 3)[0])
-    from nqspy.executors import shepherd
+    from nqspy.executors import rounds
     from nqspy.executors import starter as ours
 
-    mine, theirs, leave, serve = Clocks(), Clocks(), os._exit, shepherd.serve
+    mine, theirs, leave, serve = Clocks(), Clocks(), os._exit, rounds.serve
 
     def served(*given: Any) -> None:
         theirs.taken.clear()
@@ -134,7 +135,7 @@ def starter(out: str, path: str, arguments: list[str]) -> None:
         leave(status)
 
     mine.install(STARTER)
-    shepherd.serve = served
+    rounds.serve = served
     ours.os._exit = left  # type: ignore
     ours.main(arguments)
     os._exit = leave  # type: ignore

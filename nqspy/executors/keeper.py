@@ -32,6 +32,7 @@ class Keeper:
         self._reports = reports
         self._seat = seat
         self._shepherds: dict[int, str] = {}
+        self._births: dict[int, str] = {}
         self._lost: list[str] = []
         self._rounds = 0
         forks.become_subreaper()
@@ -48,7 +49,17 @@ class Keeper:
 
     def add(self, pid: int, name: str) -> None:
         """A shepherd was forked for the attempt ``name``."""
+        self._shepherds[pid] = self._births[pid] = name
+
+    def turn(self, pid: int, name: str) -> None:
+        """A shepherd who was spare has the attempt ``name`` now."""
         self._shepherds[pid] = name
+
+    def rest(self, pids: list[int]) -> None:
+        """These have seen theirs to its end."""
+        for pid in pids:
+            if pid in self._shepherds:
+                self._shepherds[pid] = ""
 
     def look(self) -> None:
         """Waits for whoever has ended. One who did not leave by himself was killed."""
@@ -62,9 +73,9 @@ class Keeper:
             name = self._shepherds.pop(pid, None)
             if name is not None:
                 if status:
-                    self._lost.append(name)
+                    self._lost += [name] if name else []
                     self._rounds = 0
-                self._seat.leave_birthplace(name, killed=bool(status))
+                self._seat.leave_birthplace(self._births.pop(pid), killed=bool(status))
         if self._lost:
             self._sweep()
 

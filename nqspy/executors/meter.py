@@ -21,12 +21,27 @@ _IDLE = 60.0
 _NOTABLE = 0.2
 
 
+class Tally:
+    """What the processes of one job that have been waited for had used: CPU seconds, and the memory of the
+    largest in bytes."""
+
+    def __init__(self) -> None:
+        self.cpu = 0.0
+        self.memory = 0
+
+    def add(self, usage: resource.struct_rusage) -> None:
+        """One more, with those that it had waited for itself."""
+        self.cpu += usage.ru_utime + usage.ru_stime
+        self.memory = max(self.memory, usage.ru_maxrss * 1024)
+
+
 class Meter:
     """Use and limits of one job. ``memory``: greatest seen so far, in bytes; ``closing``: it is being
     ended, limits matter no more."""
 
-    def __init__(self, cage: Cage, order: dict[str, Any], started: float) -> None:
+    def __init__(self, cage: Cage, order: dict[str, Any], started: float, tally: Tally) -> None:
         self.cage = cage
+        self.tally = tally
         self.limits: dict[str, int | None] = order["limits"]
         self.speed: float = order["speed"]
         self.grace: float = order["grace"] / 1000
@@ -97,7 +112,7 @@ class Meter:
         self.tasks = sum(reading.threads for reading in seen)
         caged = self.cage.cpu()
         living = sum(reading.cpu + reading.reaped for reading in seen)
-        self.cpu = max(self.cpu, living + _reaped() if caged is None else caged)
+        self.cpu = max(self.cpu, living + self.tally.cpu if caged is None else caged)
         memory = sum(reading.rss for reading in seen)
         if len(seen) > 1 and memory > self.memory:
             # Resident pages count once for each process that shares them; asked only when it matters.
@@ -160,12 +175,10 @@ class Meter:
     def finish(self) -> None:
         """The last reading, when all processes have been waited for."""
         caged = self.cage.cpu()
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        self.cpu = max(self.cpu, _reaped(), caged or 0.0)
+        self.cpu = max(self.cpu, self.tally.cpu, caged or 0.0)
         # A child starts with its parent's high-water mark: values up to that say nothing (techniques.md 1).
-        floor = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        if usage.ru_maxrss > floor:
-            self.memory = max(self.memory, usage.ru_maxrss * 1024)
+        if self.tally.memory > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024:
+            self.memory = max(self.memory, self.tally.memory)
         self.memory = max(self.memory, self.cage.held.peak())
 
     def _each_process(self, now: float, pids: list[int]) -> None:
@@ -196,11 +209,6 @@ class Meter:
 
     def _real(self, ms: int) -> float:
         return ms / 1000 / self.speed
-
-
-def _reaped() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
 
 
 def _seconds(ms: int) -> str:

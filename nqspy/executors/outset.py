@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from typing import Any
@@ -10,16 +11,24 @@ from nqspy.executors import cage, child, records
 from nqspy.executors.teller import Station
 
 
-def prepare(order: dict[str, Any], station: Station) -> cage.Birthplace | None:
-    """Completes an order; gives the cgroup that its shepherd is to be born in, where it shall."""
-    if order.get("deliver"):
-        return None
-    order["oom_score_adj"] = station.oom_score_adj
-    if os.geteuid() != 0:
-        order["rlimits"] |= child.room_for_the_daemon()
-    if not plain(order, station):
-        return None
-    return station.seat.birthplace(records.folder_name(order["seq"], order["attempt"]))
+def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
+    """An order as the starter got it, in a message or in the file of a long one, completed. Raises OSError,
+    ValueError, KeyError."""
+    if fds:
+        with open(fds[0], "rb", closefd=False) as file:
+            file.seek(0)
+            data = file.read()
+    order: dict[str, Any] = json.loads(data)
+    if not order.get("deliver"):
+        order["oom_score_adj"] = station.oom_score_adj
+        if os.geteuid() != 0:
+            order["rlimits"] |= child.room_for_the_daemon()
+    return order
+
+
+def in_own_cgroup(order: dict[str, Any], station: Station) -> bool:
+    """Whether its shepherd is one that was born in a cgroup for his job, where there are any."""
+    return station.seat.kind != "none" and not order.get("deliver") and plain(order, station)
 
 
 def plain(order: dict[str, Any], station: Station) -> bool:

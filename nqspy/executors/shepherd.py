@@ -1,4 +1,5 @@
-"""One process for each attempt: starts the job, watches over it, records its end, delivers its output.
+"""A process for each attempt: starts the job, watches over it, records its end, delivers its output. After
+that it may be there for another (`rounds`).
 
 It outlives daemon and starter. What happened is on the disk before it is told: the datagram only wakes.
 """
@@ -17,13 +18,12 @@ from nqspy.executors import (
     bells,
     cage,
     child,
-    forks,
+    meter,
     moving,
     outset,
     patience,
     person,
     records,
-    urgency,
     verdict,
 )
 from nqspy.executors.control import Wish
@@ -40,38 +40,15 @@ _LONG = 64 << 20
 _LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit")
 
 
-def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
-    """Lives the life of a shepherd (``born`` in the cgroup of its job); returns when all is done. Leaves
-    silently when another has the claim."""
-    os.setsid()
-    urgency.ordinary_children()
-    os.umask(0)
-    folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
-    if order.get("deliver"):
-        os.close(station.lock)
-        os.chdir(folder)
-        record = records.read(".", "exit")
-        if record is not None:
-            Teller(order, station).finish(record)
-        return
-    me = station.identifier.of(os.getpid())
-    if not outset.claimed(folder, me.text(), station, born):
-        return
-    # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
-    os.close(station.lock)
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # at a shutdown the job gets its own: record how it ends
-    shepherd = _Shepherd(order, station, born)
-    try:
-        shepherd.live()
-    except BaseException:
-        shepherd.cage.kill()  # no job runs without somebody to watch over it
-        raise
+class Shepherd(Teller):
+    """One attempt, from the claim to the last report; the current folder is the attempt's."""
 
-
-class _Shepherd(Teller):
-    def __init__(self, order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
+    def __init__(
+        self, order: dict[str, Any], station: Station, born: cage.Birthplace | None, wake: int
+    ) -> None:
         super().__init__(order, station)
+        self.wake = wake
+        self.tally = meter.Tally()
         self.born = born
         self.cage: cage.Cage = born or cage.Cage()
         self.leader = 0
@@ -87,23 +64,30 @@ class _Shepherd(Teller):
         self.early: list[dict[str, Any]] = []
         self.home = "/"
 
-    def live(self) -> None:
-        """From the claim to the last report."""
-        wake = bells.wake_on_children()
-        forks.become_subreaper()
+    def live(self) -> bool:
+        """From the claim to the last report; whether it went without a fault."""
         try:
             problem = self._launch()
         except child.StoodStill:
             self._give_up()
-            return
+            return False
         if problem:
             self.cage.remove()
             if self.again:
                 time.sleep(records.AGAIN)
             self._record({"reason": "not_started", "text": problem, "again": self.again}, None)
-            return
-        self._watch(wake)
-        self._close()
+            return False
+        self._watch(self.wake)
+        told = self._close()
+        self._tidy()
+        return told and not self.reason and self.kill_at is None and self.leaving is None
+
+    def _tidy(self) -> None:
+        """Nothing of the request is kept open."""
+        for fd in {*self.streams, self.bell} - {-1}:
+            os.close(fd)
+        if self.control is not None:
+            self.control.close()
 
     def _open_streams(self) -> tuple[int, int]:
         output = self.order["output"]
@@ -143,7 +127,7 @@ class _Shepherd(Teller):
                 self.cage.kill()
                 os.waitpid(pid, 0)
             return problem
-        self.meter = Meter(self.cage, order, begun)
+        self.meter = Meter(self.cage, order, begun, self.tally)
         self.spool = Spool([fd for fd in set(self.streams) if fd >= 0])
         del order["environment"]
         return ""
@@ -171,7 +155,7 @@ class _Shepherd(Teller):
 
     def _give_up(self) -> None:
         """Its first process did not come to run the script: that was ended, and the attempt with it."""
-        self.meter = Meter(self.cage, self.order, self.waited.begun)
+        self.meter = Meter(self.cage, self.order, self.waited.begun, self.tally)
         self.cage.remove()
         kill, wall = self.waited.kill, self.meter.passed(now())
         if kill is None and wall is None:
@@ -205,7 +189,7 @@ class _Shepherd(Teller):
     def _watch(self, wake: int) -> None:
         poll = select.poll()
         poll.register(wake, select.POLLIN)
-        bell = self._hang_bell(poll)
+        self.bell = bell = self._hang_bell(poll)
         if self.control is not None:
             poll.register(self.control, select.POLLIN)
         poll.poll(min(_HEAD_START, self.meter.due(now()) * 1000))
@@ -253,12 +237,13 @@ class _Shepherd(Teller):
         """Waits for whoever has ended; orphans of the job come to us (subreaper)."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 self.childless = True
                 return
             if pid == 0:
                 return
+            self.tally.add(usage)
             if pid == self.leader:
                 self.raw = status
 
@@ -361,7 +346,7 @@ class _Shepherd(Teller):
 
     # ------------------------------------------------------------ the end
 
-    def _close(self) -> None:
+    def _close(self) -> bool:
         self.meter.go(now())
         self.meter.finish()
         ending = self._ending()
@@ -372,7 +357,7 @@ class _Shepherd(Teller):
                 if_possible(os.write, self.streams[1], line.encode("utf-8"))
         self.cage.remove()
         self._sync(ending["used"])
-        self._record(ending, line if self.streams[1] < 0 else "")
+        return self._record(ending, line if self.streams[1] < 0 else "")
 
     def _sync(self, used: list[int]) -> None:
         """Its output is on the disk before its end is. Of much output the PEs are free before."""
@@ -394,7 +379,7 @@ class _Shepherd(Teller):
         used = self.meter.used(now())
         return {"reason": reason, "status": status, "signal": number, "used": used, "text": text}
 
-    def _record(self, ending: dict[str, Any], line: str | None) -> None:
+    def _record(self, ending: dict[str, Any], line: str | None) -> bool:
         """The exit record, on the disk before anything else happens; then the delivery and the report."""
         order = self.order
         whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
@@ -402,4 +387,4 @@ class _Shepherd(Teller):
                   "spool": self.folder, "home": self.home}  # fmt: skip
         record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
         persist("exit", record, durable=True)
-        self.finish(record)
+        return self.finish(record)

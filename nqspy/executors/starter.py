@@ -1,4 +1,5 @@
-"""A small process that forks one shepherd for each order it reads; it has everything imported beforehand.
+"""A small process that finds a shepherd for each order it reads: one that is spare (`spares`), else a new one
+forked from itself. It has everything imported beforehand.
 
 Run as ``python -I -S -E -X utf8 starter.py ORDERS LOCK SPOOL NAME CAGE FILES``: descriptors of the order
 socket and of the starter's lock, the spool's path, the name of this home's cgroup directory, the make of
@@ -16,7 +17,6 @@ if __name__ == "__main__":
     sys.path.insert(0, __file__.rsplit("/", 3)[0])
 
 import gc
-import json
 import os
 import resource
 import select
@@ -26,8 +26,9 @@ import time
 import traceback
 from typing import Any, NoReturn
 
-from nqspy.executors import bells, cage, outset, records, shepherd
+from nqspy.executors import bells, cage, outset, records, rounds
 from nqspy.executors.keeper import Keeper
+from nqspy.executors.spares import Spares
 from nqspy.executors.teller import Station
 
 _LARGEST = 1 << 17
@@ -49,36 +50,22 @@ def main(arguments: list[str]) -> None:
     reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     reports.setblocking(False)
     seat = cage.Seat(name, arguments[4])
-    station = Station(spool, lock, reports, seat)
+    spares = Spares()
+    station = Station(spool, lock, reports, seat, spares.offers)
     keeper = Keeper(spool, reports, seat)
     wake = bells.wake_on_children()
     gc.collect()
     gc.disable()
     gc.freeze()
-    _serve(orders, station, keeper, wake)
+    _Desk(orders, station, keeper, spares).serve(wake)
     os.close(lock)
+    spares.close()
     _let_go(orders, keeper)
     while keeper.keeps():
         select.select([wake], [], [], keeper.wait())
         bells.drain(wake)
         keeper.look()
     keeper.leave()
-
-
-def _serve(orders: socket.socket, station: Station, keeper: Keeper, wake: int) -> None:
-    """Handles orders and ends until the daemon is gone."""
-    poll = select.poll()
-    poll.register(orders, select.POLLIN)
-    poll.register(wake, select.POLLIN)
-    while True:
-        wait = keeper.wait()
-        ready = [fd for fd, _ in poll.poll(None if wait is None else wait * 1000)]
-        if wake in ready or not ready:
-            bells.drain(wake)
-            keeper.look()
-        if orders.fileno() in ready and not _take(orders, station, keeper):
-            keeper.look()
-            return
 
 
 def _let_go(orders: socket.socket, keeper: Keeper) -> None:
@@ -90,48 +77,86 @@ def _let_go(orders: socket.socket, keeper: Keeper) -> None:
         orders.close()
 
 
-def _take(orders: socket.socket, station: Station, keeper: Keeper) -> bool:
-    """Handles one order; False when there will be no more."""
-    try:
-        message, fds, _, _ = socket.recv_fds(orders, _LARGEST, 1, socket.MSG_CMSG_CLOEXEC)
-    except ConnectionResetError:  # the daemon was killed with answers of ours unread
-        return False
-    if not message:
-        return False
-    head, _, data = message.partition(b"\n")
-    order, born = _order(data, fds, station)
-    name = head.decode("ascii")
-    pid = _fork(born)
-    if pid == 0:
-        _shepherd(order, born, orders, station)
-    keeper.add(pid, name)
-    try:
-        pidfd = [os.pidfd_open(pid)]
-    except OSError:
-        pidfd = []  # no descriptor to be had
-    try:
-        socket.send_fds(orders, [head], pidfd)
-    except OSError:
-        pass  # the daemon is gone; the next reading says so
-    for fd in (*pidfd, *fds):
-        os.close(fd)
-    return True
+class _Desk:
+    """Where orders come in and shepherds are found for them."""
+
+    def __init__(self, orders: socket.socket, station: Station, keeper: Keeper, spares: Spares) -> None:
+        self.orders = orders
+        self.station = station
+        self.keeper = keeper
+        self.spares = spares
+
+    def serve(self, wake: int) -> None:
+        """Handles orders and ends until the daemon is gone."""
+        poll = select.poll()
+        for fd in (self.orders.fileno(), self.spares.fileno(), wake):
+            poll.register(fd, select.POLLIN)
+        while True:
+            waits = [wait * 1000 for wait in (self.keeper.wait(), self.spares.wait()) if wait is not None]
+            ready = [fd for fd, _ in poll.poll(min(waits, default=None))]
+            if self.spares.fileno() in ready:
+                self.keeper.rest(self.spares.take_in())
+            if wake in ready or not ready:
+                bells.drain(wake)
+                self.keeper.look()
+            if self.orders.fileno() in ready and not self._take():
+                self.keeper.look()
+                return
+            self.spares.let_go()
+
+    def _take(self) -> bool:
+        """Handles one order; False when there will be no more."""
+        try:
+            message, fds, _, _ = socket.recv_fds(self.orders, _LARGEST, 1, socket.MSG_CMSG_CLOEXEC)
+        except ConnectionResetError:  # the daemon was killed with answers of ours unread
+            return False
+        if not message:
+            return False
+        head, _, data = message.partition(b"\n")
+        name = head.decode("ascii")
+        order = _order(data, fds, self.station)
+        plain = bool(order) and outset.in_own_cgroup(order, self.station)
+        pid = self.spares.hand(message, [self.station.lock, *fds], plain) if order else 0
+        if pid:
+            self.keeper.turn(pid, name)
+        else:
+            pid = self._fork(order, plain, name)
+        self._answer(head, pid)
+        for fd in fds:
+            os.close(fd)
+        return True
+
+    def _fork(self, order: dict[str, Any], plain: bool, name: str) -> int:
+        """A new shepherd for it."""
+        born = self.station.seat.birthplace(name) if plain else None
+        pid = _fork(born)
+        if pid == 0:
+            self.spares.close()
+            _shepherd(order, born, self.orders, self.station)
+        self.keeper.add(pid, name)
+        return pid
+
+    def _answer(self, head: bytes, pid: int) -> None:
+        try:
+            pidfd = [os.pidfd_open(pid)]
+        except OSError:
+            pidfd = []  # no descriptor to be had
+        try:
+            socket.send_fds(self.orders, [head], pidfd)
+        except OSError:
+            pass  # the daemon is gone; the next reading says so
+        for fd in pidfd:
+            os.close(fd)
 
 
-def _order(data: bytes, fds: list[int], station: Station) -> tuple[dict[str, Any], cage.Birthplace | None]:
-    """An order, and where its shepherd is to be born. One that cannot be read is its shepherd's trouble."""
-    order: dict[str, Any] = {}
+def _order(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
+    """An order. One that cannot be read is empty, and its shepherd's trouble."""
     try:
-        if fds:
-            with open(fds[0], "rb", closefd=False) as file:
-                file.seek(0)
-                data = file.read()
-        order = json.loads(data)
-        return order, outset.prepare(order, station)
+        return outset.read(data, fds, station)
     except Exception:
         traceback.print_exc()
         sys.stderr.flush()
-        return order, None
+        return {}
 
 
 def _fork(born: cage.Birthplace | None) -> int:
@@ -150,7 +175,7 @@ def _shepherd(
         signal.set_wakeup_fd(-1)
         orders.close()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        shepherd.serve(order, station, born)
+        rounds.serve(order, station, born)
         status = 0
     except records.Gone:
         sys.stderr.write(f"the folder of attempt {order['seq']}.{order['attempt']} was taken away\n")

@@ -22,11 +22,16 @@ _LEAST_PROCESSES = 64
 class Station:
     """What the starter has ready for its shepherds."""
 
-    def __init__(self, spool: str, lock: int, reports: socket.socket, seat: cage.Seat) -> None:
+    def __init__(
+        self, spool: str, lock: int, reports: socket.socket, seat: cage.Seat, offers: socket.socket
+    ) -> None:
+        """``offers``: where a shepherd who is spare says so (`spares`)."""
         self.spool = spool
         self.lock = lock
         self.reports = reports
         self.seat = seat
+        self.offers = offers
+        self.cpus = os.sched_getaffinity(0)
         self.identifier = Identifier()
         self.me = self.identifier.of(os.getpid()).text()
         person.warm_up()
@@ -62,8 +67,8 @@ class Teller:
                 return True
         return False
 
-    def finish(self, record: dict[str, Any]) -> None:
-        """Delivers by the exit record, completes the story, tells it."""
+    def finish(self, record: dict[str, Any]) -> bool:
+        """Delivers by the exit record, completes the story, tells it; False when nobody could take that."""
         done = dict(record["ending"])
         self.used = done["used"]
         if record["output"] is not None:
@@ -74,7 +79,7 @@ class Teller:
             done |= {name: result[name] for name in ("stdout", "stderr", "kept")}
             done["text"] = "; ".join(filter(None, (done["text"], result["text"])))
         persist("done", done, durable=False)
-        self.tell("end")
+        return self.tell("end")
 
     def exiting(self) -> socket.socket:
         """Has the daemon know that the job has ended, though its output takes a while; gives the socket where

@@ -1,0 +1,61 @@
+"""The life of a shepherd: one attempt, and others while all goes well and there are any."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from nqspy.executors import bells, cage, forks, outset, records, spares, urgency
+from nqspy.executors.shepherd import Shepherd
+from nqspy.executors.teller import Station, Teller
+
+_ATTEMPTS = 100
+"""So many attempts one shepherd serves at most."""
+
+
+def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None) -> None:
+    """Lives the life of a shepherd (``born`` in the cgroup of its jobs); returns when all is done."""
+    os.setsid()
+    urgency.ordinary_children()
+    os.umask(0)
+    wake = bells.wake_on_children()
+    forks.become_subreaper()
+    me = station.identifier.of(os.getpid()).text()
+    for _ in range(_ATTEMPTS):
+        if not _serve(order, station, born, me, wake):
+            return
+        message = spares.next_order(station.offers, born is not None)
+        if message is None:
+            return
+        text, (station.lock, *fds) = message
+        order = outset.read(text.partition(b"\n")[2], fds, station)
+        for fd in fds:
+            os.close(fd)
+        if not order["cpus"]:
+            os.sched_setaffinity(0, station.cpus)
+
+
+def _serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None, me: str, wake: int) -> bool:
+    """One attempt. Whether another may be served: not by one who had to do with a fault. Leaves silently when
+    another has the claim."""
+    folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
+    if order.get("deliver"):
+        os.close(station.lock)
+        os.chdir(folder)
+        record = records.read(".", "exit")
+        if record is not None:
+            Teller(order, station).finish(record)
+        return False
+    if not outset.claimed(folder, me, station, born):
+        return False
+    # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
+    os.close(station.lock)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # at a shutdown the job gets its own: record how it ends
+    shepherd = Shepherd(order, station, born, wake)
+    try:
+        return shepherd.live()
+    except BaseException:
+        shepherd.cage.kill()  # no job runs without somebody to watch over it
+        raise

@@ -1,0 +1,99 @@
+"""Shepherds that have seen an attempt to its end and are there for another. A shepherd of its own costs a
+short request more than its job does: it must be forked, touch its pages first and be waited for.
+
+A shepherd is spare when all of its job's processes have ended and the whole story is told; it then has no
+child and holds nothing of the request. It offers itself to the starter with a socket for the next order,
+waits, and leaves when the starter closes that. Standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+
+_MOST = 64
+_PATIENCE = 1.0
+"""Real seconds that one waits for an order."""
+_LARGEST = 1 << 17
+Message = tuple[bytes, list[int]]
+"""An order as the starter read it, and its descriptors: the starter's lock, then the file of a long one."""
+
+
+class Spares:
+    """The starter's side: who offered himself. ``offers``: where shepherds do; every shepherd inherits it."""
+
+    def __init__(self) -> None:
+        self._here, self.offers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._here.setblocking(False)
+        self._waiting: list[tuple[float, bool, int, socket.socket]] = []
+
+    def fileno(self) -> int:
+        """Readable when somebody offers himself."""
+        return self._here.fileno()
+
+    def take_in(self) -> list[int]:
+        """Reads the offers; gives the pids of those who are now spare."""
+        found: list[int] = []
+        while True:
+            try:
+                message, fds, _, _ = socket.recv_fds(self._here, 64, 1, socket.MSG_CMSG_CLOEXEC)
+            except BlockingIOError:
+                return found
+            pid, born = map(int, message.split())
+            self._waiting.append((_now() + _PATIENCE, bool(born), pid, socket.socket(fileno=fds[0])))
+            found.append(pid)
+            if len(self._waiting) > _MOST:
+                self._waiting.pop(0)[3].close()
+
+    def hand(self, message: bytes, fds: list[int], born: bool) -> int:
+        """Gives an order to a spare shepherd, one that was ``born`` in the cgroup of its job or one that was
+        not; its pid, 0 when there is none."""
+        for place in range(len(self._waiting) - 1, -1, -1):
+            if self._waiting[place][1] == born:
+                _, _, pid, channel = self._waiting.pop(place)
+                with channel:
+                    try:
+                        socket.send_fds(channel, [message], fds)
+                    except OSError:
+                        continue  # killed meanwhile
+                return pid
+        return 0
+
+    def wait(self) -> float | None:
+        """Real seconds until one has waited long enough; None: there is none."""
+        return max(0.0, self._waiting[0][0] - _now()) if self._waiting else None
+
+    def let_go(self) -> None:
+        """Has those leave who have waited long enough."""
+        while self._waiting and self._waiting[0][0] <= _now():
+            self._waiting.pop(0)[3].close()
+
+    def close(self) -> None:
+        """Has all of them leave, and takes no more; in a shepherd: leaves them to the starter."""
+        for *_, channel in self._waiting:
+            channel.close()
+        self._waiting = []
+        self._here.close()
+
+
+def next_order(offers: socket.socket, born: bool) -> Message | None:
+    """The shepherd's side: offers this process and waits; None when there is no more to do."""
+    mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with mine:
+        with theirs:
+            try:
+                socket.send_fds(
+                    offers, [b"%d %d" % (os.getpid(), born)], [theirs.fileno()], socket.MSG_DONTWAIT
+                )
+            except OSError:
+                return None  # the starter is gone, or has enough to do
+        try:
+            message, fds, _, _ = socket.recv_fds(mine, _LARGEST, 2, socket.MSG_CMSG_CLOEXEC)
+        except OSError:
+            return None
+    return (message, list(fds)) if message else None
+
+
+def _now() -> float:
+    return time.monotonic()  # noqa: TID251 - a stand-alone process measures real durations

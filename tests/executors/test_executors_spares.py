@@ -1,0 +1,156 @@
+"""A shepherd that has seen its attempt to the end serves another: with nothing left of the one before."""
+
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+
+from nqspy.executors import proc
+from nqspy.model.actions import Start
+from nqspy.model.requests import Ask
+from nqspy.model.sightings import SeenLost
+
+SHEPHERD = "echo $PPID > shepherd-$NAME; "
+CAGED = Ask(others=(("per_process/corefile_limit", 0),))
+
+
+class Herd:
+    """Requests by name, each told which shepherd it has."""
+
+    def __init__(self, bench):
+        self.bench = bench
+
+    def start(self, name, script="", **spec):
+        return self.bench.start(f"NAME={name}; {SHEPHERD}{script}", **spec)
+
+    def run(self, name, script="", **spec):
+        """Its ending."""
+        return self.bench.ending(self.start(name, script, **spec))
+
+    def shepherd(self, name):
+        return int(self.bench.text(f"shepherd-{name}"))
+
+
+@pytest.fixture
+def herd(bench):
+    return Herd(bench)
+
+
+@pytest.fixture(params=[Ask(), CAGED], ids=["spawned", "forked"])
+def ask(request):
+    return request.param
+
+
+def test_one_shepherd_serves_one_request_after_the_other(herd, ask):
+    assert [herd.run(name, f"exit {name}", ask=ask).status for name in "123"] == [1, 2, 3]
+    assert herd.shepherd(1) == herd.shepherd(2) == herd.shepherd(3)
+
+
+def test_no_use_of_the_one_before_is_charged(herd, ask):
+    first = herd.run("a", "head -c 90000000 /dev/zero | tail -c 80000000 | cksum > sum", ask=ask)
+    second = herd.run("b", ask=ask)
+    assert herd.shepherd("a") == herd.shepherd("b")
+    assert first.used.cpu > 50 > second.used.cpu
+    assert first.used.memory > 70_000_000 > second.used.memory
+
+
+def test_each_has_its_own_folder_mask_output_and_environment(herd, tmp_path, ask):
+    other = tmp_path / "other"
+    other.mkdir()
+    herd.run("a", "umask; pwd; env", umask=0o27, env=b"SECRET=1\0", ask=ask)
+    herd.run("b", "umask; pwd; env", umask=0o77, workdir=str(other), ask=ask)
+    text = (other / "job.o2").read_text()
+    assert text.startswith(f"0077\n{other}\n")
+    assert "SECRET" not in text
+    assert "SECRET=1" in herd.bench.text("job.o1")
+
+
+def test_it_keeps_nothing_open(herd, ask):
+    for number in range(12):
+        herd.run(number, "ls /proc/$PPID/fd | wc -l >> open", ask=ask)
+    counts = [int(each) for each in herd.bench.text("open").split()]
+    assert len(counts) == 12
+    assert max(counts) - min(counts) < 6, "one for each request would be eleven"
+
+
+def test_who_has_a_cpu_leaves_it_to_the_next(herd):
+    bench = herd.bench
+    if len(bench.site.found.cpus) < 2:
+        pytest.skip("needs two CPUs")
+    script = "grep Cpus_allowed_list /proc/self/status | cut -f 2 >> cpus"
+    for pes in ((0,), (1,), (0, 1)):
+        request = bench.request(f"NAME={len(pes)}; {SHEPHERD}{script}")
+        bench.do(Start(request.seq, 1, pes), request)
+        bench.ending(request)
+    one, other, both = bench.text("cpus").split()
+    assert (one, other) == tuple(map(str, bench.site.found.cpus[:2]))
+    assert both not in (one, other)
+
+
+def test_a_long_order_reaches_it_whole(herd):
+    herd.run("a")
+    assert herd.run("b", "test ${#LONG} = 100000", env=b"LONG=" + b"y" * 100_000 + b"\0").status == 0
+    assert herd.shepherd("a") == herd.shepherd("b")
+
+
+def test_two_at_a_time_have_one_each(herd):
+    herd.run("a")
+    slow = herd.start("b", "until test -e go; do sleep 0.01; done; exit 2")
+    assert herd.run("c", "touch go").status == 0
+    assert herd.bench.ending(slow).status == 2
+    assert herd.shepherd("a") == herd.shepherd("b") != herd.shepherd("c")
+
+
+def test_one_that_needs_a_cgroup_of_its_own_has_no_shepherd_that_sits_in_another(herd):
+    herd.run("a")
+    assert herd.run("b", ask=CAGED).status == 0
+    assert herd.shepherd("a") != herd.shepherd("b")
+
+
+def test_it_leaves_when_nothing_comes(herd):
+    herd.run("a")
+    pid = herd.shepherd("a")
+    herd.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
+    assert herd.run("b").status == 0
+
+
+def test_it_leaves_with_its_daemon(herd):
+    herd.run("a")
+    pid = herd.shepherd("a")
+    herd.bench.leave()
+    herd.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
+
+
+def test_one_that_is_killed_while_spare_is_missed_by_nobody(herd):
+    for name in "abcd":
+        assert herd.run(name).status == 0
+        os.kill(pid := herd.shepherd(name), signal.SIGKILL)
+        herd.bench.until(lambda pid=pid: proc.stat(pid) is None, "it is gone")
+    assert not [seen for seen in herd.bench.seen if isinstance(seen, SeenLost)]
+
+
+def test_one_that_is_killed_at_the_second_loses_the_second(herd, ask):
+    herd.run("a", ask=ask)
+    second = herd.start("b", "exec sleep 60", ask=ask)
+    os.kill(herd.shepherd("b"), signal.SIGKILL)
+    assert not herd.bench.expect(SeenLost, second).unsure
+    assert herd.shepherd("a") == herd.shepherd("b")
+    assert herd.run("c", ask=ask).status == 0
+    assert not [seen for seen in herd.bench.seen if isinstance(seen, SeenLost)]
+
+
+def test_one_that_had_to_kill_serves_no_other(herd, ask):
+    ending = herd.run("a", "sleep 60", ask=replace(ask, wall=200))
+    assert ending.reason == "wall_limit"
+    assert herd.run("b", ask=ask).status == 0
+    assert herd.shepherd("a") != herd.shepherd("b")
+
+
+def test_when_the_starter_is_killed_its_spare_ones_leave_and_others_come(herd):
+    herd.run("a")
+    pid = herd.shepherd("a")
+    herd.bench.hands._watch._link._process.kill()
+    assert herd.run("b").status == 0
+    herd.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
+    assert herd.shepherd("b") != pid
