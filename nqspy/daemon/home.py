@@ -243,8 +243,13 @@ def lock(home: Home) -> int:
         os.close(fd)
         who = f" (process {pid[0].decode()})" if pid else ""
         raise HomeError(f"an nqsd serves {home.path} already{who}; stop it with `nqsd stop`") from None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    line = f"{os.getpid()}\n".encode()
+    try:
+        os.pwrite(fd, line, 0)  # where a line is there already this needs no room on the disk
+        os.ftruncate(fd, len(line))
+    except OSError:
+        os.close(fd)
+        raise
     return fd
 
 

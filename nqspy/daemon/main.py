@@ -69,8 +69,9 @@ class Daemon:
         failpoints = Failpoints.here()
         self.clock = failpoints.clock(clock_of(home.path, options.clock))
         self.owner = Caller("nqsd", os.geteuid(), os.getegid(), (), True)
-        self.journal = SqliteJournal.open(home.database)
-        self.journal.reserve = Reserve(home.reserve, time.monotonic)
+        reserve = Reserve(home.reserve, time.monotonic)
+        self.journal = reserve.let(lambda: SqliteJournal.open(home.database))
+        self.journal.reserve = reserve
         site, folder = self.journal.load(), Path(options.exits) if options.exits else home.path / "exits"
         self.decider = Parent(site, folder, self.inbox.put, self.clock.now, self.exits_lost, home=home.path)
         self.exits = RemoteExits(self.decider)
@@ -139,8 +140,7 @@ class Daemon:
         self._follow_probes()
         self.pump(self.engine.feed((), self.clock.now()))
         self.morning.begin()
-        assert self.journal.reserve is not None
-        self.journal.reserve.fill()
+        self.journal.set_aside()
 
     def go(self) -> None:
         """The exits are loaded after all: what had to wait for them. Raises NqspyError."""
@@ -323,11 +323,12 @@ def _zone() -> str:
 def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
     """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers, with what
     whoever started it should know. Raises NqspyError."""
-    Reserve(home.reserve, time.monotonic).open_up()
+    reserve = Reserve(home.reserve, time.monotonic)
+    reserve.open_up()
     before, came = home.names(), False
     make(home)
     clean = not left_behind(home)
-    held = lock(home)
+    held = reserve.let(lambda: lock(home))
     log.set_up(home.log if options.background else None)
     heap.settle()
     urgency.hurry()

@@ -115,17 +115,17 @@ class SqliteJournal:
             changes = rows.gather(batch, site, self._blobs, self._accounts)
         except (TypeError, ValueError, OverflowError) as error:
             raise CommitFailed(f"an event cannot be written: {plain(error)}") from error
-        step, lent = self._keeping.step(batch.events, site), False
+        step, tries = self._keeping.step(batch.events, site), 0
         while True:
             try:
                 self._transaction(changes, step)
                 break
             except (sqlite3.Error, peewee.PeeweeException, OSError, OverflowError) as error:
-                if not self._makes_do(error, batch):
+                if not self._makes_do(error, batch, tries):
                     raise self._failed(error) from error
-                lent = True
-        if lent and self.reserve is not None:
-            self.reserve.fill()
+                tries += 1
+        if tries:
+            self.set_aside()
         if self._hasty:
             self._wait_for_locks(schema.LOCK_WAIT)
         self._remember(batch, site)
@@ -150,21 +150,25 @@ class SqliteJournal:
             connection.execute(f"PRAGMA busy_timeout = {round(1000 * seconds)}")
             self._hasty = seconds < schema.LOCK_WAIT
 
-    def _makes_do(self, error: Exception, batch: Batch) -> bool:
-        """Whether a commit that failed for lack of room is worth another try, with some of the reserve."""
+    def set_aside(self) -> None:
+        """Takes what room there is for the log and the reserve."""
+        if self.reserve is not None:
+            self.reserve.lengthen(places.log(self.path))
+            self.reserve.fill()
+
+    def _makes_do(self, error: Exception, batch: Batch, tries: int) -> bool:
+        """Whether a commit that failed for lack of room is worth another try: first with the log begun anew,
+        which needs no room for what comes next, then with more and more of the reserve."""
         if self.reserve is None or not is_full(error) or not self.reserve.needed():
             return False
         self.reserve.failed()
         kinds = {type(recorded.event) for recorded in batch.events}
-        half = self.reserve.held <= self.reserve.size // 2
-        if not kinds & _MAKES_ROOM or kinds & _TAKES_ROOM or not self.reserve.lend(every=half):
+        if not kinds & _MAKES_ROOM or kinds & _TAKES_ROOM:
             return False
-        if half:
-            with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
-                # With what is in the log brought where it belongs, the next commits need no room for theirs.
-                schema.connection(self._db).execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
-            self.reserve.fill(most=self.reserve.size - 4 * PIECE)
-        return True
+        lent = tries == 0 or self.reserve.lend(PIECE << (tries - 1))
+        with contextlib.suppress(sqlite3.Error, peewee.PeeweeException):
+            schema.connection(self._db).execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+        return lent
 
     def _transaction(self, changes: rows.Changes, step: Step) -> None:
         connection = self._connection = schema.connection(self._db)

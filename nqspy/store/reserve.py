@@ -1,20 +1,25 @@
 """Space kept in reserve on the disk of the home: given up, bit by bit, for what makes room when the disk is
-full, and taken again afterwards."""
+full, and taken again afterwards. Somebody who goes on writing may take every bit that is given up before
+the database does: so most of what makes room is written where the database's log has its room already."""
 
 import errno
 import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
-from nqspy.store.errors import cause
+T = TypeVar("T")
 
 SIZE = 16 << 20
 """Bytes at most, and no more than a twentieth of the disk: more than the database's log holds as a rule, so
 that all of it can be brought where it belongs, and the log begun anew."""
 LEAST = 512 << 10
-PIECE = 256 << 10
-"""Bytes given up at a time."""
+PIECE = 64 << 10
+"""Bytes given up at first; each further piece for the same thing is twice as large."""
+LOG = 4 << 20
+"""Bytes that the database's log has set aside at most, and no more than half of the reserve: as many as it
+has written when it is brought where it belongs."""
 MARGIN = 1 << 20
 """With less free space than this a commit that failed for lack of room will fail again."""
 AGAIN = 2.0
@@ -44,12 +49,23 @@ class Reserve:
             return 0
 
     def open_up(self) -> None:
-        """Gives up all of it where the disk is full: a daemon is about to start."""
+        """Gives up a piece of it where the disk is full: a daemon is about to start."""
         try:
-            if free(self._path.parent) < self.size:
-                os.truncate(self._path, 0)
+            if free(self._path.parent) < PIECE:
+                self.lend(2 * PIECE)
         except OSError:
             return
+
+    def let(self, step: Callable[[], T]) -> T:
+        """Does ``step``, with more and more of the reserve given up while there is no room for it."""
+        piece = PIECE
+        while True:
+            try:
+                return step()
+            except Exception as error:
+                if not is_full(error) or not self.lend(piece):
+                    raise
+                piece *= 2
 
     def needed(self) -> bool:
         """Whether there is less free than it has: what failed for lack of room did not fail by chance."""
@@ -58,20 +74,28 @@ class Reserve:
         except OSError:
             return False
 
-    def lend(self, every: bool = False) -> bool:
-        """Gives up a piece of it, or all; False when there is nothing left."""
+    def lend(self, piece: int = PIECE) -> bool:
+        """Gives up so much of it; False when there is nothing left."""
         held = self.held
         if held:
-            os.truncate(self._path, 0 if every else max(0, held - PIECE))
+            os.truncate(self._path, max(0, held - piece))
         return bool(held)
 
-    def fill(self, most: int | None = None) -> None:
-        """Takes as much as there is room for, up to its size or ``most``. A file system that cannot set room
-        aside gives none."""
-        size = self.size if most is None else max(0, min(most, free(self._path.parent) - 4 * PIECE))
+    def fill(self) -> None:
+        """Takes as much as there is room for, up to its size. A file system that cannot set room aside gives
+        none."""
         self._tried = self._clock()
+        self._set_aside(self._path, self.size)
+
+    def lengthen(self, log: Path) -> None:
+        """Has the database's log, a file that is there, as much room as it will need: what lies behind its
+        end counts for nothing."""
+        if log.exists():
+            self._set_aside(log, min(LOG, self.size // 2))
+
+    def _set_aside(self, path: Path, size: int) -> None:
         try:
-            fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError:
             return
         try:
@@ -98,9 +122,10 @@ class Reserve:
         if held < size and now - self._tried >= AGAIN:
             self.fill()
             held = self.held
+        room = free(self._path.parent)
         if held < size // 2:
-            return free(self._path.parent) < size
-        return now - self._failed < AGAIN and free(self._path.parent) < MARGIN
+            return room < size
+        return room < PIECE or (room < MARGIN and now - self._failed < AGAIN)
 
 
 def capacity(folder: Path) -> int:
@@ -115,9 +140,11 @@ def free(folder: Path) -> int:
     return (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize
 
 
-def is_full(error: Exception) -> bool:
+def is_full(error: BaseException) -> bool:
     """Whether something failed for lack of room."""
-    error = cause(error)
     if isinstance(error, sqlite3.Error):
         return str(getattr(error, "sqlite_errorname", "")).startswith(_FULL)
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    inner = error.__cause__ or error.__context__
+    return inner is not None and is_full(inner)

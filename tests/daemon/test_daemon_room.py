@@ -4,8 +4,9 @@ daemon starts."""
 import os
 import sqlite3
 import subprocess
+import sys
 from base64 import b85encode
-from contextlib import closing
+from contextlib import closing, contextmanager
 
 import pytest
 from daemon.live import ONE_QUEUE, until
@@ -13,6 +14,20 @@ from daemon.live import ONE_QUEUE, until
 from nqspy.model.errors import Refusal
 
 SMALL = 160 << 20
+TINY = 24 << 20
+GREEDY = """
+import sys, time
+part = 1 << 16
+with open(sys.argv[1], "ab", buffering=0) as file:
+    while True:
+        try:
+            file.write(bytes(part))
+            part = 1 << 16
+        except OSError:
+            time.sleep(0.0005 if part == 512 else 0)
+            part = max(512, part // 2)
+"""
+"""Takes every byte of a disk that comes free."""
 
 
 def script(size):
@@ -87,21 +102,36 @@ def test_a_list_counts_as_a_whole_and_a_part_is_of_the_homes_disk(live):
 # ---------------------------------------------------------------- a full disk
 
 
-@pytest.fixture
-def small(make_live):
-    """A home on a small disk."""
-    live = make_live()
+@contextmanager
+def disk_of(live, size):
+    """A home on a disk of its own, of so many bytes."""
     live.home.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", f"size={SMALL}", "tmpfs", str(live.home)]
+    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(live.home)]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
     live.accepts_trouble = True
-    with open(live.home / "ballast", "wb") as ballast:
-        os.posix_fallocate(ballast.fileno(), 0, 100 << 20)
     yield live.site(ONE_QUEUE + "set server user_spool=unlimited\n")
     live.close()
     subprocess.run(["umount", "-l", str(live.home)], check=True)
+
+
+@pytest.fixture
+def small(make_live):
+    """A home on a small disk."""
+    live = make_live()
+    with disk_of(live, SMALL):
+        with open(live.home / "ballast", "wb") as ballast:
+            os.posix_fallocate(ballast.fileno(), 0, 100 << 20)
+        yield live
+
+
+@pytest.fixture
+def tiny(make_live):
+    """One on a disk that fills quickly."""
+    live = make_live()
+    with disk_of(live, TINY):
+        yield live
 
 
 def fill(live):
@@ -159,3 +189,43 @@ def test_on_a_full_disk_requests_are_deleted_and_held_and_the_daemon_starts(smal
     small.set("start queue batch")
     until(lambda: small.run("qsub", small.write("job", "exit 3").name).status == 0, "room for a submission")
     until(lambda: reserve_after_a_submission(small) >= SMALL // 20, "the reserve")
+
+
+@contextmanager
+def greedy(live):
+    """Somebody writes on and on."""
+    with subprocess.Popen([sys.executable, "-c", GREEDY, str(live.home / "ballast")]) as writer:
+        try:
+            until(lambda: (live.home / "ballast").exists() and _free(live) < 4096, "a full disk")
+            yield
+        finally:
+            writer.kill()
+
+
+def _free(live):
+    disk = os.statvfs(live.home)
+    return disk.f_bfree * disk.f_frsize
+
+
+@pytest.mark.privileged
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_who_goes_on_filling_the_disk_takes_nothing_of_what_deletes_and_holds_need(tiny):
+    tiny.start()
+    tiny.set("stop queue batch")
+    waiting = [tiny.submit("true") for _ in range(20)]
+    with greedy(tiny):
+        tiny.kill()
+        tiny.start()
+        with pytest.raises(Refusal, match=FULL):
+            tiny.submit("true")
+        for id in waiting[:5]:
+            tiny.run("qhold", id).ok()
+        tiny.qmgr(*(f"hold request {id}" for id in waiting[5:10])).ok()
+        tiny.kill()
+        tiny.start()
+        assert [tiny.job(id)["state"] for id in waiting[:10]] == ["held"] * 10
+        tiny.run("qdel", *waiting[:10]).ok()
+        tiny.qmgr(*(f"delete request {id}" for id in waiting[10:])).ok()
+        tiny.stop()
+        tiny.start()
+        assert not tiny.client.requests()
