@@ -164,7 +164,7 @@ class LocalHands:
                 sure = remains.end_remains(folder, self._home, self._watch.identifier)
                 if sure or not remains.inherited(folder, self._watch.identifier):
                     text = _REBOOT if finding.rebooted else ""
-                    return SeenLost(*key, finding.used, text, unsure=not sure)
+                    return SeenLost(*key, finding.used, text, unsure=not sure, brief=scan.brief(folder))
                 self._watch.await_remains(key)
         return SeenExiting(*key, finding.used) if finding.over else SeenRunning(*key, finding.used)
 

@@ -1,6 +1,7 @@
 """What became of an attempt, by its records in the spool and the processes that are there."""
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -76,6 +77,19 @@ def _read(folder: str, pidfd: int | None, rebooted: bool) -> Finding:
     if pidfd is not None:
         return Finding("alive", pidfd, last)
     return Finding("lost", record=last, rebooted=rebooted)
+
+
+BRIEF = 60.0
+"""Real seconds within which the loss of an attempt is one soon after its start."""
+
+
+def brief(folder: str) -> bool:
+    """Whether an attempt that was lost just now was claimed no longer ago than that."""
+    try:
+        now = time.time()  # noqa: TID251 - compared with the time of a file
+        return now - os.stat(f"{folder}/claim").st_mtime <= BRIEF
+    except OSError:
+        return False
 
 
 def claim_void(folder: str) -> bool:

@@ -345,12 +345,13 @@ class Watch:
 
     def _lose(self, key: Key, attempt: Attempt, used: Used) -> None:
         """Ends what is left of its job; where the starter has inherited that it is waited for."""
+        brief = scan.brief(self.path(key))
         sure = remains.end_remains(self.path(key), self._home, self.identifier)
         if not sure and attempt.looks < _LOOKS and remains.inherited(self.path(key), self.identifier):
             attempt.looks += 1
             self._unsettled[key] = False
             return
-        self._drop(key, SeenLost(*key, used, unsure=not sure))
+        self._drop(key, SeenLost(*key, used, unsure=not sure, brief=brief))
 
     def _ended(self, key: Key, attempt: Attempt, record: dict[str, Any]) -> None:
         if not attempt.told and record["reason"] != "not_started":

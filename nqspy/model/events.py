@@ -134,13 +134,15 @@ class Ended(Event):
 
 @dataclass(frozen=True, slots=True)
 class Requeued(Event):
-    """An attempt ended without the request: it waits again, with the date in queue it had."""
+    """An attempt ended without the request: it waits again, with the date in queue it had. ``losses``: how
+    many attempts in a row were lost soon after their start."""
 
     kind: ClassVar[str] = "requeued"
     seq: Seq
     attempt: int
     text: str
     used: Used = Used()
+    losses: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,6 +318,7 @@ def _requeued(site: Site, event: ev.Requeued, at: Instant) -> None:
     request.rate, request.charged_at = 0, None
     request.parked, request.resumed, request.suspended = False, None, None
     request.gave_way, request.gave = 0, 0
+    request.losses = event.losses
     request.hold_text = request.hold_text if request.holds else ""
     _to(site, request, _wait_state(request, at))
 

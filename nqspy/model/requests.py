@@ -201,6 +201,7 @@ class Request:
     ``charged`` is the use already charged for this attempt, ``rank`` what ``schedule request`` set (system
     0, first of its queue 1, next of all 2, now 3).
     ``rate``: at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``.
+    ``losses``: how many attempts in a row were lost soon after their start.
     ``gave_way``: how often this attempt was suspended because memory was short, ``gave``: bytes it held when
     it last was.
     """
@@ -234,6 +235,7 @@ class Request:
     let_go: Instant | None = None
     rate: int = 0
     charged_at: Instant | None = None
+    losses: int = 0
 
     @property
     def letters(self) -> str:

@@ -71,12 +71,14 @@ class SeenVoid(Sighting):
 @dataclass(frozen=True, slots=True)
 class SeenLost(Sighting):
     """An attempt has vanished without a record of its end; ``text`` says why where that is known;
-    ``unsure``: some of its processes may run on, nobody can tell."""
+    ``unsure``: some of its processes may run on, nobody can tell; ``brief``: it was lost within a minute of
+    real time from its start."""
 
     kind: ClassVar[str] = "lost"
     used: Used = Used()
     text: str = ""
     unsure: bool = False
+    brief: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,6 +71,7 @@ class Live(msgspec.Struct, omit_defaults=True):
     let_go: Instant | None = None
     rate: int = 0
     charged_at: Instant | None = None
+    losses: int = 0
 
 
 class Ending(msgspec.Struct):

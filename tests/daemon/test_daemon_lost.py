@@ -45,7 +45,25 @@ def test_who_hides_has_ended_before_the_request_runs_again(live, while_down):
     live.ended(id)
 
 
+def test_a_job_that_kills_its_own_shepherd_is_held_after_three_times(live):
+    live.accepts_trouble = True
+    id = live.submit("echo ran >> ran; kill -9 $PPID; exec sleep 60")
+    live.until(id, lambda job: job["state"] == "held", "be held")
+    said = "its shepherd was killed 3 times in a row; release runs it again"
+    assert live.text("ran").split() == ["ran"] * 3
+    assert said in str(live.why(id))
+    assert said in " ".join(live.run("qstat", "-f", id).ok().out.split())
+    live.restart()
+    assert live.job(id)["state"] == "held"
+    report = " ".join(live.run("nqspy", "report", "night").ok().out.split())
+    assert said in report
+    live.run("qrls", id).ok()
+    live.until(id, lambda job: job["state"] == "held" and job["attempt"] == 6, "be held again")
+    assert len(live.text("ran").split()) == 6
+
+
 def test_an_attempt_that_ran_and_has_no_folder_any_more_is_lost_and_not_run_again(live):
+    live.accepts_trouble = True
     ids = [live.submit("echo $$ >> pids; exec sleep 60", rerunnable=again) for again in (True, False)]
     for id in ids:
         live.running(id)

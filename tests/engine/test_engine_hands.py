@@ -185,6 +185,28 @@ def test_a_request_whose_processes_may_run_on_is_held_and_not_run_again():
     assert hands.told(ac.Start) == [ac.Start(1, 2, (0,))]
 
 
+def test_one_that_is_lost_three_times_in_a_row_at_once_is_held():
+    centre, hands = centre_with_one()
+    for attempt in (1, 2):
+        see(centre, si.SeenRunning(1, attempt), si.SeenLost(1, attempt, brief=True))
+    see(centre, si.SeenVoid(1, 3))
+    see(centre, si.SeenRunning(1, 4), si.SeenLost(1, 4, Used(), "the machine was restarted"))
+    assert centre.state(1) == "running"
+    hands.told()
+    see(centre, si.SeenRunning(1, 5), si.SeenLost(1, 5, brief=True))
+    assert hands.told(ac.Start) == []
+    assert centre.state(1) == "held"
+    assert "killed 3 times in a row; release runs it again" in centre.events(ev.Held)[-1].text
+    assert "killed 3 times in a row" in centre.events(ev.Alarm)[-1].text
+    assert any(each.to == "anne" and "is held: its shepherd" in each.text for each in centre.sim.notices)
+    centre.ask(cm.ReleaseRequests(("1",)), ANNE)
+    for attempt in (6, 7, 8, 9):
+        see(centre, si.SeenRunning(1, attempt), si.SeenLost(1, attempt, brief=attempt != 7))
+    assert centre.state(1) == "running"
+    see(centre, si.SeenLost(1, 10, brief=True))
+    assert centre.state(1) == "held"
+
+
 def test_one_that_is_not_run_again_is_ended_and_told_that_processes_may_run_on():
     centre, _ = centre_with_one("anne once")
     see(centre, si.SeenRunning(1, 1), si.SeenLost(1, 1, unsure=True))

@@ -93,7 +93,7 @@ def test_a_shepherd_killed_while_no_daemon_is_there_leaves_nothing_either(make_b
     bench.until(lambda: gone(hidden), "the hidden one ends")
     bench.until(lambda: gone(starter), "the starter leaves")
     (lost,) = make_bench(cage=kind).hands.scan({request.seq: 1})
-    assert lost == SeenLost(request.seq, 1, lost.used)
+    assert lost == SeenLost(request.seq, 1, lost.used, brief=True)
 
 
 def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what_is_left(make_bench):

@@ -16,6 +16,10 @@ NO_TRACE = "its folder in the spool is gone"
 """What is said of an attempt that ran and left no trace."""
 UNSURE = "processes of it may still run"
 """Why a request whose end was lost is held and not run again."""
+LOSSES = 3
+"""Attempts in a row, each lost within `executors.scan.BRIEF` seconds, after which a request is held: a job
+that kills its own shepherd would be run again without end."""
+KILLED = f"its shepherd was killed {LOSSES} times in a row; release runs it again"
 
 
 def take(desk: Desk, sighting: si.Sighting) -> None:
@@ -110,8 +114,8 @@ def _done(desk: Desk, request: Request, sighting: si.Sighting) -> None:
     desk.dirty()
 
 
-def _requeue(desk: Desk, request: Request, text: str, used: Used) -> None:
-    desk.emit(ev.Requeued(request.seq, request.attempt, text, used))
+def _requeue(desk: Desk, request: Request, text: str, used: Used, losses: int = 0) -> None:
+    desk.emit(ev.Requeued(request.seq, request.attempt, text, used, losses))
     if request.spec.mail.rerun:
         _mail(desk, request, "is queued again", f": {text}")
 
@@ -160,7 +164,7 @@ def _void(desk: Desk, request: Request, sighting: si.SeenVoid) -> None:
         _lost(desk, request, si.SeenLost(request.seq, sighting.attempt, Used(), NO_TRACE, unsure=True))
         return
     seq, deleter, delete = request.seq, request.ending.removeprefix("deleted by "), _to_delete(request)
-    desk.emit(ev.Requeued(seq, request.attempt, f"never begun: {sighting.text}"))
+    desk.emit(ev.Requeued(seq, request.attempt, f"never begun: {sighting.text}", losses=request.losses))
     if delete:
         desk.emit(ev.Deleted(seq, deleter))
     _done(desk, request, sighting)
@@ -173,19 +177,31 @@ def _lost(desk: Desk, request: Request, sighting: si.SeenLost) -> None:
     again = _to_run_again(request) or (policy and not _to_delete(request))
     used = _used(desk, request, sighting.used)
     name = desk.site.id_of(request.seq)
-    what = "ended"
+    what, losses = "ended", _losses(request, sighting)
     if again:
-        _requeue(desk, request, sighting.text or "its end was lost", used)
+        _requeue(desk, request, sighting.text or "its end was lost", used, losses % LOSSES)
         what = "run again"
     else:
         finish(desk, request, Ending("lost", None, None, used, sighting.text or "nobody saw its end"))
     if sighting.unsure:
         what = _keep_back(desk, request, again)
+    elif again and losses >= LOSSES:
+        desk.emit(ev.Held((request.seq,), "u", "hands", KILLED))
+        _mail(desk, request, "is held", f": {KILLED}")
+        what = f"held: {KILLED}"
     if sighting.unsure or not sighting.text:  # what a restart of the machine has ended is told in one
         desk.alarm(
             "hands", f"the end of request {name} was lost; it is {what}", f"the end of {name} was lost"
         )
     _done(desk, request, sighting)
+
+
+def _losses(request: Request, sighting: si.SeenLost) -> int:
+    """How many there are in a row with this one. What a restart of the machine or a wish for another run has
+    ended counts for nothing."""
+    if sighting.text or request.ending:
+        return request.losses
+    return request.losses + 1 if sighting.brief else 0
 
 
 def _keep_back(desk: Desk, request: Request, again: bool) -> str:
