@@ -98,7 +98,7 @@ class Memory:
         """What all exits together would answer again; None where one of them must be asked."""
         first: Answer | None = None
         for hook in hooks:
-            if hook.exit.down or seq not in hook.kept:
+            if seq not in hook.kept:
                 return None
             answer = hook.kept[seq]
             if answer is not None and answer.verdict != "force":

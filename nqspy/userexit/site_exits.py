@@ -3,8 +3,10 @@
 What a failure means (an exit that raises, answers nonsense or overruns its budget):
 
 - Its answer is the fallback of the hook: jobselect refuses this request, the others leave the stock rule.
-- The exit is not called again in this pass; the candidates that follow are judged by the other exits and the
-  standard rules. So an endless loop delays a pass by one budget and never stops the queue.
+- The exit is not called again in this pass. What it kept back before stays kept back, as the other exits'
+  refusals do; the candidates that follow and on which it has not answered yet wait for the next pass, which
+  comes at once. So nobody passes an exit by having it fail, and an endless loop delays a pass by one budget
+  and never stops the queue.
 - What it failed on is remembered for five minutes of the site's time, or until the exits are reloaded or
   this exit's settings change: meanwhile the fallback counts for it without a call. So a poisonous request
   takes the site's rule out of one pass, not out of all.
@@ -223,17 +225,18 @@ class SiteExits:
         self, hook: Hook, seq: Seq, request: RequestView, view: PassView, now: Instant
     ) -> Answer | None:
         """What one exit answers, or would answer again."""
-        if self._keeping and seq in hook.kept and not hook.exit.down:
+        if self._keeping and seq in hook.kept:
             kept: Answer | None = hook.kept[seq]
             return kept
         seen, who = self._seen(hook.exit, view), hook.exit.module.name
         seen.reads.begin()
-        asked = not hook.exit.down
         said = self._ask(hook, seq, seq, (request, seen, now))
         if type(said) is Failed:
             return Answer("refuse", f"exit {who} failed on this request: {said.text}", who)
+        if hook.exit.down and not self._rehearsing:
+            return Answer("refuse", f"exit {who} failed on another request; it is asked in the next pass", who)
         answer = None if said is None else replace(said, who=who)
-        if asked and hook.lasting and self._keeping and not seen.reads.fleeting:
+        if hook.lasting and self._keeping and not seen.reads.fleeting:
             self._memory.put(hook, seq, answer, seen.reads.keys)
         return answer
 

@@ -10,7 +10,7 @@ import msgspec
 
 from nqspy.core.passes import verify as core_verify
 from nqspy.engine import calendar
-from nqspy.engine.desk import typed
+from nqspy.engine.desk import lines, typed
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import need, role_of
 from nqspy.engine.desk.room import check_spool
@@ -120,6 +120,8 @@ def try_changes(
 def _try_on(desk: Desk, trial: Trial, changes: Iterable[Change], upsert: bool, strict: bool) -> None:
     for change in changes:
         try:
+            if strict:
+                lines.check(trial.settings, change)
             if strict or not change.path.startswith("exit/"):
                 _check_change(desk, trial.settings, change)
             if strict:
