@@ -345,8 +345,6 @@ class Engine:
         over = passed_over(self.site, plan)
         desk.emit(ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, over, plan.ready))
         exits_desk.tell_failures(desk, plan.failures)
-        if any(failure.seq is not None for failure in plan.failures):
-            self._mark()  # what the exit was not asked about after that waits for the next pass
         for action in plan.actions:
             if recheck is not None and not recheck.stands(action):
                 self._mark()

@@ -3,13 +3,10 @@
 What a failure means (an exit that raises, answers nonsense or overruns its budget):
 
 - Its answer is the fallback of the hook: jobselect refuses this request, the others leave the stock rule.
-- The exit is not called again in this pass. What it kept back before stays kept back, as the other exits'
-  refusals do; the candidates that follow and on which it has not answered yet wait for the next pass, which
-  comes at once. So nobody passes an exit by having it fail, and an endless loop delays a pass by one budget
-  and never stops the queue.
+- The exit is not called again in this pass; candidates on which it has not answered wait for the next one,
+  which comes at once. So nobody passes an exit by having it fail, and an endless loop costs one budget.
 - What it failed on is remembered for five minutes of the site's time, or until the exits are reloaded or
-  this exit's settings change: meanwhile the fallback counts for it without a call. So a poisonous request
-  takes the site's rule out of one pass, not out of all.
+  this exit's settings change: meanwhile the fallback counts for it without a call.
 - Failures on five different requests, without an answer between them, switch the exit off.
 """
 
@@ -44,6 +41,7 @@ from nqspy.userexit.watch import UNWATCHED, Watch
 NOTICE_WALL = 30_000
 """ms of wall time that a notice may take."""
 
+Said = Answer | Failed | None
 _log = logging.getLogger("nqspy.userexit")
 
 
@@ -207,7 +205,7 @@ class SiteExits:
 
     def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""
-        first: Answer | None = None
+        first = unasked = None
         if not (hooks := self._active["jobselect"]):
             return None
         seq, now = request.seq, view.now
@@ -216,15 +214,16 @@ class SiteExits:
         with self._guard:
             for hook in hooks:
                 answer = self._select(hook, seq, request, view, now)
+                if isinstance(answer, Failed):
+                    unasked = unasked or Answer("refuse", answer.text, hook.exit.module.name)
+                    continue
                 if answer is not None and answer.verdict != "force":
                     return answer
                 first = first or answer
-        return first
+        return unasked or first
 
-    def _select(
-        self, hook: Hook, seq: Seq, request: RequestView, view: PassView, now: Instant
-    ) -> Answer | None:
-        """What one exit answers, or would answer again."""
+    def _select(self, hook: Hook, seq: Seq, request: RequestView, view: PassView, now: Instant) -> Said:
+        """What one exit answers, or would answer again; Failed: it is not asked any more in this pass."""
         if self._keeping and seq in hook.kept:
             kept: Answer | None = hook.kept[seq]
             return kept
@@ -234,7 +233,7 @@ class SiteExits:
         if type(said) is Failed:
             return Answer("refuse", f"exit {who} failed on this request: {said.text}", who)
         if hook.exit.down and not self._rehearsing:
-            return Answer("refuse", f"exit {who} failed on another request; it is asked in the next pass", who)
+            return Failed(f"exit {who} failed on another request; it is asked in the next pass")
         answer = None if said is None else replace(said, who=who)
         if hook.lasting and self._keeping and not seen.reads.fleeting:
             self._memory.put(hook, seq, answer, seen.reads.keys)
@@ -338,8 +337,7 @@ class SiteExits:
 
     def _ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
         """The exit's answer; None too when it is not asked in this pass; Failed when it failed on this."""
-        now, record = args[-1], hook.record
-        if (spared := record.spared(subject, now)) is not None:
+        if (spared := hook.record.spared(subject, args[-1])) is not None:
             return Failed(spared)
         if hook.exit.down:
             return None

@@ -247,3 +247,31 @@ def test_a_submit_exit_sees_the_beginning_of_a_script(changing):
     with pytest.raises(Exception, match=r".") as refused:
         changing.submit("#" * 300_000, name="read")
     assert str(refused.value) == "65536 '#######' (exit changing)"
+
+
+KEEPS = """
+from nqspy.userexit import refuse, userexit
+
+@userexit
+def jobselect(request, view):
+    if request.name == "late":
+        raise ValueError(request.name)
+    if request.name == "greedy" and not view.running(name="gate"):
+        return refuse("not without a gate")
+"""
+
+
+def test_nobody_gets_past_a_rule_by_having_an_exit_fail(make_live):
+    strict = KEEPS.replace('"late"', '"never"')
+    settings = ONE_QUEUE.replace("pes=2", "pes=4")
+    live = make_live().site(settings, exits={"a": KEEPS, "b": strict.replace("greedy", "other")}).start()
+    live.accepts_trouble = True
+    live.set("stop queue batch")
+    late = live.submit("true", name="late")
+    kept = [live.submit("true", name=name) for name in ("greedy", "other")]
+    last = live.submit("true", name="fine")
+    live.set("start queue batch")
+    live.ended(last)
+    assert "failed on this request: ValueError: late" in live.why(late)["reason"]["text"]
+    assert [live.job(id)["state"] for id in kept] == ["queued", "queued"]
+    assert [live.why(id)["reason"]["text"] for id in kept] == ["not without a gate"] * 2

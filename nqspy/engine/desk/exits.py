@@ -21,6 +21,8 @@ def reload(desk: Desk, command: cm.ReloadExits, caller: Caller) -> object:
 def tell_failures(desk: Desk, failures: tuple[ExitFailure, ...]) -> None:
     """Raises an alarm for each failing exit, and switches off one that failed on five requests in a row."""
     told: set[str] = set()
+    if any(failure.seq is not None for failure in failures):
+        desk.dirty()  # what the exit was not asked about after that waits for the next pass
     for failure in failures:
         name = failure.exit
         if failure.off:
