@@ -47,10 +47,32 @@ class Manager:
     def send(self, source: str, script: str) -> int:
         """Runs commands; prints what they answer and writes the files that ``snap`` asks for. Gives the exit
         status."""
+        _look_at_shells(source, script)
         message = {"cmd": "qmgr", "text": "qmgr", "source": source, "script": script, **self._flags}
         answer = self.daemon.call(message)
         status = fast.show("qmgr", answer)
         return _save_files(answer, script) or status
+
+
+def _look_at_shells(source: str, script: str) -> None:
+    """Refuses, as qsub does, a shell that cannot work: the daemon may not look with the eyes of who types.
+    What cannot be read is the daemon's to tell. Raises Failure."""
+    if not ("modify" in (small := script.lower()) and "shell" in small):
+        return
+    from nqspy.cli.paths import check_shell
+    from nqspy.model.commands import ModifyRequest
+    from nqspy.qmgr.lexer import ParseError
+    from nqspy.qmgr.parser import parse_text
+
+    try:
+        commands = parse_text(script, source)
+    except ParseError:
+        return
+    for each in commands:
+        if isinstance(each.command, ModifyRequest):
+            shell = each.command.values.get("shell")
+            if isinstance(shell, str) and shell.startswith("/"):
+                check_shell(shell, f"{source}, line {each.line}: ")
 
 
 def _save_files(answer: Answer, script: str) -> int:

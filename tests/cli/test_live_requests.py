@@ -268,5 +268,8 @@ def test_a_shell_is_modified_by_its_whole_path_only(office):
             in office.qmgr(f"modify request {id} shell={word}").err
         )
     office.qmgr(f"modify request {id} shell=/bin/bash").ok()
+    for shell in ("/no/such/shell", str(office.work), str(office.write("text", "no program"))):
+        refused = office.qmgr("show shifts", f"MODify REQuest {id} shell='{shell}'")
+        refused.refused("-c, line 2: ", shell, "give the whole path of a shell")
     assert "Shell_Path_List = /bin/bash" in office.run("qstat", "-f", id).ok().out
     office.run("qdel", id).ok()
