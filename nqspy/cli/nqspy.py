@@ -178,6 +178,8 @@ def _trace_text(data: dict[str, Any], zone: Any) -> str:
     lines = [f"{data['id']}:"]
     for each in rows:
         said = f"failed: {each['error']}" if each["error"] else each["answer"] or "the standard rules"
+        alike = each.get("alike")
+        said += f" (of another request, alike in {', '.join(alike)})" if alike else ""
         lines.append(f"  {zone.text(each['at'])}  {each['exit']}.{each['hook']}: {said}")
     return "\n".join(lines) + "\n"
 

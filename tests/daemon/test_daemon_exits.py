@@ -275,3 +275,28 @@ def test_nobody_gets_past_a_rule_by_having_an_exit_fail(make_live):
     assert "failed on this request: ValueError: late" in live.why(late)["reason"]["text"]
     assert [live.job(id)["state"] for id in kept] == ["queued", "queued"]
     assert [live.why(id)["reason"]["text"] for id in kept] == ["not without a gate"] * 2
+
+
+MANY = """
+from nqspy.userexit import refuse, userexit
+
+@userexit
+def jobselect(request, view):
+    if view.running(owner=request.owner, name=request.name):
+        return refuse("one of a name at a time", alike=("owner", "group", "name"))
+"""
+
+
+def test_a_trace_shows_what_was_said_of_another_request_alike(make_live):
+    live = make_live().site(ONE_QUEUE, exits={"one": MANY}).start()
+    live.running(live.submit("exec sleep 60", name="burst"))
+    waiting = [live.submit("true", name="burst") for _ in range(3)]
+    until(lambda: all("one of a name" in live.why(id)["reason"]["text"] for id in waiting), "their reason")
+    asked, *reached = (live.run("nqspy", "exits", "trace", id).ok().out for id in waiting)
+    assert "one.jobselect: refuse('one of a name at a time')" in asked
+    assert "alike in" not in asked
+    for text in reached:
+        assert "one.jobselect: refuse('one of a name at a time')" in text
+        assert text.rstrip().endswith("(of another request, alike in owner, group, name)")
+    [*_, row] = live.client.call("exits_trace", request=waiting[1])["trace"]
+    assert row["alike"] == ["owner", "group", "name"]

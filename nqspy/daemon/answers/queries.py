@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nqspy.core import alike
 from nqspy.daemon.answers import fields, nights, shows
 from nqspy.daemon.answers.fields import seq_of
 from nqspy.daemon.answers.later import Later, still
 from nqspy.daemon.answers.sight import Sight
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import DAY, Instant
+from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.reasons import ALIKE, ReasonCode
+from nqspy.model.requests import State
 from nqspy.report import counters, quotas, usage
 from nqspy.report.moments import Zone
 from nqspy.rpc import server as rpc
@@ -83,7 +86,23 @@ def _exits_trace(daemon: "Daemon", asked: rpc.Asked) -> Any:
     site = daemon.engine.site
     seq = seq_of(site.name, str(asked.message["request"]))
     Sight(daemon, asked.caller).need(seq)
-    return {"id": site.id_of(seq), "trace": daemon.exits.trace(seq)}
+    return {"id": site.id_of(seq), "trace": [*daemon.exits.trace(seq), *_reached(daemon, seq)]}
+
+
+def _reached(daemon: "Daemon", seq: Seq) -> list[dict[str, Any]]:
+    """The refusal of another request that keeps back this one too, as the exit said (``alike``); none where
+    it was asked about itself."""
+    engine = daemon.engine
+    request, reasons = engine.site.requests.get(seq), engine.plan.reasons
+    if request is None or request.state is not State.QUEUED or seq in reasons.own:
+        return []
+    found = next((each for each in reasons.reach if alike.covers(each, request)), None)
+    if found is None:
+        return []
+    said = "never" if found.reason.code is ReasonCode.NEVER else "refuse"
+    row = {"at": int(daemon.clock.now()), "exit": found.reason.who, "hook": "jobselect", "error": None}
+    named = [name for name, _ in found.fields if name in ALIKE]
+    return [row | {"answer": f"{said}({found.reason.text!r})", "alike": named}]
 
 
 QUESTIONS: dict[str, Callable[["Daemon", rpc.Asked], Any]] = {
