@@ -1,5 +1,5 @@
 """Which tests run: those marked ``long`` with ``--long``, and only they; the others without. Which may run
-side by side: `scripts/test` uses two workers, each takes file by file.
+side by side: `scripts/test` uses four workers, each takes file by file.
 
 xdist's own ``loadgroup`` does nothing under pytest 9.2 (pytest-xdist issue 1386): its scheduler is told here.
 """

@@ -107,21 +107,14 @@ def holder(folder: str) -> str | None:
 
 def protocol(folder: str) -> int:
     """The version of the protocol of the shepherd that holds the claim. Raises OSError as `read` does."""
-    try:
-        return int(claimed_with(folder)["protocol"])
-    except (ValueError, KeyError, TypeError):
-        return 1
+    return _version(claimed_with(folder))
 
 
 def claimed_with(folder: str) -> dict[str, Any]:
     """What a shepherd has said in its claim: ``protocol``, ``keeper`` (the identity of the starter that takes
     its orphans), ``cage`` (kind and directory, where it was born in its job's own); empty when there is none.
     Raises OSError as `read` does."""
-    try:
-        found = json.loads((_found(f"{folder}/claim") or b"").split(b"\n", 2)[1])
-    except (ValueError, IndexError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return _claimed(_found(f"{folder}/claim") or b"")
 
 
 def add(folder: str, name: str, record: dict[str, Any], *, durable: bool = False) -> None:
@@ -147,8 +140,20 @@ def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
     """A record, None when there is none (or none that can be read); ``within``: under another name than its
     own. Raises OSError when no descriptor is to be had: that says nothing of the record."""
     data = _found(f"{folder}/{within or name}")
+    return None if data is None else _record(data, name)
+
+
+def story(folder: str) -> dict[str, Any] | None:
+    """The whole story of an attempt that is over, by one look; None while it is not, and where its shepherd
+    was of a later nqspy. Raises OSError as `read` does."""
+    data = _found(f"{folder}/done")
     if data is None:
         return None
+    return _record(data, "done") if _version(_claimed(data)) <= PROTOCOL else None
+
+
+def _record(data: bytes, name: str) -> dict[str, Any] | None:
+    """The last line of that name in the file of records."""
     mark = f'{{"{name}": '.encode("ascii")
     for line in reversed(data.split(b"\n")):
         if line.startswith(mark):
@@ -158,6 +163,22 @@ def read(folder: str, name: str, within: str = "") -> dict[str, Any] | None:
                 continue
             return record
     return None
+
+
+def _version(claimed: dict[str, Any]) -> int:
+    try:
+        return int(claimed["protocol"])
+    except (ValueError, KeyError, TypeError):
+        return 1
+
+
+def _claimed(data: bytes) -> dict[str, Any]:
+    """The second line of the file of records, where it is a claim's."""
+    try:
+        found = json.loads(data.split(b"\n", 2)[1])
+    except (ValueError, IndexError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def note_use(folder: str, used: list[int]) -> None:

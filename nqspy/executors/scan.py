@@ -37,6 +37,9 @@ def look(folder: str, identifier: proc.Identifier) -> Finding:
     The shepherd's pidfd is opened before the records are read, so that an end in between is not missed.
     Raises OSError when it cannot be told, as no descriptor is to be had.
     """
+    story = records.story(folder)
+    if story is not None:
+        return Finding("done", record=story)
     holder = records.holder(folder)
     if holder is None:
         return Finding("unclaimed")
