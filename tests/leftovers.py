@@ -29,8 +29,9 @@ def end(pids: dict[int, str]) -> None:
 
 
 def _look(folder: bytes) -> Iterator[tuple[int, str]]:
+    ours = set(_ancestors(os.getpid()))
     for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid():
+        if entry.isdigit() and int(entry) not in ours:
             try:
                 if _belongs(Path("/proc", entry), folder):
                     yield (
@@ -39,6 +40,13 @@ def _look(folder: bytes) -> Iterator[tuple[int, str]]:
                     )
             except OSError:  # it has gone, or is another user's
                 continue
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    """A process, and whoever runs it: these may name the folder."""
+    while pid:
+        yield pid
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def _belongs(process: Path, folder: bytes) -> bool:
