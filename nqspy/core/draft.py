@@ -190,6 +190,10 @@ class Draft:
         found = self._dates.get(queue)
         return found if found is not None else self.site.waiting[queue].date
 
+    def redated(self, queue: str) -> Ints | None:
+        """The same where this pass has changed some, else None."""
+        return self._dates.get(queue)
+
     def gone(self, queue: str) -> list[int]:
         """Rows of a queue that wait no more: chosen in this pass, held or moved by it."""
         return self._gone.get(queue, [])

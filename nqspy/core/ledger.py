@@ -10,8 +10,10 @@ of it, as the request's rate says. The stock share term is `stock`'s.
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from math import fsum
+from weakref import proxy
 
-from nqspy.core.stock import ALL, Stock
+from nqspy.core.stock import Stock
+from nqspy.core.totals import ALL, Booking, Totals
 from nqspy.model import people
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.owed import PE, faded
@@ -55,7 +57,7 @@ class Ledger:
     """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
     user.
 
-    ``now`` is the instant it is made for, ``total`` the whole; ``committed``: (group, owner) of each start
+    ``now`` is the instant it is made for; ``committed``: (group, owner) of each start
     debited so far. A group that is not defined is entitled to nothing; ``default`` always exists.
     """
 
@@ -71,18 +73,13 @@ class Ledger:
         self.now = now
         self._site = site
         self._samples = samples
-        self._groups: dict[str, float] = {}
-        self._lasting: dict[str, float] = {}
-        self._pairs: dict[tuple[str, str], float] = {}
-        self._owners: dict[str, float] = {}
+        self._sums: Totals | None = None
+        self._unsummed: list[Booking] = []
         self._means: dict[str, float | None] = {}
-        self._use: dict[tuple[str, str], float] = {}
         self._expected: dict[tuple[str, str], float] = {}
         self._all_expected: dict[str, float] = {}
         self._startable = startable
-        self.total = 0.0
         self.committed: list[tuple[str, str]] = []
-        self._read_accounts(now)
         for request in site.started.values():
             self._book(request, self._uncharged(request), self.outstanding(request))
         for request in chosen:
@@ -119,54 +116,42 @@ class Ledger:
 
     def usage(self, group: str | None = None, owner: str | None = None) -> float:
         """Use as a fraction of the whole: of a group with all below it, of a user, of a user in a group."""
-        if self.total <= 0:
+        totals = self._totals
+        if totals.all <= 0:
             return 0.0
         if group is None:
-            return self._owners.get(owner, 0.0) / self.total if owner is not None else 1.0
+            return totals.owners.get(owner, 0.0) / totals.all if owner is not None else 1.0
         if owner is None:
-            return self._groups.get(group, 0.0) / self.total
-        return self._pairs.get((group, owner), 0.0) / self.total
+            return totals.groups.get(group, 0.0) / totals.all
+        return totals.pairs.get((group, owner), 0.0) / totals.all
 
     def use(self, group: str) -> float:
         """Use (ms) of a group with all below it, committed use included."""
-        return self._groups.get(group, 0.0)
+        return self._totals.groups.get(group, 0.0)
 
     def lasting(self, group: str) -> float:
         """What of that (ms) is committed or not charged yet, and so does not decay."""
-        return self._lasting.get(group, 0.0)
+        return self._totals.lasting.get(group, 0.0)
 
-    def _read_accounts(self, now: Instant) -> None:
-        half_life = self._site.settings.usage.half_life
-        for key, account in self._site.accounts.items():
-            kind, _, rest = key.partition(":")
-            value = account.at_time(now, half_life)
-            if kind == "g":
-                self._add_group(rest, value)
-            else:
-                group, _, owner = rest.partition(":")
-                self._add_user(group, owner, value)
+    @property
+    def total(self) -> float:
+        """The whole use."""
+        return self._totals.all
+
+    @property
+    def _totals(self) -> Totals:
+        # The deficit rule asks for none of them: they are added up when somebody does, in the same order.
+        if self._sums is None:
+            self._sums = Totals(self._site, self.now)
+        self._sums.book(self._unsummed)
+        self._unsummed.clear()
+        return self._sums
 
     def _book(self, request: Request, used: float, expected: float) -> None:
-        amount = used + expected
         for level, each in ((ALL, request.group), (request.group, request.owner)):
             self._expected[level, each] = self._expected.get((level, each), 0.0) + expected
             self._all_expected[level] = self._all_expected.get(level, 0.0) + expected
-        self._add_group(request.group, amount)
-        for name in people.lineage(self._site.settings.groups, request.group):
-            self._lasting[name] = self._lasting.get(name, 0.0) + amount
-        self._add_user(request.group, request.owner, amount)
-
-    def _add_group(self, group: str, amount: float) -> None:
-        self.total += amount
-        self._use[ALL, group] = self._use.get((ALL, group), 0.0) + amount
-        for name in people.lineage(self._site.settings.groups, group):
-            self._groups[name] = self._groups.get(name, 0.0) + amount
-
-    def _add_user(self, group: str, owner: str, amount: float) -> None:
-        key = (group, owner)
-        self._pairs[key] = self._pairs.get(key, 0.0) + amount
-        self._use[key] = self._use.get(key, 0.0) + amount
-        self._owners[owner] = self._owners.get(owner, 0.0) + amount
+        self._unsummed.append((request.group, request.owner, used + expected))
 
     def _so_far(self, request: Request) -> float:
         used = self._samples.get(request.seq)
@@ -233,7 +218,7 @@ class Ledger:
     @cached_property
     def stocks(self) -> Stock:
         """The rule in force, over this ledger."""
-        return Stock(self._site, self.now, self, self._startable)
+        return Stock(self._site, self.now, proxy(self), self._startable)  # no circle: it goes with the pass
 
     def committed_by(self, level: str, name: str | None = None) -> float:
         """What is committed: of a group (`ALL`) or of a user of the group ``level``; without a name: of all
@@ -244,7 +229,7 @@ class Ledger:
 
     def used_by(self, level: str, name: str) -> float:
         """Use, committed use included: of a group itself (`ALL`), or of a user of the group ``level``."""
-        return self._use.get((level, name), 0.0)
+        return self._totals.levels.get((level, name), 0.0)
 
     @cached_property
     def _busy(self) -> set[tuple[str, str]]:
@@ -258,7 +243,7 @@ class Ledger:
 
     @cached_property
     def _active(self) -> set[tuple[str, str]]:
-        return self._busy | {key for key, used in self._pairs.items() if used >= ACTIVE_MS}
+        return self._busy | {key for key, used in self._totals.pairs.items() if used >= ACTIVE_MS}
 
     @cached_property
     def _active_users(self) -> dict[str, int]:

@@ -13,17 +13,20 @@ the decayed use, committed use included; 1 where nothing was used.
 A user has 0.9 of his group's value and 0.1 of the same rule among the users of his group.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
-from nqspy.model.balance import Level
+from nqspy.core.totals import ALL
+from nqspy.model.balance import Level, Standing
 from nqspy.model.columns import Floats
 from nqspy.model.division import without_share
 from nqspy.model.ids import Instant
 from nqspy.model.owed import PE, Terms, Work
-from nqspy.model.people import DEFAULT_GROUP, Group
+from nqspy.model.pairs import Pairs
+from nqspy.model.people import Group
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 
@@ -32,9 +35,6 @@ LEAST = 0.01
 
 OWN = 0.1
 """Part of a user's value that is his own; the rest is his group's."""
-
-ALL = ""
-"""Name of the groups' own level among those of their users."""
 
 
 class Uses(Protocol):
@@ -63,7 +63,7 @@ class Stock:
         self._site, self._now, self.uses = site, now, uses
         self._startable = startable
         self._rules: dict[str, Rule] = {}
-        self._new: dict[str, dict[str, Work]] | None = None
+        self._accounts: dict[str, Level] = {}
 
     def value(self, owner: str | None, group: str) -> float:
         """The value of a user in a group, or of the group."""
@@ -74,58 +74,86 @@ class Stock:
 
     def rule(self, level: str) -> "Rule":
         """The rule in force, at one level."""
-        if level not in self._rules:
-            balance, settings = self._site.balance, self._site.settings
-            deficit = settings.global_.share_rule == "deficit"
-            found = (balance.groups if level == ALL else balance.users(level)).twin()
-            found.advance(self._now, balance.terms)
-            found.change(self._newly(level), balance.terms)
-            if deficit:
-                found.correct(self._missing(level), balance.terms)
-            make = Deficit if deficit else Decayed
-            self._rules[level] = make(found, balance.terms, self.uses, level, settings.groups)
-        return self._rules[level]
+        found = self._rules.get(level)
+        if found is None:
+            settings = self._site.settings
+            make = Deficit if settings.global_.share_rule == "deficit" else Decayed
+            terms = self._site.balance.terms
+            found = self._rules[level] = make(self._standing(level), terms, self.uses, level, settings.groups)
+        return found
 
-    def _newly(self, level: str) -> Mapping[str, Work]:
-        """By how many PEs what could start differs from what was known."""
-        if self._new is None:
-            known = self._site.balance.startable()
-            now = known if self._startable is None else self._startable()
-            self._new = {ALL: {}}
-            for pair in sorted(known.keys() | now.keys()) if now != known else ():
-                group, _, owner = pair.partition(":")
-                more = Work(ready=now.get(pair, 0) - known.get(pair, 0))
-                self._new.setdefault(group, {})[owner] = more
-                self._new[ALL].setdefault(group, Work()).add(more)
-        return self._new.get(level, {})
+    def _standing(self, level: str) -> Standing:
+        kept, terms = self._kept(level), self._site.balance.terms
+        if kept.rate() or level in self._newly or level in self._missing:
+            return self.accounts(level).standing(terms)
+        return kept.resting(self._now, terms)
 
-    def _missing(self, level: str) -> dict[str, float]:
-        """What was used and not counted, by group or user."""
-        found: dict[str, float] = {}
+    def accounts(self, level: str) -> Level:
+        """The accounts of a level as they stand now: a copy."""
+        if level not in self._accounts:
+            terms, missing = self._site.balance.terms, self._missing.get(level, {})
+            kept = self._kept(level)
+            kept.parts()  # reckoned once, not by each pass's twin
+            found = self._accounts[level] = kept.twin()
+            found.advance(self._now, terms, corrected=bool(missing))
+            found.change(self._newly.get(level, {}), terms)
+            if self._site.settings.global_.share_rule == "deficit":
+                found.correct(missing, terms)
+        return self._accounts[level]
+
+    def _kept(self, level: str) -> Level:
+        balance = self._site.balance
+        return balance.groups if level == ALL else balance.users(level)
+
+    @cached_property
+    def _newly(self) -> Mapping[str, Mapping[str, Work]]:
+        """By how many PEs what could start differs from what was known, by level; where it does."""
+        known = self._site.balance.startable()
+        now = known if self._startable is None else self._startable()
+        found: dict[str, dict[str, Work]] = {}
+        if now == known:
+            return found
+        more = {pair: now.get(pair, 0) - known.get(pair, 0) for pair in now.keys() | known.keys()}
+        for pair in sorted(pair for pair, pes in more.items() if pes):
+            group, _, owner = pair.partition(":")
+            found.setdefault(group, {})[owner] = Work(ready=more[pair])
+            found.setdefault(ALL, {}).setdefault(group, Work()).ready += more[pair]
+        return found
+
+    @cached_property
+    def _missing(self) -> Mapping[str, Mapping[str, float]]:
+        """What was used and not counted, by level and group or user; where anything was."""
+        found: dict[str, dict[str, float]] = {}
         for request in self._site.started.values():
-            if level in (ALL, request.group) and request.state is State.RUNNING:
+            if request.state is State.RUNNING:
                 since = request.charged_at if request.charged_at is not None else self._now
                 counted = request.rate * max(0, self._now - since) / PE
-                name = request.group if level == ALL else request.owner
-                found[name] = found.get(name, 0.0) + self.uses.uncounted(request, counted)
+                if more := self.uses.uncounted(request, counted):
+                    for level, name in ((ALL, request.group), (request.group, request.owner)):
+                        of_level = found.setdefault(level, {})
+                        of_level[name] = of_level.get(name, 0.0) + more
         return found
 
 
 class Rule:
-    """A rule at one level: ``parts`` are the entitlements of those who have work."""
+    """A rule at one level: ``parts`` are the entitlements of those who have work, ``targets`` these bent by
+    the past."""
 
     def __init__(
-        self, level: Level, terms: Terms, uses: Uses, name: str, groups: Mapping[str, Group]
+        self, standing: Standing, terms: Terms, uses: Uses, name: str, groups: Mapping[str, Group]
     ) -> None:
-        self.parts = level.parts()
-        self.level, self.terms, self.uses, self.name = level, terms, uses, name
-        self._bare = without_share(groups, groups) if name == ALL else frozenset[str]()
-        self._known = {*groups, DEFAULT_GROUP}
+        self.parts, self.targets, self._present = standing
+        self.terms, self.uses, self.name = terms, uses, name
+        self._groups = groups
+        self._bare: dict[str, bool] = {}
 
     def value(self, name: str) -> float:
         """Of one group or user."""
-        if self.name == ALL and (name in self._bare or name not in self._known):
-            return 0.0
+        if self.name == ALL:
+            if name not in self._bare:
+                self._bare[name] = bool(without_share(self._groups, (name,)))
+            if self._bare[name]:
+                return 0.0
         return max(LEAST, self._value(name))
 
     def _value(self, name: str) -> float:
@@ -133,6 +161,10 @@ class Rule:
 
     def terms_of(self, name: str) -> tuple[float, float]:
         """What the value of one rests on that no start changes."""
+        raise NotImplementedError
+
+    def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
+        """The same of many: first of all of them the one, then the other."""
         raise NotImplementedError
 
     def together(self) -> float:
@@ -153,11 +185,9 @@ class Deficit(Rule):
     """What a group was entitled to while it had work, less what it got."""
 
     def __init__(
-        self, level: Level, terms: Terms, uses: Uses, name: str, groups: Mapping[str, Group]
+        self, standing: Standing, terms: Terms, uses: Uses, name: str, groups: Mapping[str, Group]
     ) -> None:
-        super().__init__(level, terms, uses, name, groups)
-        self._targets = level.targets(terms)
-        self._present = {each: entry.present for each, entry in level.members().items()}
+        super().__init__(standing, terms, uses, name, groups)
         self._mean = sum(self._present.values()) / len(self._present) if self._present else 0.0
 
     def owed(self, name: str) -> float:
@@ -171,7 +201,12 @@ class Deficit(Rule):
 
     def terms_of(self, name: str) -> tuple[float, float]:
         """S and a."""
-        return self._present.get(name, self._mean), self._targets.get(name, 0.0)
+        return self._present.get(name, self._mean), self.targets.get(name, 0.0)
+
+    def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
+        """S and a of many."""
+        present, targets, mean = self._present, self.targets, self._mean
+        return [present.get(name, mean) for name in names], [targets.get(name, 0.0) for name in names]
 
     def together(self) -> float:
         """The sum of C."""
@@ -184,7 +219,7 @@ class Deficit(Rule):
     @staticmethod
     def of_many(first: Floats, second: Floats, whole: Floats, own: Floats, bound: float) -> Floats:
         """(2b + K) / 4b."""
-        owed = np.clip(first + second * whole - own, -2 * bound, 2 * bound)
+        owed = np.minimum(np.maximum(first + second * whole - own, -2 * bound), 2 * bound)
         return np.maximum(LEAST, (2 * bound + owed) / (4 * bound))
 
 
@@ -199,6 +234,11 @@ class Decayed(Rule):
     def terms_of(self, name: str) -> tuple[float, float]:
         """E, twice."""
         return self.parts.get(name, 0.0), self.parts.get(name, 0.0)
+
+    def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
+        """E of many, twice."""
+        found = [self.parts.get(name, 0.0) for name in names]
+        return found, found
 
     def together(self) -> float:
         """The sum of U."""
@@ -219,28 +259,26 @@ class Decayed(Rule):
 class Many:
     """Values of many (owner, group) at once; of a round only what was committed since the last is read."""
 
-    def __init__(self, stock: Stock, keys: Sequence[tuple[str, str]]) -> None:
-        self._stock, self._keys = stock, keys
-        self._groups = sorted({group for _, group in keys})
-        numbers = {group: number for number, group in enumerate(self._groups)}
-        self._place = np.array([numbers[group] for _, group in keys], dtype=np.int64)
-        self._rows = {(group, owner): row for row, (owner, group) in enumerate(keys)}
-        rules = {group: stock.rule(group) for group in self._groups}
-        pairs = [rules[group].terms_of(owner) for owner, group in keys]
-        self._first = np.array([first for first, _ in pairs])
-        self._second = np.array([second for _, second in pairs])
-        self._own = np.array([rules[group].own(owner) for owner, group in keys])
+    def __init__(self, stock: Stock, pairs: Pairs) -> None:
+        self._stock, self._pairs = stock, pairs
+        self._first, self._second, self._own = np.zeros((3, len(pairs.keys)))
+        for group, of_owner in zip(pairs.groups, pairs.rows, strict=True):
+            rule, rows = stock.rule(group), list(of_owner.values())
+            self._first[rows], self._second[rows] = rule.terms_of_many(of_owner)
+            if rule.together():
+                self._own[rows] = [rule.own(owner) for owner in of_owner]
         self._read = len(stock.uses.committed)
 
     def values(self) -> Floats:
         """As they stand now, in the order of the keys."""
-        stock, committed = self._stock, self._stock.uses.committed
-        for key in committed[self._read :]:
-            if key in self._rows:
-                self._own[self._rows[key]] = stock.rule(key[0]).own(key[1])
+        stock, pairs, committed = self._stock, self._pairs, self._stock.uses.committed
+        for group, owner in committed[self._read :]:
+            row = pairs.rows[pairs.groups.index(group)].get(owner) if group in pairs.groups else None
+            if row is not None:
+                self._own[row] = stock.rule(group).own(owner)
         self._read = len(committed)
         top = stock.rule(ALL)
-        of_groups = np.array([top.value(group) for group in self._groups])[self._place]
-        whole = np.array([stock.rule(group).together() for group in self._groups])[self._place]
+        of_groups = np.array([top.value(group) for group in pairs.groups]).take(pairs.place)
+        whole = np.array([stock.rule(group).together() for group in pairs.groups]).take(pairs.place)
         own = top.of_many(self._first, self._second, whole, self._own, top.terms.bound)
         return np.where(of_groups > 0, (1 - OWN) * of_groups + OWN * own, 0.0)

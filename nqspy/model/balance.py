@@ -23,6 +23,7 @@ the PEs that the group holds; it only moves on with events of that group.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
+from typing import NamedTuple
 
 from nqspy.model.division import Division, alike
 from nqspy.model.ids import HOUR, MINUTE, Instant
@@ -40,6 +41,14 @@ KEPT = 0.06
 """A group that is back before all others together were charged b meanwhile (the whole site was idle, a shift
 had stopped its queue) comes with its own S, as far as this part of b: L has the rest. With none of it weeks
 of nights drift by a point, with much of it the evenings pay for the mornings at once."""
+
+
+class Standing(NamedTuple):
+    """Of each member of a level: e, a and S."""
+
+    parts: dict[str, float]
+    targets: dict[str, float]
+    present: dict[str, float]
 
 
 class Level:
@@ -88,16 +97,15 @@ class Level:
             self._parts = self._divide(wanted) if wanted else {}
         return self._parts
 
-    def targets(self, terms: Terms) -> dict[str, float]:
-        """a: the entitlements, bent by the past."""
+    def targets(self, terms: Terms, left: float = 1.0) -> dict[str, float]:
+        """a: the entitlements, bent by so much of the past."""
         parts = self.parts()
         if not terms.payback or len(parts) < 2:
             return parts
-        unit = max(1, terms.pes) * HOUR
-        bent = {
-            name: parts[name] * (1 + terms.payback * min(1.0, max(-1.0, entry.past / unit)))
-            for name, entry in self._entries.items()
-        }
+        unit, payback, bent = max(1, terms.pes) * HOUR, terms.payback, {}
+        for name, entry in self._entries.items():
+            past = entry.past * left / unit
+            bent[name] = parts[name] * (1 + payback * (1.0 if past > 1.0 else -1.0 if past < -1.0 else past))
         whole = sum(bent.values())
         return {name: part / whole for name, part in bent.items()} if whole else parts
 
@@ -105,10 +113,25 @@ class Level:
         """R: what all are charged (thousandths of a PE)."""
         return sum(self.work[name].rate for name in self._entries)
 
+    def standing(self, terms: Terms) -> "Standing":
+        """How the members stand."""
+        return Standing(
+            self.parts(), self.targets(terms), {name: entry.present for name, entry in self._entries.items()}
+        )
+
+    def resting(self, to: Instant, terms: Terms) -> "Standing":
+        """How they will stand at a later instant if nobody is charged until then. Nothing is changed."""
+        left, most = 2.0 ** (-float(max(0, to - self.at)) / terms.half_life), terms.bound
+        present = {name: entry.present for name, entry in self._entries.items()}
+        if any(abs(each) > most for each in present.values()):
+            present = {name: terms.clipped(each) for name, each in present.items()}
+        return Standing(self.parts(), self.targets(terms, left), present)
+
     # ------------------------------------------------------------ time
 
-    def advance(self, to: Instant, terms: Terms) -> bool:
-        """Lets time pass at the rates that hold; whether any account has changed."""
+    def advance(self, to: Instant, terms: Terms, corrected: bool = True) -> bool:
+        """Lets time pass at the rates that hold; whether any account has changed. ``corrected`` False: nobody
+        will `correct` that time."""
         self._clip(terms)
         span = to - self.at
         self.at = max(self.at, to)
@@ -117,7 +140,7 @@ class Level:
         if not self._entries:
             self._held = None
             return False
-        self._held = (self.parts(), self.targets(terms))
+        self._held = (self.parts(), self.targets(terms)) if corrected else None
         rate = self.rate()
         if self.spent is not None:
             self.spent += rate * span / PE
@@ -167,6 +190,8 @@ class Level:
         """So much more (or less) was used than was counted, by name, in the time that has just passed: it is
         divided as that was. Who was not in W then is left out. Answers whose accounts changed."""
         self._clip(terms)
+        if not any(amounts.values()):
+            return ()
         parts, targets = self._held if self._held is not None else (self.parts(), self.targets(terms))
         amounts = {name: more for name, more in amounts.items() if more and name in parts}
         whole = sum(amounts.values())

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nqspy.model.extremes import Extremes
 from nqspy.model.ids import Seq
+from nqspy.model.pairs import Pairs, pairs_of
 from nqspy.model.requests import Request
 from nqspy.model.units import UNLIMITED
 
@@ -108,15 +110,19 @@ class Columns:
     (``qsub -p``), ``prioritised`` how many rows have one. ``version`` rises with every change.
     """
 
-    __slots__ = ("_arrays", "_counted", "_length", "_most", "_rows", "_summed", "prioritised", "version")
+    __slots__ = (
+        "_arrays", "_counted", "_least", "_length", "_most", "_pairs", "_rows", "_summed", "prioritised",
+        "version",
+    )  # fmt: skip
 
     def __init__(self, capacity: int = 16) -> None:
         self._arrays = {name: np.zeros(capacity, kind) for name, kind in _COLUMNS}
         self._length = 0
         self._rows: list[Request] = []
-        self._counted: tuple[int, Ints] | None = None
-        self._summed: tuple[int, Ints] | None = None
-        self._most: tuple[int, dict[str, int]] = (-1, {})
+        self._counted: Ints | None = None
+        self._summed: Ints | None = None
+        self._pairs: Pairs | None = None
+        self._most, self._least = Extremes(), Extremes(least=True)
         self.prioritised = 0
         self.version = 0
 
@@ -148,6 +154,7 @@ class Columns:
         self.version += 1
         self._arrays["priority"][row] = 0
         self._write(row, request, numbers)
+        self._come(row)
 
     def extend(self, requests: list[Request], numbers: Dictionary) -> None:
         """Appends many requests: the same as `add` for each, several times faster."""
@@ -161,16 +168,19 @@ class Columns:
         self._rows += requests
         self.prioritised += int(np.count_nonzero(self._arrays["priority"][start:end]))
         self._length = end
-        self.version += 1
+        self._changed()
 
     def update(self, request: Request, numbers: Dictionary) -> None:
         """Writes a request's row again after a change of its date, rank or what it asks for."""
         self.version += 1
+        self._gone(request.slot)
         self._write(request.slot, request, numbers)
+        self._come(request.slot)
 
     def remove(self, request: Request) -> None:
         """Takes a request out; the last row moves into its place."""
         row, last = request.slot, self._length - 1
+        self._gone(row)
         self.prioritised -= bool(self._arrays["priority"][row])
         if row != last:
             moved = self._rows[last]
@@ -187,13 +197,43 @@ class Columns:
         """Sets the date in queue of many at once."""
         rows = [request.slot for request in requests]
         self._arrays["date"][rows] = date
-        self.version += 1
+        self._changed()
 
     def renumber(self, name: str, table: Ints) -> None:
         """Gives each row of a column of numbers the number that ``table`` has for its own."""
         rows = self._arrays[name][: self._length]
         rows[:] = table[rows]
+        self._changed()
+
+    # ------------------------------------------------------------ what is known of all rows
+
+    def _changed(self) -> None:
+        """Many rows have: what is known of all is looked for again when somebody asks."""
         self.version += 1
+        self._counted = self._summed = self._pairs = None
+        self._most.forget()
+        self._least.forget()
+
+    def _come(self, row: int) -> None:
+        self._most.come(self._arrays, row)
+        self._least.come(self._arrays, row)
+        self._count(row, 1)
+
+    def _gone(self, row: int) -> None:
+        self._most.gone(self._arrays, row)
+        self._least.gone(self._arrays, row)
+        self._count(row, -1)
+
+    def _count(self, row: int, sign: int) -> None:
+        pair = self._arrays["pair"].item(row)
+        if self._counted is not None:
+            self._counted = _longer(self._counted, pair)
+            self._counted[pair] += sign
+            if self._counted.item(pair) == (sign > 0):
+                self._pairs = None  # its first came, or its last has gone
+        if self._summed is not None:
+            self._summed = _longer(self._summed, pair)
+            self._summed[pair] += sign * self._arrays["pes"].item(row)
 
     def _write(self, row: int, request: Request, numbers: Dictionary) -> None:
         arrays, spec = self._arrays, request.spec
@@ -220,30 +260,32 @@ class Columns:
             self._arrays[name] = bigger
 
     def by_pair(self) -> Ints:
-        """How many rows each pair (owner in group) has, by its number; counted once for each version."""
-        if self._counted is None or self._counted[0] != self.version:
-            self._counted = (self.version, np.bincount(self.pair))
-        return self._counted[1]
+        """How many rows each pair (owner in group) has, by its number. To be read before the next change."""
+        if self._counted is None:
+            self._counted = np.bincount(self.pair)
+        return self._counted
+
+    def pairs(self, numbers: Dictionary) -> Pairs:
+        """Those with rows."""
+        if self._pairs is None:
+            present, names = np.flatnonzero(self.by_pair()), numbers.pairs.names
+            self._pairs = pairs_of(present, [names[number] for number in present.tolist()])
+        return self._pairs
 
     def pes_by_pair(self) -> Ints:
-        """How many PEs the rows of each pair ask for together, by its number; counted once for each
-        version."""
-        if self._summed is None or self._summed[0] != self.version:
-            sums = (
-                self.by_pair() if self.most("pes") <= 1 else np.bincount(self.pair, self.pes).astype(np.int64)
-            )
-            self._summed = (self.version, sums)
-        return self._summed[1]
+        """How many PEs the rows of each pair ask for together, by its number. To be read before the next
+        change."""
+        if self._summed is None:
+            self._summed = np.bincount(self.pair, self.pes).astype(np.int64)
+        return self._summed
 
-    def most(self, name: str) -> int:
-        """The greatest value of a column of whole numbers, 0 where there is no row; looked for once for each
-        version."""
-        if self._most[0] != self.version:
-            self._most = (self.version, {})
-        found = self._most[1].get(name)
-        if found is None:
-            found = self._most[1][name] = int(getattr(self, name).max()) if self._length else 0
-        return found
+    def most(self, name: str) -> float:
+        """The greatest value of a column, 0 where there is no row."""
+        return self._most.of(name, getattr(self, name)) if self._length else 0
+
+    def least(self, name: str) -> float:
+        """The least value of a column, 0 where there is no row."""
+        return self._least.of(name, getattr(self, name)) if self._length else 0
 
     def seqs(self) -> list[Seq]:
         """Sequence numbers in row order."""
@@ -283,6 +325,12 @@ def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Seque
         "needs": [numbers.needs.of(needs_key(spec.ask.needs)) for spec in specs],
         "priority": [spec.priority or 0 for spec in specs],
     }
+
+
+def _longer(sums: Ints, number: int) -> Ints:
+    """With a place for this number."""
+    missing = number + 1 - len(sums)
+    return np.append(sums, np.zeros(missing, dtype=np.int64)) if missing > 0 else sums
 
 
 def _or_infinite(value: int | None) -> float:

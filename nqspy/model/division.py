@@ -4,7 +4,7 @@ reports' are this one (semantics.md 1)."""
 
 from collections.abc import Iterable, Mapping
 
-from nqspy.model.people import Group, capped_pes, with_default
+from nqspy.model.people import DEFAULT_GROUP, Group, capped_pes, with_default
 
 KEPT = 1_000
 """Divisions that are remembered: few come, again and again."""
@@ -117,7 +117,7 @@ def alike(needs: Mapping[str, int], amount: float) -> dict[str, float]:
 
 def without_share(groups: Mapping[str, Group], names: Iterable[str]) -> frozenset[str]:
     """Those of these groups that are entitled to nothing: unknown, of share 0, or below such a group."""
-    known = with_default(groups)
+    known = groups if DEFAULT_GROUP in groups else with_default(groups)
     return frozenset(name for name in names if not _has_share(known, name))
 
 

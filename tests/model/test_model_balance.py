@@ -141,3 +141,19 @@ def test_a_bound_that_shrinks_counts_at_once():
     books.later(MINUTE)
     assert books["d2"].present == pytest.approx(-6 * MINUTE)
     assert books["d1"].present == pytest.approx(6 * MINUTE)
+
+
+@pytest.mark.parametrize("span", [0, 40, 7 * MINUTE, 30 * HOUR])
+def test_a_level_at_rest_stands_as_if_time_had_passed(span):
+    books = Books()
+    for group in ("d1", "d2"):
+        books.ready(group, 8)
+    books.run("d1", 5)
+    books.later(HOUR)
+    books.run("d1", -5)
+    level, terms = books.balance.groups, Terms(8, DAY, 0.2, MINUTE)
+    to = Instant(books.now + span)
+    twin = level.twin()
+    twin.advance(to, terms)
+    assert level.resting(to, terms) == twin.standing(terms)
+    assert level.at == books.now

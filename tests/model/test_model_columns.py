@@ -44,6 +44,28 @@ def rows(columns: Columns, numbers: Dictionary) -> set[tuple]:
     return found
 
 
+def known_of_all(columns: Columns, numbers: Dictionary) -> tuple:
+    """What is kept as rows come and go, and the same from the rows."""
+    counted, summed = columns.by_pair(), columns.pes_by_pair()
+    pairs, pair = columns.pairs(numbers), columns.pair
+    asked, groups = ("date", "cpu", "pes", "rank"), zip(pairs.groups, pairs.rows, strict=True)
+    kept = (
+        [columns.most(name) for name in asked], [columns.least(name) for name in asked],
+        counted.tolist(), summed.tolist(), pairs.keys,
+        sorted((owner, group, row) for group, of_group in groups for owner, row in of_group.items()),
+        [pairs.groups[place] for place in pairs.place],
+    )  # fmt: skip
+    keys = [tuple(numbers.pairs.names[number].split(":")[::-1]) for number in sorted(set(pair.tolist()))]
+    found = (
+        [getattr(columns, name).max() if len(columns) else 0 for name in asked],
+        [getattr(columns, name).min() if len(columns) else 0 for name in asked],
+        [int((pair == number).sum()) for number in range(len(counted))],
+        [int(columns.pes[pair == number].sum()) for number in range(len(summed))],
+        keys, sorted((*key, row) for row, key in enumerate(keys)), [group for _, group in keys],
+    )  # fmt: skip
+    return kept, found
+
+
 def expected(each: Request) -> tuple:
     ask = each.spec.ask
     cpu = math.inf if ask.cpu_wanted() in (None, UNLIMITED) else float(ask.cpu_wanted() or 0)
@@ -99,6 +121,8 @@ def test_rows_are_what_was_put_in_and_not_taken_out(steps):
             columns.redate([one], which)
         assert columns.version > version
         assert len(columns) == len(there)
+        kept, found = known_of_all(columns, numbers)
+        assert kept == found
     assert rows(columns, numbers) == {expected(each) for each in there}
     assert sorted(columns.seqs()) == sorted(each.seq for each in there)
 
@@ -112,7 +136,12 @@ def test_many_at_once_are_the_same_as_one_by_one(many, before):
     for n, ask in enumerate(many, 100):
         one.add(request(n, **ask), numbers)
     two.extend([request(n, **ask) for n, ask in enumerate(many, 100)], others)
+    known_of_all(two, others)
+    two.extend([request(500)], others)
+    one.add(request(500), numbers)
     assert rows(one, numbers) == rows(two, others)
+    kept, found = known_of_all(two, others)
+    assert kept == found
 
 
 def test_a_name_keeps_its_number():
@@ -134,10 +163,14 @@ def test_names_that_nobody_bears_are_forgotten_and_no_row_changes(steps):
             there.append((columns, request(number, f"o{which}")))
             columns.add(there[-1][1], numbers)
     before = [rows(columns, numbers) for columns in queues]
+    assert all(kept == found for kept, found in (known_of_all(columns, numbers) for columns in queues))
     orders = [[columns.owner.argsort(kind="stable").tolist() for columns in queues]]
     versions = [columns.version for columns in queues]
     compact(numbers, queues)
     assert [rows(columns, numbers) for columns in queues] == before
+    for columns in queues:
+        kept, found = known_of_all(columns, numbers)
+        assert kept == found
     assert [columns.owner.argsort(kind="stable").tolist() for columns in queues] == orders[0]
     assert set(numbers.owners.names) == {one.owner for _, one in there}
     assert set(numbers.pairs.names) == {f"{one.group}:{one.owner}" for _, one in there}

@@ -6,6 +6,7 @@ unlimited or omitted value counts as the queue's limit if finite, else as the la
 factor whose divisor is 0 is 0 for all.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,15 @@ from nqspy.model.queues import Queue, Weights
 
 INFINITE = float("inf")
 
+BLOCK = 16_000
+"""Rows that are computed at once: what comes of them in between stays near the processor and is no block of
+the kernel's."""
+
+
+def blocks(count: int) -> Iterator[slice]:
+    """All rows in blocks."""
+    return (slice(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
@@ -28,10 +38,11 @@ class Scale:
     instead: float | None = None
 
 
-def _scale(values: Floats, limit: int | None) -> Scale:
-    largest = float(values.max())
+def _scale(columns: Columns, name: str, limit: int | None) -> Scale:
+    largest = columns.most(name)
     if largest != INFINITE:
         return Scale(largest)
+    values = getattr(columns, name)
     known = values[values != INFINITE]
     largest = float(known.max()) if len(known) else 0.0
     instead = largest if limit is None else float(limit)
@@ -42,23 +53,34 @@ class Terms:
     """The three factors of one queue at ``now``; divisors are those of the queue's requests as the pass
     found them, so that a start does not shift the others' priorities."""
 
-    def __init__(self, queue: Queue, columns: Columns, dates: Ints, now: Instant) -> None:
+    def __init__(self, queue: Queue, columns: Columns, redated: Ints | None, now: Instant) -> None:
+        """``redated``: the dates where this pass has changed some."""
         self._columns, self._now = columns, int(now)
-        self._longest = max(0, self._now - int(dates.min()))
-        self._future = int(dates.max()) > self._now
-        self._cpu = _scale(columns.cpu, cpu_limit(queue))
-        self._memory = _scale(columns.memory, memory_limit(queue))
+        earliest = columns.least("date") if redated is None else redated.min()
+        latest = columns.most("date") if redated is None else redated.max()
+        self._longest = max(0, self._now - int(earliest))
+        self._future = int(latest) > self._now
+        self._cpu = _scale(columns, "cpu", cpu_limit(queue))
+        self._memory = _scale(columns, "memory", memory_limit(queue))
+
+    def _in_blocks(self, weights: Weights, dates: Ints) -> Floats:
+        found = np.empty(len(dates))
+        for rows in blocks(len(dates)):
+            found[rows] = self.weighted(weights, dates[rows], rows)
+        return found
 
     def time(self, dates: Ints, weight: float = 1.0) -> Any:
         """``weight`` times the time factor; a date in the future counts as none waited."""
         if not self._longest:
             return np.zeros(len(dates))
-        waited = self._now - dates
+        waited = np.subtract(float(self._now), dates, dtype=np.float64)
         if self._future:
-            waited = np.maximum(waited, 0)
+            np.maximum(waited, 0.0, out=waited)
         if weight != 1.0:
-            return waited * (weight / self._longest)
-        return waited / self._longest
+            waited *= weight / self._longest
+        else:
+            waited /= self._longest
+        return waited
 
     def cpu(self, rows: Ints | slice = slice(None), weight: float = 1.0) -> Any:
         """``weight`` times the CPU factor of these rows."""
@@ -70,6 +92,8 @@ class Terms:
 
     def weighted(self, weights: Weights, dates: Ints, rows: Ints | slice = slice(None)) -> Floats:
         """The weighted sum of the three for these rows; ``dates`` are theirs."""
+        if isinstance(rows, slice) and len(dates) > BLOCK:
+            return self._in_blocks(weights, dates)
         parts = []
         if weights.time:
             parts.append(self.time(dates, weights.time))

@@ -11,7 +11,7 @@ import numpy as np
 
 from nqspy.core import broken
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.factors import Terms
+from nqspy.core.queueing.factors import Terms, blocks
 from nqspy.core.queueing.limits import Gate, Mask, Tally, kept_back
 from nqspy.core.queueing.own import behind_their_own
 from nqspy.core.queueing.share import Shares
@@ -47,12 +47,12 @@ class Line:
         self._batch: list[int] = []
         self._picked = False
         self._startable: int | None = None
-        self._sought = False
+        self._sought = self._thinned = False
 
     @cached_property
     def terms(self) -> Terms:
         """The factors that columns give."""
-        return Terms(self.queue, self.columns, self._dates, self._draft.now)
+        return Terms(self.queue, self.columns, self._draft.redated(self.queue.name), self._draft.now)
 
     @cached_property
     def shares(self) -> Shares | None:
@@ -97,6 +97,7 @@ class Line:
         """Another round begins: shares and limits are looked at again."""
         self._score, self._stale, self._picked, self._sought = None, True, False, False
         self._batch.clear()
+        self._thinned = False
 
     def take(self, row: int) -> None:
         """Takes a row out of the line: it was looked at."""
@@ -105,6 +106,8 @@ class Line:
 
     def _drop(self, row: int) -> None:
         self._base[row] = NEVER
+        if row == self._startable:
+            self._sought = False
         if self._score is not None and self._score is not self._base:
             self._score[row] = NEVER
 
@@ -113,6 +116,7 @@ class Line:
         rows = rows & (self._base != NEVER)
         self.looked += int(rows.sum())
         self._base[rows] = NEVER
+        self._sought, self._thinned = False, True
         if self._score is not None and self._score is not self._base:
             self._score[rows] = NEVER
 
@@ -147,17 +151,23 @@ class Line:
             return None
         return self.shares.by_pair(self.kept(), self._draft.gone(self.queue.name))
 
+    def _share_term(self) -> Floats | None:
+        """What share adds to the priorities of each pair's rows."""
+        table = self.share_factor()
+        if table is not None:
+            table *= self.weights.share
+            if self.shares is not None and len(last := self.shares.last):
+                table[last] -= self._most
+        return table
+
     def score(self) -> Floats:
         """Priority of every row in this round, ranks before priority; minus infinity once taken."""
         if self._score is None:
-            table = self.share_factor()
+            table = self._share_term()
             if table is None:
                 self._score = self._base
             else:
-                table *= self.weights.share
-                if self.shares is not None and len(last := self.shares.last):
-                    table[last] -= self._most
-                self._score = table[self.columns.pair]
+                self._score = table.take(self.columns.pair)
                 self._score += self._base
         return self._score
 
@@ -170,18 +180,19 @@ class Line:
         if pes is not None and pes < self._widest:
             wide = self.columns.pes > pes
             out = wide if kept is None else kept | wide
-        if out is None:
-            return self._top(self.score())
-        return None if bool(out.all()) else self._top(np.where(out, NEVER, self.score()))
+        return None if out is not None and bool(out.all()) else self._top(out)
 
     def startable(self, pes: int) -> int | None:
         """Some row that neither limits nor a want of PEs keep back, the same until it is taken or something
         starts; None if there is none."""
-        row = self._startable
-        if not self._sought or (row is not None and self._base[row] == NEVER):
-            row = self._startable = self.some(pes)
-            self._sought = True
-        return row
+        if not self._sought:
+            self._startable, self._sought = self.some(pes), True
+        return self._startable
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what `startable` said last is some row, and holds still."""
+        return self._sought and self._startable is not None
 
     def some(self, pes: int | None = None) -> int | None:
         """Any row that `best` chooses from, whichever; None if there is none. Cheap: nothing is compared."""
@@ -201,7 +212,7 @@ class Line:
 
     def first_left(self) -> int | None:
         """The best row that was not taken, whatever keeps it back; None when all were."""
-        return self._top(self.score())
+        return self._top(None)
 
     def next_offer(self, most: int) -> int | None:
         """The best row that was not taken, kept back by limits or not; ``most`` bounds how many more may be
@@ -215,7 +226,7 @@ class Line:
             if not self._batch:
                 return None
             row = self._batch.pop()
-            if self._base[row] != NEVER:
+            if not self._thinned or self._base[row] != NEVER:
                 return row
 
     def in_order(self, most: int) -> list[int]:
@@ -235,12 +246,27 @@ class Line:
         left = self._base != NEVER
         return bool(left.any() if pes >= self._widest else (left & (self.columns.pes <= pes)).any())
 
-    def _top(self, score: Floats) -> int | None:
-        best = int(score.argmax())
-        if score[best] == NEVER:
+    def _top(self, out: Mask | None) -> int | None:
+        """The best row that was not taken and is not ``out``. Once in a round, so no score is kept of it."""
+        table = self._share_term() if self._score is None else None
+        base, pair = self._base if self._score is None else self._score, self.columns.pair
+        best = NEVER
+        ties: list[Ints] = []
+        for rows in blocks(len(base)):
+            score = base[rows]
+            if table is not None:
+                score = table.take(pair[rows])
+                score += base[rows]
+            if out is not None:
+                score = np.where(out[rows], NEVER, score)
+            top = score.max()
+            if top >= best and top != NEVER:
+                ties = [*(ties if top == best else ()), np.flatnonzero(score == top) + rows.start]
+                best = top
+        if not ties:
             return None
-        ties = np.flatnonzero(score == score[best])
-        return best if len(ties) == 1 else int(_first(ties, (self._dates, self.columns.seq), 1)[0])
+        found = ties[0] if len(ties) == 1 else np.concatenate(ties)
+        return int(found[0] if len(found) == 1 else _first(found, (self._dates, self.columns.seq), 1)[0])
 
 
 def _guess(score: Floats, most: int) -> float:

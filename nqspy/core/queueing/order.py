@@ -9,7 +9,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.queueing.limits import Tally
 from nqspy.core.queueing.line import NOW, Line
 from nqspy.core.queueing.share import Shares
-from nqspy.core.queueing.startable import startable
+from nqspy.core.queueing.startable import tallied
 from nqspy.core.sight import Seen
 from nqspy.model.columns import Floats, Ints
 from nqspy.model.ids import Instant, Seq
@@ -94,8 +94,7 @@ def standing(
         return _empty(now)
     exits.begin(site)
     draft = Draft(site, now, exits, samples or {})
-    tally = Tally(site, lambda: draft.ledger, run_limits=False, now=now)
-    draft.startable = lambda: startable(draft, tally)
+    tally = tallied(draft, run_limits=False)
     line = Line(draft, node, tally)
     share = (line.shares or Shares(draft, columns)).by_pair(line.kept(), ())[columns.pair]
     time, cpu, memory = line.terms.time(columns.date), line.terms.cpu(), line.terms.memory()

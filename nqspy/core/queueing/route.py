@@ -164,10 +164,11 @@ def bind(domain: Domain, settings: Settings) -> Any:
 def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Moves what a destination takes now; at most ``offers_per_pass`` requests of a pipe queue are tried in
     a pass, others in the next."""
+    pipes = [(queue, columns) for queue, columns in draft.waiting() if queue.kind == "pipe"]
+    if not pipes:
+        return None
     routes, again = Routes(draft.site, draft.exits, draft.view), None
-    for pipe, columns in draft.waiting():
-        if pipe.kind != "pipe":
-            continue
+    for pipe, columns in pipes:
         if not pipe.started:
             text = f"queue {pipe.name} is stopped: start queue {pipe.name}"
             draft.closing[pipe.name] = Reason(ReasonCode.STOPPED, f"queue {pipe.name}", text)

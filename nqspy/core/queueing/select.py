@@ -12,10 +12,10 @@ from typing import Any
 from nqspy.core import broken
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
-from nqspy.core.queueing.limits import Tally, never
+from nqspy.core.queueing.limits import never
 from nqspy.core.queueing.line import FIRST, NOW, Line
 from nqspy.core.queueing.offers import Offers, Walk
-from nqspy.core.queueing.startable import startable
+from nqspy.core.queueing.startable import tallied
 from nqspy.core.sight import Seen
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
@@ -79,8 +79,7 @@ class _Selection:
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
-        self._tally = Tally(draft.site, lambda: draft.ledger, now=draft.now)
-        draft.startable = lambda: startable(draft, self._tally)
+        self._tally = tallied(draft)
         for request in draft.resumed:
             self._tally.resume(request)
         self._lines: dict[str, Line] = {}
@@ -222,11 +221,14 @@ class _Selection:
         if closed is not None:
             self._close(queue, closed)
             return most
-        line, walk = self._line(queue), self._offers.walk(queue.name, most)
+        draft, line, walk = self._draft, self._line(queue), self._offers.walk(queue.name, most)
+        sure = -1  # proposals when it was looked at last whether something can start
         while queue.name not in self._closed and not walk.cut:
-            if self._is_over(line):
-                self._close_behind(line)
-                break
+            if sure != draft.proposals or not line.is_open:
+                if self._is_over(line):
+                    self._close_behind(line)
+                    break
+                sure = -1 if self._offers.forces else draft.proposals
             row = line.next_offer(most)
             if row is None:
                 break
@@ -241,7 +243,7 @@ class _Selection:
     def _offer(self, line: Line, row: int, walk: Walk) -> None:
         request = line.columns.request(row)
         if self._offers.is_known(request) or walk.asks(request.seq):
-            self._look(line, row)
+            self._look_at(line, row, request)
         elif not walk.cut:
             line.take(row)
             self._offers.former(request, walk.before[request.seq])
@@ -294,7 +296,10 @@ class _Selection:
 
     def _look(self, line: Line, row: int) -> None:
         """Starts one candidate, or notes why it is not started."""
-        draft, request = self._draft, line.columns.request(row)
+        self._look_at(line, row, line.columns.request(row))
+
+    def _look_at(self, line: Line, row: int, request: Request) -> None:
+        draft = self._draft
         line.take(row)
         answer = self._offers.of(request)
         if answer is not None and answer.verdict != "force":

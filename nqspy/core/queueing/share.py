@@ -43,13 +43,11 @@ class Shares:
     """
 
     def __init__(self, draft: Draft, columns: Columns) -> None:
-        names = draft.site.numbers.pairs.names
         self._draft, self._columns = draft, columns
-        self._waiting = columns.by_pair()
-        self._present = np.flatnonzero(self._waiting)
-        self._keys = [_key(names[number]) for number in self._present.tolist()]
+        self._waiting, self._pairs = columns.by_pair(), columns.pairs(draft.site.numbers)
+        self._present, self._keys = self._pairs.numbers, self._pairs.keys
         self._values: Floats | None = None
-        self._stock = None if draft.exits.has("shrpri") else Many(draft.ledger.stocks, self._keys)
+        self._stock = None if draft.exits.has("shrpri") else Many(draft.ledger.stocks, self._pairs)
         self.frozen = False
         self._counts = self._waiting.copy()
         self._kept: Mask | None = None
@@ -59,9 +57,11 @@ class Shares:
     def last(self) -> Ints:
         """Numbers of the pairs whose groups have no share, and to whom nobody gives one: they come after all
         others, whatever their other factors."""
-        groups = without_share(self._draft.site.settings.groups, {group for _, group in self._keys})
+        groups = without_share(self._draft.site.settings.groups, self._pairs.groups)
+        if not groups:
+            return self._present[:0]
         bare = np.array([group in groups for _, group in self._keys], dtype=bool)
-        return self._present[bare & (self._round() <= 0)] if groups else self._present[:0]
+        return self._present[bare & (self._round() <= 0)]
 
     @property
     def pairs(self) -> int:
@@ -98,8 +98,3 @@ class Shares:
         self._read = len(gone)
         found: Mask = self._counts[self._present] > 0
         return found
-
-
-def _key(pair: str) -> tuple[str, str]:
-    group, _, owner = pair.partition(":")
-    return owner, group

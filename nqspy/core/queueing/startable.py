@@ -9,6 +9,7 @@ and is accounted for to them.
 """
 
 from collections.abc import Mapping
+from weakref import proxy
 
 import numpy as np
 
@@ -24,6 +25,18 @@ Pairs = Mapping[str, int]
 """PEs by ``GROUP:OWNER``."""
 
 
+def tallied(draft: Draft, *, run_limits: bool = True) -> Tally:
+    """What runs as a draft begins; from now on it knows what could start.
+
+    The draft knows the tally, not the tally the draft: else each pass would leave its columns behind until
+    somebody looks for circles.
+    """
+    known = proxy(draft)
+    tally = Tally(draft.site, lambda: known.ledger, run_limits=run_limits, now=draft.now)
+    draft.startable = lambda: startable(known, tally)
+    return tally
+
+
 def startable(draft: Draft, tally: Tally) -> Pairs:
     """What could start now: without what this pass has chosen, at most the machine's PEs for each."""
     site, numbers = draft.site, draft.site.numbers.pairs
@@ -34,7 +47,8 @@ def startable(draft: Draft, tally: Tally) -> Pairs:
             found = _of_queue(draft, tally, queue, columns)
             total[: len(found)] += found
     found = np.minimum(total, site.pes())
-    return {numbers.names[number]: int(found[number]) for number in found.nonzero()[0].tolist()}
+    names, pes = numbers.names, found.tolist()
+    return {names[number]: pes[number] for number in found.nonzero()[0].tolist()}
 
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
@@ -46,8 +60,8 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     now = _now(draft)
     if now == known:
         return ()
-    names = sorted(now.keys() | known.keys())
-    return tuple((name, now.get(name, 0)) for name in names if now.get(name, 0) != known.get(name, 0))
+    names = (name for name in now.keys() | known.keys() if now.get(name, 0) != known.get(name, 0))
+    return tuple((name, now.get(name, 0)) for name in sorted(names))
 
 
 def _now(draft: Draft) -> Pairs:

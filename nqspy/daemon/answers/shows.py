@@ -10,7 +10,7 @@ import msgspec
 
 from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.preemption.swap import words
-from nqspy.core.stock import ALL
+from nqspy.core.totals import ALL
 from nqspy.daemon.answers import queues
 from nqspy.daemon.answers.later import still
 from nqspy.daemon.deciding import foresight
@@ -122,10 +122,11 @@ def _owed(site: Site, ledger: Ledger, group: str) -> dict[str, Any]:
     """What a group's own requests were entitled to and got while it had work since the present shift began
     (`report.shares.kept`), its accounts (`model.balance`), and the rule in force."""
     rule, account = ledger.stocks.rule(ALL), site.accounts.get(f"g:{group}")
-    entry = rule.level.members().get(group) or (account.entry if account is not None else Entry())
+    kept_entry = account.entry if account is not None else Entry()
+    entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
     return {
         **kept(entry), "rule": site.settings.global_.share_rule, "works": group in rule.parts,
-        "target": rule.level.targets(rule.terms).get(group), "stock": ledger.stock(None, group),
+        "target": rule.targets.get(group), "stock": ledger.stock(None, group),
         "past_s": entry.past / 1000, "present_s": entry.present / 1000,
         "since": Zone(site.timezone).text(site.shift.since) if site.shift.since else None,
     }  # fmt: skip
