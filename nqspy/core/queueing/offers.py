@@ -9,7 +9,6 @@ reached.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from nqspy.core import alike
 from nqspy.core.draft import Draft
@@ -28,16 +27,9 @@ REFUSED: Mapping[str, ReasonCode] = {
 """The code of the reason that each refusing answer gives."""
 
 
-@dataclass(slots=True)
-class Refusal:
-    """A candidate that was refused in this pass: with what, its place among those offered of its queue, what
-    it ``reach``es (a place in `Offers.reach`), and how much the pass had proposed then."""
-
-    request: Request
-    answer: Answer
-    place: int
-    reach: int | None
-    proposals: int
+Refusal = tuple[Request, Answer, int, int | None, int]
+"""A candidate that was refused in this pass: with what, its place among those offered of its queue, what it
+reaches (a place in `Offers.reach`), and how much the pass had proposed then. A pass may make thousands."""
 
 
 class Walk:
@@ -113,7 +105,7 @@ class Offers:
             self.reach.append(Reach(request.queue, fields, reason))
             line.pass_over(alike.rows(draft.site, line.columns, fields))
         offered = len(draft.offered[request.queue]) - 1
-        self._refused.append(Refusal(request, answer, offered, place, draft.proposals))
+        self._refused.append((request, answer, offered, place, draft.proposals))
 
     def _reason(self, answer: Answer) -> Reason:
         said = (answer.verdict, answer.who, answer.text)
@@ -126,27 +118,29 @@ class Offers:
         is that of the state after it. Answers whom it would let pass now."""
         freed = []
         for each in self._refused:
-            if each.proposals == self._draft.proposals:
+            request, _, place, _, proposals = each
+            if proposals == self._draft.proposals:
                 continue
-            known = self._exits.known(each.request.seq)
+            known = self._exits.known(request.seq)
             if known is None or known.answer is None:
-                seen = Seen(each.request, self._draft)
+                seen = Seen(request, self._draft)
                 answer = self._exits.jobselect(seen, self._draft.view)
-                self._draft.offered[each.request.queue][each.place] = (seen, answer)
+                self._draft.offered[request.queue][place] = (seen, answer)
                 if answer is None or answer.verdict == "force":
-                    freed.append(each.request)
+                    freed.append(request)
                 self._renew(each, answer)
         return freed
 
     def _renew(self, each: Refusal, answer: Answer | None) -> None:
+        request, before, _, reach, _ = each
         reason = None if answer is None or answer.verdict == "force" else self._reason(answer)
         if reason is not None:
-            self._draft.own[each.request.seq] = reason
-        if each.reach is not None:
-            reached = self.reach[each.reach]
-            stays = reason is not None and answer is not None and answer.alike == each.answer.alike
+            self._draft.own[request.seq] = reason
+        if reach is not None:
+            reached = self.reach[reach]
+            stays = reason is not None and answer is not None and answer.alike == before.alike
             assert reached is not None
-            self.reach[each.reach] = (
+            self.reach[reach] = (
                 Reach(reached.queue, reached.fields, reason) if stays and reason is not None else None
             )
 
@@ -159,7 +153,7 @@ class Offers:
         rounds: dict[str, dict[Seq, Answer]] = {}
         for name, walk in self._walks.items():
             if walk.cut:
-                mine = {e.request.seq: e.answer for e in self._refused if e.request.queue == name}
+                mine = {r.seq: answer for r, answer, *_ in self._refused if r.queue == name}
                 rounds[name] = {**walk.before, **mine}
         kept = self._exits.keep(rounds)
         return kept and any(walk.cut or walk.skipped for walk in self._walks.values())
