@@ -12,7 +12,7 @@ from nqspy.core.allocation import place
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature, whole_machine
 from nqspy.core.preemption import comeback, spill, swap
-from nqspy.core.queueing import depend, route, select, startable
+from nqspy.core.queueing import depend, route, select, startable, words
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
@@ -90,7 +90,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
     kept: Reason | None = reasons.own.get(request.seq)
     if kept is None and queue is not None and queue.kind == "batch" and queue.started:
         if request.spec.ask.pes > site.pes():
-            return select.never_reason(site, request)
+            return words.never_reason(site, request)
         kept = broken.keeping(site, request) or alike.reason_of(reasons, request) or tally.keeping(request)
     return kept or reasons.closing.get(request.queue) or _NOT_YET
 

@@ -12,7 +12,7 @@ from typing import Any
 from nqspy.core import broken
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
-from nqspy.core.queueing.limits import never
+from nqspy.core.queueing import words
 from nqspy.core.queueing.line import FIRST, NOW, Line
 from nqspy.core.queueing.offers import Offers, Walk
 from nqspy.core.queueing.startable import tallied
@@ -108,7 +108,7 @@ class _Selection:
                 self._serve(queue)
         for queue in served:
             if not queue.started:
-                self._close(queue, Reason(ReasonCode.STOPPED, f"queue {queue.name}", _stopped(queue)))
+                self._close(queue, Reason(ReasonCode.STOPPED, f"queue {queue.name}", words.stopped(queue)))
         self._put_into_words()
 
     def _is_shut(self, queue: Queue) -> bool:
@@ -140,7 +140,7 @@ class _Selection:
             wide = (columns.pes > site.pes()).nonzero()[0][: site.settings.global_.offers_per_pass]
             for row in wide.tolist():
                 request = columns.request(row)
-                self._draft.own[request.seq] = never_reason(site, request)
+                self._draft.own[request.seq] = words.never_reason(site, request)
 
     # ------------------------------------------------------------ ranked requests
 
@@ -171,7 +171,7 @@ class _Selection:
     def _closed_before(self, queue: Queue) -> Reason | None:
         closed = self._tally.closed(queue.name)
         if closed is None and self._draft.short and not self._draft.free:
-            return _no_pes(self._draft)
+            return words.no_pes(self._draft)
         return closed
 
     def _is_closed_for_all(self, line: Line) -> bool:
@@ -198,7 +198,7 @@ class _Selection:
             self._close(line.queue, closed)
         elif (row := line.best()) is not None:
             self._look(line, row)
-            self._close(line.queue, _no_pes(self._draft))
+            self._close(line.queue, words.no_pes(self._draft))
         else:
             self._close_by_limits(line)
 
@@ -270,7 +270,7 @@ class _Selection:
         if closed is not None or self._offers.forces or line.some() is not None:
             self._assumed = self._assumed or (closed is None and not draft.short)
             draft.short = draft.short or self._assumed
-            self._close(queue, closed or _no_pes(draft))
+            self._close(queue, closed or words.no_pes(draft))
         else:
             self._close_by_limits(line)
 
@@ -310,7 +310,7 @@ class _Selection:
             self._keep(request, kept, forced)
         elif request.spec.ask.pes > draft.free:
             draft.short = True
-            self._keep(request, _too_few(draft, request), forced, narrow=True)
+            self._keep(request, words.too_few(draft, request), forced, narrow=True)
         else:
             self._start(line, request, forced)
         return None
@@ -372,14 +372,14 @@ class _Selection:
         if kept is not None:
             draft.own[request.seq] = kept
         elif each.narrow:
-            draft.own[request.seq] = _too_few(draft, request)
+            draft.own[request.seq] = words.too_few(draft, request)
         return kept is None and each.narrow
 
     def _let_pass(self, request: Request) -> None:
         """What kept it back has gone by something that this pass proposed."""
         draft, kept = self._draft, self._limited(request, False)
         if kept is None and request.spec.ask.pes > draft.free:
-            draft.short, kept = True, _too_few(draft, request)
+            draft.short, kept = True, words.too_few(draft, request)
         if kept is None:
             self._freed = True
             text = "what kept it back has gone with the last decisions; the next pass, at once, looks at it"
@@ -391,7 +391,7 @@ class _Selection:
         if own is not None and closed.of is not None:
             is_line = closed.reason.code is ReasonCode.LINE_CLOSED and own.code is ReasonCode.EXIT
             return self._held_by(closed.queue, closed.of, own) if is_line else own
-        return _no_pes(self._draft) if closed.reason.code is ReasonCode.NO_PES else closed.reason
+        return words.no_pes(self._draft) if closed.reason.code is ReasonCode.NO_PES else closed.reason
 
 
 _CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.SHIFT)
@@ -400,26 +400,3 @@ _CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.SHIFT)
 
 def _ranked(ranks: Any) -> int:
     return int((ranks >= FIRST).sum())
-
-
-def never_reason(site: Site, request: Request) -> Reason:
-    """Why a request that asks for more PEs than there are can never start."""
-    return Reason(ReasonCode.NEVER, "machine", never(site, request.spec.ask.pes) or "")
-
-
-def _stopped(queue: Queue) -> str:
-    return f"queue {queue.name} is stopped: start queue {queue.name}"
-
-
-def _no_pes(draft: Draft) -> Reason:
-    return Reason(ReasonCode.NO_PES, "machine", _free(draft))
-
-
-def _too_few(draft: Draft, request: Request) -> Reason:
-    pes = request.spec.ask.pes
-    asked = "1 PE" if pes == 1 else f"{pes} PEs"
-    return Reason(ReasonCode.NO_PES, "machine", f"it asks for {asked}, {_free(draft)}")
-
-
-def _free(draft: Draft) -> str:
-    return f"{draft.free or 'none'} of {draft.site.pes()} PEs {'are' if draft.free > 1 else 'is'} free"
