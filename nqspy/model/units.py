@@ -2,6 +2,7 @@
 ways."""
 
 from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from functools import lru_cache
 
 from nqspy.model.errors import BadValue
 
@@ -86,6 +87,7 @@ def parse_percent(text: str) -> float:
     return float(_decimal(text.removesuffix("%").strip(), f"{text!r} is no percentage; write it like 20%"))
 
 
+@lru_cache(maxsize=64)
 def part_of(text: str | None, whole: int) -> int | None:
     """Bytes of a size, or of a part of a whole: ``500mb``, ``10%``; None: as much as one likes. Raises
     BadValue."""

@@ -37,11 +37,11 @@ class Step:
     """What a commit changes, to be remembered once it is durable: ``refs``: requests that have not ended;
     ``new``, ``ran``, ``gone``: pairs; ``sizes``: bytes more or less; ``dropped``: blobs that are no more."""
 
-    refs: Counter[Pair] = field(default_factory=Counter)
+    refs: dict[Pair, int] = field(default_factory=dict)
     new: list[Pair] = field(default_factory=list)
     ran: set[Pair] = field(default_factory=set)
     gone: list[Pair] = field(default_factory=list)
-    sizes: Counter[str] = field(default_factory=Counter)
+    sizes: dict[str, int] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)
 
 
@@ -49,14 +49,14 @@ class Keeping:
     """Belongs to the journal's thread; `forget` comes from the rotation's, in its turn."""
 
     def __init__(self) -> None:
-        self._refs: Counter[Pair] = Counter()
+        self._refs: dict[Pair, int] = {}
         self._known: set[Pair] = set()
         self._ran: set[Pair] = set()
-        self._totals: Counter[str] | None = None
+        self._totals: dict[str, int] | None = None
 
     def load(self, site: Site) -> None:
         """The site was read again: what waits and runs is counted anew."""
-        self._refs = Counter(pair for each in site.requests.values() for pair in pairs_of(each.spec))
+        self._refs = dict(Counter(pair for each in site.requests.values() for pair in pairs_of(each.spec)))
         self.forget()
 
     def forget(self) -> None:
@@ -66,8 +66,8 @@ class Keeping:
     def total(self, connection: sqlite3.Connection, owner: str) -> int:
         """Bytes that a user keeps. Raises sqlite3.Error."""
         if self._totals is None:
-            self._totals = Counter(dict(connection.execute(_TOTALS)))
-        return self._totals[owner]
+            self._totals = dict(connection.execute(_TOTALS))
+        return self._totals.get(owner, 0)
 
     def has(self, connection: sqlite3.Connection, owner: str, digest: str) -> bool:
         """Whether that is among it. Raises sqlite3.Error."""
@@ -80,11 +80,13 @@ class Keeping:
         step = Step()
         for recorded in events:
             if isinstance(recorded.event, Submitted):
-                step.refs.update(pairs_of(recorded.event.spec))
+                for pair in pairs_of(recorded.event.spec):
+                    step.refs[pair] = step.refs.get(pair, 0) + 1
         step.new = [pair for pair in step.refs if pair not in self._known]
         for request, _ in site.touched.ended.values():
             pairs = pairs_of(request.spec)
-            step.refs.subtract(pairs)
+            for pair in pairs:
+                step.refs[pair] = step.refs.get(pair, 0) - 1
             if request.attempt:
                 step.ran.update(pairs)
             else:
@@ -94,28 +96,34 @@ class Keeping:
         return step
 
     def _is_last(self, step: Step, pair: Pair) -> bool:
-        return pair not in step.ran | self._ran and self._refs[pair] + step.refs[pair] <= 0
+        if pair in step.ran or pair in self._ran:
+            return False
+        return self._refs.get(pair, 0) + step.refs.get(pair, 0) <= 0
 
     def write(self, connection: sqlite3.Connection, step: Step) -> None:
         """In the commit's transaction, after its blobs. Raises sqlite3.Error."""
         step.sizes.clear()
         step.dropped.clear()
         for pair in step.new:
-            step.sizes[pair[0]] += _size(connection, _NEW, pair)
+            step.sizes[pair[0]] = step.sizes.get(pair[0], 0) + _size(connection, _NEW, pair)
         if step.ran:
             connection.executemany(_RAN, sorted(step.ran))
         for pair in step.gone:
-            step.sizes[pair[0]] -= _size(connection, _GONE, pair)
+            step.sizes[pair[0]] = step.sizes.get(pair[0], 0) - _size(connection, _GONE, pair)
             if connection.execute(_ALONE, (pair[1],)).rowcount:
                 step.dropped.add(pair[1])
 
     def done(self, step: Step) -> None:
         """It is durable."""
-        self._refs.update(step.refs)
-        for pair in [pair for pair in step.refs if self._refs[pair] <= 0]:
-            del self._refs[pair]
+        for pair, more in step.refs.items():
+            refs = self._refs.get(pair, 0) + more
+            if refs > 0:
+                self._refs[pair] = refs
+            else:
+                self._refs.pop(pair, None)
         if self._totals is not None:
-            self._totals.update(step.sizes)
+            for owner, more in step.sizes.items():
+                self._totals[owner] = self._totals.get(owner, 0) + more
         _remember(self._known, step.new)
         _remember(self._ran, step.ran)
         self._known.difference_update(step.gone)

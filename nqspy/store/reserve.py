@@ -32,13 +32,13 @@ class Reserve:
     changes. ``clock``: seconds that only go forward."""
 
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
-        self._path, self._clock = path, clock
+        self._path, self._folder, self._clock = path, str(path.parent), clock
         self._failed = self._tried = -AGAIN
 
     @property
     def size(self) -> int:
         """Bytes that it shall have."""
-        return max(LEAST, min(SIZE, capacity(self._path.parent) // 20))
+        return _size_on(os.statvfs(self._folder))
 
     @property
     def held(self) -> int:
@@ -118,11 +118,12 @@ class Reserve:
     def low(self) -> bool:
         """Whether there is no room for more than what makes room: the disk is full, or the reserve is used
         up."""
-        now, size, held = self._clock(), self.size, self.held
+        now, held, disk = self._clock(), self.held, os.statvfs(self._folder)
+        size = _size_on(disk)
         if held < size and now - self._tried >= AGAIN:
             self.fill()
-            held = self.held
-        room = free(self._path.parent)
+            held, disk = self.held, os.statvfs(self._folder)
+        room = _free_of(disk)
         if held < size // 2:
             return room < size
         return room < PIECE or (room < MARGIN and now - self._failed < AGAIN)
@@ -136,8 +137,15 @@ def capacity(folder: Path) -> int:
 
 def free(folder: Path) -> int:
     """Bytes that are free on it for this process. Raises OSError."""
-    disk = os.statvfs(folder)
+    return _free_of(os.statvfs(folder))
+
+
+def _free_of(disk: os.statvfs_result) -> int:
     return (disk.f_bfree if os.geteuid() == 0 else disk.f_bavail) * disk.f_frsize
+
+
+def _size_on(disk: os.statvfs_result) -> int:
+    return max(LEAST, min(SIZE, disk.f_blocks * disk.f_frsize // 20))
 
 
 def is_full(error: BaseException) -> bool:

@@ -45,6 +45,8 @@ def _outputs(desk: Desk, taken: Sequence[tuple[Seq, Spec, str]], caller: Caller)
     host = desk.site.name
     written: dict[str, list[Seq]] = {}
     for seq, spec, queue in taken:
+        if spec.output.stdout is None and spec.output.stderr is None:
+            continue
         named = [plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec)]
         for file in files(seq, spec, queue):
             written.setdefault(file, []).append(seq)

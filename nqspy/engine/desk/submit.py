@@ -74,7 +74,7 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
     if command.dry_run:
         rows = [_would(desk, each, len(accepted) == 1) for each in accepted]
         return {"dry_run": rows} | _warned(desk, accepted, desk.site.next_seq, caller)
-    shared = Shared()
+    shared = Shared() if len(accepted) > 1 else None
     seqs = tuple(_take_in(desk, each, command.key, digest, shared) for each in accepted)
     room.taken()
     if command.key:
@@ -254,11 +254,13 @@ def _ask_exits(desk: Desk, spec: Spec, script: bytes) -> tuple[Spec, str]:
 # ---------------------------------------------------------------- taking in
 
 
-def _take_in(desk: Desk, accepted: Accepted, key: str, digest: str, shared: Shared) -> Seq:
-    seq, spec = desk.site.next_seq, shared.spec(accepted.spec)
+def _take_in(desk: Desk, accepted: Accepted, key: str, digest: str, shared: Shared | None) -> Seq:
+    seq, spec, queue = desk.site.next_seq, accepted.spec, accepted.queue
+    if shared is not None:
+        spec, queue = shared.spec(spec), shared.one(queue)
     desk.keep(spec.script, accepted.script)
     desk.keep(spec.environment, accepted.environment)
-    desk.emit(Submitted(seq, spec, shared.one(accepted.queue), _state(desk, spec), key, digest))
+    desk.emit(Submitted(seq, spec, queue, _state(desk, spec), key, digest))
     if accepted.target != accepted.queue:
         desk.emit(Routed(seq, accepted.target, accepted.queue))
     return seq
