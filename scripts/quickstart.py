@@ -10,6 +10,7 @@ is told.
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -90,6 +91,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/quickstart", description=__doc__.split("\n")[0])
     parser.add_argument("--keep", action="store_true", help="leave the daemon running and the home in place")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
     night = Night(Path(tempfile.mkdtemp(prefix="nqspy-night-")), options.keep)
     try:
         night.prepare()
