@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from nqspy.model import events as ev
 from nqspy.model.balance import Level
 from nqspy.model.division import Division
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import MINUTE, Instant, Seq
 from nqspy.model.owed import PE, Entry, Work
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
@@ -46,6 +46,18 @@ class Sums(NamedTuple):
     def parts(self) -> tuple[float | None, float | None]:
         """Entitled and got as fractions of what all were charged."""
         return (self.entitled / self.whole, self.got / self.whole) if self.whole > 0 else (None, None)
+
+
+FLEETING = 15 * MINUTE
+"""Work of less than this (ms), and of less than a tenth of the time of whoever had it longest, counts for no
+largest deviation: what one charge less in a few seconds does to a department says nothing of its quota."""
+
+
+def largest(sums: Mapping[str, Sums]) -> float | None:
+    """The largest deviation among these, without sign; None where there is none."""
+    least = min(FLEETING, max((each.worked for each in sums.values()), default=0.0) / 10)
+    found = [abs(s.deviation) for s in sums.values() if s.deviation is not None and s.worked >= least]
+    return max(found, default=None)
 
 
 @dataclass(slots=True)

@@ -11,14 +11,14 @@ from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
 from nqspy.report import departments, measures
 from nqspy.report.history import event_object
-from nqspy.report.kept import Kept
+from nqspy.report.kept import Kept, largest
 from nqspy.report.measures import night_line
 from nqspy.report.moments import Zone, zone_of
 from nqspy.report.naming import Names, Why
 from nqspy.report.outlook import outlook
 from nqspy.report.parts import division_of
 from nqspy.report.picture import quarters, step_of
-from nqspy.report.story import Story
+from nqspy.report.story import Story, is_new_home
 from nqspy.report.tracks import Follower, Track
 
 NIGHT = "night"
@@ -137,7 +137,7 @@ class Night:
             self._decided = event
             self.short.decided(event.short_of_pes, at)
             self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
-        elif event.kind in _INCIDENTS and inside:
+        elif event.kind in _INCIDENTS and inside and not is_new_home(recorded):
             self.incidents.append(recorded)
         elif isinstance(event, ev.ShiftChanged) and inside:
             self.shifts.append((at, event.shift))
@@ -234,7 +234,7 @@ def night_report(
         "requests": len(tracks),
         "ended_ok": measures.ended_ok(tracks),
         **_busy(busy, zone),
-        "deviation": max((abs(s.deviation) for s in parts.values() if s.deviation is not None), default=None),
+        "deviation": largest(parts),
         "charge": site.settings.usage.charge,
         "parts": division_of(kept, [name for name in fractions if name in parts], zone),
         "order_kept": not night.overtaken,

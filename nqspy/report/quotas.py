@@ -36,7 +36,7 @@ from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import State, Used, finite
 from nqspy.model.site import Site
 from nqspy.report.grid import grid
-from nqspy.report.kept import Kept
+from nqspy.report.kept import Kept, largest
 from nqspy.report.kept import Sums as OwnSums
 from nqspy.report.moments import Zone, zone_of
 from nqspy.report.night import NIGHT, night_bounds
@@ -258,7 +258,7 @@ def quota_report(
         "clock": clock or None,
         "charge": charge,
         "pes": site.pes(),
-        "deviation": _largest(row["deviation"] for row in rows),
+        "deviation": largest({row["name"]: kept.sums[-1].get(row["name"], Nothing) for row in rows}),
         "hour_deviation": _largest(row["hour"]["deviation"] for row in rows if row["hour"]),
         "groups": rows,
     }

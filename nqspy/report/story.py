@@ -63,7 +63,7 @@ class Story:
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event; before the follower does."""
         handler = _HANDLERS.get(recorded.event.kind)
-        if handler is not None:
+        if handler is not None and not is_new_home(recorded):
             handler(self, recorded.event, recorded.at)
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
@@ -141,11 +141,25 @@ class Story:
         entry.end = None
         self._suspended[seq] = entry
 
+    def not_again(self, seq: Seq, at: Instant) -> None:
+        """It was not queued again just now after all, but held."""
+        for entry in [e for e in self.entries if e.kind == "requeued" and e.end == at]:
+            for seqs in entry.seqs.values():
+                seqs.pop(seq, None)
+            if not any(entry.seqs.values()):
+                self.entries.remove(entry)
+                self._open.pop(("requeued", f"\n{entry.text}"), None)
+
     def goes_on(self, seq: Seq, at: Instant) -> None:
         """It goes on, or has ended."""
         entry = self._suspended.pop(seq, None)
         if entry is not None and not any(entry is each for each in self._suspended.values()):
             entry.end = at
+
+
+def is_new_home(recorded: ev.Recorded) -> bool:
+    """Whether an event only says which machine a new home is on."""
+    return recorded.n == 1 and recorded.event.kind == "machine_found"
 
 
 def _ids(seqs: Mapping[str, Iterable[Seq]], host: str) -> dict[str, list[str]]:
@@ -238,6 +252,12 @@ def _held(story: Story, event: ev.Held, at: Instant) -> None:
     if event.who.startswith(SYSTEM):
         for seq in event.seqs:
             story.met("held", event.who, event.text, seq, at)
+    elif (
+        event.who == "hands"
+    ):  # it could not be started, or its end was lost: it does not run again by itself
+        for seq in event.seqs:
+            story.not_again(seq, at)
+            story.met("held", "nqsd", event.text, seq, at)
 
 
 def _decided(story: Story, event: ev.Decided, at: Instant) -> None:

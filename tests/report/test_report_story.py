@@ -267,3 +267,27 @@ def test_a_follower_that_knows_nothing_names_no_group(diary):
     story.take(ev.Recorded(1, 5, ev.Requeued(7, 1, "lost")))
     [entry] = story.objects(0, "ymp", PARIS)
     assert entry["requests"] == {"": ["7.ymp"]}
+
+
+def test_the_machine_of_a_new_home_is_no_changed_one(diary):
+    book = diary(d1=1)
+    book.events.clear()
+    found = ev.MachineFound((0, 1), 1 << 30, "ymp", "Europe/Paris")
+    book.add(60, found)
+    book.add(120, found)
+    assert [event["n"] for event in told(book)["incidents"]] == [2]
+    assert [times(each) for each in told(book)["story"]] == [("21:02", "21:02")]
+
+
+def test_what_is_held_because_it_could_not_start_was_not_queued_again(diary):
+    book = diary(d1=1)
+    book.night()
+    seqs = [book.submit(10 * n, "d1") for n in range(3)]
+    for seq in seqs:
+        book.add(100, ev.Starting(seq, 1, (0,)))
+        book.add(101, ev.Requeued(seq, 1, "cannot run /nope"))
+        if seq != seqs[-1]:
+            book.add(101, ev.Held((seq,), "u", "hands", "cannot run /nope"))
+    held, again = sorted(told(book)["story"], key=lambda each: each["kind"])
+    assert sentence(held) == "2 requests were held by nqsd: cannot run /nope (1.ymp, 2.ymp)"
+    assert sentence(again) == "1 request was queued again: cannot run /nope (3.ymp)"

@@ -1,9 +1,11 @@
 """Who deletes a request of his own has no failure in the night report."""
 
 from nqspy.model import events as ev
+from nqspy.model.requests import Used
 from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
+from nqspy.report.quotas import Period, quota_report
 
 
 def test_what_its_owner_deleted_is_no_failure(diary):
@@ -21,3 +23,22 @@ def test_what_its_owner_deleted_is_no_failure(diary):
     assert [each["id"] for each in data["failed"]] == [f"{theirs}.ymp", f"{killed}.ymp"]
     assert (data["withdrawn"], data["groups"][0]["withdrawn"], data["groups"][0]["failed"]) == (2, 2, 2)
     assert "deleted by their owners: 2 requests" in night_text(data)
+
+
+def test_work_of_a_moment_that_was_held_and_deleted_makes_no_quota_deviation(diary):
+    book = diary(pes=1, d1=60, d2=40)
+    book.night()
+    runs, waits, brief = book.submit(1, "d1"), book.submit(2, "d1"), book.submit(3600, "d2")
+    book.decide(2, runs)
+    book.add(3605, ev.Held((brief,), "u", "anne"))
+    book.add(3606, ev.Deleted(brief, "anne"))
+    book.add(7200, ev.Ended(runs, 1, "exit", 0, used=Used(7_198_000, 7_198_000)))
+    book.add(7201, ev.Deleted(waits, "anne"))
+    bounds = night_bounds(book.events, zone_of("Europe/Paris"), book.at(7300))
+    data = night_report(book.events, book.site, bounds, book.at(7300))
+    assert data["deviation"] < 0.1
+    assert {row["name"]: round(row["deviation"]) for row in data["groups"]} == {"d1": 0, "d2": -40}
+    quota = quota_report(
+        book.events, book.site, Period(bounds.start, book.at(7300), None, True), book.at(7300)
+    )
+    assert quota["deviation"] < 0.1
