@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from nqspy.model import units
+from nqspy.model.folding import folded
 from nqspy.model.machine import Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.site import Settings
@@ -55,9 +56,8 @@ def show_sched_factor(settings: Settings) -> str:
 
 def _weights(whom: str, weights: Weights) -> str:
     rows = [f"  {title:<22}{factor:<8}{getattr(weights, factor):>6}" for factor, title in _FACTORS]
-    return "\n".join(
-        [f"Job Initiation Weighting Factors {whom}", *rows, f"  {bound(weights)}", *show_owed.beats(weights)]
-    )
+    said = [f"  {bound(weights)}", *show_owed.beats(weights)]
+    return "\n".join([f"Job Initiation Weighting Factors {whom}", *rows, *map(folded, said)])
 
 
 def bound(weights: Weights) -> str:

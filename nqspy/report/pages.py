@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from nqspy.model.folding import folded
 from nqspy.report.grid import grid
 from nqspy.report.story import sentence
 
@@ -13,16 +14,16 @@ Data = Mapping[str, Any]
 def night_text(data: Data, most: int | None = None) -> str:
     """The report for people: the line first, then departments, what failed, what waits, what went wrong, what
     is to come; of a department's page (`departments.page_of`) the same. ``most``: rows of a table at most."""
-    parts = [data["line"], period(data)]
+    parts = [folded(data["line"]), folded(period(data))]
     if data["clock"]:
-        parts.append(f"clock: {data['clock']}")
-    parts += ["", *figures(data)]
+        parts.append(folded(f"clock: {data['clock']}"))
+    parts += ["", *map(folded, figures(data))]
     for section in sections(data):
         if section.rows:
             parts += ["", *_table(section, most)]
     for title, lines in paragraphs(data):
         if lines:
-            parts += ["", f"{title}:", *(f"  {line}" for line in _some(lines, most))]
+            parts += ["", f"{title}:", *(folded(f"  {line}") for line in _some(lines, most))]
     return "\n".join(parts) + "\n"
 
 

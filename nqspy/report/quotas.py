@@ -31,6 +31,7 @@ from typing import Any
 from nqspy.model import events as ev
 from nqspy.model.division import Division
 from nqspy.model.errors import BadValue
+from nqspy.model.folding import folded
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import State, Used, finite
@@ -356,10 +357,8 @@ def quota_text(data: Mapping[str, Any]) -> str:
         "HOUR",
         "FROM",
     )
-    return (
-        f"{data['line']}\n{span} ({', '.join(notes)})\n\n"
-        f"{grid(heads, [_told(row) for row in data['groups']])}"
-    )
+    where = folded(f"{span} ({', '.join(notes)})")
+    return f"{folded(data['line'])}\n{where}\n\n{grid(heads, [_told(row) for row in data['groups']])}"
 
 
 def _told(row: Mapping[str, Any]) -> tuple[str, ...]:

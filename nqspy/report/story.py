@@ -252,9 +252,7 @@ def _held(story: Story, event: ev.Held, at: Instant) -> None:
     if event.who.startswith(SYSTEM):
         for seq in event.seqs:
             story.met("held", event.who, event.text, seq, at)
-    elif (
-        event.who == "hands"
-    ):  # it could not be started, or its end was lost: it does not run again by itself
+    elif event.who == "hands":  # it could not be started, or its end was lost
         for seq in event.seqs:
             story.not_again(seq, at)
             story.met("held", "nqsd", event.text, seq, at)

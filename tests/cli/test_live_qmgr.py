@@ -79,6 +79,17 @@ def test_what_is_shown_names_what_was_set(rich):
     assert rich.qmgr("show queue night").out.count("night")
     assert "3" in rich.qmgr("show long queue night").out
     assert "tau_max" in rich.qmgr("show sched_factor").out
+    for words in (
+        ("qmgr", "-c", "show sched_factor"),
+        ("qmgr", "-c", "show parameters"),
+        ("qmgr", "-c", "show all"),
+        ("nqspy", "report", "night"),
+        ("nqspy", "report", "quota"),
+        ("nqspy", "report", "usage"),
+        ("nqspy", "counters"),
+    ):
+        wide = [line for line in rich.run(*words).ok().lines if len(line) > 80]
+        assert not wide, words
     shares = {row["group"]: row for row in json.loads(rich.run("qmgr", "--json", "-c", "show shares").out)}
     assert shares["d1"]["share"] == 29
     assert shares["d1"]["entitlement"] > shares["d2"]["entitlement"]

@@ -291,3 +291,15 @@ def test_what_is_held_because_it_could_not_start_was_not_queued_again(diary):
     held, again = sorted(told(book)["story"], key=lambda each: each["kind"])
     assert sentence(held) == "2 requests were held by nqsd: cannot run /nope (1.ymp, 2.ymp)"
     assert sentence(again) == "1 request was queued again: cannot run /nope (3.ymp)"
+
+
+def test_no_line_of_the_report_is_wider_than_a_terminal(diary):
+    book = diary(d1=3, d2=1)
+    book.night()
+    for n in range(30):
+        seq = book.submit(10 * n, "d1", name=f"a_rather_long_name_of_a_request_{n}")
+        book.decide(10 * n, seq)
+        book.add(10 * n + 5, ev.Requeued(seq, 1, "cannot change to the folder " + "and/so/on/ " * 12))
+    text = night_text(told(book))
+    assert not [line for line in text.splitlines() if len(line) > 80]
+    assert "and/so/on/" in text
