@@ -94,6 +94,8 @@ class Troubles:
         daemon = self._daemon
         parent = daemon.decider
         yield from daemon.exits.problems
+        if daemon.exits.refused:
+            yield f"reload exits was refused: {daemon.exits.refused}"
         sources, _ = read_folder(parent.folder, owner_of(parent.folder))
         before = {source.path.name: source.text for source in parent.sources}
         left_out = "".join(daemon.exits.problems)

@@ -200,3 +200,16 @@ def test_the_doctor_says_what_is_no_home(make_live):
     assert done.status == 1
     assert "is no home" in done.out
     assert "mode" not in done.out
+
+
+def test_why_a_reload_of_exits_was_refused_is_told_until_one_succeeds(live):
+    live.exit("late", "def jobselect(\n")
+    refused = live.qmgr("reload exits")
+    refused.refused("late.py, line 1", "stay in force")
+    lines = [line for line in live.run("nqsd", "status").ok().lines if "reload exits was refused" in line]
+    assert len(lines) == 1
+    assert "late.py, line 1" in lines[0]
+    live.exit("late", FINE.format(hook="jobend"))
+    assert "was refused" in live.run("nqsd", "status").ok().out
+    live.qmgr("reload exits").ok()
+    assert "was refused" not in live.run("nqsd", "status").ok().out

@@ -10,6 +10,7 @@ from nqspy.core.sight import FIELDS, Handed
 from nqspy.daemon.deciding import loading, words
 from nqspy.daemon.deciding.parent import QUESTION, Parent
 from nqspy.model.actions import ExitFailure
+from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
 from nqspy.ports import RequestView, SubmitAnswer, View, is_change
@@ -19,7 +20,8 @@ FRESH = 0.5
 
 
 class RemoteExits(NoExits):
-    """jobselect and elected are asked in the child only, in its passes."""
+    """jobselect and elected are asked in the child only, in its passes. ``refused``: why the latest `reload`
+    was, with file and line; empty when it was not."""
 
     beside: Callable[[], None] | None = None
     """Has the files loaded beside and then reloaded; None: `reload` waits for them."""
@@ -29,6 +31,7 @@ class RemoteExits(NoExits):
         self._failures: list[ExitFailure] = []
         self._shares: dict[tuple[str, str], float | None] = {}
         self._shares_at = -FRESH
+        self.refused = ""
 
     # ------------------------------------------------------------ files and settings
 
@@ -60,7 +63,13 @@ class RemoteExits(NoExits):
         if self._parent.loading is None and self.beside is not None:
             self.beside()
             return "the exits are being loaded; they count as soon as they are"
-        return loading.reload(self._parent)
+        try:
+            told = loading.reload(self._parent)
+        except Refusal as refusal:
+            self.refused = str(refusal)
+            raise
+        self.refused = ""
+        return told
 
     def listing(self) -> list[dict[str, Any]]:
         """One entry for each exit; ``left_out``: why it is not loaded any more."""
