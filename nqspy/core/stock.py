@@ -13,6 +13,7 @@ the decayed use, committed use included; 1 where nothing was used.
 A user has 0.9 of his group's value and 0.1 of the same rule among the users of his group.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
@@ -135,7 +136,7 @@ class Stock:
         return found
 
 
-class Rule:
+class Rule(ABC):
     """A rule at one level: ``parts`` are the entitlements of those who have work, ``targets`` these bent by
     the past."""
 
@@ -156,29 +157,30 @@ class Rule:
                 return 0.0
         return max(LEAST, self._value(name))
 
+    @abstractmethod
     def _value(self, name: str) -> float:
-        raise NotImplementedError
+        """The same, before the least that everybody with a share has."""
 
+    @abstractmethod
     def terms_of(self, name: str) -> tuple[float, float]:
         """What the value of one rests on that no start changes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def terms_of_many(self, names: Collection[str]) -> tuple[list[float], list[float]]:
         """The same of many: first of all of them the one, then the other."""
-        raise NotImplementedError
 
+    @abstractmethod
     def together(self) -> float:
         """What of all of the level it rests on."""
-        raise NotImplementedError
 
+    @abstractmethod
     def own(self, name: str) -> float:
         """What of its own it rests on that starts change."""
-        raise NotImplementedError
 
     @staticmethod
+    @abstractmethod
     def of_many(first: Floats, second: Floats, whole: Floats, own: Floats, bound: float) -> Floats:
         """The values of many: `terms_of`, `together` and `own` of each."""
-        raise NotImplementedError
 
 
 class Deficit(Rule):
