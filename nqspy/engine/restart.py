@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nqspy.engine.desk import health, strays
+from nqspy.engine.desk.advice import names
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.inputs import Outcome
 from nqspy.engine.loop import Engine
@@ -113,12 +114,7 @@ _FEW = 20
 def _told(site: Site, later: Later, held: Sequence[Seq], unknown: Sequence[Seq]) -> str:
     parts = [f"{later.text}; the next identifier is {site.id_of(site.next_seq)}"]
     if held:
-        parts.append(f"held, for they were started since or may have been: {_names(site, held)}")
+        parts.append(f"held, for they were started since or may have been: {names(site, held, _FEW)}")
     if unknown:
-        parts.append(f"started since and not known any more: {_names(site, unknown)}")
+        parts.append(f"started since and not known any more: {names(site, unknown, _FEW)}")
     return "; ".join(parts)
-
-
-def _names(site: Site, seqs: Sequence[Seq]) -> str:
-    more = f" and {len(seqs) - _FEW} more" if len(seqs) > _FEW else ""
-    return ", ".join(site.id_of(seq) for seq in seqs[:_FEW]) + more

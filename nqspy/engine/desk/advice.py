@@ -77,7 +77,7 @@ def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:
     return "; ".join(found)
 
 
-def names(site: Site, seqs: Sequence[Seq]) -> str:
+def names(site: Site, seqs: Sequence[Seq], most: int = NAMED) -> str:
     """The first of them by identifier, and how many more there are."""
-    more = f" and {len(seqs) - NAMED} more" if len(seqs) > NAMED else ""
-    return ", ".join(site.id_of(seq) for seq in seqs[:NAMED]) + more
+    more = f" and {len(seqs) - most} more" if len(seqs) > most else ""
+    return ", ".join(site.id_of(seq) for seq in seqs[:most]) + more
