@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from daemon.live import ONE_QUEUE, until
+from daemon.live import ONE_QUEUE, alive, until
 
 POISONED = """\
 from nqspy.userexit import refuse, userexit
@@ -39,7 +39,7 @@ def fails(live, times):
     """So many requests on which the exit fails, one after the other."""
     for _ in range(times):
         id = live.submit("true", name="poison")
-        live.until(id, lambda job: "no antidote" in job["reason"]["text"], "be failed on")
+        live.until(id, lambda job: "no antidote" in str(job["reason"]), "be failed on")
 
 
 def kept(live):
@@ -136,3 +136,31 @@ def test_a_process_that_was_lost_is_followed_by_one_that_knows(live):
     fails(live, 1)
     assert live.ended(live.submit("true", name="poison"))["exit_status"] == 0
     assert json.loads((live.home / "exits.strikes").read_text())["out"] == {}
+
+
+SLOW = """
+import time
+from nqspy.userexit import userexit
+
+@userexit
+def jobselect(request):
+    print("looks at", request.name)
+    time.sleep(0.7)
+    raise ValueError("no way")
+"""
+
+
+def test_a_failure_in_a_pass_that_a_stop_cuts_off_is_told_after_the_start(make_live):
+    live = make_live().site(exits={"slow": SLOW}).start()
+    live.accepts_trouble = True
+    live.set("set exit slow budget=10s")
+    id = live.submit("true", name="first")
+    until(lambda: "looks at first" in live.log, "the pass")
+    pid = live.pid
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not alive(pid), "its end")
+    live.hang_up()
+    live.start()
+    told = until(lambda: live.events("alarm"), "an alarm")
+    assert id in told[0]["text"]
+    assert "no way" in told[0]["text"]

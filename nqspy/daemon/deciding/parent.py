@@ -201,7 +201,9 @@ class Parent:
         """Ends the child for good."""
         if self.loading is not None:
             self.loading.drop()
-        if self.child is not None:
+        if self._asked is not None:  # what fails in a plan that never counts is to be told by the next
+            self.memory.close(None)
+        elif self.child is not None:
             self.memory.close(self.question(words.AskMemory(0, 0), words.Remembered, AT_END))
         self.drop("the daemon ends")
         self.sources = ()
