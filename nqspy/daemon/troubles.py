@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nqspy.daemon import files
+from nqspy.daemon.glance import Glance
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm, ExitOff, Recorded
 from nqspy.model.ids import MINUTE, Instant
@@ -30,6 +32,8 @@ class Troubles:
         self._exits: dict[str, tuple[Instant, str]] = {}
         self._off: dict[str, str] = {}
         self._sources: object = None
+        self._queues: Glance[dict[str, str]] = Glance()
+        self._folder: Glance[dict[str, bytes]] = Glance()
         self.files = ""
 
     def watch(self, happened: Iterable[Recorded]) -> None:
@@ -76,7 +80,9 @@ class Troubles:
     def _files(self) -> Iterator[str]:
         daemon = self._daemon
         try:
-            found = {name: digest for name, digest, _ in files.current(daemon)}
+            found = self._queues.look(
+                files.folder(daemon), lambda: {name: digest for name, digest, _ in files.current(daemon)}
+            )
         except NqspyError as error:
             yield f"queues.d cannot be read: {error}"
             return
@@ -96,10 +102,10 @@ class Troubles:
         yield from daemon.exits.problems
         if daemon.exits.refused:
             yield f"reload exits was refused: {daemon.exits.refused}"
-        sources, _ = read_folder(parent.folder, owner_of(parent.folder))
+        sources = self._folder.look(parent.folder, lambda: _texts(parent.folder))
         before = {source.path.name: source.text for source in parent.sources}
         left_out = "".join(daemon.exits.problems)
-        now = {s.path.name: s.text for s in sources if s.path.name not in left_out}
+        now = {name: text for name, text in sources.items() if name not in left_out}
         before = {name: text for name, text in before.items() if name not in left_out}
         yield from _changes("exits", before, now, "loaded", "reload exits")
         yield from self._failing({source.path.stem for source in parent.sources})
@@ -118,6 +124,12 @@ class Troubles:
         failing = self._daemon.notices.post.failing
         if failing:
             yield failing
+
+
+def _texts(folder: Path) -> dict[str, bytes]:
+    """The exit files of a folder, by name."""
+    sources, _ = read_folder(folder, owner_of(folder))
+    return {source.path.name: source.text for source in sources}
 
 
 def _changes(
