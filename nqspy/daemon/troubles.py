@@ -70,7 +70,7 @@ class Troubles:
     # ------------------------------------------------------------ one kind each
 
     def _disk(self, zone: Zone) -> Iterator[str]:
-        unwritten = self._daemon.engine.unwritten
+        unwritten = self._daemon.engine.outage.since
         if unwritten is not None:
             yield f"nothing can be written since {zone.text(unwritten[0])}: {unwritten[1]}"
         text = fullness(self._daemon.home.path)

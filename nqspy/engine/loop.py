@@ -16,6 +16,7 @@ from nqspy.engine.desk import hands as hands_desk
 from nqspy.engine.desk import health as health_desk
 from nqspy.engine.desk.context import Desk, Group, Handler, Reply
 from nqspy.engine.inputs import Asked, Decision, Input, Outcome
+from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
 from nqspy.engine.record import event_of
@@ -106,9 +107,7 @@ class Engine:
         self._again_at: Instant | None = None
         # The last instant at which a plan asked for another look, and that was seen to.
         self._woken: Instant | None = None
-        # Since when nothing can be committed, with the error; then what an alarm tells that is not committed.
-        self.unwritten: tuple[Instant, str] | None = None
-        self._telling: tuple[Instant, str] | None = None
+        self.outage = Outage()
         # When the calendar was last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
         self._shift_at: Instant | None = None
@@ -125,7 +124,7 @@ class Engine:
             if hurry:
                 self._commit(group)
         except CommitFailed as error:
-            self._not_written(error, now)
+            self.outage.failed(str(error), now)
             return self._refuse(inputs, f"nothing was changed: {error}", now, error.passing)
         except Exception:
             self.log(f"internal error, the group is refused:\n{format_exc()}")
@@ -136,7 +135,7 @@ class Engine:
         events = desk.group.batch.events
         before, waits = len(events), self._waits(desk.now)
         if not waits:
-            self._tell_unwritten(desk)
+            self.outage.tell(desk)
             self._time(desk)
             again, self._retry = self._retry, []
             for seen in again:
@@ -175,7 +174,7 @@ class Engine:
         try:
             self._commit(group)
         except CommitFailed as error:
-            self._not_written(error, now)
+            self.outage.failed(str(error), now)
             return self._refuse((), str(error), now)
         return self._outcome(group, now, True)
 
@@ -200,7 +199,8 @@ class Engine:
     def _outcome(self, group: Group, now: Instant, committed: bool) -> Outcome:
         notices: list[Notify] = []
         if committed:
-            self._group, self._again_at, self._telling = Group(), None, None
+            self._group, self._again_at = Group(), None
+            self.outage.committed()
             notices = [action for action in group.actions if isinstance(action, Notify)]
             self._hand_out(group.actions, now)
         pending = not committed and bool(group.batch.events)
@@ -265,6 +265,8 @@ class Engine:
                 self._void, self._shift_seen = self._asked, None
         except Refusal as refusal:
             reply = Reply(refusal=refusal)
+            if refusal.code == "no_room":
+                self.outage.full(desk.now)
         except NqspyError as error:
             reply = Reply(refusal=Refusal(str(error), "bad_value"))
         desk.group.replies.append((asked.handle, reply))
@@ -372,22 +374,6 @@ class Engine:
             self.commits += 1
         for text in group.alarms:
             self.log(text)
-
-    def _not_written(self, error: CommitFailed, now: Instant) -> None:
-        self.unwritten = self.unwritten or self._telling or (now, str(error))
-        self._telling = None
-
-    def _tell_unwritten(self, desk: Desk) -> None:
-        """Tells of the time in which nothing could be committed, with the first group that may be again."""
-        if self.unwritten is None:
-            return
-        self._telling, self.unwritten = self.unwritten, None
-        since, error = self._telling
-        spent = (desk.now - since) // 1000
-        text = f"nothing was changed for {spent} s, what was asked was refused: {error}"
-        desk.emit(ev.Alarm("store", text, since))
-        desk.group.alarms.append(text)
-        desk.act(Notify("", "nqspy: the database could not be written", text))
 
     def _refuse(self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False) -> Outcome:
         """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told (busy, so

@@ -200,6 +200,24 @@ def test_the_time_in_which_nothing_could_be_committed_is_journaled_once_it_can(f
     centre.is_sound()
 
 
+def test_the_time_in_which_nothing_could_be_submitted_is_journaled_once_there_is_room(monkeypatch):
+    centre = Centre(PLAIN + "stop queue batch\n")
+    begun, low = centre.sim.now, [True]
+    monkeypatch.setattr(centre.journal, "low", lambda: low[0])
+    for _ in range(3):
+        assert centre.refused(submit("anne", centre), ANNE).code == "no_room"
+        centre.later(seconds=20)
+    centre.qmgr("set queue batch run_limit=3")
+    assert not centre.events(ev.Alarm), "the disk is still full"
+    low.clear()
+    low.append(False)
+    centre.submit("anne")
+    centre.submit("anne")
+    [alarm] = centre.events(ev.Alarm)
+    assert (alarm.who, alarm.since) == ("store", begun)
+    assert alarm.text == "nothing was submitted for 60 s: the disk with the database was full"
+
+
 # ---------------------------------------------------------------- bugs of ours
 
 

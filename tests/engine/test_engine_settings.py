@@ -154,14 +154,15 @@ def _texts():
             kind = OBJECTS[head][1] if head in OBJECTS else type(getattr(Settings(), SINGLES[head]))
             for path, info in declared(kind).items():
                 if info.unit in ("name", "names", "text", "crons"):
-                    yield f"{place.format(head)}/{path}", info.unit in ("names", "crons")
-    yield "managers", True
-    yield "exit/memory/limit", False
+                    for char in "\x1b\x85\u2028" + ("\n\r" if info.unit != "text" else ""):
+                        yield f"{place.format(head)}/{path}", info.unit in ("names", "crons"), char
+    for char in "\n\r\x1b\x85\u2028":
+        yield "managers", True, char
+        yield "exit/memory/limit", False, char
 
 
-@pytest.mark.parametrize(("path", "listed"), list(_texts()))
-@pytest.mark.parametrize("char", ["\n", "\r", "\x1b", "\x85", "\u2028"])
-def test_no_text_of_a_setting_has_control_characters(path, listed, char):
+@pytest.mark.parametrize(("path", "listed", "char"), list(_texts()))
+def test_no_setting_has_control_characters(path, listed, char):
     centre = Centre()
     hostile = f"anne{char}set managers=(eve:m)"
     values = [[hostile], [hostile, "ben"]] if listed else [hostile]
@@ -174,6 +175,11 @@ def test_no_text_of_a_setting_has_control_characters(path, listed, char):
         said = str(centre.refused(cm.Configure((change,))))
         assert "line breaks and other control characters" in said
         assert said.isprintable()
+
+
+def test_a_command_may_have_the_line_ends_that_the_command_language_can_write():
+    centre = Centre().qmgr(r'create probe nfs command="tr -d \'\n\' < a"')
+    assert centre.site.settings.probes["nfs"].command == "tr -d '\n' < a"
 
 
 def test_no_name_in_a_path_and_no_command_of_a_shift_has_them_either():

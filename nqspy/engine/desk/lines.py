@@ -1,5 +1,6 @@
-"""Texts of settings are single lines: a line break in one would be a further line of ``snap`` and of files
-made of it, another control character would reach a terminal."""
+"""Names in settings are single lines: a line break in one would be a further line of ``snap`` and of files made
+of it, another control character would reach a terminal. Texts (the command of a probe) may have those that
+the command language can write: line ends and tabs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,10 +17,10 @@ _SHOWN = 60
 
 
 def check(settings: Settings, change: Change) -> None:
-    """Raises BadValue for a path or value with a control character; a tab may stand in a text, in no name."""
+    """Raises BadValue for a path or value with a control character that may not stand there."""
     for path, text in _texts(renamed(change.path), change.value):
-        tab = "" if _is_name(settings, path) else "\t"
-        if any(category(char) in _BREAKING and char != tab for char in text):
+        allowed = "" if _is_name(settings, path) else "\n\t\r"
+        if any(category(char) in _BREAKING and char not in allowed for char in text):
             where = change.path if change.path.isprintable() else "the path of a setting"
             raise BadValue(
                 f"{where}: line breaks and other control characters cannot be part of it: {text[:_SHOWN]!a}"

@@ -1,0 +1,53 @@
+"""Times in which what people asked was refused because it could not be kept: told when they are over."""
+
+from nqspy.engine.desk.context import Desk
+from nqspy.model.actions import Notify
+from nqspy.model.events import Alarm
+from nqspy.model.ids import Instant
+
+
+class Outage:
+    """``since``: the instant from which on nothing can be committed, with the error; None while it can."""
+
+    def __init__(self) -> None:
+        self.since: tuple[Instant, str] | None = None
+        self._full: Instant | None = None
+        # What an alarm tells that is not committed yet.
+        self._telling: tuple[tuple[Instant, str] | None, Instant | None] = (None, None)
+
+    def failed(self, error: str, now: Instant) -> None:
+        """A commit failed."""
+        since, full = self._telling
+        self.since = self.since or since or (now, error)
+        self._full = self._full or full
+        self._telling = (None, None)
+
+    def full(self, now: Instant) -> None:
+        """A submission was refused: there is no room for it."""
+        self._full = self._full or now
+
+    def committed(self) -> None:
+        """What was told is on the disk."""
+        self._telling = (None, None)
+
+    def tell(self, desk: Desk) -> None:
+        """Tells of what is over, with the first group that may be committed again."""
+        if self.since is None and (self._full is None or desk.journal.low()):
+            return
+        self._telling, since, full = (self.since, self._full), self.since, self._full
+        self.since = self._full = None
+        if since is not None:
+            what = f"nothing was changed for {_span(desk, since[0])}, what was asked was refused: {since[1]}"
+            self._alarm(desk, what, since[0], "the database could not be written")
+        elif full is not None:
+            what = f"nothing was submitted for {_span(desk, full)}: the disk with the database was full"
+            self._alarm(desk, what, full, "the disk was full")
+
+    def _alarm(self, desk: Desk, text: str, since: Instant, subject: str) -> None:
+        desk.emit(Alarm("store", text, since))
+        desk.group.alarms.append(text)
+        desk.act(Notify("", f"nqspy: {subject}", text))
+
+
+def _span(desk: Desk, since: Instant) -> str:
+    return f"{(desk.now - since) // 1000} s"
