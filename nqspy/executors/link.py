@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from nqspy.executors.spares import PATIENCE
 from nqspy.executors.starter import STAYS
 
 Key = tuple[int, int]
@@ -29,8 +30,10 @@ _staying: list[subprocess.Popen[bytes]] = []
 class Link:
     """One starter at a time. `send` may be called from any thread, the rest by one thread only."""
 
-    def __init__(self, home: str, spool: str, python: str, cage: str) -> None:
+    def __init__(self, home: str, spool: str, python: str, cage: str, spare: float = PATIENCE) -> None:
+        """``spare``: real seconds that a shepherd without an attempt waits for one."""
         self._spool = spool
+        self._spare = spare
         self._python = python
         self._cage = cage
         found = os.stat(home)
@@ -85,7 +88,7 @@ class Link:
             with open(f"{self._spool}/starter.log", "ab") as log:
                 self._process = subprocess.Popen(
                     [self._python, "-I", "-S", "-E", "-X", "utf8", starter, *map(str, descriptors),
-                     self._spool, self._name, self._cage, str(_open_files())],
+                     self._spool, self._name, self._cage, str(_open_files()), str(self._spare)],
                     pass_fds=descriptors, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                     start_new_session=True, cwd="/", env=environment,
                 )  # fmt: skip

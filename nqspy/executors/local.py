@@ -1,4 +1,4 @@
-"""The real hands: requests run as processes of this machine, each under a shepherd of its own.
+"""The real hands: requests run as processes of this machine, each under a shepherd.
 
 Orders go to the starter over a socket; reports come back as datagrams; the pidfd of each shepherd is the
 net under them; the records in the spool say what happened. One thread waits for all of these.
@@ -18,6 +18,7 @@ from nqspy.executors.link import Key, Link
 from nqspy.executors.order import cpus_of, make_order
 from nqspy.executors.patience import DELIVERY, LAUNCH
 from nqspy.executors.resident import Residents
+from nqspy.executors.spares import PATIENCE
 from nqspy.executors.watch import Watch
 from nqspy.model.actions import Action, Forget, Kill, Resume, SetAside, Signal, Start, Suspend
 from nqspy.model.ids import Instant
@@ -45,8 +46,8 @@ class LocalHands:
     gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
     site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
     empty: the best that works. ``quiet``: see `Broom`. ``processes``: most of a request; None: as
-    request and queue say. ``patience``: real seconds that a launch, and a delivery,
-    may take.
+    request and queue say. ``patience``: real seconds that a launch, and a delivery, may take. ``spare``: how
+    long a shepherd whose request has ended waits for another.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class LocalHands:
         quiet: float = QUIET,
         processes: int | None = None,
         patience: tuple[float, float] = (LAUNCH, DELIVERY),
+        spare: float = PATIENCE,
     ) -> None:
         """Raises OSError when the spool cannot be used."""
         self._home = os.path.abspath(home)
@@ -75,7 +77,7 @@ class LocalHands:
         self._patience = patience
         self._clashes = Clashes()
         self._scripts: dict[str, bytes] = {}
-        link = Link(self._home, self._spool, python, cage)
+        link = Link(self._home, self._spool, python, cage, spare)
         self._watch = Watch(self._home, self._spool, put, link)
         self._broom = Broom(quiet)
         self._resident = Residents()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import bells, cage, forks, outset, records, spares, urgency
+from nqspy.executors import bells, cage, forks, outset, records, urgency
 from nqspy.executors.shepherd import Shepherd
+from nqspy.executors.spares import Offer
 from nqspy.executors.teller import Station, Teller
 
 _ATTEMPTS = 100
@@ -22,11 +24,10 @@ def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None)
     wake = bells.wake_on_children()
     forks.become_subreaper()
     me = station.identifier.of(os.getpid()).text()
-    for _ in range(_ATTEMPTS):
-        if not _serve(order, station, born, me, wake):
-            return
-        message = spares.next_order(station.offers, born is not None)
-        if message is None:
+    for left in reversed(range(_ATTEMPTS)):
+        offer = Offer(station.offers, born is not None)
+        ready = offer.make if left else None
+        if not _serve(order, station, born, me, wake, ready) or (message := offer.wait()) is None:
             return
         text, (station.lock, *fds) = message
         order = outset.read(text.partition(b"\n")[2], fds, station)
@@ -36,9 +37,16 @@ def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None)
             os.sched_setaffinity(0, station.cpus)
 
 
-def _serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None, me: str, wake: int) -> bool:
-    """One attempt. Whether another may be served: not by one who had to do with a fault. Leaves silently when
-    another has the claim."""
+def _serve(
+    order: dict[str, Any],
+    station: Station,
+    born: cage.Birthplace | None,
+    me: str,
+    wake: int,
+    ready: Callable[[], None] | None,
+) -> bool:
+    """One attempt; ``ready`` is called when nothing more has to be done for it but to tell its end. Whether
+    that was told. Leaves silently when another has the claim."""
     folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
     if order.get("deliver"):
         os.close(station.lock)
@@ -53,7 +61,7 @@ def _serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None
     os.close(station.lock)
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # at a shutdown the job gets its own: record how it ends
-    shepherd = Shepherd(order, station, born, wake)
+    shepherd = Shepherd(order, station, born, wake, ready)
     try:
         return shepherd.live()
     except BaseException:

@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import (
@@ -44,10 +45,16 @@ class Shepherd(Teller):
     """One attempt, from the claim to the last report; the current folder is the attempt's."""
 
     def __init__(
-        self, order: dict[str, Any], station: Station, born: cage.Birthplace | None, wake: int
+        self,
+        order: dict[str, Any],
+        station: Station,
+        born: cage.Birthplace | None,
+        wake: int,
+        ready: Callable[[], None] | None,
     ) -> None:
         super().__init__(order, station)
         self.wake = wake
+        self.ready = ready
         self.tally = meter.Tally()
         self.born = born
         self.cage: cage.Cage = born or cage.Cage()
@@ -65,7 +72,7 @@ class Shepherd(Teller):
         self.home = "/"
 
     def live(self) -> bool:
-        """From the claim to the last report; whether it went without a fault."""
+        """From the claim to the last report; whether it went without a fault, and the end could be told."""
         try:
             problem = self._launch()
         except child.StoodStill:
@@ -80,7 +87,7 @@ class Shepherd(Teller):
         self._watch(self.wake)
         told = self._close()
         self._tidy()
-        return told and not self.reason and self.kill_at is None and self.leaving is None
+        return told
 
     def _tidy(self) -> None:
         """Nothing of the request is kept open."""
@@ -357,7 +364,8 @@ class Shepherd(Teller):
                 if_possible(os.write, self.streams[1], line.encode("utf-8"))
         self.cage.remove()
         self._sync(ending["used"])
-        return self._record(ending, line if self.streams[1] < 0 else "")
+        calm = not self.reason and self.kill_at is None and self.leaving is None
+        return self._record(ending, line if self.streams[1] < 0 else "", self.ready if calm else None)
 
     def _sync(self, used: list[int]) -> None:
         """Its output is on the disk before its end is. Of much output the PEs are free before."""
@@ -379,7 +387,9 @@ class Shepherd(Teller):
         used = self.meter.used(now())
         return {"reason": reason, "status": status, "signal": number, "used": used, "text": text}
 
-    def _record(self, ending: dict[str, Any], line: str | None) -> bool:
+    def _record(
+        self, ending: dict[str, Any], line: str | None, ready: Callable[[], None] | None = None
+    ) -> bool:
         """The exit record, on the disk before anything else happens; then the delivery and the report."""
         order = self.order
         whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
@@ -387,4 +397,4 @@ class Shepherd(Teller):
                   "spool": self.folder, "home": self.home}  # fmt: skip
         record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
         persist("exit", record, durable=True)
-        return self.finish(record)
+        return self.finish(record, ready)

@@ -13,7 +13,7 @@ import socket
 import time
 
 _MOST = 64
-_PATIENCE = 1.0
+PATIENCE = 1.0
 """Real seconds that one waits for an order."""
 _LARGEST = 1 << 17
 Message = tuple[bytes, list[int]]
@@ -23,7 +23,9 @@ Message = tuple[bytes, list[int]]
 class Spares:
     """The starter's side: who offered himself. ``offers``: where shepherds do; every shepherd inherits it."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float) -> None:
+        """``patience``: real seconds that one waits for an order."""
+        self._patience = patience
         self._here, self.offers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._here.setblocking(False)
         self._waiting: list[tuple[float, bool, int, socket.socket]] = []
@@ -41,7 +43,7 @@ class Spares:
             except BlockingIOError:
                 return found
             pid, born = map(int, message.split())
-            self._waiting.append((_now() + _PATIENCE, bool(born), pid, socket.socket(fileno=fds[0])))
+            self._waiting.append((_now() + self._patience, bool(born), pid, socket.socket(fileno=fds[0])))
             found.append(pid)
             if len(self._waiting) > _MOST:
                 self._waiting.pop(0)[3].close()
@@ -77,22 +79,38 @@ class Spares:
         self._here.close()
 
 
-def next_order(offers: socket.socket, born: bool) -> Message | None:
-    """The shepherd's side: offers this process and waits; None when there is no more to do."""
-    mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with mine:
+class Offer:
+    """The shepherd's side: offers this process, and waits for an order. It is made before the end is told:
+    what follows from that may be its next order."""
+
+    def __init__(self, offers: socket.socket, born: bool) -> None:
+        """``born``: in the cgroup of its jobs."""
+        self._offers = offers
+        self._offer = b"%d %d" % (os.getpid(), born)
+        self._channel: socket.socket | None = None
+
+    def make(self) -> None:
+        """From now on there may be an order."""
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
-                socket.send_fds(
-                    offers, [b"%d %d" % (os.getpid(), born)], [theirs.fileno()], socket.MSG_DONTWAIT
-                )
+                socket.send_fds(self._offers, [self._offer], [theirs.fileno()], socket.MSG_DONTWAIT)
             except OSError:
-                return None  # the starter is gone, or has enough to do
-        try:
-            message, fds, _, _ = socket.recv_fds(mine, _LARGEST, 2, socket.MSG_CMSG_CLOEXEC)
-        except OSError:
+                mine.close()  # the starter is gone, or has enough to do
+                return
+        self._channel = mine
+
+    def wait(self) -> Message | None:
+        """The next order; None when there is no more to do."""
+        if self._channel is None:
             return None
-    return (message, list(fds)) if message else None
+        with self._channel:
+            try:
+                message, fds, _, _ = socket.recv_fds(self._channel, _LARGEST, 2, socket.MSG_CMSG_CLOEXEC)
+            except OSError:
+                return None
+        self._channel = None
+        return (message, list(fds)) if message else None
 
 
 def _now() -> float:

@@ -1,12 +1,13 @@
 """A small process that finds a shepherd for each order it reads: one that is spare (`spares`), else a new one
 forked from itself. It has everything imported beforehand.
 
-Run as ``python -I -S -E -X utf8 starter.py ORDERS LOCK SPOOL NAME CAGE FILES``: descriptors of the order
-socket and of the starter's lock, the spool's path, the name of this home's cgroup directory, the make of
-cages to use (empty: the best), and how many files a job may open (the daemon has more). An order is one
-message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or nothing and a descriptor of a file that
-holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd. When the daemon's end of the socket is
-closed it lets the lock go and stays only for the shepherds that it has (`keeper`); it says so by `STAYS`.
+Run as ``python -I -S -E -X utf8 starter.py ORDERS LOCK SPOOL NAME CAGE FILES SPARE``: descriptors of the
+order socket and of the starter's lock, the spool's path, the name of this home's cgroup directory, the make
+of cages to use (empty: the best), how many files a job may open (the daemon has more), and how many seconds a
+spare shepherd stays. An order is one message: ``SEQ.ATTEMPT`` and a line end, then the order as JSON, or
+nothing and a descriptor of a file that holds it. The answer is ``SEQ.ATTEMPT`` with the shepherd's pidfd.
+When the daemon's end of the socket is closed it lets the lock go and stays only for the shepherds that it has
+(`keeper`); it says so by `STAYS`.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main(arguments: list[str]) -> None:
     reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     reports.setblocking(False)
     seat = cage.Seat(name, arguments[4])
-    spares = Spares()
+    spares = Spares(float(arguments[6]))
     station = Station(spool, lock, reports, seat, spares.offers)
     keeper = Keeper(spool, reports, seat)
     wake = bells.wake_on_children()

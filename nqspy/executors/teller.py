@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import cage, deliver, logins, patience, person, records
@@ -67,8 +68,9 @@ class Teller:
                 return True
         return False
 
-    def finish(self, record: dict[str, Any]) -> bool:
-        """Delivers by the exit record, completes the story, tells it; False when nobody could take that."""
+    def finish(self, record: dict[str, Any], ready: Callable[[], None] | None = None) -> bool:
+        """Delivers by the exit record, completes the story, tells it; False when nobody could take that.
+        ``ready`` is called before it is told."""
         done = dict(record["ending"])
         self.used = done["used"]
         if record["output"] is not None:
@@ -79,6 +81,8 @@ class Teller:
             done |= {name: result[name] for name in ("stdout", "stderr", "kept")}
             done["text"] = "; ".join(filter(None, (done["text"], result["text"])))
         persist("done", done, durable=False)
+        if ready is not None:
+            ready()
         return self.tell("end")
 
     def exiting(self) -> socket.socket:

@@ -158,6 +158,7 @@ def _texts():
                         yield f"{place.format(head)}/{path}", info.unit in ("names", "crons"), char
     for char in "\n\r\x1b\x85\u2028":
         yield "managers", True, char
+    for char in "\x1b\x85\u2028":
         yield "exit/memory/limit", False, char
 
 

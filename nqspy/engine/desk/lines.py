@@ -1,6 +1,6 @@
-"""Names in settings are single lines: a line break in one would be a further line of ``snap`` and of files made
-of it, another control character would reach a terminal. Texts (the command of a probe) may have those that
-the command language can write: line ends and tabs."""
+"""Names in settings are single lines: a line break in one would be a further line of ``snap`` and of files
+made of it, another control character would reach a terminal. Texts (the command of a probe) may have those
+that the command language can write: line ends and tabs."""
 
 from collections.abc import Iterator
 from typing import Any
