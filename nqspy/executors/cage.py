@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import time
 from collections.abc import Callable
 
 from nqspy.executors import proc
@@ -106,11 +107,7 @@ class Cgroup2(Cage):
         super().thaw()
 
     def cpu(self) -> float | None:
-        try:
-            with open(f"{self.folder}/cpu.stat", encoding="ascii") as file:
-                return int(file.readline().split()[1]) / 1e6
-        except (OSError, ValueError, IndexError):
-            return None
+        return cpu_of(self.folder)
 
     def remove(self) -> None:
         rmdir(self.folder)
@@ -170,6 +167,19 @@ class Birthplace(Cage):
         os.mkdir(folder, 0o755)
         self.kind = kind
         self.folder = folder
+        self.before = 0.0
+
+    def begin(self) -> None:
+        """Another job begins in it: what was used up to now is not its use."""
+        self.before = self._spent()
+
+    def cpu(self) -> float | None:
+        """Without what the shepherd itself has used."""
+        return max(0.0, self._spent() - self.before) if self.kind == "cgroup2" else None
+
+    def _spent(self) -> float:
+        found = cpu_of(self.folder)
+        return 0.0 if found is None else found - time.process_time()
 
     def fork(self) -> int:
         """Forks a shepherd into it. Raises OSError."""
@@ -371,6 +381,18 @@ def _join(folder: str) -> None:
             os.write(fd, b"0")
         finally:
             os.close(fd)
+
+
+def cpu_of(folder: str) -> float | None:
+    """CPU seconds of all processes that ever were in a cgroup2; None where that cannot be read."""
+    try:
+        fd = os.open(f"{folder}/cpu.stat", os.O_RDONLY)
+        try:
+            return int(os.read(fd, 64).split()[1]) / 1e6
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def members(folder: str) -> list[int]:

@@ -107,9 +107,9 @@ class Identifier:
 
 class Stat:
     """One reading of ``/proc/PID/stat``: CPU in seconds (with ``reaped``: that of children waited for),
-    memory in bytes."""
+    memory in bytes; ``code``: how it ended, as `os.waitpid` says it (0 where that is not shown)."""
 
-    __slots__ = ("cpu", "parent", "reaped", "rss", "session", "start", "state", "threads")
+    __slots__ = ("code", "cpu", "parent", "reaped", "rss", "session", "start", "state", "threads")
 
     def __init__(self, pid: int) -> None:
         """Raises OSError when there is no such process."""
@@ -128,6 +128,12 @@ class Stat:
         self.threads = int(field[17])
         self.start = int(field[19])
         self.rss = int(field[21]) * PAGE
+        self.code = int(field[49]) if len(field) > 49 else 0
+
+    @property
+    def dead(self) -> bool:
+        """Whether it has ended with all its threads, and nobody has waited for it yet."""
+        return self.state in "ZX" and self.threads <= 1
 
 
 def stat(pid: int) -> Stat | None:
@@ -140,6 +146,11 @@ def stat(pid: int) -> Stat | None:
 
 def _dead(pid: int) -> bool:
     return Stat(pid).state in "ZX"
+
+
+def all_dead(pids: set[int]) -> bool:
+    """Whether each of these has ended, waited for or not."""
+    return all(seen is None or seen.dead for seen in map(stat, pids))
 
 
 def all_pids() -> list[int]:

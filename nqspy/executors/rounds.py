@@ -7,9 +7,9 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import bells, cage, forks, outset, records, urgency
+from nqspy.executors import bells, cage, forks, outset, records, traits, urgency
 from nqspy.executors.shepherd import Shepherd
-from nqspy.executors.spares import Offer
+from nqspy.executors.spares import Message, Offer
 from nqspy.executors.teller import Station, Teller
 
 _ATTEMPTS = 100
@@ -24,17 +24,33 @@ def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None)
     wake = bells.wake_on_children()
     forks.become_subreaper()
     me = station.identifier.of(os.getpid()).text()
+    mine = traits.of_this_process()
     for left in reversed(range(_ATTEMPTS)):
         offer = Offer(station.offers, born is not None)
-        ready = offer.make if left else None
-        if not _serve(order, station, born, me, wake, ready) or (message := offer.wait()) is None:
+
+        def ready(offer: Offer = offer, left: int = left) -> None:
+            if left and traits.unchanged(mine):
+                offer.make()
+
+        if not _serve(order, station, born, me, wake, ready):
             return
-        text, (station.lock, *fds) = message
-        order = outset.read(text.partition(b"\n")[2], fds, station)
-        for fd in fds:
-            os.close(fd)
-        if not order["cpus"]:
-            os.sched_setaffinity(0, station.cpus)
+        message = offer.wait()
+        if message is None or not traits.unchanged(mine):
+            return  # what nobody has claimed is ordered again
+        order = _begin(message, station, born)
+
+
+def _begin(message: Message, station: Station, born: cage.Birthplace | None) -> dict[str, Any]:
+    """The next order; nothing of the one before holds for it."""
+    text, (station.lock, *fds) = message
+    order = outset.read(text.partition(b"\n")[2], fds, station)
+    for fd in fds:
+        os.close(fd)
+    if not order["cpus"]:
+        os.sched_setaffinity(0, station.cpus)
+    if born is not None:
+        born.begin()
+    return order
 
 
 def _serve(
@@ -43,7 +59,7 @@ def _serve(
     born: cage.Birthplace | None,
     me: str,
     wake: int,
-    ready: Callable[[], None] | None,
+    ready: Callable[[], None],
 ) -> bool:
     """One attempt; ``ready`` is called when nothing more has to be done for it but to tell its end. Whether
     that was told. Leaves silently when another has the claim."""

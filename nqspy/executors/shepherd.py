@@ -24,6 +24,7 @@ from nqspy.executors import (
     outset,
     patience,
     person,
+    proc,
     records,
     verdict,
 )
@@ -50,7 +51,7 @@ class Shepherd(Teller):
         station: Station,
         born: cage.Birthplace | None,
         wake: int,
-        ready: Callable[[], None] | None,
+        ready: Callable[[], None],
     ) -> None:
         super().__init__(order, station)
         self.wake = wake
@@ -61,6 +62,7 @@ class Shepherd(Teller):
         self.leader = 0
         self.raw: int | None = None
         self.childless = False
+        self.traced = False
         self.reason = ""
         self.text = ""
         self.again = False
@@ -254,6 +256,21 @@ class Shepherd(Teller):
             if pid == self.leader:
                 self.raw = status
 
+    def _look_at_the_dead(self) -> None:
+        """Who has ended, and can be waited for by a tracer of his owner's only, keeps no PE."""
+        seen = proc.stat(self.leader) if self.raw is None else None
+        if seen is not None and seen.dead:
+            self._reap()
+            if self.raw is None:
+                self.raw, self.traced = seen.code, True
+                self.tally.cpu += seen.cpu + seen.reaped
+        if self.raw is None or self.childless:
+            return
+        if proc.all_dead({*self.cage.pids(), *proc.children(os.getpid())}):
+            self._reap()
+            self.traced = self.traced or not self.childless
+            self.childless = True
+
     def _obey(self) -> None:
         """Does what the daemon has asked for."""
         said, self.early = [*self.early, *patience.messages(self.control)], []
@@ -305,6 +322,7 @@ class Shepherd(Teller):
         if self.kill_at is not None and at >= self.kill_at:
             self.cage.kill()
             self.kill_at = at + _AGAIN
+        self._look_at_the_dead()
         waits = (
             [self.meter.remaining(at)] if self.raw is not None else [self.meter.due(at), self.spool.due(at)]
         )
@@ -364,7 +382,7 @@ class Shepherd(Teller):
                 if_possible(os.write, self.streams[1], line.encode("utf-8"))
         self.cage.remove()
         self._sync(ending["used"])
-        calm = not self.reason and self.kill_at is None and self.leaving is None
+        calm = not (self.reason or self.traced) and self.kill_at is None and self.leaving is None
         return self._record(ending, line if self.streams[1] < 0 else "", self.ready if calm else None)
 
     def _sync(self, used: list[int]) -> None:

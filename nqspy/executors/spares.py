@@ -9,8 +9,11 @@ waits, and leaves when the starter closes that. Standard library only.
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import time
+
+from nqspy.executors import proc
 
 _MOST = 64
 PATIENCE = 1.0
@@ -55,6 +58,8 @@ class Spares:
             if self._waiting[place][1] == born:
                 _, _, pid, channel = self._waiting.pop(place)
                 with channel:
+                    if _stands_still(pid):
+                        continue
                     try:
                         socket.send_fds(channel, [message], fds)
                     except OSError:
@@ -69,10 +74,19 @@ class Spares:
     def let_go(self) -> None:
         """Has those leave who have waited long enough."""
         while self._waiting and self._waiting[0][0] <= _now():
-            self._waiting.pop(0)[3].close()
+            _, _, pid, channel = self._waiting.pop(0)
+            channel.close()
+            _stands_still(pid)
+
+    def end(self) -> None:
+        """Has all of them leave, and takes no more."""
+        waiting = self._waiting
+        self.close()
+        for _, _, pid, _ in waiting:
+            _stands_still(pid)
 
     def close(self) -> None:
-        """Has all of them leave, and takes no more; in a shepherd: leaves them to the starter."""
+        """In a shepherd: leaves them to the starter."""
         for *_, channel in self._waiting:
             channel.close()
         self._waiting = []
@@ -111,6 +125,14 @@ class Offer:
                 return None
         self._channel = None
         return (message, list(fds)) if message else None
+
+
+def _stands_still(pid: int) -> bool:
+    """Whether somebody has stopped it, or it is gone. A stopped one is ended: it would never leave."""
+    seen = proc.stat(pid)
+    if seen is not None and seen.state in "Tt":
+        proc.send([pid], signal.SIGKILL)
+    return seen is None or seen.state in "TtZX"
 
 
 def _now() -> float:

@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> None:
     gc.freeze()
     _Desk(orders, station, keeper, spares).serve(wake)
     os.close(lock)
-    spares.close()
+    spares.end()
     _let_go(orders, keeper)
     while keeper.keeps():
         select.select([wake], [], [], keeper.wait())

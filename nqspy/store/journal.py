@@ -31,7 +31,7 @@ from nqspy.store.history import History
 from nqspy.store.keeping import Keeping, Step
 from nqspy.store.loading import load_site
 from nqspy.store.opening import open_database
-from nqspy.store.reserve import PIECE, Reserve, capacity, is_full
+from nqspy.store.reserve import PIECE, Reserve, capacity
 
 _EVENT = "INSERT INTO events (n, at, kind, version, body) VALUES (?, ?, ?, ?, ?)"
 _BLOB = "INSERT OR IGNORE INTO blobs (digest, body, codec) VALUES (?, ?, ?)"
@@ -159,7 +159,7 @@ class SqliteJournal:
     def _makes_do(self, error: Exception, batch: Batch, tries: int) -> bool:
         """Whether a commit that failed for lack of room is worth another try: first with the log begun anew,
         which needs no room for what comes next, then with more and more of the reserve."""
-        if self.reserve is None or not is_full(error) or not self.reserve.needed():
+        if self.reserve is None or not self.reserve.lacks_room(error) or not self.reserve.needed():
             return False
         self.reserve.failed()
         kinds = {type(recorded.event) for recorded in batch.events}

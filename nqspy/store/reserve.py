@@ -63,9 +63,13 @@ class Reserve:
             try:
                 return step()
             except Exception as error:
-                if not is_full(error) or not self.lend(piece):
+                if not self.lacks_room(error) or not self.lend(piece):
                     raise
                 piece *= 2
+
+    def lacks_room(self, error: BaseException) -> bool:
+        """Whether something failed for lack of room; SQLite calls that an I/O error at times."""
+        return is_full(error) or (_is_io(error) and free(self._path.parent) < PIECE)
 
     def needed(self) -> bool:
         """Whether there is less free than it has: what failed for lack of room did not fail by chance."""
@@ -156,3 +160,10 @@ def is_full(error: BaseException) -> bool:
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     inner = error.__cause__ or error.__context__
     return inner is not None and is_full(inner)
+
+
+def _is_io(error: BaseException) -> bool:
+    if isinstance(error, sqlite3.Error):
+        return str(getattr(error, "sqlite_errorname", "")).startswith("SQLITE_IOERR")
+    inner = error.__cause__ or error.__context__
+    return inner is not None and _is_io(inner)

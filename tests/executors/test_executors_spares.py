@@ -156,3 +156,49 @@ def test_when_the_starter_is_killed_its_spare_ones_leave_and_others_come(herd):
     assert herd.run("b").status == 0
     herd.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
     assert herd.shepherd("b") != pid
+
+
+def test_one_that_was_stopped_gets_no_request_and_goes(herd):
+    herd.run("a")
+    os.kill(pid := herd.shepherd("a"), signal.SIGSTOP)
+    herd.bench.until(lambda: (seen := proc.stat(pid)) is None or seen.state == "T", "it stands still")
+    assert herd.run("b").status == 0
+    assert herd.shepherd("b") != pid
+    herd.bench.until(lambda: proc.stat(pid) is None, "it is gone")
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["renice -n 19 -p $PPID", "prlimit --pid $PPID --nofile=64:64", "echo 900 > /proc/$PPID/oom_score_adj"],
+)
+def test_what_a_job_does_to_its_shepherd_is_not_done_to_the_next(herd, change, ask):
+    look = "nice; ulimit -n; cat /proc/self/oom_score_adj"
+    herd.run("a", look, ask=ask)
+    assert herd.run("b", f"({change}) && exit 0", ask=ask).status == 0
+    herd.run("c", look, ask=ask)
+    assert herd.bench.text("job.o3") == herd.bench.text("job.o1")
+    assert herd.shepherd("c") != herd.shepherd("b")
+
+
+def test_a_job_that_waits_for_no_child_hides_no_cpu_time_in_its_cgroup(herd):
+    burn = (
+        "import os, signal, time; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "for _ in range(5):\n"
+        "    pid = os.fork()\n"
+        "    while not pid and time.process_time() < 0.1: pass\n"
+        "    if not pid: os._exit(0)\n"
+        "    try: os.waitpid(pid, 0)\n"
+        "    except ChildProcessError: pass\n"
+    )
+    herd.run("a")
+    herd.bench.work.joinpath("burn.py").write_text(burn)
+    used = herd.run("b", "python3 -S burn.py").used
+    if herd.bench.hands.found() is None or not _cgroup2(herd):
+        pytest.skip("no cgroup2 here")
+    assert used.cpu >= 500
+    assert herd.run("c").used.cpu < 300
+
+
+def _cgroup2(herd):
+    herd.run("where", "grep ^0:: /proc/self/cgroup")
+    return "nqspy-" in herd.bench.text(f"job.o{herd.bench.seq}")
