@@ -12,8 +12,9 @@ KEPT = 1_000
 
 class Division:
     """Divides ``pes`` PEs along the share tree; what one cannot use goes to its siblings by weight, then to
-    those of its parent. A group without a share (or unknown to the tree) gets what the others leave. Requests
-    of its own that a group with groups below it has stand beside these with weight 1."""
+    those of its parent. A group without a share (`without_share`) has no right to any part of its parent's
+    either: it gets what all others leave, those without a share alike. Requests of its own that a group with
+    groups below it has stand beside these with weight 1."""
 
     def __init__(self, groups: Mapping[str, Group], pes: int) -> None:
         self._groups, self._pes = with_default(groups), pes
@@ -47,21 +48,44 @@ class Division:
             if name not in self._groups:
                 self._groups[name] = Group(name, share=0)
                 self._below.setdefault(None, []).append(name)
-        needs: dict[str, int] = {}
-        for name in self._below.get(None, ()):
-            self._need(name, wanted, needs)
+        bare = without_share(self._groups, wanted)
         found: dict[str, float] = {}
         own: dict[str, float] = {}
-        self._share_out(None, float(self._pes), wanted, needs, found, own)
-        found[""] = sum(found.get(name, 0.0) for name in self._below.get(None, ()))
+        left = float(self._pes)
+        for those in (False, True):
+            self._share_among(
+                {n: pes for n, pes in wanted.items() if (n in bare) is those}, left, found, own, those
+            )
+            left = self._pes - self._given(found)
+        found[""] = self._given(found)
+        for name in wanted:
+            own.setdefault(name, 0.0)
         whole = sum(own.values())
         return found, {name: part / whole if whole else 1 / len(own) for name, part in own.items()}
 
+    def _given(self, found: Mapping[str, float]) -> float:
+        return sum(found.get(name, 0.0) for name in self._below.get(None, ()))
+
+    def _share_among(
+        self,
+        wanted: Mapping[str, int],
+        pes: float,
+        found: dict[str, float],
+        own: dict[str, float],
+        alike: bool,
+    ) -> None:
+        needs: dict[str, int] = {}
+        for name in self._below.get(None, ()):
+            self._need(name, wanted, needs)
+        self._share_out(None, pes, wanted, needs, found, own, alike)
+
+    def _most(self, name: str) -> int:
+        limit = self._groups[name].limit
+        return self._pes if limit is None else capped_pes(limit, self._pes)
+
     def _need(self, name: str, wanted: Mapping[str, int], needs: dict[str, int]) -> int:
         below = sum(self._need(each, wanted, needs) for each in self._below.get(name, ()))
-        limit = self._groups[name].limit
-        most = self._pes if limit is None else capped_pes(limit, self._pes)
-        needs[name] = min(wanted.get(name, 0) + below, most)
+        needs[name] = min(wanted.get(name, 0) + below, self._most(name))
         return needs[name]
 
     def _share_out(
@@ -72,31 +96,34 @@ class Division:
         needs: Mapping[str, int],
         found: dict[str, float],
         own: dict[str, float],
+        alike: bool,
     ) -> None:
+        """``alike``: shares do not count down to the groups that have none."""
         names = [name for name in self._below.get(parent, ()) if needs[name] > 0]
-        weights = {name: self._groups[name].share for name in names}
-        most = {name: needs[name] for name in names}
+        weights = {name: 1 if alike else self._groups[name].share for name in names}
+        most = {name: min(float(needs[name]), self._most(name) - found.get(name, 0.0)) for name in names}
         if parent is not None and wanted.get(parent):
-            weights[""], most[""] = 1, wanted[parent]
+            weights[""], most[""] = 1, float(wanted[parent])
         for name, part in _by_share(weights, most, pes).items():
             if name == "":
                 own[str(parent)] = part
                 continue
-            found[name] = part
+            found[name] = found.get(name, 0.0) + part
             if any(needs[each] > 0 for each in self._below.get(name, ())):
-                self._share_out(name, part, wanted, needs, found, own)
+                below = alike and bool(self._groups[name].share)
+                self._share_out(name, part, wanted, needs, found, own, below)
             else:
                 own[name] = part
 
 
-def _by_share(weights: Mapping[str, int], needs: Mapping[str, int], pes: float) -> dict[str, float]:
+def _by_share(weights: Mapping[str, int], needs: Mapping[str, float], pes: float) -> dict[str, float]:
     """Those with a share first; the others have what is left, alike."""
     first = fill({name: weight for name, weight in weights.items() if weight}, needs, pes)
     rest = {name: 1 for name, weight in weights.items() if not weight}
     return first | (fill(rest, needs, pes - sum(first.values())) if rest else {})
 
 
-def fill(weights: Mapping[str, int], needs: Mapping[str, int], amount: float) -> dict[str, float]:
+def fill(weights: Mapping[str, int], needs: Mapping[str, float], amount: float) -> dict[str, float]:
     """Divides an amount by weight so that none gets more than it needs, and what it leaves goes to the others
     by weight."""
     found: dict[str, float] = {}

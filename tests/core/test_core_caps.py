@@ -106,6 +106,17 @@ def test_a_part_of_a_pe_counts_as_a_whole_one_and_0_lets_nothing_start(house):
     assert house.go().starts == [two]
 
 
+def test_a_cap_of_0_over_what_runs_leaves_the_accounts_whole(house):
+    capped(house)
+    running = house.submit("anne group=d3", "ben group=d1")
+    house.go()
+    house.set("group/d3/limit", 0)
+    house.later(minutes=5).submit("cleo group=d1")
+    assert house.go().starts
+    assert house.site.balance.groups.targets(house.site.balance.terms) == {"d1": 1, "d3": 0}
+    house.later(minutes=5).end(running[0], wall="10:00")
+
+
 def test_a_cap_holds_for_all_groups_below_it_together(house):
     house.machine(pes=8).queue("night").group("ymp", 1).group("d1", 1, "ymp").group("d2", 1, "ymp")
     house.set("group/ymp/limit", 50).set("group/d2/limit", 12.5)

@@ -49,6 +49,29 @@ def test_what_one_cannot_use_goes_to_its_siblings_then_to_those_of_its_parent():
     assert divided({}) == {"": 0}
 
 
+def test_a_group_without_a_share_gets_nothing_by_right_below_a_parent_with_one():
+    groups = {
+        "d1": Group("d1", share=60),
+        "d2": Group("d2", share=30),
+        "y": Group("y", share=50),
+        "a": Group("a", "y", share=7),
+        "z": Group("z", "y", share=0),
+        "zz": Group("zz", "z", share=3),
+        "default": Group("default", share=0),
+    }
+    division = Division(groups, 9)
+    for idle in ("z", "zz", "default"):
+        assert division.parts({"d1": 9, "d2": 9, idle: 9}) == pytest.approx(
+            {"d1": 2 / 3, "d2": 1 / 3, idle: 0}
+        )
+        assert division.parts({"d1": 3, idle: 9}) == pytest.approx({"d1": 1 / 3, idle: 2 / 3})
+    assert division.of({"d1": 9, "z": 9}) == pytest.approx({"d1": 9, "y": 0, "z": 0, "": 9})
+    assert division.of({"d1": 9, "a": 1, "z": 9}) == pytest.approx({"d1": 8, "y": 1, "a": 1, "z": 0, "": 9})
+    assert division.parts({"d1": 4, "a": 1, "z": 9, "default": 9}) == pytest.approx(
+        {"d1": 4 / 9, "a": 1 / 9, "z": 2 / 9, "default": 2 / 9}
+    )
+
+
 def test_a_cap_bounds_what_a_group_could_have():
     groups = {"d1": Group("d1", share=1, limit=25), "d2": Group("d2", share=1)}
     assert Division(groups, 8).of({"d1": 9, "d2": 9}) == pytest.approx({"d1": 2, "d2": 6, "": 8})
