@@ -6,7 +6,7 @@ while its decayed use, committed use included, is at or above that part of what 
 measure: PEs x half-life / ln 2 (`people.capped_use`). A forced request goes past both.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, log2
@@ -76,9 +76,23 @@ class Caps:
         """PEs left to each group that a cap holds for."""
         if not self._caps:
             return ()
-        left = {name: self._left(cap) for name, cap in self._caps.items()}
+        return self._least({name: self._left(cap) for name, cap in self._caps.items()})
+
+    def most(self) -> tuple[tuple[str, int], ...]:
+        """PEs that each group that a cap holds for has at most, whatever runs."""
+        return self._least({name: cap.pes for name, cap in self._caps.items()})
+
+    def _least(self, pes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         held_for = ((name, self._of(name)) for name in self._site.settings.groups)
-        return tuple((name, min(left[cap.group] for cap in caps)) for name, caps in held_for if caps)
+        return tuple((name, min(pes[cap.group] for cap in caps)) for name, caps in held_for if caps)
+
+    def never(self, request: Request) -> Reason | None:
+        """The cap under which a request can never start; None where none is narrower than it."""
+        asked = request.spec.ask.pes
+        for cap in self._of(request.group) if self._caps else ():
+            if asked > cap.pes:
+                return Reason(ReasonCode.LIMIT, cap.who, self._of_pes(cap, asked))
+        return None
 
     def keeping(self, request: Request) -> Reason | None:
         """The cap that keeps a request back; None where none does."""

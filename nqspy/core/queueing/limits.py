@@ -229,13 +229,27 @@ class Tally:
         room, wall = self._caps.room(), self._wall_left(queue)
         return Gate(frozenset(owners), frozenset(groups), all_owners, memory, pes, room, wall)
 
+    def ever(self, queue: str) -> Gate:
+        """What the limits would leave for a queue if nothing ran: what asks for more can never start. A run
+        limit of 0 keeps back all."""
+        nobody, memory, pes = False, float("inf"), float("inf")
+        for _, holder in self.holders(queue):
+            nobody = nobody or 0 in (holder.run_limit, holder.user_limit, holder.group_limit)
+            memory = memory if holder.memory_limit is None else min(memory, holder.memory_limit)
+            pes = pes if holder.pe_limit is None else min(pes, holder.pe_limit)
+        return Gate(all_owners=nobody, memory=memory, pes=pes, room=self._caps.most())
+
     def opens(self) -> Instant | None:
         """When the first group that its past use keeps back will have forgotten enough of it."""
         return self._caps.opens()
 
     def keeping(self, request: Request, forced: bool = False) -> Reason | None:
         """The first limit that keeps one request back; None when every limit lets it start. PE limits, and a
-        shift that drains the queue, hold for ``forced`` requests too."""
+        shift that drains the queue, hold for ``forced`` requests too. A cap under which it can never start is
+        named before all that passes."""
+        never = None if forced else self._caps.never(request)
+        if never is not None:
+            return never
         for who, holder in self.holders(request.queue):
             reason = None if forced else self._keeping(request, who, holder)
             reason = reason or self._keeping_pes(request, who, holder)
@@ -329,7 +343,7 @@ def _by_size(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Iterator
     most = min(gate.pes, site.pes())
     if columns.most("pes") > most:
         yield columns.pes > most
-    if gate.memory != float("inf"):
+    if columns.most("memory") > gate.memory:
         too_large = columns.memory > gate.memory
         if (memory_limit(queue) or 0) <= gate.memory:
             too_large &= columns.memory != float("inf")
@@ -346,7 +360,7 @@ def _by_room(site: Site, gate: Gate, columns: Columns) -> Iterator[Mask]:
     room = [
         (number, left) for name, left in gate.room if (number := site.numbers.groups.known(name)) is not None
     ]
-    if room:
+    if room and columns.most("pes") > min(left for _, left in room):
         table = np.full(len(site.numbers.groups), site.pes(), dtype=np.int64)
         for number, left in room:
             table[number] = left

@@ -2,7 +2,8 @@
 quotas rest beside what runs (`model.balance`).
 
 Queued in a started batch queue, and kept back neither by a limit of its own people (user and group limits,
-groups' caps), nor by what is broken, nor by a shift that drains its queue, nor by the machine's size. Room
+groups' caps), nor by what is broken, nor by a shift that drains its queue, nor by the machine's size, nor by
+a cap or limit that leaves too little for it even when nothing runs (a run limit of 0 leaves nothing). Room
 that others hold (PEs, memory, run limits) is no such limit: who waits for it has work. What exits say is not
 asked. A queue that was stopped counts as long as requests of it run: what runs on was given while all waited,
 and is accounted for to them.
@@ -13,9 +14,8 @@ from weakref import proxy
 
 import numpy as np
 
-from nqspy.core import broken
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.limits import Gate, Mask, Tally
+from nqspy.core.queueing.limits import Gate, Mask, Tally, kept_back
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.queues import Queue
 from nqspy.model.requests import State, finite
@@ -79,7 +79,7 @@ def _of_queue(draft: Draft, tally: Tally, queue: Queue, columns: Columns) -> Int
     site = draft.site
     found = columns.pes_by_pair().copy()
     gate = tally.gate(queue.name)
-    out, gone = _rows_out(site, gate, queue, columns), draft.gone(queue.name)
+    out, gone = _rows_out(site, gate, tally.ever(queue.name), queue, columns), draft.gone(queue.name)
     if gone:
         out = np.zeros(len(columns), dtype=bool) if out is None else out
         out[gone] = True
@@ -90,14 +90,10 @@ def _of_queue(draft: Draft, tally: Tally, queue: Queue, columns: Columns) -> Int
     return found
 
 
-def _rows_out(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Mask | None:
-    """Rows that their own needs keep back."""
-    masks = []
-    if columns.most("pes") > site.pes():
-        masks.append(columns.pes > site.pes())
-    needing = broken.kept_back(site, columns)
-    if needing is not None:
-        masks.append(needing)
+def _rows_out(site: Site, gate: Gate, ever: Gate, queue: Queue, columns: Columns) -> Mask | None:
+    """Rows that their own needs keep back, or that could never start."""
+    never = kept_back(site, ever, queue, columns)
+    masks = [] if never is None else [never]
     if gate.wall != float("inf"):
         default = finite(queue.per_request.wall_limit)
         walls = columns.wall if default is None else np.minimum(columns.wall, float(default))

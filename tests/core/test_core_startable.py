@@ -1,0 +1,76 @@
+"""Who has work that could start: what can never start under a cap or a limit is none."""
+
+import pytest
+
+from nqspy.model.reasons import ReasonCode
+
+
+def works(house):
+    """The groups with startable requests, as a pass that starts nothing tells it."""
+    house.tell_startable()
+    return {pair.partition(":")[0] for pair in house.site.balance.startable()}
+
+
+def two(house, **limits):
+    """Two departments; the queue ``aux``, which d6 uses, has these limits."""
+    house.machine(pes=8).queue("night").queue("aux", **limits).group("d1", 1).group("d6", 1)
+    house.submit("anne group=d1", queue="night")
+    return house
+
+
+def test_what_asks_for_more_than_its_cap_leaves_is_no_work_and_is_told_so(house):
+    two(house).set("group/d6/limit", 20)
+    wide = house.submit("dora group=d6 pes=3")[0]
+    assert works(house) == {"d1"}
+    house.run_pass()
+    assert house.why(wide).matches(
+        code=ReasonCode.LIMIT,
+        who="group d6",
+        text="limit 20% of group d6 is 2 of 8 PEs, it holds 0, this asks for 3: "
+        "it cannot start under this limit",
+    )
+    house.submit("emil group=d6 pes=2")
+    assert works(house) == {"d1", "d6"}, "one that fits is work"
+
+
+def test_a_cap_above_that_is_too_narrow_is_named_before_one_that_is_full(house):
+    two(house).group("d7", 1, "d6").set("group/d6/limit", 25).set("group/d7/limit", 50)
+    house.set("queue/aux/memory_limit", 1)
+    wide = house.submit("dora group=d7 pes=3 mem=1mw")[0]
+    assert works(house) == {"d1"}
+    house.run_pass()
+    assert house.why(wide).matches(code=ReasonCode.LIMIT, who="group d6")
+    assert "it cannot start under this limit" in house.why(wide).text
+
+
+@pytest.mark.parametrize("limit", ["run_limit", "user_limit", "group_limit"])
+@pytest.mark.parametrize("holder", ["queue", "complex", "global"])
+def test_where_a_limit_of_0_lets_nothing_run_there_is_no_work(house, holder, limit):
+    two(house)
+    house.submit("dora group=d6")
+    if holder == "complex":
+        house.complex("both", "aux")
+    path = {"queue": "queue/aux", "complex": "complex/both", "global": "global"}[holder]
+    house.set(f"{path}/{limit}", 0)
+    assert works(house) == ({"d1"} if holder != "global" else set())
+    house.set(f"{path}/{limit}", 1)
+    assert works(house) == {"d1", "d6"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "asks"), [("pe_limit", 2, "pes=3"), ("memory_limit", "1mw", "mem=2mw")]
+)
+def test_what_asks_for_more_than_a_limit_is_no_work(house, limit, value, asks):
+    two(house, **{limit: value})
+    house.submit(f"dora group=d6 {asks}")
+    assert works(house) == {"d1"}
+    house.submit("dora group=d6 pes=1 mem=1mw")
+    assert works(house) == {"d1", "d6"}
+
+
+def test_who_waits_for_a_run_limit_that_others_reach_has_work(house):
+    two(house, run_limit=1)
+    house.submit("anne group=d1")
+    house.go()
+    house.submit("dora group=d6")
+    assert works(house) == {"d6"}
