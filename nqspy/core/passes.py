@@ -92,7 +92,10 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
         if request.spec.ask.pes > site.pes():
             return words.never_reason(site, request)
         kept = broken.keeping(site, request) or alike.reason_of(reasons, request) or tally.keeping(request)
-    return kept or reasons.closing.get(request.queue) or _NOT_YET
+    closing = reasons.closing.get(request.queue)
+    if kept is None and closing is not None and closing.code is ReasonCode.NO_PES:
+        return words.asking(request, closing)
+    return kept or closing or _NOT_YET
 
 
 _HOLDERS = {"u": "owner", "o": "operator", "s": "system"}

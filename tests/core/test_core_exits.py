@@ -33,7 +33,7 @@ def test_hold_line_closes_the_queue_behind_it_and_no_other(house):
     assert told.starts == [first, other]
     assert told.reason(big).matches(code="EXIT", text="too large")
     assert told.reason(behind).matches(code="LINE_CLOSED", who="exits/test")
-    assert told.reason(behind).text == f"{big}.ymp closes the line of queue night: too large; 2 ahead of it"
+    assert told.reason(behind).text == f"{big}.ymp closes the line of queue night: too large; 1 ahead of it"
 
 
 def test_force_passes_run_user_group_and_memory_limits(house):

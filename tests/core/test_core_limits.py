@@ -13,10 +13,21 @@ def test_the_run_limit_of_a_queue(house):
     told = house.go()
     assert told.starts == seqs[:2]
     assert told.reason(seqs[3]).matches(code="LIMIT", who="queue night")
-    assert told.reason(seqs[3]).text == "run limit 2 of queue night is reached; 2 ahead of it"
+    assert told.reason(seqs[3]).text == "run limit 2 of queue night is reached"
     assert not told.short_of_pes
     house.end(seqs[0])
     assert house.go().starts == [seqs[2]]
+
+
+def test_one_that_waits_for_pes_is_told_how_many_it_asks_for_and_how_many_wait_ahead_of_it(house):
+    house.machine(pes=12).queue("night")
+    first, second, third = house.submit("anne pes=3", "ben pes=12", "cleo pes=10")
+    told = house.go()
+    assert told.starts == [first]
+    assert house.why(second).text == "it asks for 12 PEs, 9 of 12 PEs are free"
+    assert house.why(third).matches(
+        code="NO_PES", who="machine", text="it asks for 10 PEs, 9 of 12 PEs are free; 1 ahead of it"
+    )
 
 
 def test_the_user_limit_lets_others_pass(house):

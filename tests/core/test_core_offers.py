@@ -159,7 +159,7 @@ def test_a_text_made_before_a_later_start_of_the_same_pass_is_made_again(house):
     house.schedule(last, "next")
     told = house.go()
     assert told.starts == [last, small]
-    assert house.why(ben).text in ("2 are running", "none of 3 PEs is free")
+    assert house.why(ben).text in ("2 are running", "it asks for 1 PE, none of 3 PEs is free")
     assert house.why(anne).text == "it asks for 1 PE, none of 3 PEs is free"
 
 

@@ -91,6 +91,11 @@ class Line:
     def _dates(self) -> Ints:
         return self._draft.dates(self.queue.name)
 
+    @property
+    def ahead(self) -> int:
+        """How many of those taken still wait."""
+        return self.looked - sum(each.request.queue == self.queue.name for each in self._draft.chosen)
+
     # ------------------------------------------------------------ changes
 
     def refresh(self) -> None:

@@ -66,7 +66,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """Why a queue was closed, and how many were ahead; ``of``: the request whose reason it is."""
+    """Why a queue was closed, and how many that wait were ahead; ``of``: the request whose reason it is."""
 
     queue: Queue
     reason: Reason
@@ -346,7 +346,7 @@ class _Selection:
 
     def _close(self, queue: Queue, reason: Reason, of: Request | None = None) -> None:
         line = self._lines.get(queue.name)
-        self._closed[queue.name] = _Closed(queue, reason, line.looked if line is not None else 0, of)
+        self._closed[queue.name] = _Closed(queue, reason, line.ahead if line is not None else 0, of)
 
     # ------------------------------------------------------------ as it stands after the pass
 

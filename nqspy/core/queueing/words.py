@@ -1,5 +1,7 @@
 """The words for why a request or a queue has to wait, where neither a limit nor an exit says it."""
 
+from dataclasses import replace
+
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.limits import never
 from nqspy.model.queues import Queue
@@ -25,9 +27,14 @@ def no_pes(draft: Draft) -> Reason:
 
 def too_few(draft: Draft, request: Request) -> Reason:
     """One that waits only for PEs."""
+    return asking(request, no_pes(draft))
+
+
+def asking(request: Request, reason: Reason) -> Reason:
+    """That all of its queue wait for PEs, said of one of them."""
     pes = request.spec.ask.pes
     asked = "1 PE" if pes == 1 else f"{pes} PEs"
-    return Reason(ReasonCode.NO_PES, "machine", f"it asks for {asked}, {_free(draft)}")
+    return replace(reason, text=f"it asks for {asked}, {reason.text}")
 
 
 def _free(draft: Draft) -> str:
