@@ -52,6 +52,8 @@ _FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"
 _REMEMBERED_BLOBS = 10_000
 _LARGE = 1_000
 """Events and rows of a commit after which the cache, full of its pages, is given back."""
+CAPACITY = 1_000
+"""The size of the file system is looked up once in so many times that somebody asks for it."""
 _MAKES_ROOM = {Deleted, Deleting, Ended, Held, SettingsChanged, DaemonStarted}
 _TAKES_ROOM = {Submitted, Starting}
 """What the reserve is for, and what it is not."""
@@ -79,6 +81,8 @@ class SqliteJournal:
         self._history = History(fetch_from(db, path), path)
         self.turn = threading.Lock()
         self._hasty = False
+        self._looks = 0
+        self._capacity: int | None = None
         self._blobs: set[str] = set()
         self._keeping = Keeping()
         self.reserve: Reserve | None = None
@@ -297,10 +301,13 @@ class SqliteJournal:
 
     def capacity(self) -> int | None:
         """Bytes of the file system it lies on; None: that is not known."""
-        try:
-            return capacity(self.path.parent)
-        except OSError:
-            return None
+        if self._looks % CAPACITY == 0:
+            try:
+                self._capacity = capacity(self.path.parent)
+            except OSError:
+                self._capacity = None
+        self._looks += 1
+        return self._capacity
 
     def low(self) -> bool:
         """Whether the disk has room for nothing but what makes room."""

@@ -20,6 +20,8 @@ PIECE = 64 << 10
 LOG = 4 << 20
 """Bytes that the database's log has set aside at most, and no more than half of the reserve: as many as it
 has written when it is brought where it belongs."""
+LOOK = 0.05
+"""Real seconds for which a look at the disk counts."""
 MARGIN = 1 << 20
 """With less free space than this a commit that failed for lack of room will fail again."""
 AGAIN = 2.0
@@ -34,6 +36,7 @@ class Reserve:
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         self._path, self._folder, self._clock = path, str(path.parent), clock
         self._failed = self._tried = -AGAIN
+        self._low: tuple[float, bool] | None = None
 
     @property
     def size(self) -> int:
@@ -118,11 +121,18 @@ class Reserve:
     def failed(self) -> None:
         """A commit failed for lack of room."""
         self._failed = self._clock()
+        self._low = None
 
     def low(self) -> bool:
         """Whether there is no room for more than what makes room: the disk is full, or the reserve is used
-        up."""
-        now, held, disk = self._clock(), self.held, os.statvfs(self._folder)
+        up. Looked at once in a while, not for each submission."""
+        now = self._clock()
+        if self._low is None or not 0 <= now - self._low[0] < LOOK:
+            self._low = (now, self._is_low(now))
+        return self._low[1]
+
+    def _is_low(self, now: float) -> bool:
+        held, disk = self.held, os.statvfs(self._folder)
         size = _size_on(disk)
         if held < size and now - self._tried >= AGAIN:
             self.fill()
