@@ -247,6 +247,10 @@ class Exits(Protocol):
         """A pass asks jobselect: what it knew of that has changed is forgotten. Refusals of the passes before
         in those queues whose lines could not be offered to their end, by queue."""
 
+    def asks_again(self) -> Instant | None:
+        """When an exit is asked again about an owner whose requests it was not asked about in this pass, as
+        it had failed on five of them; None: there is none."""
+
     def known(self, seq: Seq) -> Known | None:
         """What jobselect would answer again about that request, as nothing has changed that it rests on;
         None: it must be asked."""

@@ -35,7 +35,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
     domain = whole_machine(site)
-    dues = [stage.action(draft, domain, now) for stage in STAGES]
+    dues = [*(stage.action(draft, domain, now) for stage in STAGES), exits.asks_again()]
     return Plan(
         actions=(*draft.before, *draft.after),
         reasons=Reasons(draft.own, draft.closing, tuple(draft.reach)),

@@ -6,7 +6,7 @@ from typing import Any
 
 from nqspy.model.actions import Action, ExitFailure
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.ports import Answer, Known, RequestView, SubmitAnswer, View
@@ -50,6 +50,10 @@ class NoExits:
     def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
         """None."""
         return {}
+
+    def asks_again(self) -> Instant | None:
+        """Nobody is left out."""
+        return None
 
     def known(self, seq: Seq) -> Known | None:
         """Nothing is known."""

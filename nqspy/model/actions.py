@@ -148,13 +148,15 @@ class Forget(Action):
 @dataclass(frozen=True, slots=True)
 class ExitFailure:
     """One failure of an exit in a pass: which exit, on which request (None: not about one), what it said;
-    ``off``: it is switched off."""
+    ``off``: it is switched off; ``rests``: on whose requests it failed in a row and until when it is not
+    asked about them, as what follows "exit NAME failed"."""
 
     exit: str
     seq: Seq | None
     text: str
     traceback: str = ""
     off: bool = False
+    rests: str = ""
 
 
 @dataclass(frozen=True, slots=True)

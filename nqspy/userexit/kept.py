@@ -1,6 +1,8 @@
 """What outlives the process in which exits run: where they failed and what they answered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import chain, repeat
+from typing import Any
 
 import msgspec
 
@@ -15,12 +17,16 @@ Named = int | tuple[str, str] | None
 class Kept(msgspec.Struct):
     """What is remembered of exits over their process: ``files``: content hash of each when this was so; rows
     of failures and what is not asked about again (``[exit, hook, subjects]``, ``[exit, hook, subject, at,
-    text]``), the latest answers (``[request, exit, hook, at, answer, error]``)."""
+    text]``), the latest answers (``[request, exit, hook, at, answer, error]``). ``owners``: those of the
+    subjects of each row (older ones have none); ``resting``: whose requests are not asked about, and since
+    when."""
 
     files: dict[str, str]
     rows: list[tuple[str, str, list[Named]]]
     spared: list[tuple[str, str, Named, int, str]]
     answers: list[tuple[int, str, str, int, str | None, str | None]]
+    owners: list[list[str]] = []
+    resting: list[tuple[str, str, str, int]] = []
 
 
 def stamp(exits: Mapping[str, Exit]) -> int:
@@ -31,21 +37,35 @@ def stamp(exits: Mapping[str, Exit]) -> int:
 def dump(exits: Mapping[str, Exit], trace: Trace, files: Mapping[str, str]) -> Kept:
     """What is to be remembered; ``files``: content hash of each exit."""
     hooks = [(name, hook) for name, one in exits.items() for hook in one.hooks.values()]
+    rows = [(name, hook.name, row) for name, hook in hooks if (row := hook.record.row())]
     return Kept(
         dict(files),
-        [(name, hook.name, row) for name, hook in hooks if (row := hook.record.row())],
+        [(name, hook, [subject for subject, _ in row]) for name, hook, row in rows],
         [(name, hook.name, *each) for name, hook in hooks for each in hook.record.spares()],
         trace.dump(),
+        [[owner for _, owner in row] for _, _, row in rows],
+        [(name, hook.name, *each) for name, hook in hooks for each in hook.record.resting()],
     )
+
+
+def resume(exits: Mapping[str, Exit], listing: Iterable[Mapping[str, Any]]) -> None:
+    """Goes on counting from the figures of an earlier listing."""
+    for row in listing:
+        for name, figures in row["by_hook"].items():
+            if (found := _hook(exits, row["name"], name)) is not None:
+                found.record.resume(figures)
 
 
 def load(exits: Mapping[str, Exit], trace: Trace, former: Kept, files: Mapping[str, str]) -> None:
     """Goes on from there; failures of files that are others now are forgotten."""
     trace.load(former.answers)
     same = {name for name, digest in files.items() if former.files.get(name) == digest}
-    for name, hook, row in former.rows:
+    for (name, hook, row), owners in zip(former.rows, chain(former.owners, repeat([])), strict=False):
         if name in same and (found := _hook(exits, name, hook)) is not None:
-            found.record.take_over(row)
+            found.record.take_over(zip(row, chain(owners, repeat("")), strict=False))
+    for name, hook, owner, at in former.resting:
+        if name in same and (found := _hook(exits, name, hook)) is not None:
+            found.record.rest(owner, Instant(at))
     for name, hook, subject, at, text in former.spared:
         if name in same and (found := _hook(exits, name, hook)) is not None:
             found.record.spare(subject, Instant(at), text)

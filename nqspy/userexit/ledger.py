@@ -10,7 +10,8 @@ RETRY = 5 * 60_000
 """ms of the site's time after which an exit is asked again about a request it failed on."""
 
 IN_A_ROW = 5
-"""Failures on so many different requests, without an answer between them, switch an exit off."""
+"""Failures on so many different requests, without an answer between them, switch an exit off where they are
+of at least two owners; where they are of one alone it is not asked about theirs for RETRY."""
 
 KEPT = 10_000
 """Latest answers that are kept for `Trace.of`, of all exits together."""
@@ -33,8 +34,9 @@ class Record:
     total: int = 0
     longest: int = 0
     changes: int = 0
-    _row: list[Subject] = field(default_factory=list)
+    _row: list[tuple[Subject, str]] = field(default_factory=list)
     _spared: dict[Subject, tuple[Instant, str]] = field(default_factory=dict)
+    _resting: dict[str, Instant] = field(default_factory=dict)
 
     def took(self, ns: int) -> None:
         """A call took so long."""
@@ -54,15 +56,36 @@ class Record:
             self._row.clear()
             self.changes += 1
 
-    def failed(self, subject: Subject, now: Instant, text: str) -> bool:
-        """A call failed. True: this was the fifth different request in a row."""
+    def failed(self, subject: Subject, owner: str, now: Instant, text: str) -> bool:
+        """A call failed. True: this was the fifth different request in a row, and they are of two owners or
+        more. Where all are of ``owner`` that one rests from now on: nobody has an exit switched off alone."""
         self.failures += 1
         self.changes += 1
-        if subject is None or subject not in self._row:
-            self._row.append(subject)
+        if subject is None or (subject, owner) not in self._row:
+            self._row = [*self._row, (subject, owner)][-IN_A_ROW:]
         if subject is not None:
             self.spare(subject, now, text)
-        return len(self._row) >= IN_A_ROW
+        if len(self._row) < IN_A_ROW:
+            return False
+        if len({who for _, who in self._row if who}) > 1:  # of older rows the owners are not known
+            return True
+        self.rest(owner, now)
+        return False
+
+    def rest(self, owner: str, now: Instant) -> None:
+        """It is not asked about anything of this owner for a while."""
+        self._resting = {who: at for who, at in self._resting.items() if 0 <= now - at < RETRY}
+        self._resting[owner] = now
+
+    def rests(self, owner: str, now: Instant) -> Instant | None:
+        """Until when it is not asked about anything of this owner; None: it is."""
+        since = self._resting.get(owner)
+        return Instant(since + RETRY) if since is not None and 0 <= now - since < RETRY else None
+
+    @property
+    def has_resting(self) -> bool:
+        """Whether `rests` needs to be asked at all."""
+        return bool(self._resting)
 
     def spare(self, subject: Subject, now: Instant, text: str) -> None:
         """It is not asked about this subject for a while: what it failed with counts."""
@@ -75,22 +98,27 @@ class Record:
             return None
         return why[1] if 0 <= now - why[0] < RETRY else None
 
-    def row(self) -> list[Any]:
-        """What it failed on in a row."""
+    def row(self) -> list[tuple[Any, str]]:
+        """What it failed on in a row, each with its owner."""
         return list(self._row)
+
+    def resting(self) -> list[tuple[str, int]]:
+        """Whose requests it is not asked about, and since when."""
+        return [(owner, int(at)) for owner, at in self._resting.items()]
 
     def spares(self) -> list[tuple[Any, int, str]]:
         """What it is not asked about, since when and why."""
         return [(subject, int(at), text[:LONGEST_TEXT]) for subject, (at, text) in self._spared.items()]
 
-    def take_over(self, row: Iterable[Subject]) -> None:
-        """It failed on these in a row before."""
+    def take_over(self, row: Iterable[tuple[Subject, str]]) -> None:
+        """It failed on these in a row before, each with its owner."""
         self._row = list(row)[:IN_A_ROW]
 
     def forgive(self) -> None:
         """Forgets where it failed: the file or its settings are others now."""
         self._row.clear()
         self._spared.clear()
+        self._resting.clear()
 
 
 class Trace:

@@ -13,9 +13,10 @@ from nqspy.userexit.view import View
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Stands for the answer of an exit that has none."""
+    """Stands for the answer of an exit that has none. ``resting``: it is not asked about this owner."""
 
     text: str
+    resting: bool = False
 
 
 @dataclass(slots=True)

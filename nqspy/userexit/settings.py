@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Mapping
 from typing import Any, Generic, Literal, NoReturn, TypeVar, overload
 
 from nqspy.model.errors import BadValue
@@ -119,3 +120,21 @@ def setting(name: str, unit: str, default: str, doc: str) -> Setting[Any]:
     if unit not in UNITS:
         raise BadValue(f"{unit!r} is no unit of a setting; it is one of {', '.join(UNITS)}")
     return Setting(name, unit, str(default), doc, sys._getframe(1).f_lineno)
+
+
+def take_all(known: Mapping[str, Setting[Any]], texts: Mapping[str, str]) -> list[str]:
+    """Makes these the values of the settings, of the others their defaults; what stays, one line each."""
+    problems = []
+    for name, setting in known.items():
+        try:
+            setting.take(texts.get(name))
+        except BadValue as error:
+            problems.append(f"setting {name}: {error}; it stays {setting.text}")
+    return problems
+
+
+def check(exit: str, known: Mapping[str, Setting[Any]], name: str, text: str) -> None:
+    """Raises BadValue when that exit has no such setting or the text is no value for it."""
+    if name not in known:
+        raise BadValue(f"exit {exit} has no setting {name}; it has {', '.join((*RESERVED, *known))}")
+    read(known[name].unit, text)

@@ -7,7 +7,8 @@ What a failure means (an exit that raises, answers nonsense or overruns its budg
   which comes at once. So nobody passes an exit by having it fail, and an endless loop costs one budget.
 - What it failed on is remembered for five minutes of the site's time, or until the exits are reloaded or
   this exit's settings change: meanwhile the fallback counts for it without a call.
-- Failures on five different requests, without an answer between them, switch the exit off.
+- Failures on five different requests of two owners or more, without an answer between them, switch the exit
+  off. After five of one owner alone it is not asked about theirs for five minutes: they stay refused.
 """
 
 import logging
@@ -33,6 +34,7 @@ from nqspy.userexit.kept import Kept
 from nqspy.userexit.ledger import Subject, Trace
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
 from nqspy.userexit.memory import Memory
+from nqspy.userexit.resting import told, whose
 from nqspy.userexit.seats import Exit, Failed, Hook, entry
 from nqspy.userexit.shadows import shadows
 from nqspy.userexit.view import View
@@ -72,6 +74,8 @@ class SiteExits:
         self._failures: list[ExitFailure] = []
         self._view: PassView | None = None
         self._rehearsing = False
+        self._zone = "UTC"
+        self._again: Instant | None = None
         self._memory = Memory()
         self._exits: dict[str, Exit] = {}
         self._active: dict[str, tuple[Hook, ...]] = {}
@@ -113,11 +117,7 @@ class SiteExits:
 
     def remember(self, listing: Iterable[Mapping[str, Any]]) -> None:
         """Goes on counting from the figures of an earlier `listing`."""
-        for row in listing:
-            hooks = self._exits[row["name"]].hooks if row["name"] in self._exits else {}
-            for name, figures in row["by_hook"].items():
-                if name in hooks:
-                    hooks[name].record.resume(figures)
+        kept.resume(self._exits, listing)
 
     @property
     def stamp(self) -> int:
@@ -154,6 +154,7 @@ class SiteExits:
         for one in self._exits.values():
             one.down = False
             one.view = None
+        self._again, self._zone = None, site.timezone
         self._settings = site.settings.exits
         self._follow(self._settings)
 
@@ -163,7 +164,8 @@ class SiteExits:
             if (one.enabled, one.budget, one.values) == (wanted.enabled, wanted.budget, wanted.values):
                 continue
             one.enabled, one.budget, one.values = wanted.enabled, wanted.budget, dict(wanted.values)
-            self._set(one)
+            texts = settings.take_all(one.module.settings, one.values)
+            self._failures += [ExitFailure(name, None, text) for text in texts]
             self._memory.clear()
             for hook in one.hooks.values():
                 hook.record.forgive()
@@ -171,14 +173,6 @@ class SiteExits:
             hook: tuple(one.hooks[hook] for one in self._exits.values() if one.enabled and hook in one.hooks)
             for hook in specs.ARGUMENTS
         }
-
-    def _set(self, one: Exit) -> None:
-        for name, setting in one.module.settings.items():
-            try:
-                setting.take(one.values.get(name))
-            except BadValue as error:
-                text = f"setting {name}: {error}; it stays {setting.text}"
-                self._failures.append(ExitFailure(one.module.name, None, text))
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
         """Loaded exits: name -> setting -> unit."""
@@ -191,11 +185,7 @@ class SiteExits:
         """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
         if exit not in self._exits:
             raise BadValue(f"no exit {exit} is loaded; loaded are {', '.join(self._exits) or 'none'}")
-        known = self._exits[exit].module.settings
-        if setting not in known:
-            names = ", ".join((*settings.RESERVED, *known))
-            raise BadValue(f"exit {exit} has no setting {setting}; it has {names}")
-        settings.read(known[setting].unit, text)
+        settings.check(exit, self._exits[exit].module.settings, setting, text)
 
     # ------------------------------------------------------------ decisions
 
@@ -231,7 +221,8 @@ class SiteExits:
         seen.reads.begin()
         said = self._ask(hook, seq, seq, (request, seen, now))
         if type(said) is Failed:
-            return Answer("refuse", f"exit {who} failed on this request: {said.text}", who)
+            on = "" if said.resting else "on this request: "
+            return Answer("refuse", f"exit {who} failed {on}{said.text}", who)
         if hook.exit.down and not self._rehearsing:
             return Failed(f"exit {who} failed on another request; it is asked in the next pass")
         answer = None if said is None else replace(said, who=who)
@@ -297,6 +288,10 @@ class SiteExits:
         self._memory.catch_up(site, self._active["jobselect"])
         return self._memory.rounds
 
+    def asks_again(self) -> Instant | None:
+        """When an exit is asked again about an owner whose requests it was not asked about since `begin`."""
+        return self._again
+
     def known(self, seq: Seq) -> Known | None:
         """What jobselect would answer again; None: it must be asked."""
         return self._memory.known(seq, self._active["jobselect"]) if self._keeping else None
@@ -337,6 +332,9 @@ class SiteExits:
 
     def _ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
         """The exit's answer; None too when it is not asked in this pass; Failed when it failed on this."""
+        if hook.record.has_resting and (until := hook.record.rests(whose(args), args[-1])) is not None:
+            self._again = min(until, self._again or until)
+            return Failed(told(whose(args), until, self._zone), resting=True)
         if (spared := hook.record.spared(subject, args[-1])) is not None:
             return Failed(spared)
         if hook.exit.down:
@@ -358,7 +356,7 @@ class SiteExits:
                 hook.exit.down = True
                 return Failed(described(self._guard, hook.exit.module.path, error)[0])
             record.took(self._guard.took)
-            return self._failed(hook, subject, seq, now, error)
+            return self._failed(hook, subject, seq, args, error)
         if self._rehearsing:
             return answer
         record.took(self._guard.took)
@@ -368,16 +366,18 @@ class SiteExits:
         return answer
 
     def _failed(
-        self, hook: Hook, subject: Subject, seq: Seq | None, now: Any, error: BaseException
+        self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...], error: BaseException
     ) -> Failed:
         text, trace = described(self._guard, hook.exit.module.path, error)
-        off = hook.record.failed(subject, now, text)
+        now, owner = args[-1], whose(args)
+        off = hook.record.failed(subject, owner, now, text)
         hook.exit.down = True
         if off:
             hook.record.forgive()
+        rests = told(owner, hook.record.rests(owner, now), self._zone)
         if seq is not None:
             self._trace.note(seq, hook.exit.module.name, hook.name, now, None, text)
-        self._failures.append(ExitFailure(hook.exit.module.name, seq, text, trace, off))
+        self._failures.append(ExitFailure(hook.exit.module.name, seq, text, trace, off, rests))
         return Failed(text)
 
     # ------------------------------------------------------------ notices

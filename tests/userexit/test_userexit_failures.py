@@ -98,7 +98,7 @@ def test_failures_on_five_different_requests_in_a_row_switch_it_off(put, load, h
     off = []
     for seq in range(1, 6):
         a_pass(exits)
-        exits.jobselect(req(seq), house)
+        exits.jobselect(req(seq, owner="bob" if seq == 2 else "anne"), house)
         off += [failure.off for failure in exits.failures()]
     assert off == [False, False, False, False, True]
 
@@ -137,7 +137,7 @@ def test_an_endless_exit_delays_each_of_five_passes_by_its_budget_and_stops_noth
         """,
     )
     exits = load()
-    waiting = [req(seq) for seq in range(1, 11)]
+    waiting = [req(seq, owner=("anne", "bob")[seq % 2]) for seq in range(1, 11)]
     house.queued = list(waiting)
     off = False
     for _ in range(5):

@@ -19,7 +19,8 @@ def reload(desk: Desk, command: cm.ReloadExits, caller: Caller) -> object:
 
 
 def tell_failures(desk: Desk, failures: tuple[ExitFailure, ...]) -> None:
-    """Raises an alarm for each failing exit, and switches off one that failed on five requests in a row."""
+    """Raises an alarm for each failing exit, tells of owners it is not asked about any more, and switches off
+    one that failed on five requests in a row."""
     told: set[str] = set()
     if any(failure.seq is not None for failure in failures):
         desk.dirty()  # what the exit was not asked about after that waits for the next pass
@@ -30,6 +31,9 @@ def tell_failures(desk: Desk, failures: tuple[ExitFailure, ...]) -> None:
             text = f"exit {name} is switched off: it failed on 5 requests in a row, last: {failure.text}"
             desk.alarm(f"exit {name}", text, f"exit {name} is switched off", failure.traceback)
             desk.dirty()  # what it kept back is looked at again, under the standard rules
+        elif failure.rests:
+            text = f"exit {name} failed {failure.rests}; last: {failure.text}"
+            desk.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback)
         elif name not in told:
             on = f" on {desk.site.id_of(failure.seq)}" if failure.seq is not None else ""
             text = f"exit {name} failed{on}: {failure.text}"
