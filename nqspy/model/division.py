@@ -9,6 +9,9 @@ from nqspy.model.people import DEFAULT_GROUP, Group, capped_pes, with_default
 KEPT = 1_000
 """Divisions that are remembered: few come, again and again."""
 
+ROUNDING = 1e-9
+"""Of so many PEs nothing is left: they come of sums of parts."""
+
 
 class Division:
     """Divides ``pes`` PEs along the share tree; what one cannot use goes to its siblings by weight, then to
@@ -57,6 +60,7 @@ class Division:
                 {n: pes for n, pes in wanted.items() if (n in bare) is those}, left, found, own, those
             )
             left = self._pes - self._given(found)
+            left = left if left > ROUNDING else 0.0
         found[""] = self._given(found)
         for name in wanted:
             own.setdefault(name, 0.0)

@@ -65,6 +65,8 @@ def test_a_group_without_a_share_gets_nothing_by_right_below_a_parent_with_one()
             {"d1": 2 / 3, "d2": 1 / 3, idle: 0}
         )
         assert division.parts({"d1": 3, idle: 9}) == pytest.approx({"d1": 1 / 3, idle: 2 / 3})
+    uneven = Division(groups | {"d3": Group("d3", share=16), "d4": Group("d4", share=29)}, 8)
+    assert uneven.parts({"d1": 8, "d2": 8, "d3": 8, "d4": 8, "z": 8})["z"] == 0
     assert division.of({"d1": 9, "z": 9}) == pytest.approx({"d1": 9, "y": 0, "z": 0, "": 9})
     assert division.of({"d1": 9, "a": 1, "z": 9}) == pytest.approx({"d1": 8, "y": 1, "a": 1, "z": 0, "": 9})
     assert division.parts({"d1": 4, "a": 1, "z": 9, "default": 9}) == pytest.approx(
