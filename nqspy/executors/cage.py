@@ -219,13 +219,13 @@ class Seat:
     def __init__(self, name: str, only: str = "") -> None:
         """``name``: of this home's directory among the cgroups; ``only``: the make to use where it works
         (``none``: no cgroup at all, controllers included)."""
-        self.kind, self.base, self.counter = "none", "", ""
+        self.name, self.kind, self.base, self.counter = name, "none", "", ""
         for make in ("cgroup2", "cgroup1"):
             if (only or make) == make and self.kind == "none" and getattr(self, f"_probe_{make}")(name):
                 self.kind = make
         places = {} if only == "none" else {name: _place("cgroup", name) for name in CONTROLLERS}
         self.controls = Controls(name, self.base if self.kind == "cgroup2" else "", places)
-        for folder in self._bases():
+        for folder in self.bases():
             _sweep(folder)
 
     def cage(self, name: str, wish: Wish | None = None) -> Cage:
@@ -270,12 +270,13 @@ class Seat:
             pass
         return Cage()
 
-    def _bases(self) -> list[str]:
+    def bases(self) -> list[str]:
+        """This home's directories among the cgroups."""
         return list(filter(None, (self.base, self.counter, *self.controls.bases())))
 
     def leave(self) -> None:
         """Takes the home's directories away where no job is left in them."""
-        for folder in self._bases():
+        for folder in self.bases():
             _sweep(folder)
             rmdir(folder)
 

@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 
-from nqspy.executors import cage, forks, proc, records
+from nqspy.executors import cage, forks, grounds, proc, records
 
 _HURRIED = 50
 _PAUSE = 0.02
@@ -36,6 +36,7 @@ class Keeper:
         self._lost: list[str] = []
         self._rounds = 0
         forks.become_subreaper()
+        grounds.tend(spool, seat.name, seat.bases())
 
     def keeps(self) -> bool:
         """Whether there is something to stay for."""
@@ -85,6 +86,7 @@ class Keeper:
         with contextlib.suppress(OSError), open(f"{self._spool}/starter.lock", "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._seat.leave()
+            grounds.tend(self._spool, self._seat.name, self._seat.bases())
 
     def _sweep(self) -> None:
         """One round: kills who came to us; when nobody is left for sure that is noted and told."""

@@ -174,6 +174,40 @@ def test_cgroups_that_a_killed_starter_left_go_with_the_next_end(make_bench):
     assert not groups_of(bench)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="cgroups may be written by root, as a rule")
+@pytest.mark.parametrize("when", ["start", "end"])
+def test_what_a_starter_of_another_session_left_goes(make_bench, when):
+    seat = cage.Seat(f"session-{os.getpid()}")
+    seat.leave()
+    if seat.kind == "none":
+        pytest.skip("no cgroup may be written here")
+    bench = make_bench()
+    listed = bench.home / "spool" / "cgroups"
+    bench.until(listed.exists, "the starter notes its own")
+    own = listed.read_text().splitlines()
+    assert set(own) <= set(groups_of(bench))
+    left, foreign = Path(seat.base, Path(own[0]).name), Path(seat.base, "nqspy-0-1")
+    try:
+        if when == "start":
+            bench.leave()
+            bench.until(lambda: not groups_of(bench) and not listed.exists(), "nothing is left")
+        for folder in (left / "7.1", foreign):
+            folder.mkdir(parents=True)
+        with listed.open("a") as file:
+            file.write(f"{left}\n{foreign}\n/gone/{left.name}\n")
+        if when == "start":
+            bench = make_bench()
+            bench.until(lambda: listed.read_text().splitlines() == own, "its own alone are noted")
+        bench.leave()
+        bench.until(lambda: not listed.exists(), "nothing is noted any more")
+        assert not left.exists()
+        assert foreign.exists(), "another home's"
+    finally:
+        for folder in (left / "7.1", left, foreign, Path(seat.base)):
+            if folder.exists():
+                folder.rmdir()
+
+
 # ------------------------------------------------------------ a daemon of an ordinary user
 
 AS_USER = """
