@@ -21,7 +21,7 @@ LOG = 4 << 20
 """Bytes that the database's log has set aside at most, and no more than half of the reserve: as many as it
 has written when it is brought where it belongs."""
 LOOK = 0.05
-"""Real seconds for which a look at the disk counts."""
+"""Real seconds for which a look at a disk with room counts."""
 MARGIN = 1 << 20
 """With less free space than this a commit that failed for lack of room will fail again."""
 AGAIN = 2.0
@@ -36,7 +36,7 @@ class Reserve:
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         self._path, self._folder, self._clock = path, str(path.parent), clock
         self._failed = self._tried = -AGAIN
-        self._low: tuple[float, bool] | None = None
+        self._fine: float | None = None
 
     @property
     def size(self) -> int:
@@ -121,15 +121,15 @@ class Reserve:
     def failed(self) -> None:
         """A commit failed for lack of room."""
         self._failed = self._clock()
-        self._low = None
+        self._fine = None
 
     def low(self) -> bool:
         """Whether there is no room for more than what makes room: the disk is full, or the reserve is used
-        up. Looked at once in a while, not for each submission."""
+        up. While there is room it is looked at once in a while, not for each submission."""
         now = self._clock()
-        if self._low is None or not 0 <= now - self._low[0] < LOOK:
-            self._low = (now, self._is_low(now))
-        return self._low[1]
+        if self._fine is None or not 0 <= now - self._fine < LOOK:
+            self._fine = None if self._is_low(now) else now
+        return self._fine is None
 
     def _is_low(self, now: float) -> bool:
         held, disk = self.held, os.statvfs(self._folder)
