@@ -70,8 +70,6 @@ class Level:
         self._parts: dict[str, float] | None = None
         # Entitlements and targets as they were in the time that passed last.
         self._held: tuple[dict[str, float], dict[str, float]] | None = None
-        # Who was in W when the last decision began, or time passed last, once that has changed.
-        self._before: tuple[str, ...] | None = None
 
     def members(self) -> Mapping[str, Entry]:
         """Who is in W, in the order of names."""
@@ -139,7 +137,6 @@ class Level:
         self.at = max(self.at, to)
         if span <= 0:
             return False
-        self._before = None
         if not self._entries:
             self._held = None
             return False
@@ -216,7 +213,6 @@ class Level:
     def change(self, more: Mapping[str, Work], terms: Terms) -> None:
         """What these do changes by so much, from the instant on to which time has passed."""
         coming: list[str] = []
-        were = tuple(self._entries) if self._before is None else self._before
         for name, change in more.items():
             work = self.work.setdefault(name, Work())
             before = work.wanted
@@ -228,11 +224,9 @@ class Level:
             elif work.wanted <= 0 and name in self._entries:
                 entry = self._entries.pop(name)
                 entry.away, entry.asof, entry.left = self.at, self.at, self.spent or 0.0
-                self._before = were
             if not (work.wanted or work.rate):
                 del self.work[name]
         if coming:
-            self._before = were
             self._enter(coming, terms)
 
     def _present(self, entry: Entry, mean: float, terms: Terms) -> float:
@@ -245,13 +239,8 @@ class Level:
         most = KEPT * terms.bound
         return min(most, max(-most, entry.present))
 
-    def decide(self) -> None:
-        """A decision begins: all that come by it come at once."""
-        self._before = None
-
     def _enter(self, names: Iterable[str], terms: Terms) -> None:
-        """Their S is the mean of those who were there before the decision, whoever comes first by it."""
-        others = [self._entry(name).present for name in self._before or ()]
+        others = [each.present for each in self._entries.values()]
         mean = sum(others) / len(others) if others else 0.0
         found = dict(self._entries)
         for name in names:
@@ -339,27 +328,15 @@ class Balance:
             users.forget()
         self.changed.update((f"g:{group}", f"u:{group}:{owner}"))
 
-    def decide(self) -> None:
-        """A decision begins."""
-        for level in (self.groups, *self._users.values()):
-            level.decide()
-
     def ready(self, pairs: Iterable[tuple[str, int]], at: Instant) -> None:
-        """What a pass found startable: PEs by ``GROUP:USER``. Its starts follow."""
-        self.decide()
+        """What a pass found startable: PEs by ``GROUP:USER``."""
         known = [(*pair.partition(":")[::2], pes) for pair, pes in pairs]
         self.advance(at, dict.fromkeys(group for group, _, _ in known))
-        more: dict[str, dict[str, Work]] = {}
         for group, owner, pes in known:
             entry = self.find(f"u:{group}:{owner}")
             before, entry.ready = entry.ready, pes
-            more.setdefault(group, {}).setdefault(owner, Work()).ready += pes - before
+            self.change(group, owner, ready=pes - before)
             self._count(f"{group}:{owner}", pes)
-            self.changed.update((f"g:{group}", f"u:{group}:{owner}"))
-        sums = {group: Work(ready=sum(each.ready for each in work.values())) for group, work in more.items()}
-        self.groups.change(sums, self.terms)
-        for group, work in more.items():
-            self.users(group).change(work, self.terms)
 
     def restore(self, group: str, owner: str, pes: int) -> None:
         """What a pass had said before a restart."""

@@ -117,8 +117,6 @@ def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:
     if pairs:
         site.balance.ready(pairs, at)
         _note(site)
-    else:
-        site.balance.decide()
 
 
 def _account(site: Site, key: str) -> Account:

@@ -6,7 +6,7 @@ owner of whom none has spoken yet, as in journals of before, everything that is 
 and terms are those of the site as it is now.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -128,7 +128,8 @@ class Kept:
         if isinstance(event, ev.Decided):
             for seq, used in event.samples:
                 self._book(seq, used, at)
-            self._say(event.ready)
+            for pair, pes in event.ready:
+                self._say(pair, pes)
         elif isinstance(event, ev.Ended | ev.Requeued):
             self._book(event.seq, event.used, at)
         elif isinstance(event, ev.Starting):
@@ -168,14 +169,10 @@ class Kept:
             if pair not in self._said:
                 self._change(pair.partition(":")[0], Work(ready=pes - before))
 
-    def _say(self, pairs: Iterable[tuple[str, int]]) -> None:
-        self._level.decide()
-        more: dict[str, Work] = {}
-        for pair, pes in pairs:
-            before = self._said.get(pair, self._waiting.get(pair, 0))
-            self._said[pair] = pes
-            more.setdefault(pair.partition(":")[0], Work()).ready += pes - before
-        self._level.change(more, self._terms)
+    def _say(self, pair: str, pes: int) -> None:
+        before = self._said.get(pair, self._waiting.get(pair, 0))
+        self._said[pair] = pes
+        self._change(pair.partition(":")[0], Work(ready=pes - before))
 
     def _change(self, group: str, more: Work) -> None:
         self._level.change({group: more}, self._terms)

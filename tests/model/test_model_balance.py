@@ -4,7 +4,7 @@ from math import exp, log
 
 import pytest
 
-from nqspy.model.balance import KEPT, Balance
+from nqspy.model.balance import Balance
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
 from nqspy.model.owed import PE, Entry, Terms, faded
 from nqspy.model.people import Group
@@ -87,50 +87,6 @@ def test_an_absence_of_a_moment_is_none():
     books.later(50)
     books.ready("d1", 8)
     assert books["d1"].present == owed
-
-
-@pytest.mark.parametrize("comes", ["ready", "run"])
-def test_all_that_return_in_one_decision_enter_at_once(comes):
-    books = Books(d1=1, d2=1, d3=1, d4=1)
-    books.ready("d1", 8)
-    books.run("d4", 8)
-    books.later(2 * MINUTE)
-    books.run("d4", -8)
-    books.ready("d1", 0)
-    books.later(HOUR)
-    kept = KEPT * books.balance.terms.bound
-    if comes == "ready":
-        names = ("d1", "d2", "d3")
-        books.balance.ready([(f"{name}:anne", 8) for name in names], books.now)
-    else:
-        for name in ("d1", "d2", "d3"):
-            books.run(name, 2)
-    assert books["d1"].present == kept, "nobody was charged meanwhile: its own"
-    assert (books["d2"].present, books["d3"].present) == (0, 0), "there was nobody before"
-
-
-def test_who_comes_has_the_mean_of_those_who_were_there_before():
-    books = Books(d1=1, d2=1, d3=1, d4=1)
-    books.ready("d3", 8)
-    books.run("d4", 8)
-    books.later(2 * MINUTE)
-    books.run("d4", -8)
-    books.balance.ready([("d1:anne", 8), ("d2:anne", 8), ("d3:anne", 0)], books.now)
-    assert books["d3"].present > 0, "it leaves by the same decision, and was there before"
-    assert books["d1"].present == books["d2"].present == books["d3"].present
-
-
-def test_another_decision_at_the_same_instant_finds_who_came_by_the_first():
-    books = Books(d1=1, d2=1, d3=1)
-    books.ready("d1", 8)
-    books.run("d3", 8)
-    books.later(2 * MINUTE)
-    books.run("d3", -8)
-    books.ready("d1", 0)
-    books.later(HOUR)
-    books.ready("d1", 8)
-    books.ready("d2", 8)
-    assert books["d2"].present == books["d1"].present > 0
 
 
 def test_nobody_is_entitled_to_more_than_it_can_use():

@@ -66,7 +66,7 @@ def test_over_a_week_quotas_order_dependencies_and_memory_rules_are_kept(week):
     assert (found.order, found.dependencies) == (0, 0)
     assert not any(found.breaches.values()), found.breaches
     assert all(night.left for night in found.nights)
-    assert fmean(night.busy for night in found.nights) >= 0.94, "large requests pile up; see `nights`"
+    assert fmean(night.busy for night in found.nights) >= 0.955, "large requests pile up; see `nights`"
 
 
 def test_with_a_smaller_hmax_the_nights_that_follow_are_as_busy(week):
