@@ -168,6 +168,7 @@ def test_a_daemon_killed_before_its_mails_left_sends_each_once(make_live):
     live = site(make_live, gate=False).start()
     a_night(live)
     until(lambda: live.events("reported"), "the report")
+    until(lambda: len(list((live.home / "mail").glob("*.json"))) >= 5, "the mails are on the disk")
     live.kill()
     until(lambda: not live.leftovers(), "the end of a mail command that was under way")
     assert not mails(live)
