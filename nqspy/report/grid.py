@@ -1,10 +1,10 @@
 """Plain tables: heads, a dashed rule under them, columns as wide as they need, 80 columns at most."""
 
-import textwrap
 from collections.abc import Sequence
 
-WIDTH = 80
-"""Columns of a line; only a word that is longer by itself makes one longer."""
+from nqspy.model import folding
+from nqspy.model.folding import WIDTH
+
 _INDENT = "    "
 
 
@@ -51,19 +51,9 @@ def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
         if not alone and len(lines[-1]) + 3 + len(said) <= WIDTH:
             lines[-1] += "   " + said
         else:
-            lines += folded(said, _INDENT)
+            lines += folding.lines(said, _INDENT)
             alone = lines[-1] != _INDENT + said
     return lines
-
-
-def folded(text: str, indent: str = "", more: str = "") -> list[str]:
-    """A text in lines of at most `WIDTH` columns, parted between words only; further lines begin with
-    ``indent`` and ``more``."""
-    lines = textwrap.wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=indent + more, break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
-    return lines or [indent.rstrip()]
 
 
 def boxed(title: str, body: str) -> str:
