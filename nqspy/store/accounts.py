@@ -2,7 +2,7 @@
 
 import dataclasses
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 
@@ -10,21 +10,13 @@ from nqspy.model.ids import Instant
 from nqspy.model.owed import Entry
 from nqspy.model.site import Account
 
-_owed = attrgetter(*(f.name for f in dataclasses.fields(Entry)))
-
-
-class Owed(msgspec.Struct, omit_defaults=True, array_like=True):
-    """What an account is owed (`model.balance.Entry`), in the order of its fields."""
-
-    past: float = 0.0
-    present: float = 0.0
-    asof: Instant = Instant(0)
-    away: Instant | None = Instant(0)
-    ready: int = 0
-    entitled: float = 0.0
-    got: float = 0.0
-    whole: float = 0.0
-    left: float = 0.0
+_fields = dataclasses.fields(Entry)
+_types = get_type_hints(Entry)
+_owed = attrgetter(*(f.name for f in _fields))
+Owed = msgspec.defstruct(
+    "Owed", [(f.name, _types[f.name], f.default) for f in _fields], omit_defaults=True, array_like=True
+)
+"""What an account is owed (`model.owed.Entry`), in the order of its fields: new ones are added at the end."""
 
 
 _owed_decoder = msgspec.json.Decoder(Owed)

@@ -59,21 +59,21 @@ def plain(error: Exception) -> str:
     error = cause(error)
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    code = _code(error)
+    said = code(error)
     for name, text in _PLAIN.items():
-        if code.startswith(name):
+        if said.startswith(name):
             return f"{text} ({one_line(str(error))})"
     return one_line(str(error)) or type(error).__name__
 
 
 def is_damage(error: Exception) -> bool:
     """Whether SQLite says that the file itself is wrong (and not that it is locked, full or away)."""
-    return _code(cause(error)).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+    return code(cause(error)).startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
 
 def is_locked(error: Exception) -> bool:
     """Whether another program keeps the database locked."""
-    return _code(cause(error)).startswith("SQLITE_BUSY")
+    return code(cause(error)).startswith("SQLITE_BUSY")
 
 
 def cause(error: Exception) -> Exception:
@@ -82,5 +82,6 @@ def cause(error: Exception) -> Exception:
     return inner if isinstance(inner, sqlite3.Error) and not isinstance(error, sqlite3.Error) else error
 
 
-def _code(error: Exception) -> str:
+def code(error: BaseException | None) -> str:
+    """SQLite's name for an error of its own; empty for others."""
     return str(getattr(error, "sqlite_errorname", ""))

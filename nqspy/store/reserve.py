@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from nqspy.store.errors import code
+
 T = TypeVar("T")
 
 SIZE = 16 << 20
@@ -164,16 +166,18 @@ def _size_on(disk: os.statvfs_result) -> int:
 
 def is_full(error: BaseException) -> bool:
     """Whether something failed for lack of room."""
-    if isinstance(error, sqlite3.Error):
-        return str(getattr(error, "sqlite_errorname", "")).startswith(_FULL)
-    if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    inner = error.__cause__ or error.__context__
-    return inner is not None and is_full(inner)
+    found = _first(error)
+    if isinstance(found, OSError):
+        return found.errno in (errno.ENOSPC, errno.EDQUOT)
+    return code(found).startswith(_FULL)
 
 
 def _is_io(error: BaseException) -> bool:
-    if isinstance(error, sqlite3.Error):
-        return str(getattr(error, "sqlite_errorname", "")).startswith("SQLITE_IOERR")
-    inner = error.__cause__ or error.__context__
-    return inner is not None and _is_io(inner)
+    return code(_first(error)).startswith("SQLITE_IOERR")
+
+
+def _first(error: BaseException | None) -> BaseException | None:
+    """What SQLite or the system said, however often it was wrapped since."""
+    while error is not None and not isinstance(error, sqlite3.Error | OSError):
+        error = error.__cause__ or error.__context__
+    return error
