@@ -21,7 +21,7 @@ _IDLE = 60.0
 _NOTABLE = 0.2
 
 
-class Tally:
+class Reaped:
     """What the processes of one job that have been waited for had used: CPU seconds, and the memory of the
     largest in bytes."""
 
@@ -39,9 +39,9 @@ class Meter:
     """Use and limits of one job. ``memory``: greatest seen so far, in bytes; ``closing``: it is being
     ended, limits matter no more."""
 
-    def __init__(self, cage: Cage, order: dict[str, Any], started: float, tally: Tally) -> None:
+    def __init__(self, cage: Cage, order: dict[str, Any], started: float, reaped: Reaped) -> None:
         self.cage = cage
-        self.tally = tally
+        self.reaped = reaped
         self.limits: dict[str, int | None] = order["limits"]
         self.speed: float = order["speed"]
         self.grace: float = order["grace"] / 1000
@@ -112,7 +112,7 @@ class Meter:
         self.tasks = sum(reading.threads for reading in seen)
         caged = self.cage.cpu()
         living = sum(reading.cpu + reading.reaped for reading in seen)
-        self.cpu = max(self.cpu, living + self.tally.cpu if caged is None else caged)
+        self.cpu = max(self.cpu, living + self.reaped.cpu if caged is None else caged)
         memory = sum(reading.rss for reading in seen)
         if len(seen) > 1 and memory > self.memory:
             # Resident pages count once for each process that shares them; asked only when it matters.
@@ -175,10 +175,10 @@ class Meter:
     def finish(self) -> None:
         """The last reading, when all processes have been waited for."""
         caged = self.cage.cpu()
-        self.cpu = max(self.cpu, self.tally.cpu, caged or 0.0)
+        self.cpu = max(self.cpu, self.reaped.cpu, caged or 0.0)
         # A child starts with its parent's high-water mark: values up to that say nothing (techniques.md 1).
-        if self.tally.memory > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024:
-            self.memory = max(self.memory, self.tally.memory)
+        if self.reaped.memory > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024:
+            self.memory = max(self.memory, self.reaped.memory)
         self.memory = max(self.memory, self.cage.held.peak())
 
     def _each_process(self, now: float, pids: list[int]) -> None:

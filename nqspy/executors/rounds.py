@@ -26,17 +26,12 @@ def serve(order: dict[str, Any], station: Station, born: cage.Birthplace | None)
     me = station.identifier.of(os.getpid()).text()
     mine = traits.of_this_process()
     for left in reversed(range(_ATTEMPTS)):
-        offer = Offer(station.offers, born is not None)
-
-        def ready(offer: Offer = offer, left: int = left) -> None:
-            if left and traits.unchanged(mine):
-                offer.make()
-
-        if not _serve(order, station, born, me, wake, ready):
+        offer = Offer(station.offers, born is not None, mine)
+        if not _serve(order, station, born, me, wake, offer.make if left else None):
             return
         message = offer.wait()
-        if message is None or not traits.unchanged(mine):
-            return  # what nobody has claimed is ordered again
+        if message is None:
+            return
         order = _begin(message, station, born)
 
 
@@ -59,7 +54,7 @@ def _serve(
     born: cage.Birthplace | None,
     me: str,
     wake: int,
-    ready: Callable[[], None],
+    ready: Callable[[], None] | None,
 ) -> bool:
     """One attempt; ``ready`` is called when nothing more has to be done for it but to tell its end. Whether
     that was told. Leaves silently when another has the claim."""

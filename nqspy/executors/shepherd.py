@@ -51,12 +51,12 @@ class Shepherd(Teller):
         station: Station,
         born: cage.Birthplace | None,
         wake: int,
-        ready: Callable[[], None],
+        ready: Callable[[], None] | None,
     ) -> None:
         super().__init__(order, station)
         self.wake = wake
         self.ready = ready
-        self.tally = meter.Tally()
+        self.reaped = meter.Reaped()
         self.born = born
         self.cage: cage.Cage = born or cage.Cage()
         self.leader = 0
@@ -136,7 +136,7 @@ class Shepherd(Teller):
                 self.cage.kill()
                 os.waitpid(pid, 0)
             return problem
-        self.meter = Meter(self.cage, order, begun, self.tally)
+        self.meter = Meter(self.cage, order, begun, self.reaped)
         self.spool = Spool([fd for fd in set(self.streams) if fd >= 0])
         del order["environment"]
         return ""
@@ -164,7 +164,7 @@ class Shepherd(Teller):
 
     def _give_up(self) -> None:
         """Its first process did not come to run the script: that was ended, and the attempt with it."""
-        self.meter = Meter(self.cage, self.order, self.waited.begun, self.tally)
+        self.meter = Meter(self.cage, self.order, self.waited.begun, self.reaped)
         self.cage.remove()
         kill, wall = self.waited.kill, self.meter.passed(now())
         if kill is None and wall is None:
@@ -252,7 +252,7 @@ class Shepherd(Teller):
                 return
             if pid == 0:
                 return
-            self.tally.add(usage)
+            self.reaped.add(usage)
             if pid == self.leader:
                 self.raw = status
 
@@ -263,7 +263,7 @@ class Shepherd(Teller):
             self._reap()
             if self.raw is None:
                 self.raw, self.traced = seen.code, True
-                self.tally.cpu += seen.cpu + seen.reaped
+                self.reaped.cpu += seen.cpu + seen.reaped
         if self.raw is None or self.childless:
             return
         if proc.all_dead({*self.cage.pids(), *proc.children(os.getpid())}):

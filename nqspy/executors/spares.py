@@ -13,7 +13,7 @@ import signal
 import socket
 import time
 
-from nqspy.executors import proc
+from nqspy.executors import proc, traits
 
 _MOST = 64
 PATIENCE = 1.0
@@ -97,14 +97,18 @@ class Offer:
     """The shepherd's side: offers this process, and waits for an order. It is made before the end is told:
     what follows from that may be its next order."""
 
-    def __init__(self, offers: socket.socket, born: bool) -> None:
-        """``born``: in the cgroup of its jobs."""
+    def __init__(self, offers: socket.socket, born: bool, mine: traits.Traits) -> None:
+        """``born``: in the cgroup of its jobs; ``mine``: what it handed on at first: where that is another it
+        neither offers itself nor takes an order."""
         self._offers = offers
+        self._mine = mine
         self._offer = b"%d %d" % (os.getpid(), born)
         self._channel: socket.socket | None = None
 
     def make(self) -> None:
         """From now on there may be an order."""
+        if not traits.unchanged(self._mine):
+            return
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
@@ -115,7 +119,7 @@ class Offer:
         self._channel = mine
 
     def wait(self) -> Message | None:
-        """The next order; None when there is no more to do."""
+        """The next order; None when there is no more to do. What it leaves unclaimed is ordered again."""
         if self._channel is None:
             return None
         with self._channel:
@@ -124,7 +128,7 @@ class Offer:
             except OSError:
                 return None
         self._channel = None
-        return (message, list(fds)) if message else None
+        return (message, list(fds)) if message and traits.unchanged(self._mine) else None
 
 
 def _stands_still(pid: int) -> bool:
