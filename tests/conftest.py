@@ -9,7 +9,11 @@ from typing import Any
 
 import leftovers
 import pytest
+from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
+
+settings.register_profile("nqspy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("nqspy")  # no test is timed: the machine may be busy
 
 MEMORY = {
     "tests/daemon/test_daemon_decider.py",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from nqspy.store.errors import code
+from nqspy.store.errors import StoreError, code
 
 T = TypeVar("T")
 
@@ -18,7 +18,9 @@ SIZE = 16 << 20
 that all of it can be brought where it belongs, and the log begun anew."""
 LEAST = 512 << 10
 PIECE = 64 << 10
-"""Bytes given up at first; each further piece for the same thing is twice as large."""
+"""Bytes given up at first; later pieces for the same thing are larger and larger."""
+TRIES = 4
+"""Pieces of one size when the daemon starts."""
 LOG = 4 << 20
 """Bytes that the database's log has set aside at most, and no more than half of the reserve: as many as it
 has written when it is brought where it belongs."""
@@ -62,19 +64,23 @@ class Reserve:
             return
 
     def let(self, step: Callable[[], T]) -> T:
-        """Does ``step``, with more and more of the reserve given up while there is no room for it."""
-        piece = PIECE
+        """Does ``step``, with more and more of the reserve given up while there is no room for it. Many small
+        pieces first: whoever else wants them may not be as quick each time. Raises what ``step`` raises, and
+        StoreError when all of it was given up in vain."""
+        tries = 0
         while True:
             try:
                 return step()
             except Exception as error:
-                if not self.lacks_room(error) or not self.lend(piece):
+                if not self.lacks_room(error):
                     raise
-                piece *= 2
+                if not self.lend(PIECE << tries // TRIES):
+                    raise StoreError(f"the disk of {self._folder} is full; make room and try again") from error
+                tries += 1
 
     def lacks_room(self, error: BaseException) -> bool:
         """Whether something failed for lack of room; SQLite calls that an I/O error at times."""
-        return is_full(error) or (_is_io(error) and free(self._path.parent) < PIECE)
+        return is_full(error) or (_is_io(error) and self.needed())
 
     def needed(self) -> bool:
         """Whether there is less free than it has: what failed for lack of room did not fail by chance."""

@@ -15,7 +15,6 @@ import functools
 import gc
 import signal
 import threading
-import weakref
 from collections.abc import Callable
 from time import perf_counter_ns, thread_time_ns
 from types import FrameType
@@ -29,6 +28,9 @@ _STORM = (1e-3, 1e-3, 37e-6, 53e-6, 71e-6, 29e-6, 113e-6, 43e-6)
 """Seconds until an exit that swallowed the interruption and kept it is interrupted again: short and uneven,
 so that one of them comes while the exit is outside its own ``try``."""
 
+_DROPPED = signal.SIGVTALRM
+_SIGNALS = (signal.SIGALRM, _DROPPED)
+
 
 class Overrun(Exception):
     """An exit used up its budget; the text says which one."""
@@ -37,15 +39,17 @@ class Overrun(Exception):
 class _Interrupt(BaseException):
     """Raised inside a running exit by the timer. No Exception, so that ``except Exception`` lets it pass."""
 
-    trip: "_Trip | None"
+    trip: "_Trip"
 
 
 class _Trip:
     """Hangs on an interruption: whoever swallows and drops it is interrupted again at that moment, which is
-    outside the ``try`` that caught it. All C, so that the interpreter looks at signals only afterwards."""
+    outside the ``try`` that caught it. All C, so that the interpreter looks at signals only afterwards. Its
+    signal is one that nobody handles outside a guard: an interruption that an exit has kept, or that the
+    collector finds later, does nothing when it goes."""
 
     __slots__ = ()
-    __del__ = staticmethod(functools.partial(_thread.interrupt_main, signal.SIGALRM))
+    __del__ = staticmethod(functools.partial(_thread.interrupt_main, _DROPPED))
 
 
 def is_ctrl_c(error: BaseException) -> bool:
@@ -69,15 +73,14 @@ class Guard:
         self._fired = self._shield = 0
         self._budget = self._limit = 0
         self._cpu = self._wall = self._since = 0
-        self._handler: Any = None
-        self._raised: list[weakref.ref[_Interrupt]] = []
+        self._handlers: list[Any] = []
         self._timer: tuple[float, float] = (0.0, 0.0)
 
     def __enter__(self) -> "Guard":
         self._collecting = gc.isenabled()
         gc.disable()
         if threading.get_ident() == threading.main_thread().ident:
-            self._handler = signal.signal(signal.SIGALRM, self._tick)
+            self._handlers = [signal.signal(each, self._tick) for each in _SIGNALS]
             self._timer = signal.setitimer(signal.ITIMER_REAL, 0)
             self._since = perf_counter_ns() if self._timer[0] else 0
             self._armed = True
@@ -87,7 +90,8 @@ class Guard:
         if self._armed:
             self._armed = False
             signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL if self._handler is None else self._handler)
+            for each, former in zip(_SIGNALS, self._handlers, strict=True):
+                signal.signal(each, signal.SIG_DFL if former is None else former)
             if self._timer[0]:
                 left = self._timer[0] - (perf_counter_ns() - self._since) / 1e9
                 signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), self._timer[1])
@@ -118,7 +122,6 @@ class Guard:
             if not self._over and (took < self._budget or not self._late()):
                 return answer
             where = None
-        self._disarm()
         raise Overrun(self._over).with_traceback(where)
 
     def shielded(self, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,12 +166,4 @@ class Guard:
     def _interruption(self) -> _Interrupt:
         made = _Interrupt()
         made.trip = _Trip()
-        self._raised.append(weakref.ref(made))
         return made
-
-    def _disarm(self) -> None:
-        """After an overrun: no interruption that an exit may have kept fires later."""
-        for each in self._raised:
-            if (kept := each()) is not None:
-                kept.trip = None
-        self._raised.clear()

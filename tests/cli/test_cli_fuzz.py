@@ -37,7 +37,7 @@ def read(script, words):
     return draft.item(script, "job", [], Surroundings())
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(SCRIPTS, st.lists(WORDS, max_size=6))
 def test_any_script_and_any_options_become_a_message_or_one_line(script, words):
     try:

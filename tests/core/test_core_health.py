@@ -200,7 +200,7 @@ def test_what_is_parked_already_is_queued_again_when_that_is_the_stronger_wish()
 # ---------------------------------------------------------------- whatever comes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(worlds(), st.lists(st.sampled_from(("a", "b", "c")), max_size=3), st.data())
 def test_what_needs_something_broken_never_starts(world, down, data):
     site = world.house

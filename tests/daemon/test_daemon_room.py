@@ -207,7 +207,6 @@ def _free(live):
     return disk.f_bfree * disk.f_frsize
 
 
-@pytest.mark.long  # on a busy machine a start fails at times: to be mended
 @pytest.mark.privileged
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
 def test_who_goes_on_filling_the_disk_takes_nothing_of_what_deletes_and_holds_need(tiny):

@@ -169,7 +169,7 @@ CRONS = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(CRONS, min_size=1, max_size=3, unique=True),
     st.sampled_from(("2026-03-29T00:00:00+01:00", "2026-10-25T00:00:00+02:00", "2026-06-01T00:00:00+02:00")),

@@ -93,7 +93,7 @@ graphs = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     graph=graphs,
     policy=st.sampled_from(("hold", "delete", "run")),

@@ -394,7 +394,7 @@ nights = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(nights)
 def test_on_any_night_giving_way_is_fair_and_everything_ends(night):
     jobs = dict(enumerate(night["jobs"], 1))

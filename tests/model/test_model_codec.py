@@ -48,7 +48,7 @@ def built(kind: type) -> st.SearchStrategy:
 
 
 @pytest.mark.parametrize("kind", codec.KINDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_an_event_comes_back_from_the_journal_as_it_was(kind, data):
     event = data.draw(built(codec.KINDS[kind]))
@@ -58,7 +58,7 @@ def test_an_event_comes_back_from_the_journal_as_it_was(kind, data):
 
 
 @pytest.mark.parametrize("cmd", cm.COMMANDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_command_comes_back_from_the_wire_as_it_was(cmd, data):
     command = data.draw(built(cm.COMMANDS[cmd]))

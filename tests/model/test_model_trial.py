@@ -32,7 +32,7 @@ CHANGES = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.lists(CHANGES, min_size=1, max_size=3), max_size=12))
 def test_looking_at_what_was_touched_finds_what_looking_at_all_finds(steps):
     site = Settings()

@@ -237,7 +237,7 @@ def sites(draw) -> Settings:
     return site
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(sites())
 def test_settings_printed_and_read_again_are_the_same(site):
     text = print_settings(site)

@@ -52,7 +52,7 @@ class Rules:
             self.large_starts.setdefault(self.specs[seq].group, []).append(seq)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(nights())
 def test_the_four_rules_hold_at_every_start_of_any_night(night):
     hmax, nproc, pes, lists = night

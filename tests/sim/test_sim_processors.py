@@ -166,7 +166,7 @@ def test_one_that_is_killed_leaves_its_part_to_the_others():
     assert ymp.ends[1][1].ending.used == Used(200, 400)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(1, 3),
     st.lists(

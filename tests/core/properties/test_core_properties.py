@@ -15,7 +15,7 @@ from nqspy.core.queueing.limits import memory_limit
 from nqspy.model.queues import LIMIT_NAMES, Weights
 from nqspy.model.requests import finite
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=40)
 
 
 def holders(site, queue):
@@ -162,7 +162,7 @@ def _priority(house, queue, waiting, request, top):
     )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(worlds())
 def test_a_pass_starts_what_a_plain_walk_over_the_rules_would(world):
     world.submit_all()

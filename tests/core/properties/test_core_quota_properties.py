@@ -9,7 +9,7 @@ from nqspy.core.ledger import Ledger
 from nqspy.core.queueing.caps import Cap
 from nqspy.model.people import capped_pes, capped_use, lineage
 
-few = settings(max_examples=60, deadline=None)
+few = settings(max_examples=60)
 
 
 @st.composite
