@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from nqspy.daemon.home import Home, announce, init, init_if_new, running_pid
-from nqspy.daemon.options import Options, check
+from nqspy.daemon.options import Options
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
@@ -55,6 +55,13 @@ def _site(name: str | None) -> Any:
     return name
 
 
+def _check(where: Home, options: Options) -> None:
+    if options.given:
+        from nqspy.daemon.checks import check
+
+        check(where, options)
+
+
 @app.command("init")
 def init_command(home: HomeOption = None, site: SiteOption = None) -> None:
     """Fill a new home."""
@@ -87,7 +94,7 @@ def start(
     """Start in the background; returns 0 once the socket answers."""
     where, chosen = _home(home), _site(site)
     try:
-        check(where, Options(queues, exits, clock))
+        _check(where, Options(queues, exits, clock))
         init_if_new(where, chosen)
     except NqspyError as error:
         _fail(error)
@@ -142,8 +149,9 @@ def run(
     if ready is not None:
         os.chdir("/")
     options = Options(queues, exits, clock, background=ready is not None)
+    _without_threads()
     try:
-        check(where, options)
+        _check(where, options)
         init_if_new(where, chosen)
         _serve(where, options, ready)
     except NqspyError as error:
@@ -153,10 +161,13 @@ def run(
         raise SystemExit(1) from None
 
 
-def _serve(where: Home, options: Options, ready: int | None) -> None:
-    # Threads of a numeric library would be lost in forked children, which may begin none.
+def _without_threads() -> None:
+    """Threads of a numeric library would be lost in forked children, which may begin none."""
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"
+
+
+def _serve(where: Home, options: Options, ready: int | None) -> None:
     from nqspy.daemon.main import serve
 
     serve(where, options, lambda text: _say(ready, f"ok\n{text}"))

@@ -1,13 +1,6 @@
-"""What ``nqsd start`` and ``nqsd run`` were told."""
+"""What ``nqsd start`` and ``nqsd run`` were told. Nothing heavy here: the other commands wait for it too."""
 
 from dataclasses import dataclass
-from pathlib import Path
-
-from nqspy.daemon import files
-from nqspy.daemon.clock import check_clock
-from nqspy.daemon.home import Home, unusable
-from nqspy.model.errors import NqspyError
-from nqspy.qmgr.parser import ParseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,26 +13,7 @@ class Options:
     clock: str | None = None
     background: bool = False
 
-
-def check(home: Home, options: Options) -> None:
-    """Refuses what a start cannot use, before anything of the home is made. Raises NqspyError."""
-    try:
-        _check(home, options)
-    except ParseError as error:
-        raise NqspyError(f"--queues: {error}\n{error.caret()}") from None
-    except OSError as error:
-        raise unusable(home, error) from None
-
-
-def _check(home: Home, options: Options) -> None:
-    if options.clock is not None:
-        check_clock(home.path, options.clock)
-    if options.exits is not None and not Path(options.exits).is_dir():
-        raise NqspyError(f"--exits: {options.exits} is no folder")
-    if options.queues is not None and not home.database.exists():
-        try:
-            files.read_through(Path(options.queues), home.owner())
-        except ParseError:
-            raise
-        except NqspyError as error:
-            raise NqspyError(f"--queues: {error}") from None
+    @property
+    def given(self) -> bool:
+        """Whether there is anything to check."""
+        return any(each is not None for each in (self.queues, self.exits, self.clock))

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -376,3 +377,9 @@ def test_queues_that_cannot_be_applied_leave_no_database_of_a_first_start(make_l
     assert live.client.call("status")["alarms"] == []
     first = live.run("nqspy", "events", "--json").ok().lines[0]
     assert "2020-03-02" in first
+
+
+def test_whoever_starts_or_stops_it_waits_for_nothing_heavy():
+    code = "import nqspy.daemon.command, sys; print(sorted({'numpy', 'peewee', 'apscheduler'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

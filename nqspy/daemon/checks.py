@@ -1,0 +1,34 @@
+"""What a start cannot use, refused before anything of the home is made."""
+
+from pathlib import Path
+
+from nqspy.daemon import files
+from nqspy.daemon.clock import check_clock
+from nqspy.daemon.home import Home, unusable
+from nqspy.daemon.options import Options
+from nqspy.model.errors import NqspyError
+from nqspy.qmgr.parser import ParseError
+
+
+def check(home: Home, options: Options) -> None:
+    """Refuses what a start cannot use, before anything of the home is made. Raises NqspyError."""
+    try:
+        _check(home, options)
+    except ParseError as error:
+        raise NqspyError(f"--queues: {error}\n{error.caret()}") from None
+    except OSError as error:
+        raise unusable(home, error) from None
+
+
+def _check(home: Home, options: Options) -> None:
+    if options.clock is not None:
+        check_clock(home.path, options.clock)
+    if options.exits is not None and not Path(options.exits).is_dir():
+        raise NqspyError(f"--exits: {options.exits} is no folder")
+    if options.queues is not None and not home.database.exists():
+        try:
+            files.read_through(Path(options.queues), home.owner())
+        except ParseError:
+            raise
+        except NqspyError as error:
+            raise NqspyError(f"--queues: {error}") from None
