@@ -17,6 +17,7 @@ from typing import Any
 
 from bench_tools import Figure, figure
 
+from nqspy.daemon import heap
 from nqspy.daemon.answers import nights
 from nqspy.model import events as ev
 from nqspy.model import lifecycle
@@ -98,7 +99,9 @@ def _seconds(work: Callable[[], Any], runs: int = 3) -> float:
 
 
 def bench_report(count: int = 10_000) -> Iterator[Figure]:
-    """The report with its pages, against reading and decoding its events."""
+    """The report with its pages, against reading and decoding its events: both as the daemon has its memory
+    looked after."""
+    heap.calm()
     with tempfile.TemporaryDirectory(prefix="nqspy-bench-") as folder:
         path = Path(folder) / "nqs.db"
         made = Night(path, count)

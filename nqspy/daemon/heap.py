@@ -5,6 +5,7 @@ which it asks the kernel for a block alone, so that the next ones lie in heaps a
 """
 
 import ctypes
+import gc
 import time
 
 LARGE = 128 << 10
@@ -23,6 +24,13 @@ def settle() -> None:
     if hasattr(_libc, "mallopt"):
         for option, value in ((_MMAP_THRESHOLD, LARGE), (_TRIM_THRESHOLD, LARGE), (_ARENA_MAX, 1)):
             _libc.mallopt(ctypes.c_int(option), ctypes.c_int(value))
+
+
+def calm() -> None:
+    """What was loaded is there to stay: looking for circles in 100,000 requests would stall the engine."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 5, 400)
 
 
 class Clearance:

@@ -2,7 +2,6 @@
 answers."""
 
 import contextlib
-import gc
 import os
 import signal
 import socket
@@ -356,13 +355,6 @@ def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
         unlock(held)
 
 
-def _calm_collector() -> None:
-    """What was loaded is there to stay: looking for circles in 100,000 requests would stall the engine."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 5, 400)
-
-
 def _live(home: Home, options: Options, ready: Callable[[str], None], clean: bool) -> None:
     daemon = Daemon(home, options)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -370,7 +362,7 @@ def _live(home: Home, options: Options, ready: Callable[[str], None], clean: boo
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         daemon.start(clean)
-        _calm_collector()
+        heap.calm()
         LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
         told = (daemon.reloads.trouble, daemon.troubles.files, *daemon.exits.problems)
         ready("\n".join(filter(None, told)))

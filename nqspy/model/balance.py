@@ -70,6 +70,8 @@ class Level:
         self._parts: dict[str, float] | None = None
         # Entitlements and targets as they were in the time that passed last.
         self._held: tuple[dict[str, float], dict[str, float]] | None = None
+        # S of all members lies within this; None: not known.
+        self._within: float | None = None
 
     def members(self) -> Mapping[str, Entry]:
         """Who is in W, in the order of names."""
@@ -85,6 +87,7 @@ class Level:
         made = Level(find, find, self._divide)
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         made.at, made.spent, made._parts, made._held = self.at, self.spent, self._parts, self._held
+        made._within = self._within
         made._entries = {name: entry.twin() for name, entry in self._entries.items()}
         return made
 
@@ -111,7 +114,8 @@ class Level:
 
     def rate(self) -> int:
         """R: what all are charged (thousandths of a PE)."""
-        return sum(self.work[name].rate for name in self._entries)
+        work = self.work
+        return sum([work[name].rate for name in self._entries])
 
     def standing(self, terms: Terms) -> "Standing":
         """How the members stand."""
@@ -140,48 +144,53 @@ class Level:
         if not self._entries:
             self._held = None
             return False
-        self._held = (self.parts(), self.targets(terms)) if corrected else None
+        parts, targets = self.parts(), self.targets(terms)
+        self._held = (parts, targets) if corrected else None
         rate = self.rate()
         if self.spent is not None:
             self.spent += rate * span / PE
-        pieces = min(PIECES, ceil(span / PIECE)) if rate and len(self._entries) > 1 else 1
-        left, spread = 2.0 ** (-(span / pieces) / terms.half_life), faded(span / pieces, terms.half_life)
-        for _ in range(pieces):
-            if rate:
-                self._pass(span / pieces, rate, left, spread, terms)
-            else:
-                for entry in self._entries.values():
-                    entry.past *= left
-        for entry in self._entries.values():
-            entry.asof = to
+        alone = not rate or len(self._entries) == 1
+        pieces = 1 if alone else min(PIECES, ceil(span / PIECE))
+        piece = span / pieces
+        left = 2.0 ** (-piece / terms.half_life)
+        if alone:
+            self._alone(rate * span / PE, left)
+        else:
+            spread = faded(piece, terms.half_life)
+            self._pass(piece, rate, left, spread, terms, targets)
+            for _ in range(pieces - 1):
+                self._pass(piece, rate, left, spread, terms, self.targets(terms))
         return True
 
     def _clip(self, terms: Terms) -> None:
         """S stays within b also when that has become less: an end changes the mean run."""
         most = terms.bound
+        within, self._within = self._within, most
+        if within is not None and within <= most:
+            return
         for entry in self._entries.values():
             if abs(entry.present) > most:
                 entry.present = terms.clipped(entry.present)
 
-    def _pass(self, span: float, rate: int, left: float, spread: float, terms: Terms) -> None:
-        if len(self._entries) == 1:
-            return self._alone(rate * span / PE, left, terms)
-        parts, targets, whole, most = self.parts(), self.targets(terms), rate * span / PE, terms.bound
+    def _pass(
+        self, span: float, rate: int, left: float, spread: float, terms: Terms, targets: Mapping[str, float]
+    ) -> None:
+        parts, whole, most, work, at = self.parts(), rate * span / PE, terms.bound, self.work, self.at
         for name, entry in self._entries.items():
-            used, due = self.work[name].rate * span / PE, parts[name] * whole
+            used, due = work[name].rate * span / PE, parts[name] * whole
+            entry.asof = at
             entry.past = entry.past * left + (due - used) * spread
             present = entry.present + targets[name] * whole - used
             entry.present = most if present > most else -most if present < -most else present
             entry.entitled += due
             entry.got += used
             entry.whole += whole
-        return None
 
-    def _alone(self, amount: float, left: float, terms: Terms) -> None:
-        """Who is the only member is entitled to what he gets."""
+    def _alone(self, amount: float, left: float) -> None:
+        """Who is the only member is entitled to what he gets; where nobody is charged only time passes."""
         for entry in self._entries.values():
+            entry.asof = self.at
             entry.past *= left
-            entry.present = terms.clipped(entry.present)
             entry.entitled += amount
             entry.got += amount
             entry.whole += amount
@@ -194,15 +203,18 @@ class Level:
             return ()
         parts, targets = self._held if self._held is not None else (self.parts(), self.targets(terms))
         amounts = {name: more for name, more in amounts.items() if more and name in parts}
-        whole = sum(amounts.values())
-        for name, part in parts.items() if amounts else ():
+        if not amounts:
+            return ()
+        whole, most = sum(amounts.values()), terms.bound
+        for name, part in parts.items():
             used, due, entry = amounts.get(name, 0.0), part * whole, self._entry(name)
             entry.past += due - used
-            entry.present = terms.clipped(entry.present + targets[name] * whole - used)
+            present = entry.present + targets[name] * whole - used
+            entry.present = most if present > most else -most if present < -most else present
             entry.entitled += due
             entry.got += used
             entry.whole += whole
-        return parts if amounts else ()
+        return parts
 
     def _entry(self, name: str) -> Entry:
         entry = self._entries.get(name)
@@ -213,18 +225,20 @@ class Level:
     def change(self, more: Mapping[str, Work], terms: Terms) -> None:
         """What these do changes by so much, from the instant on to which time has passed."""
         coming: list[str] = []
+        most = max(1, terms.pes)
         for name, change in more.items():
             work = self.work.setdefault(name, Work())
-            before = work.wanted
+            before = work.pes + work.ready
             work.add(change)
-            if work.wanted != before:
-                self._parts = None
-            if work.wanted > 0 and name not in self._entries:
+            wanted = work.pes + work.ready
+            if wanted != before and (wanted < most or before < most):
+                self._parts = None  # what is wanted beyond all PEs divides nothing
+            if wanted > 0 and name not in self._entries:
                 coming.append(name)
-            elif work.wanted <= 0 and name in self._entries:
+            elif wanted <= 0 and name in self._entries:
                 entry = self._entries.pop(name)
                 entry.away, entry.asof, entry.left = self.at, self.at, self.spent or 0.0
-            if not (work.wanted or work.rate):
+            if not (wanted or work.rate):
                 del self.work[name]
         if coming:
             self._enter(coming, terms)
@@ -243,6 +257,7 @@ class Level:
         others = [each.present for each in self._entries.values()]
         mean = sum(others) / len(others) if others else 0.0
         found = dict(self._entries)
+        self._within = None
         for name in names:
             entry = found[name] = self._find(name)
             if entry.away is not None:

@@ -23,6 +23,9 @@ MEASURABLE = 1_000
 """Over so long a time (ms) the rate at which an attempt uses CPU time is measured (as `model.books` does)."""
 
 
+_ENDS = (ev.Ended, ev.Requeued)
+
+
 class Sums(NamedTuple):
     """What a group was entitled to and was charged, what all were charged (ms), and how long it was (ms):
     while it had work, since the beginning."""
@@ -121,20 +124,22 @@ class Kept:
     def take(self, recorded: ev.Recorded, tracks: Mapping[Seq, Track]) -> None:
         """Takes one event, after ``tracks`` have been moved on by it."""
         event: Any = recorded.event
-        at = recorded.at
-        if len(self.sums) == len(self.marks):
+        at, kind = recorded.at, type(event)
+        if len(self.sums) == len(self.marks) or kind is ev.Started:
             return
         self.advance(at)
-        if isinstance(event, ev.Decided):
+        if kind is ev.Decided:
             for seq, used in event.samples:
                 self._book(seq, used, at)
             for pair, pes in event.ready:
                 self._say(pair, pes)
-        elif isinstance(event, ev.Ended | ev.Requeued):
-            self._book(event.seq, event.used, at)
-        elif isinstance(event, ev.Starting):
+            return
+        if kind in _ENDS:
+            self._book(event.seq, event.used, at, last=True)
+        elif kind is ev.Starting:
             self._booked[event.seq] = 0
-        for seq in event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),):
+        seqs = getattr(event, "seqs", None)
+        for seq in seqs if seqs is not None else (getattr(event, "seq", 0),):
             track = tracks.get(seq)
             if track is not None:
                 self._look(track, at)
@@ -149,25 +154,34 @@ class Kept:
 
     def _look(self, track: Track, at: Instant) -> None:
         seq, pes, run = track.seq, track.spec.ask.pes, self._runs.get(track.seq)
+        ready = pes if track.state is State.QUEUED else 0
+        rate = wide = 0
         if track.state is State.RUNNING and run is None:
             self._runs[seq] = _Run(track.group, pes, pes * PE, self._booked.get(seq, 0), at)
-            self._change(track.group, Work(pes * PE, pes))
+            rate, wide = pes * PE, pes
         elif track.state is not State.RUNNING and run is not None:
             counted = round(run.rate * (at - run.since) / PE)
             self._booked[seq] = run.charged + (counted if track.ended is None else 0)
             del self._runs[seq]
-            self._change(run.group, Work(-run.rate, -run.pes))
-        self._queue(seq, f"{track.group}:{track.spec.owner}", pes if track.state is State.QUEUED else 0)
+            rate, wide = -run.rate, -run.pes
+        more = 0
+        if ready:
+            more = self._queue(seq, f"{track.group}:{track.spec.owner}", ready)
+        elif seq in self._queued:
+            more = self._queue(seq, self._queued[seq][0], 0)
+        if rate or wide or more:
+            self._change(run.group if run is not None else track.group, Work(rate, wide, more))
 
-    def _queue(self, seq: Seq, pair: str, pes: int) -> None:
+    def _queue(self, seq: Seq, pair: str, pes: int) -> int:
+        """Queues or takes it out; so many PEs more can its group start."""
         former, before = self._queued.pop(seq, (pair, 0))
         if pes:
             self._queued[seq] = (pair, pes)
-        if before != pes:
-            self._waiting[former] = self._waiting.get(former, 0) - before
-            self._waiting[pair] = self._waiting.get(pair, 0) + pes
-            if pair not in self._said:
-                self._change(pair.partition(":")[0], Work(ready=pes - before))
+        if before == pes:
+            return 0
+        self._waiting[former] = self._waiting.get(former, 0) - before
+        self._waiting[pair] = self._waiting.get(pair, 0) + pes
+        return 0 if pair in self._said else pes - before
 
     def _say(self, pair: str, pes: int) -> None:
         before = self._said.get(pair, self._waiting.get(pair, 0))
@@ -177,7 +191,7 @@ class Kept:
     def _change(self, group: str, more: Work) -> None:
         self._level.change({group: more}, self._terms)
 
-    def _book(self, seq: Seq, used: Used, at: Instant) -> None:
+    def _book(self, seq: Seq, used: Used, at: Instant, last: bool = False) -> None:
         run = self._runs.get(seq)
         if run is None:
             return
@@ -185,7 +199,7 @@ class Kept:
         more = amount(used, run.pes, self._charge) - run.charged
         self._level.correct({run.group: more - run.rate * span / PE}, self._terms)
         run.charged, run.since = run.charged + more, at
-        if span >= MEASURABLE and self._charge == "cpu":
+        if not last and span >= MEASURABLE and self._charge == "cpu":
             rate = max(0, round(more * PE / span))
             self._change(run.group, Work(rate - run.rate))
             run.rate = rate

@@ -130,13 +130,14 @@ class Night:
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event."""
         event, at = recorded.event, recorded.at
-        inside = at >= self.bounds.start
+        inside, kind = at >= self.bounds.start, type(event)
         if isinstance(event, ev.Starting):
             self._order(event, at)
         elif isinstance(event, ev.Decided):
             self._decided = event
             self.short.decided(event.short_of_pes, at)
-            self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
+            if event.wait:
+                self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
         elif event.kind in _INCIDENTS and inside and not is_new_home(recorded):
             self.incidents.append(recorded)
         elif isinstance(event, ev.ShiftChanged) and inside:
@@ -145,9 +146,9 @@ class Night:
         self.follower.take(recorded)
         if self.kept is not None:
             self.kept.take(recorded, self.follower.tracks)
-        if inside and self.first is None and isinstance(event, ev.Starting | ev.Started):
+        if self.first is None and inside and kind in _STARTS:
             self.first = at
-        if isinstance(event, _RESTARTS) or not self.follower.queued:
+        if not self.follower.queued or kind in _RESTARTS:
             self.short.over(at)
         if isinstance(event, ev.Ended) and at > self._last:
             track = self.follower.tracks.get(event.seq)
@@ -171,6 +172,7 @@ class Night:
         ]
 
 
+_STARTS = (ev.Starting, ev.Started)
 _RESTARTS = (ev.MachineFound, ev.DaemonStarted)
 _INCIDENTS = {
     "alarm", "shift_failed", "exit_off", "machine_found", "daemon_started", "requeued", "probe", "pressure",

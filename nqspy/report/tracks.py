@@ -1,9 +1,9 @@
 """Requests followed through the journal: what each one was, when it waited, ran and ended, what it used."""
 
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from nqspy.model import events as ev
@@ -174,13 +174,11 @@ class Follower:
         if handler is not None:
             handler(self, recorded.event, recorded)
 
-    def each(self, seqs: Iterable[Seq], recorded: ev.Recorded) -> Iterable[Track]:
+    def each(self, seqs: Iterable[Seq], recorded: ev.Recorded) -> list[Track]:
         """The tracks of these requests; one whose submission was not seen is made from the live request
         and does not count."""
-        for seq in seqs:
-            track = self.tracks.get(seq) or self._found(seq, recorded)
-            if track is not None:
-                yield track
+        found = [self.tracks.get(seq) or self._found(seq, recorded) for seq in seqs]
+        return [track for track in found if track is not None]
 
     def _found(self, seq: Seq, recorded: ev.Recorded) -> Track | None:
         request = self.known.get(seq)
@@ -202,8 +200,8 @@ class Follower:
         self._count(track, -1)
         if track.state is State.QUEUED:
             self.queued -= 1
-            line = self.lists[track.group, track.queue]
-            del line[bisect_right(line, (track.place, track.seq)) - 1]
+            line, place = self.lists[track.group, track.queue], (track.place, track.seq)
+            del line[0 if line[0] == place else bisect_right(line, place) - 1]
         self._enter(track, state, n)
 
     def _enter(self, track: Track, state: State, n: int) -> None:
@@ -220,11 +218,10 @@ class Follower:
         self.tracks[track.seq] = track
         self._enter(track, state, n)
 
-    @contextmanager
-    def counting(self, track: Track) -> Iterator[None]:
-        """Around a change that may change whether it runs."""
+    def counted(self, track: Track, change: Callable[[], None]) -> None:
+        """A change that may change whether it runs."""
         self._count(track, -1)
-        yield
+        change()
         self._count(track, 1)
 
     def _count(self, track: Track, more: int) -> None:
@@ -332,19 +329,18 @@ def _started(follower: Follower, event: ev.Started, recorded: ev.Recorded) -> No
 def _suspended(follower: Follower, event: ev.Suspended | ev.Exiting, recorded: ev.Recorded) -> None:
     for track in follower.each((event.seq,), recorded):
         if (isinstance(event, ev.Exiting) or event.parked) and track.attempts:
-            with follower.counting(track):
-                track.attempts[-1].park(recorded.at)
+            follower.counted(track, partial(track.attempts[-1].park, recorded.at))
 
 
 def _resumed(follower: Follower, event: ev.Resumed, recorded: ev.Recorded) -> None:
     for track in follower.each((event.seq,), recorded):
         if track.attempts:
-            with follower.counting(track):
-                track.attempts[-1].unpark(recorded.at)
+            follower.counted(track, partial(track.attempts[-1].unpark, recorded.at))
 
 
 def _decided(follower: Follower, event: ev.Decided, recorded: ev.Recorded) -> None:
-    follower.sample(dict(event.samples), recorded.at)
+    if event.samples:
+        follower.sample(dict(event.samples), recorded.at)
 
 
 def _point(attempt: Attempt, at: Instant, used: Used) -> None:
@@ -360,8 +356,8 @@ def _over(follower: Follower, track: Track, used: Used, recorded: ev.Recorded) -
         begin = request.started if request is not None and request.started is not None else recorded.at
         track.attempts.append(Attempt(track.spec.ask.pes, begin, None, [(begin, 0, 0)]))
     _point(track.attempts[-1], recorded.at, used)
-    with follower.counting(track):
-        track.attempts[-1].unpark(recorded.at)
+    if track.attempts[-1].parked is not None:
+        follower.counted(track, partial(track.attempts[-1].unpark, recorded.at))
     track.attempts[-1].end = recorded.at
 
 

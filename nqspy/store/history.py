@@ -75,7 +75,7 @@ class History:
                         yield from self._from_file(one, after, since)
                     after = one.last
                 continue
-            yield from map(_event, found)
+            yield from list(map(_event, found))
             if len(found) < size:
                 return
             after, first = found[-1][0], None
@@ -120,7 +120,7 @@ class History:
                     yield from (e for e in self._from_file(one, after, None) if e.event.kind in kinds)
                     after = one.last
                 continue
-            yield from map(_event, found)
+            yield from list(map(_event, found))
             if len(found) < SLICE:
                 return
             after = found[-1][0]

@@ -29,7 +29,6 @@ _STORM = (1e-3, 1e-3, 37e-6, 53e-6, 71e-6, 29e-6, 113e-6, 43e-6)
 so that one of them comes while the exit is outside its own ``try``."""
 
 _DROPPED = signal.SIGVTALRM
-_SIGNALS = (signal.SIGALRM, _DROPPED)
 
 
 class Overrun(Exception):
@@ -68,19 +67,19 @@ class Guard:
 
     def __init__(self) -> None:
         self.took = 0
-        self._armed = self._active = self._collecting = False
+        self._armed = self._active = self._collecting = self._heeds = False
         self._over = ""
         self._fired = self._shield = 0
         self._budget = self._limit = 0
         self._cpu = self._wall = self._since = 0
-        self._handlers: list[Any] = []
+        self._handler: Any = None
         self._timer: tuple[float, float] = (0.0, 0.0)
 
     def __enter__(self) -> "Guard":
         self._collecting = gc.isenabled()
         gc.disable()
         if threading.get_ident() == threading.main_thread().ident:
-            self._handlers = [signal.signal(each, self._tick) for each in _SIGNALS]
+            self._handler = signal.signal(signal.SIGALRM, self._tick)
             self._timer = signal.setitimer(signal.ITIMER_REAL, 0)
             self._since = perf_counter_ns() if self._timer[0] else 0
             self._armed = True
@@ -90,8 +89,10 @@ class Guard:
         if self._armed:
             self._armed = False
             signal.setitimer(signal.ITIMER_REAL, 0)
-            for each, former in zip(_SIGNALS, self._handlers, strict=True):
-                signal.signal(each, signal.SIG_DFL if former is None else former)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL if self._handler is None else self._handler)
+            if self._heeds:
+                self._heeds = False
+                signal.signal(_DROPPED, signal.SIG_DFL)
             if self._timer[0]:
                 left = self._timer[0] - (perf_counter_ns() - self._since) / 1e9
                 signal.setitimer(signal.ITIMER_REAL, max(left, 1e-6), self._timer[1])
@@ -158,6 +159,9 @@ class Guard:
     def _tick(self, _signum: int, _frame: FrameType | None) -> None:
         if not self._active or not (self._over or self._late()):
             return
+        if not self._heeds:
+            self._heeds = True
+            signal.signal(_DROPPED, self._tick)
         signal.setitimer(signal.ITIMER_REAL, _STORM[self._fired % len(_STORM)])
         self._fired += 1
         if not self._shield:
