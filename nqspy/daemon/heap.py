@@ -8,8 +8,9 @@ import ctypes
 import gc
 import time
 
-LARGE = 128 << 10
-"""Bytes from which a block is the kernel's, and is given back when it is freed."""
+LARGE = 512 << 10
+"""Bytes from which a block is the kernel's, and is given back when it is freed: more than what asyncio asks
+for with each read (256 KiB), which would cost three calls of the kernel a message."""
 BIG = 512 << 10
 """Bytes of a message or an answer after which memory is given back."""
 PAUSE = 0.5
@@ -37,12 +38,17 @@ class Clearance:
     """Has freed memory given back soon after big work, in the engine's thread: some ms."""
 
     def __init__(self) -> None:
-        self._wanted = False
+        self._wanted = self._cluttered = False
         self._due: float | None = None
 
-    def after(self, size: int) -> None:
-        """So many bytes were taken in or sent out."""
+    def sent(self, size: int) -> None:
+        """So many bytes were sent out."""
         self._wanted = self._wanted or size >= BIG
+
+    def taken(self, size: int) -> None:
+        """So many bytes were taken in: what was made of them on the way is looked for as well."""
+        self._wanted = self._wanted or size >= BIG
+        self._cluttered = self._cluttered or size >= BIG
 
     def patience(self) -> float | None:
         """Real seconds until `look` has something to do."""
@@ -55,5 +61,8 @@ class Clearance:
             self._wanted, self._due = False, now + PAUSE
         elif self._due is not None and now >= self._due:
             self._due = None
+            if self._cluttered:
+                self._cluttered = False
+                gc.collect()
             if hasattr(_libc, "malloc_trim"):
                 _libc.malloc_trim(ctypes.c_size_t(0))

@@ -180,7 +180,7 @@ class Daemon:
             if isinstance(item, Sighting | News):
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
-                self.clearance.after(item.size)
+                self.clearance.taken(item.size)
                 command = self.front.take(item)
                 if command is not None:
                     inputs.append(command)

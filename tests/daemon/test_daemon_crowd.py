@@ -29,7 +29,7 @@ class Crowd:
     def look(self):
         """Nobody waits for anything else."""
 
-    def after(self, size):
+    def sent(self, size):
         """No memory is given back here."""
 
     def slices(self, asked):

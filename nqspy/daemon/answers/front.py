@@ -294,7 +294,7 @@ class Front:
         if isinstance(done, Later):
             self._give(slow.asked, done)
         elif done:
-            self._daemon.clearance.after(len(done))
+            self._daemon.clearance.sent(len(done))
             self._daemon.server.reply(slow.asked.handle, done)
             if slow.others:
                 self._daemon.server.reply_alike([asked.handle for asked in slow.others], done)
