@@ -24,6 +24,7 @@ MEASURABLE = 1_000
 
 
 _ENDS = (ev.Ended, ev.Requeued)
+_RUNNING, _QUEUED = State.RUNNING, State.QUEUED
 
 
 class Sums(NamedTuple):
@@ -125,9 +126,10 @@ class Kept:
         """Takes one event, after ``tracks`` have been moved on by it."""
         event: Any = recorded.event
         at, kind = recorded.at, type(event)
-        if len(self.sums) == len(self.marks) or kind is ev.Started:
+        if kind is ev.Started or len(self.sums) == len(self.marks):
             return
-        self.advance(at)
+        if at != self._level.at:
+            self.advance(at)
         if kind is ev.Decided:
             for seq, used in event.samples:
                 self._book(seq, used, at)
@@ -153,24 +155,23 @@ class Kept:
             self.sums[-1] = self._now()
 
     def _look(self, track: Track, at: Instant) -> None:
-        seq, pes, run = track.seq, track.spec.ask.pes, self._runs.get(track.seq)
-        ready = pes if track.state is State.QUEUED else 0
-        rate = wide = 0
-        if track.state is State.RUNNING and run is None:
-            self._runs[seq] = _Run(track.group, pes, pes * PE, self._booked.get(seq, 0), at)
-            rate, wide = pes * PE, pes
-        elif track.state is not State.RUNNING and run is not None:
+        seq, state, spec = track.seq, track.state, track.spec
+        run, pes, group, rate, wide, more = self._runs.get(seq), spec.ask.pes, spec.group, 0, 0, 0
+        if state is _RUNNING:
+            if run is None:
+                rate, wide = pes * PE, pes
+                self._runs[seq] = _Run(group, pes, rate, self._booked.get(seq, 0), at)
+        elif run is not None:
             counted = round(run.rate * (at - run.since) / PE)
             self._booked[seq] = run.charged + (counted if track.ended is None else 0)
             del self._runs[seq]
-            rate, wide = -run.rate, -run.pes
-        more = 0
-        if ready:
-            more = self._queue(seq, f"{track.group}:{track.spec.owner}", ready)
+            group, rate, wide = run.group, -run.rate, -run.pes
+        if state is _QUEUED:
+            more = self._queue(seq, f"{spec.group}:{spec.owner}", pes)
         elif seq in self._queued:
             more = self._queue(seq, self._queued[seq][0], 0)
         if rate or wide or more:
-            self._change(run.group if run is not None else track.group, Work(rate, wide, more))
+            self._change(group, Work(rate, wide, more))
 
     def _queue(self, seq: Seq, pair: str, pes: int) -> int:
         """Queues or takes it out; so many PEs more can its group start."""
