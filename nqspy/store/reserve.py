@@ -75,7 +75,8 @@ class Reserve:
                 if not self.lacks_room(error):
                     raise
                 if not self.lend(PIECE << tries // TRIES):
-                    raise StoreError(f"the disk of {self._folder} is full; make room and try again") from error
+                    full = f"the disk of {self._folder} is full; make room and try again"
+                    raise StoreError(full) from error
                 tries += 1
 
     def lacks_room(self, error: BaseException) -> bool:

@@ -380,6 +380,7 @@ def test_queues_that_cannot_be_applied_leave_no_database_of_a_first_start(make_l
 
 
 def test_whoever_starts_or_stops_it_waits_for_nothing_heavy():
-    code = "import nqspy.daemon.command, sys; print(sorted({'numpy', 'peewee', 'apscheduler'} & set(sys.modules)))"
+    heavy = {"numpy", "peewee", "apscheduler"}
+    code = f"import nqspy.daemon.command, sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
