@@ -16,7 +16,6 @@ from nqspy.cli.umbrella.asking import answering, ask, fail, show, write
 from nqspy.cli.umbrella.book import print_manual
 from nqspy.cli.umbrella.journal import instant_of, print_events
 from nqspy.report.moments import zone_of
-from nqspy.report.night_pages import night_html
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 report = typer.Typer(no_args_is_help=True, help="The night report; shares and their use.")
@@ -69,6 +68,8 @@ def night(
     fields: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     data = ask(_home(home), "report_night", **fields)
     if html is not None:
+        from nqspy.report.night_pages import night_html  # heavy, and few want a page
+
         _write_page(html, night_html(data))
         if not as_json:
             print(data["line"])

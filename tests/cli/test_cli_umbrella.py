@@ -341,3 +341,10 @@ def test_a_candidate_in_the_folder_one_is_in_is_named_as_it_was_given(tmp_path):
         cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": os.getcwd()},
     )  # fmt: skip
     assert done.stderr.startswith("nqspy: e1.py: holds no exit")
+
+
+def test_whoever_asks_waits_for_no_room_of_the_daemon():
+    heavy = {"numpy", "peewee", "nqspy.model.site", "nqspy.model.events"}
+    code = f"import nqspy.cli.nqspy, sys; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

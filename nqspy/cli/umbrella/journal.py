@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from nqspy.cli.umbrella.asking import answering, question, write
-from nqspy.report.history import event_line
 from nqspy.report.moments import parse_since, zone_of
 from nqspy.rpc.client import Client
 
@@ -38,4 +37,6 @@ def instant_of(client: Client, since: str) -> int:
 def _line(event: dict[str, Any], as_json: bool) -> str:
     if as_json:
         return json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
+    from nqspy.report.history import event_line  # heavy: it knows all events
+
     return event_line(event) + "\n"
