@@ -111,14 +111,15 @@ def foreign(script: str, source: str) -> list[str]:
     return list(found.values())
 
 
-def read_script(file: str) -> str:
-    """A script's bytes as Latin-1 text. Raises Failure when it cannot be read or is too long."""
+def read_script(file: str, what: str = "script") -> str:
+    """The bytes of a script (or of another file: ``what``) as Latin-1 text. Raises Failure when it cannot be
+    read or is too long."""
     try:
         data = _read(0) if file in ("", "-") else _read_file(file)
     except OSError as error:
-        raise Failure(f"{file or 'standard input'}: cannot read the script: {error.strerror}") from None
+        raise Failure(f"{file or 'standard input'}: cannot read the {what}: {error.strerror}") from None
     if len(data) > LONGEST_SCRIPT:
-        raise Failure(f"{file or 'standard input'}: a script may have at most 64 MiB")
+        raise Failure(f"{file or 'standard input'}: a {what} may have at most 64 MiB")
     return data.decode("latin-1")
 
 

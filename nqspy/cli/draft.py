@@ -109,7 +109,10 @@ class Draft:
             raise Wrong("a request has at least 1 PE")
         self._ask_for(given.target, number)
         if comma:
-            self.notes.append(f"warning:{given.flag}:{_READ[given.kind](warning.strip())}")
+            at = _READ[given.kind](warning.strip())
+            if 0 <= number < at:
+                raise Wrong(f"a warning at {warning.strip()} lies above the limit of {text.strip()}")
+            self.notes.append(f"warning:{given.flag}:{at}")
 
     def _ask_for(self, target: str, value: int) -> None:
         (self.others if "/" in target else self.ask)[target] = value
@@ -151,11 +154,14 @@ class Draft:
         elif self.dialect == "pbs":
             raise Wrong(f"illegal -r value {value!r}; y or n")
         else:
-            self._name("R" + value if value[:1].isdigit() else value, _LONGEST_R_NAME)
+            digit = value[:1].isdigit()
+            self._name(
+                "R" + value if digit else value, _LONGEST_R_NAME, ", the R before a digit counted" * digit
+            )
 
-    def _name(self, value: str, longest: int) -> None:
+    def _name(self, value: str, longest: int, how: str = "") -> None:
         if not value or len(value) > longest:
-            raise Wrong(f"a name has 1 to {longest} characters, {value!r} has {len(value)}")
+            raise Wrong(f"a name has 1 to {longest} characters, {value!r} has {len(value)}{how}")
         if "/" in value or " " in value or not value.isprintable():
             raise Wrong(f"{value!r} is no name: it may hold no blank and no slash")
         self.spec["name"], self.spec["name_given"] = value, True

@@ -42,7 +42,7 @@ def _words(line: str) -> list[str]:
 
 
 def _text(file: str) -> str:
-    data = read_script(file).encode("latin-1")
+    data = read_script(file, "list").encode("latin-1")
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -16,6 +16,7 @@ from nqspy.cli.umbrella.asking import answering, ask, fail, show, write
 from nqspy.cli.umbrella.book import print_manual
 from nqspy.cli.umbrella.journal import instant_of, print_events
 from nqspy.report.moments import zone_of
+from nqspy.rpc.program import run
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 report = typer.Typer(no_args_is_help=True, help="The night report; shares and their use.")
@@ -241,19 +242,6 @@ def version_command() -> None:
         write("nqspy, run from its sources (not installed)\n")
 
 
-_Unusable: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
-"""What is wrong with a command line, of the click that Typer stands on."""
-
-
 def main() -> None:
-    """Entry point: what is wrong with the command line becomes one line and status 2."""
-    try:
-        status = app(prog_name="nqspy", standalone_mode=False)
-    except _Unusable as error:
-        text = error.format_message().rstrip(".")
-        if not text or "\n" in text:  # the help of a command that needs another word
-            error.show()
-            raise SystemExit(error.exit_code) from None
-        where = error.ctx.command_path if getattr(error, "ctx", None) else "nqspy"
-        fail(f"{text[0].lower()}{text[1:]}; see `{where} --help`", error.exit_code)
-    raise SystemExit(status or 0)
+    """Entry point."""
+    run(app, "nqspy")

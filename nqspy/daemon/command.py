@@ -17,6 +17,7 @@ from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
 from nqspy.rpc.home import resolve_home
+from nqspy.rpc.program import run as run_program
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False,
@@ -242,7 +243,7 @@ def status(home: HomeOption = None) -> None:
 
 def main() -> None:
     """Entry point."""
-    app(prog_name="nqsd")
+    run_program(app, "nqsd")
 
 
 if __name__ == "__main__":

@@ -40,6 +40,10 @@ class HomeError(NqspyError):
     """The home cannot be used; the text says why and what would be right."""
 
 
+_OWN = {"queues.d", "exits", "spool", "log", "mail", "reports", "history", "backups"}
+"""Folders that a home has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     """Paths below one folder."""
@@ -98,11 +102,15 @@ class Home:
         return not self.names()
 
     def is_one(self) -> bool:
-        """Whether it is a home, be it one without a database yet: has ``queues.d`` or ``exits``, or what a
-        database has left. Raises HomeError when it cannot be looked at."""
+        """Whether it is a home, be it one without a database yet: has what a database has left, or
+        ``queues.d`` or ``exits`` and no folder that no home has. Raises HomeError when it cannot be looked
+        at."""
         names = self.names()
-        folders = any((self.path / name).is_dir() for name in names & {"queues.d", "exits"})
-        return folders or any(name.startswith(self.database.name) for name in names)
+        if any(name.startswith(self.database.name) for name in names):
+            return True
+        folders = {name for name in names if (self.path / name).is_dir()}
+        others = {name for name in folders - _OWN if not name.startswith(".")}
+        return bool(folders & {"queues.d", "exits"}) and not others
 
     def names(self) -> set[str]:
         """What lies in it. Raises HomeError when it cannot be looked at."""

@@ -54,15 +54,17 @@ class Standing(NamedTuple):
 class Level:
     """Those who share: the groups, or the users of one group. ``find`` gives the entry of a name, made where
     there is none, ``peek`` only one that is there; ``divide`` the entitlements of those who want so many
-    PEs. ``spent``: what all were charged while time passed, ever (the groups' level only)."""
+    PEs; ``cuts``: nobody's wish counts there for more than all PEs. ``spent``: what all were charged while
+    time passed, ever (the groups' level only)."""
 
     def __init__(
         self,
         find: Callable[[str], Entry],
         peek: Callable[[str], Entry | None],
         divide: Callable[[Mapping[str, int]], dict[str, float]],
+        cuts: bool = False,
     ) -> None:
-        self._find, self._peek, self._divide = find, peek, divide
+        self._find, self._peek, self._divide, self._cuts = find, peek, divide, cuts
         self.work: dict[str, Work] = {}
         self.at = Instant(0)
         self.spent: float | None = None
@@ -84,7 +86,7 @@ class Level:
             entry = self._peek(name)
             return entry.twin() if entry is not None else Entry()
 
-        made = Level(find, find, self._divide)
+        made = Level(find, find, self._divide, self._cuts)
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         made.at, made.spent, made._parts, made._held = self.at, self.spent, self._parts, self._held
         made._within = self._within
@@ -231,8 +233,8 @@ class Level:
             before = work.pes + work.ready
             work.add(change)
             wanted = work.pes + work.ready
-            if wanted != before and (wanted < most or before < most):
-                self._parts = None  # what is wanted beyond all PEs divides nothing
+            if wanted != before and not (self._cuts and wanted >= most and before >= most):
+                self._parts = None
             if wanted > 0 and name not in self._entries:
                 coming.append(name)
             elif wanted <= 0 and name in self._entries:
@@ -246,7 +248,7 @@ class Level:
     def _present(self, entry: Entry, mean: float, terms: Terms) -> float:
         """S of one that enters W."""
         if entry.away and self.at - entry.away < GRACE:
-            return entry.present
+            return terms.clipped(entry.present)
         missed = None if self.spent is None else self.spent - entry.left
         if not entry.away or missed is None or missed >= terms.bound:
             return mean
@@ -290,6 +292,7 @@ class Balance:
             lambda name: self.find(f"g:{name}"),
             lambda name: self.peek(f"g:{name}"),
             self._divide,
+            cuts=True,
         )
         self.groups.spent = 0.0
 

@@ -98,7 +98,10 @@ def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]
                 yield f"complex {group.name}: {name} is no batch queue"
     default = settings.default.queue
     if default is not None and default not in settings.queues:
-        yield f"default queue {default} does not exist"
+        yield (
+            f"default queue {default} does not exist (any more); first set default batch_request queue OTHER,"
+            " or set no_default batch_request queue"
+        )
 
 
 def _in_circle(settings: Settings, start: str) -> bool:

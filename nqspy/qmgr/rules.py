@@ -107,7 +107,10 @@ def _branch_pairs(cursor: Cursor, branch: str) -> list[Pair]:
     if warning != name and warning in known:
         names.append(warning)
     cursor.skip("=")
+    token = cursor.peek()
     found = values.read_several(cursor, known[name], len(names))
+    if len(found) == 2 and found[0] is not None and (found[1] is None or found[1] > found[0]):
+        raise cursor.bad(f"the warning of {name} lies above the limit", token)
     return [(f"{branch}/{key}", value) for key, value in zip(names, found, strict=False)]
 
 

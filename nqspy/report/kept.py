@@ -23,7 +23,8 @@ MEASURABLE = 1_000
 """Over so long a time (ms) the rate at which an attempt uses CPU time is measured (as `model.books` does)."""
 
 
-_ENDS = (ev.Ended, ev.Requeued)
+_ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
+_RESTS = (ev.Suspended, ev.Exiting)
 _RUNNING, _QUEUED = State.RUNNING, State.QUEUED
 
 
@@ -74,6 +75,10 @@ class _Run:
     charged: int
     since: Instant
 
+    def counted(self, at: Instant) -> int:
+        """What it counts as having used since then."""
+        return round(self.rate * (at - self.since) / PE)
+
 
 class Kept:
     """Follows events from ``begin`` to ``end``, and those before for who has work; ``marks`` are instants
@@ -86,8 +91,10 @@ class Kept:
         entries: dict[str, Entry] = {}
         division = Division(site.settings.groups, site.pes())
         self._entries, self._worked = entries, dict[str, float]()
-        self._level = Level(lambda name: entries.setdefault(name, Entry()), entries.get, division.parts)
+        self._level = Level(lambda name: entries.setdefault(name, Entry()), entries.get, division.parts, True)
         self._runs: dict[Seq, _Run] = {}
+        self._still: dict[Seq, _Run] = {}
+        self._known = {key[2:] for key in site.accounts if key.startswith("u:")}
         self._booked: dict[Seq, int] = {}
         self._queued: dict[Seq, tuple[str, int]] = {}
         self._waiting: dict[str, int] = {}
@@ -138,8 +145,14 @@ class Kept:
             return
         if kind in _ENDS:
             self._book(event.seq, event.used, at, last=True)
+            self._still.pop(event.seq, None)
         elif kind is ev.Starting:
             self._booked[event.seq] = 0
+        elif kind is ev.Resumed:
+            self._go_on(event.seq, at)
+        if kind in _RESTS:
+            self._rest(event.seq, at)
+            return
         seqs = getattr(event, "seqs", None)
         for seq in seqs if seqs is not None else (getattr(event, "seq", 0),):
             track = tracks.get(seq)
@@ -158,20 +171,34 @@ class Kept:
         seq, state, spec = track.seq, track.state, track.spec
         run, pes, group, rate, wide, more = self._runs.get(seq), spec.ask.pes, spec.group, 0, 0, 0
         if state is _RUNNING:
-            if run is None:
+            if run is None and seq not in self._still:
                 rate, wide = pes * PE, pes
                 self._runs[seq] = _Run(group, pes, rate, self._booked.get(seq, 0), at)
         elif run is not None:
-            counted = round(run.rate * (at - run.since) / PE)
-            self._booked[seq] = run.charged + (counted if track.ended is None else 0)
-            del self._runs[seq]
             group, rate, wide = run.group, -run.rate, -run.pes
+            self._booked[seq] = run.charged + (run.counted(at) if track.ended is None else 0)
+            del self._runs[seq]
         if state is _QUEUED:
             more = self._queue(seq, f"{spec.group}:{spec.owner}", pes)
         elif seq in self._queued:
             more = self._queue(seq, self._queued[seq][0], 0)
         if rate or wide or more:
             self._change(group, Work(rate, wide, more))
+
+    def _rest(self, seq: Seq, at: Instant) -> None:
+        """Suspended, or about to end: it is charged nothing more."""
+        run = self._runs.pop(seq, None)
+        if run is not None:
+            run.charged += run.counted(at)
+            self._still[seq] = run
+            self._change(run.group, Work(-run.rate, -run.pes))
+
+    def _go_on(self, seq: Seq, at: Instant) -> None:
+        run = self._still.pop(seq, None)
+        if run is not None:
+            run.since = at
+            self._runs[seq] = run
+            self._change(run.group, Work(run.rate, run.pes))
 
     def _queue(self, seq: Seq, pair: str, pes: int) -> int:
         """Queues or takes it out; so many PEs more can its group start."""
@@ -182,7 +209,7 @@ class Kept:
             return 0
         self._waiting[former] = self._waiting.get(former, 0) - before
         self._waiting[pair] = self._waiting.get(pair, 0) + pes
-        return 0 if pair in self._said else pes - before
+        return 0 if pair in self._said or (self._known and pair not in self._known) else pes - before
 
     def _say(self, pair: str, pes: int) -> None:
         before = self._said.get(pair, self._waiting.get(pair, 0))
@@ -193,8 +220,10 @@ class Kept:
         self._level.change({group: more}, self._terms)
 
     def _book(self, seq: Seq, used: Used, at: Instant, last: bool = False) -> None:
-        run = self._runs.get(seq)
+        run, still = self._runs.get(seq), self._still.get(seq)
         if run is None:
+            if still is not None:
+                self._charge_still(still, amount(used, still.pes, self._charge))
             return
         span = max(0, at - run.since)
         more = amount(used, run.pes, self._charge) - run.charged
@@ -204,3 +233,7 @@ class Kept:
             rate = max(0, round(more * PE / span))
             self._change(run.group, Work(rate - run.rate))
             run.rate = rate
+
+    def _charge_still(self, run: _Run, whole: int) -> None:
+        self._level.correct({run.group: float(whole - run.charged)}, self._terms)
+        run.charged = whole

@@ -75,7 +75,7 @@ class Reserve:
                 if not self.lacks_room(error):
                     raise
                 if not self.lend(PIECE << tries // TRIES):
-                    full = f"the disk of {self._folder} is full; make room and try again"
+                    full = f"the disk that holds {self._folder} is full; make room and try again"
                     raise StoreError(full) from error
                 tries += 1
 

@@ -195,6 +195,9 @@ def test_scripts_that_cannot_be_taken(desk, screen, monkeypatch):
     assert screen.run("qsub none.sh") == (
         1, "", "qsub: none.sh: cannot read the script: No such file or directory\n")  # fmt: skip
     assert "cannot read the script: Is a directory" in screen.run("qsub .")[2]
+    assert "none.list: cannot read the list: No such file" in screen.run("qsub --list none.list")[2]
+    Path("ok.sh").write_text("true\n")
+    assert "a warning at 100 lies above the limit of 90" in screen.run("qsub -lt 90,100 ok.sh")[2]
     monkeypatch.setattr("nqspy.cli.directives.LONGEST_SCRIPT", 10)
     script("#" * 11)
     assert "job.sh: a script may have at most 64 MiB" in screen.run("qsub job.sh")[2]

@@ -14,7 +14,7 @@ from daemon.live import ONE_QUEUE, until
 from nqspy.model.errors import Refusal
 
 SMALL = 160 << 20
-TINY = 24 << 20
+TINY = 96 << 20
 GREEDY = """
 import sys, time
 part = 1 << 16

@@ -66,6 +66,22 @@ def test_a_folder_of_something_else_is_not_made_a_home(make_live, words):
     assert sorted(os.listdir(live.home)) == ["exits", "passwd"]
 
 
+def test_a_folder_with_more_than_a_home_has_is_somebodys(make_live):
+    live = make_live().site()
+    (live.home / "tests").mkdir()
+    (live.home / ".git").mkdir()
+    live.run("nqsd", "start").refused("is not empty", str(live.home))
+    (live.home / "tests").rmdir()
+    live.start()
+
+
+@pytest.mark.parametrize("words", [("frob",), ("start", "--frob"), ("start", "--home")])
+def test_a_mistake_in_the_words_is_one_line(make_live, words):
+    done = make_live().run("nqsd", *words)
+    assert (done.status, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert done.err.startswith("nqsd: ")
+
+
 @pytest.mark.parametrize("name", ["queues.d", "exits"])
 def test_a_folder_with_settings_or_exits_alone_is_a_new_home_and_nothing_is_added(make_live, name):
     live = make_live()

@@ -40,6 +40,15 @@ def test_a_set_of_settings_that_makes_no_sense_is_refused_as_a_whole():
         assert said in str(centre.refused(centre.command(text)))
 
 
+def test_the_default_queue_goes_once_another_is():
+    centre = Centre().qmgr("set default batch_request queue batch\ndisable queue batch\nstop queue batch")
+    assert "first set default batch_request queue OTHER" in str(
+        centre.refused(centre.command("delete queue batch"))
+    )
+    centre.qmgr("set no_default batch_request queue\ndelete queue batch")
+    assert "batch" not in centre.site.settings.queues
+
+
 def test_pipe_queues_and_groups_never_go_in_a_circle():
     centre = Centre().qmgr("create pipe_queue p destination=(batch)\ncreate pipe_queue q destination=(p)")
     assert "lead back to it" in str(centre.refused(centre.command("set destination=(q) p")))

@@ -275,6 +275,13 @@ def test_what_is_too_large_is_refused():
     assert "Latin-1" in str(centre.refused(cm.Submit((odd,)), ANNE))
 
 
+@pytest.mark.parametrize("text", ["cpu=0", "mem=0"])
+def test_a_request_that_may_use_nothing_is_refused(text):
+    centre = Centre()
+    said = str(centre.refused(cm.Submit((item(f"anne {text}", centre.sim.now),)), ANNE))
+    assert "at all cannot run; name more, or leave its limit to the queue" in said
+
+
 @pytest.mark.parametrize("field", ["cpu", "wall", "memory", "memory_process", "nice"])
 @pytest.mark.parametrize("value", [-5, 2**70])
 def test_amounts_that_are_none_are_refused(field, value):

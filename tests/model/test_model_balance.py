@@ -157,3 +157,29 @@ def test_a_level_at_rest_stands_as_if_time_had_passed(span):
     twin.advance(to, terms)
     assert level.resting(to, terms) == twin.standing(terms)
     assert level.at == books.now
+
+
+def test_a_wish_beyond_all_pes_counts_inside_a_group_that_still_runs_on_more():
+    books = Books()
+    books.balance.change("d1", "anne", 20 * PE, 20)
+    books.balance.tune(Terms(4, DAY, 0.2, 10 * MINUTE), {"d1": Group("d1", share=1)})
+    for startable in (40, 5):
+        books.balance.ready([("d1:bob", startable)], books.now)
+        books.later(10 * MINUTE)
+    bob, anne = books.entries["u:d1:bob"], books.entries["u:d1:anne"]
+    assert bob.entitled == pytest.approx((10 + 5) * 10 * MINUTE), "half of 20 PEs, then the 5 that he can use"
+    assert anne.entitled == pytest.approx((10 + 15) * 10 * MINUTE)
+
+
+def test_who_is_back_within_a_minute_lies_within_the_bound_that_holds_then():
+    books = Books()
+    books.ready("d1", 8)
+    books.ready("d2", 8)
+    books.run("d2", 8)
+    books.later(HOUR)
+    books.ready("d1", 0)
+    shorter = Terms(8, DAY, 0.2, MINUTE)
+    books.balance.tune(shorter, {"d1": Group("d1", share=3), "d2": Group("d2", share=1)})
+    books.later(10_000)
+    books.ready("d1", 8)
+    assert books["d1"].present == shorter.bound

@@ -49,6 +49,7 @@ WRONG = [
     ("set memory_limit=3xw night", 18, "'3xw' is no size"),
     ("set per_request cpu_limit=12q normal", 27, "'12q' is no time"),
     ("set per_request cpu_limit=(1,2,3) normal", 27, "cpu_limit takes one to 2 values here, not 3"),
+    ("set per_request cpu_limit=(600,700) q", 27, "the warning of cpu_limit lies above the limit"),
     ("set per_request memory_limit=(1mb, 1mb) q", 30, "memory_limit takes one value here, not 2"),
     ("set per_request stack_limit=1 q", 17, "'stack_limit' is not known here"),
     ("set sched_factor share unlimited", 24, "'unlimited' is no weight"),

@@ -13,10 +13,12 @@ from nqspy.report.quotas import Period, quota_report
 from nqspy.report.tracks import Follower
 from nqspy.sim.machine import Run
 
-GROUPS = """
+SHARES = """
 create group d1 share=3 members=(anne, eva)
 create group d2 share=1 members=(ben)
 set sched_factor share 20 time 1
+"""
+GROUPS = f"""{SHARES}
 define shift report when=("0 6 * * *")
 start queue batch
 end
@@ -77,3 +79,51 @@ def test_the_page_draws_parts_against_targets_over_the_night(centre):
     own = night_html(page_of(data, "d1"))
     assert "parts against what they were entitled to" in own
     assert "d2" not in own.partition('id="parts-desc"')[2].partition("</svg>")[0]
+
+
+def live(centre):
+    """What the scheduler's own accounts say at this moment."""
+    level = centre.site.balance.groups.twin()
+    level.advance(centre.sim.now, centre.site.balance.terms)
+    return {name: (e.entitled, e.got, e.whole) for name, e in level.members().items()}
+
+
+def told(centre, begin):
+    """What a report of the same events says."""
+    kept, follower = Kept(centre.site, begin, centre.sim.now, 3_600_000), Follower({})
+    for recorded in centre.journal.events():
+        follower.take(recorded)
+        kept.take(recorded, follower.tracks)
+    kept.advance(centre.sim.now)
+    return {name: tuple(sums[:3]) for name, sums in kept.sums[-1].items()}
+
+
+def agree(centre, begin):
+    now, report = live(centre), told(centre, begin)
+    assert {name: report[name] for name in now} == {
+        n: pytest.approx(sums, abs=2_000) for n, sums in now.items()
+    }
+    return set(now)
+
+
+def test_work_that_can_never_start_is_nobodys():
+    capped = "create group d3 share=4 limit=25% members=(tom)\n"
+    centre = Centre(PLAIN + SHARES + capped, pes=4, lengths=lambda request: Run(600_000))
+    begin = centre.sim.now
+    centre.submit(*["tom pes=2"] * 5)
+    centre.submit(*["anne", "ben"] * 60)
+    centre.later(hours=3)
+    assert agree(centre, begin) == {"d1", "d2"}
+
+
+def test_a_suspended_request_is_no_work():
+    centre = Centre(PLAIN + SHARES, pes=4, lengths=lambda request: Run(3_600_000))
+    begin = centre.sim.now
+    first, *_ = centre.submit("anne", *["ben"] * 12)
+    centre.later(minutes=12)
+    centre.qmgr(f"suspend request {first}")
+    centre.later(hours=1)
+    assert agree(centre, begin) == {"d2"}
+    centre.qmgr(f"resume request {first}")
+    centre.later(minutes=30)
+    assert agree(centre, begin) == {"d1", "d2"}

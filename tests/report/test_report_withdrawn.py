@@ -2,6 +2,7 @@
 
 from nqspy.model import events as ev
 from nqspy.model.requests import Used
+from nqspy.model.site import Account
 from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
@@ -27,6 +28,7 @@ def test_what_its_owner_deleted_is_no_failure(diary):
 
 def test_work_of_a_moment_that_was_held_and_deleted_makes_no_quota_deviation(diary):
     book = diary(pes=1, d1=60, d2=40)
+    book.site.accounts["u:d2:anne"] = Account()  # she has had work in d2 that could start
     book.night()
     runs, waits, brief = book.submit(1, "d1"), book.submit(2, "d1"), book.submit(3600, "d2")
     book.decide(2, runs)

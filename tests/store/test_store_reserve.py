@@ -34,7 +34,7 @@ def test_it_is_given_up_in_small_pieces_until_there_is_room(reserve):
 
 
 def test_when_all_is_given_up_in_vain_the_disk_is_named(reserve, tmp_path):
-    with pytest.raises(StoreError, match=f"the disk of {tmp_path} is full; make room and try again"):
+    with pytest.raises(StoreError, match=f"the disk that holds {tmp_path} is full; make room and try again"):
         reserve.let(no_room(reserve, -1))
     assert reserve.held == 0
 

@@ -92,6 +92,11 @@ def _check_ask(site: Site, ask: Ask) -> None:
             raise _bad(f"{name[:80]!r} is no limit of a request")
         if 0 <= value < LIMITS[name]:
             raise _bad(f"{name.rpartition('/')[2]} is at least {LIMITS[name]}, not {value}")
+    for what, limit in (("CPU time", ask.cpu), ("wall time", ask.wall), ("memory", ask.memory)):
+        if limit == 0:
+            raise _bad(
+                f"a request with no {what} at all cannot run; name more, or leave its limit to the queue"
+            )
     for name, value in _amounts(ask):
         if value != UNLIMITED and not 0 <= value <= GREATEST:
             raise _bad(f"{name} {value} is no amount: from 0 upward, or unlimited")
