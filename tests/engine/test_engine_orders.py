@@ -214,6 +214,30 @@ def test_suspended_time_is_no_running_time():
     assert centre.end_of(seq).used.wall == 100_000
 
 
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        (cm.RerunRequests(("1",)), "it is to run again (rerun by anne)"),
+        (cm.Delete(("1",), kill=True), "it is being deleted (deleted by anne)"),
+    ],
+)
+@pytest.mark.parametrize("resume", [False, True])
+def test_what_is_being_ended_is_neither_suspended_nor_let_go_on(ending, said, resume):
+    centre = Centre()
+    [seq] = centre.submit("anne")
+    centre.later(seconds=40)
+    if resume:
+        centre.ask(cm.SuspendRequests(("1",)), OLGA)
+    state = centre.state(seq)
+    centre.sim.ask(ending, ANNE)  # its processes have not ended yet
+    events = centre.site.n
+    told = failures(centre.sim.ask(cm.SuspendRequests(("1",), resume=resume), OLGA))
+    assert told == {"1": f"Request invalid for state of job 1.sim: it is {state}, and {said}"}
+    assert (centre.state(seq), centre.site.n) == (state, events)
+    centre.later(seconds=60)
+    centre.is_sound()
+
+
 def test_schedule_puts_first_in_the_queue_next_of_all_and_now_past_the_limits():
     two = PLAIN + "create batch_queue urgent priority=60\nenable queue urgent\nstart queue urgent\n"
     centre = Centre(two + "set queue batch run_limit=1\n", pes=1)

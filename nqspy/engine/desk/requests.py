@@ -263,6 +263,7 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
         if command.resume:
             if request.state is not State.SUSPENDED:
                 raise _wrong_state(desk, request, "it is not suspended")
+            _need_no_end(desk, request)
             pes = _pes_to_go_on(desk, request)
             _need_what_it_needs(desk, request)
             desk.emit(ev.Resumed(request.seq, request.attempt, caller.user, pes))
@@ -270,11 +271,20 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
         else:
             if request.state is not State.RUNNING:
                 raise _wrong_state(desk, request, "only a running one can be suspended")
+            _need_no_end(desk, request)
             desk.emit(ev.Suspended(request.seq, request.attempt, caller.user))
             desk.act(Suspend(request.seq, request.attempt))
         desk.dirty()
 
     return desk.each(command.ids, one, caller)
+
+
+def _need_no_end(desk: Desk, request: Request) -> None:
+    """What is being ended, to run again or for good, ends: other orders would be without effect. Raises
+    Refusal."""
+    if request.ending:
+        what = "it is to run again" if request.ending.startswith("rerun") else "it is being deleted"
+        raise _wrong_state(desk, request, f"and {what} ({request.ending})")
 
 
 def _pes_to_go_on(desk: Desk, request: Request) -> tuple[int, ...]:
