@@ -11,6 +11,12 @@ HOPELESS = "can never come about"
 """Stands in the reason of a request whose prerequisite ended otherwise than it was to."""
 DECAY = "past use must decay"
 """Stands in the reason of a request whose group has used up its cap."""
+CLOSED = "lets nothing run"
+"""Stands in the reason of a request that waits under a limit of 0."""
+TOO_LARGE = "even when nothing runs"
+"""Stands in the reason of a request that asks for more than a limit ever leaves."""
+CAPPED = "it cannot start under this limit"
+"""Stands in the reason of a request that asks for more PEs than its group's cap has."""
 
 
 class ReasonCode(StrEnum):

@@ -6,7 +6,7 @@ from typing import Any
 
 from nqspy.model.events import Ended
 from nqspy.model.ids import Seq
-from nqspy.model.reasons import DECAY, HOPELESS, ReasonCode
+from nqspy.model.reasons import CAPPED, CLOSED, DECAY, HOPELESS, TOO_LARGE, ReasonCode
 from nqspy.model.requests import POSIX_LETTER, Request, State
 from nqspy.model.units import format_size
 from nqspy.report.moments import clock_span
@@ -298,6 +298,10 @@ def _needed(each: Mapping[str, Any]) -> str:
     code, text = reason["code"], reason["text"]
     if code == ReasonCode.SUSPENDED and not reason["who"].startswith(SYSTEM):
         return f"an operator must let it go on (resume request {each['id']})"
+    if code == ReasonCode.LIMIT and CLOSED in text:
+        return "the limit must be raised"
+    if code == ReasonCode.LIMIT and (TOO_LARGE in text or CAPPED in text):
+        return "the limit must be raised, or it must ask for less"
     if code == ReasonCode.LIMIT and DECAY in text:
         return "nobody has to do anything: its group's use is forgotten with time; or the limit be raised"
     if code == ReasonCode.DEPENDENCY and HOPELESS in text:

@@ -48,6 +48,25 @@ def test_the_group_limit_lets_other_groups_pass(house):
     assert told.reason(second).text == "group limit 1 of queue night is reached for d1"
 
 
+@pytest.mark.parametrize("limit", ["run", "user", "group"])
+def test_a_limit_of_nothing_says_so(house, limit):
+    house.machine(pes=8).queue("night", **{f"{limit}_limit": 0})
+    [seq] = house.submit("anne")
+    told = house.run_pass()
+    assert told.starts == []
+    assert told.reason(seq).text == f"{limit} limit 0 of queue night lets nothing run"
+
+
+def test_a_request_larger_than_a_limit_is_told_that_no_end_helps(house):
+    house.machine(pes=8).queue("mpp", pe_limit=4, memory_limit="10mw", max_memory="100mw")
+    small, wide, large = house.submit("anne pes=2 mem=1mw", "ben pes=6 mem=1mw", "cleo mem=20mw")
+    told = house.run_pass()
+    assert small in told.starts
+    assert told.reason(wide).text == "PE limit 4 of queue mpp leaves 4 even when nothing runs, it asks for 6"
+    text = "memory limit 80mb of queue mpp leaves 80mb even when nothing runs, it counts 160mb"
+    assert explain(house.site, [large], told.plan.reasons)[large].text == text
+
+
 def test_memory_is_counted_as_requested_and_small_requests_pass_large_ones(house):
     house.machine(pes=8).queue("night", memory_limit="115mw", max_memory="100mw")
     big, huge, small = house.submit("anne mem=90mw", "ben mem=90mw", "cleo mem=4mw")

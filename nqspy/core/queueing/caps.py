@@ -14,7 +14,7 @@ from math import ceil, log2
 from nqspy.core.ledger import Ledger
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
-from nqspy.model.reasons import DECAY, Reason, ReasonCode
+from nqspy.model.reasons import CAPPED, DECAY, Reason, ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
@@ -107,7 +107,7 @@ class Caps:
         held, whole = self._held[cap.group], self._site.pes()
         text = f"{cap} is {cap.pes} of {whole} PEs, it holds {held}, this asks for {asked}"
         if asked > cap.pes:
-            return f"{text}: it cannot start under this limit"
+            return f"{text}: {CAPPED}"
         return f"{text}: {held + asked - cap.pes} must become free"
 
     def _of_use(self, cap: Cap) -> tuple[str, Instant | None]:

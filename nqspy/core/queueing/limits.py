@@ -16,7 +16,7 @@ from nqspy.core.queueing.caps import Caps
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import LIMIT_NAMES, LimitHolder, Queue
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import CLOSED, TOO_LARGE, Reason, ReasonCode
 from nqspy.model.requests import Ask, Request, Spec, State, finite
 from nqspy.model.site import Settings, Site
 from nqspy.model.units import UNLIMITED, format_seconds, format_size, format_time
@@ -207,7 +207,7 @@ class Tally:
         """The run limit that keeps back a whole queue; None while none is reached."""
         for who, holder in self.holders(queue):
             if holder.run_limit is not None and self._count(who).runs >= holder.run_limit:
-                return _limit(who, f"{_named('run', holder.run_limit, who)} is reached")
+                return _reached(who, "run", holder.run_limit)
         return None
 
     def gate(self, queue: str) -> Gate:
@@ -278,23 +278,35 @@ class Tally:
     def _keeping(self, request: Request, who: str, holder: LimitHolder) -> Reason | None:
         count = self._count(who)
         if self._run_limits and holder.run_limit is not None and count.runs >= holder.run_limit:
-            return _limit(who, f"{_named('run', holder.run_limit, who)} is reached")
+            return _reached(who, "run", holder.run_limit)
         if holder.user_limit is not None and count.owners.get(request.owner, 0) >= holder.user_limit:
-            return _limit(who, f"{_named('user', holder.user_limit, who)} is reached for {request.owner}")
+            return _reached(who, "user", holder.user_limit, request.owner)
         if holder.group_limit is not None and count.groups.get(request.group, 0) >= holder.group_limit:
-            return _limit(who, f"{_named('group', holder.group_limit, who)} is reached for {request.group}")
-        if holder.memory_limit is not None and self._memory(request) > holder.memory_limit - count.memory:
-            left = format_size(max(0, holder.memory_limit - count.memory))
-            named = _named("memory", format_size(holder.memory_limit), who)
-            return _limit(who, f"{named} leaves {left}, it counts {format_size(self._memory(request))}")
+            return _reached(who, "group", holder.group_limit, request.group)
+        most, asked = holder.memory_limit, self._memory(request)
+        if most is not None and asked > most - count.memory:
+            left = _left(most, count.memory, asked, format_size)
+            named = _named("memory", format_size(most), who)
+            return _limit(who, f"{named} leaves {left}, it counts {format_size(asked)}")
         return None
 
     def _keeping_pes(self, request: Request, who: str, holder: LimitHolder) -> Reason | None:
-        count, ask = self._count(who), request.spec.ask
-        if holder.pe_limit is not None and ask.pes > holder.pe_limit - count.pes:
-            left = str(max(0, holder.pe_limit - count.pes))
-            return _limit(who, f"{_named('PE', holder.pe_limit, who)} leaves {left}, it asks for {ask.pes}")
+        count, asked, most = self._count(who), request.spec.ask.pes, holder.pe_limit
+        if most is not None and asked > most - count.pes:
+            left = _left(most, count.pes, asked, str)
+            return _limit(who, f"{_named('PE', most, who)} leaves {left}, it asks for {asked}")
         return None
+
+
+def _reached(who: str, what: str, limit: int, whom: str = "") -> Reason:
+    """A limit on how many run is reached (for ``whom``); one of 0 always is."""
+    ending = CLOSED if limit == 0 else f"is reached for {whom}" if whom else "is reached"
+    return _limit(who, f"{_named(what, limit, who)} {ending}")
+
+
+def _left(limit: int, held: int, asked: int, show: Callable[[int], str]) -> str:
+    """What a limit leaves now; or ever, to one that asks for more than that."""
+    return f"{show(limit)} {TOO_LARGE}" if asked > limit else show(max(0, limit - held))
 
 
 def _has_limits(holder: LimitHolder) -> bool:
