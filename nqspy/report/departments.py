@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nqspy.model.ids import Instant
-from nqspy.model.people import entitlements
+from nqspy.model.people import entitlements, with_default
 from nqspy.model.requests import State
 from nqspy.model.site import Site
 from nqspy.report import measures
@@ -17,8 +17,9 @@ Data = Mapping[str, Any]
 
 
 def fractions_of(site: Site) -> dict[str, float]:
-    """Entitlements of the departments: the leaves of the share tree."""
-    groups = site.settings.groups
+    """Entitlements of the departments: the leaves of the share tree, the group ``default`` among them where
+    it is not set up; none where no group is."""
+    groups = with_default(site.settings.groups) if site.settings.groups else {}
     whole = entitlements(groups)
     return {name: whole[name] for name in departments(groups)}
 

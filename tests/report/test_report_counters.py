@@ -36,15 +36,15 @@ def test_the_period_counts_from_the_shifts_entering(book):
 def test_used_and_remain_are_of_this_period_finished_of_day_and_week(book):
     data = counters(book.events, book.site, book.at(1800), book.at(0))
     d1, d2 = data["groups"]
-    # d1: 3/4 of 2 PEs x 12 h = 18 h, less 25 min of the running request.
-    assert (d1["share"], d1["used_s"], d1["remain_s"]) == (0.75, 1500.0, 18 * 3600 - 1500.0)
+    # d1: 3/5 of 2 PEs x 12 h (`default` counts with 1) = 14:24, less 25 min of the running request.
+    assert (d1["share"], d1["used_s"], d1["remain_s"]) == (0.6, 1500.0, 14.4 * 3600 - 1500.0)
     assert (d1["daily_finished_s"], d1["daily_running_s"], d1["weekly_finished_s"]) == (
         7200.0,
         1500.0,
         7200.0,
     )
     assert d1["weekly_part"] == pytest.approx(2 / 3)
-    assert (d2["used_s"], d2["remain_s"]) == (0.0, 6 * 3600.0)
+    assert (d2["used_s"], d2["remain_s"]) == (0.0, pytest.approx(4.8 * 3600.0))
 
 
 def test_newer_samples_than_the_journals_count(book):
@@ -74,8 +74,8 @@ def test_the_display_is_figure_1s(book):
         "\n"
         "dep. %    cpu/period       daily           weekly\n"
         "          used   remain   finis.  run.    finished\n"
-        "d1 (75)   00:25  17:35    02:00   00:25   002:00 (67)\n"
-        "d2 (25)   00:00  06:00    01:00   00:00   001:00 (33)\n"
+        "d1 (60)   00:25  13:59    02:00   00:25   002:00 (67)\n"
+        "d2 (20)   00:00  04:48    01:00   00:00   001:00 (33)\n"
     )
 
 
@@ -89,12 +89,33 @@ def test_pe_time_is_counted_and_said_where_it_is_charged(diary):
     data = counters(book.events, book.site, book.at(600), book.at(0), {two: Used(5_000, 4_200_000)})
     d1, d2 = data["groups"]
     assert data["charge"] == "pe_wall"
-    assert (d1["daily_finished_s"], d1["used_s"], d1["remain_s"]) == (3 * 1800.0, 0.0, 0.75 * 4 * 12 * 3600)
+    assert (d1["daily_finished_s"], d1["used_s"], d1["remain_s"]) == (
+        3 * 1800.0,
+        0.0,
+        pytest.approx(103_680.0),
+    )
     assert (d2["daily_running_s"], d2["used_s"]) == (4200.0, 600.0)
     text = counters_text(data)
     assert "charged   : PEs x wall time\n" in text
     assert "PE/period" in text
     assert data["groups"][0]["weekly_part"] == 1.0
+
+
+def test_the_group_default_counts_with_share_1_where_it_is_not_set_up(diary):
+    """Its row and everybody's share are the same as in a home that has the group, and as `report usage`'s."""
+    seen = []
+    for more in ({}, {"default": 1}):
+        book = diary(pes=2, d1=98, d2=1, **more)
+        one = book.submit(-7200, "default")
+        book.decide(-3600, one)
+        book.end(-1800, one, cpu=60)
+        seen.append(counters(book.events, book.site, book.at(60), book.at(0)))
+        shown = usage(book.site, book.at(60))["groups"]
+        assert [row["share"] for row in seen[-1]["groups"]] == [row["entitlement"] for row in shown]
+    bare, full = seen
+    assert bare["groups"] == full["groups"]
+    assert [row["share"] for row in bare["groups"]] == pytest.approx([0.98, 0.01, 0.01])
+    assert "default (01)   00:00  00:14    00:01   00:00   000:01 (100)" in counters_text(bare)
 
 
 # ---------------------------------------------------------------- shares

@@ -125,100 +125,6 @@ def test_a_short_moment_ends_when_the_last_waiting_request_is_deleted(diary):
     assert [(each["id"], each["end_reason"]) for each in data["failed"]] == [("2.ymp", "deleted")]
 
 
-# ---------------------------------------------------------------- order
-
-
-def overtaking(diary, wait=(), before=None, **ask):
-    """The second request of a list, which asks for 1 MB, is started while the first still waits."""
-    book = diary(pes=4, d1=1)
-    one = book.submit(-60, "d1", "anne", **{"memory": 1 << 20, **ask})
-    two = book.submit(-50, "d1", "anne", memory=1 << 20)
-    book.night()
-    if before is not None:
-        before(book, one, two)
-    book.decide(0, two, wait=[(one, *each) for each in wait])
-    return report(book, 10)
-
-
-def test_starting_a_later_one_first_changes_the_order(diary):
-    data = overtaking(diary)
-    assert not data["order_kept"]
-    assert data["line"].endswith("order changed")
-    assert [(each["started"], each["before"]) for each in data["overtaken"]] == [("2.ymp", "1.ymp")]
-    assert "2.ymp was started before 1.ymp" in night_text(data)
-
-
-@pytest.mark.parametrize(
-    ("reason", "kept"),
-    [
-        (("EXIT", "dependency", "job of anne has not ended"), True),
-        (("DEPENDENCY", "dependency", "waits for 9.ymp"), True),
-        (("LIMIT", "queue night", "user limit 2 of queue night is reached for anne"), False),
-        (("LIMIT", "queue night", "run limit 4 of queue night is reached"), False),
-        (("NO_PES", "machine", "no PE is free"), False),
-        (("LATER", "pass", "the next pass will look at it"), False),
-    ],
-)
-def test_a_journaled_reason_excuses_unless_the_later_one_met_it_as_well(diary, reason, kept):
-    assert overtaking(diary, wait=[reason])["order_kept"] is kept
-
-
-def test_larger_requests_may_be_passed_over_for_lack_of_room(diary):
-    no_pes = ("NO_PES", "machine", "it asks for 3 PEs, 1 is free")
-    assert overtaking(diary, wait=[no_pes], pes=3)["order_kept"]
-    memory = ("LIMIT", "global", "global memory limit 1gb leaves 0b, it counts 1gb")
-    assert overtaking(diary, wait=[memory], memory=1 << 30)["order_kept"]
-    assert not overtaking(diary, wait=[memory])["order_kept"]
-
-
-def test_what_could_not_start_is_no_change_of_order(diary):
-    def hold(book, one, two):
-        book.add(-10, ev.Held((one,), "o", "op"))
-
-    def first_by_hand(book, one, two):
-        book.add(-10, ev.Ranked(two, 2, "op"))
-
-    def moved_in(book, one, two):
-        book.add(-10, ev.Moved((one,), "day", "op"))
-        book.add(-9, ev.Moved((one,), "night", "op"))
-
-    for before in (hold, first_by_hand, moved_in):
-        assert overtaking(diary, before=before)["order_kept"], before.__name__
-
-
-def test_a_request_released_after_the_pass_looked_is_not_overtaken(diary):
-    book = diary(pes=1, d1=1)
-    one, two = book.submit(-60, "d1"), book.submit(-50, "d1")
-    book.add(-40, ev.Held((one,), "o", "op"))
-    book.night()
-    seen = book.site.n
-    book.add(0, ev.Released((one,), "o", "op"))
-    book.add(0, ev.Decided(seen))
-    book.add(0, ev.Starting(two, 1, (0,)))
-    assert report(book, 10)["order_kept"]
-
-
-def test_lists_of_other_groups_and_queues_are_lists_of_their_own(diary):
-    book = diary(pes=4, d1=1, d2=1)
-    book.submit(-60, "d1")
-    book.submit(-60, "d2", queue="day")
-    last = book.submit(-50, "d2")
-    book.night()
-    book.decide(0, last)
-    assert report(book, 10)["order_kept"]
-
-
-def test_a_request_with_a_date_joins_its_list_when_the_date_has_come(diary):
-    book = diary(pes=4, d1=1)
-    dated = book.submit(-60, "d1", state="waiting", eligible=30)
-    one, two = book.submit(-50, "d1"), book.submit(-50, "d1")
-    book.night()
-    book.decide(0, one)
-    book.add(30, ev.Eligible((dated,)))
-    book.decide(40, two)
-    assert report(book, 50)["order_kept"]
-
-
 # ---------------------------------------------------------------- the requests
 
 
@@ -324,6 +230,21 @@ def test_without_departments_there_is_no_quota_to_deviate_from(diary):
     data = report(book, 40)
     assert data["line"] == ("night: 1 requests, 1 ended 0, never short of PEs, no quotas to keep, order kept")
     assert data["groups"][0]["share"] is None
+
+
+def test_the_group_default_is_a_department_where_it_is_not_set_up(diary):
+    seen = []
+    for more in ({}, {"default": 1}):
+        book = diary(pes=2, d1=1, **more)
+        one, two, last = (book.submit(-60, group) for group in ("d1", "default", "default"))
+        book.night()
+        book.decide(0, one, two, short=True)
+        book.end(1000, one, cpu=1000)
+        book.end(2000, two, cpu=500)
+        assert last
+        seen.append(report(book, 2010))
+    assert [row["share"] for row in seen[0]["groups"]] == [row["share"] for row in seen[1]["groups"]]
+    assert seen[0] == seen[1]
 
 
 def test_shares_count_among_the_departments_that_handed_in_a_list(diary):
