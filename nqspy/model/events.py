@@ -158,7 +158,7 @@ class Held(Event):
 
 @dataclass(frozen=True, slots=True)
 class Released(Event):
-    """Holds were taken off; ``letters`` are those taken. ``aging``: age may count from now on."""
+    """Holds were taken off; ``letters`` are those taken. ``aging``: age counts from now on (`age_from`)."""
 
     kind: ClassVar[str] = "released"
     seqs: tuple[Seq, ...]

@@ -184,8 +184,13 @@ def _let_wait(site: Site, request: Request, at: Instant, aging: bool = False) ->
 def _ages_from_now(site: Site, request: Request) -> bool:
     """Whether the age of a request that may start from now on begins now; what was handed in as a list keeps
     the list's order."""
-    queue = site.settings.queues.get(request.queue)
-    return queue is not None and queue.age_from == "eligible" and not request.spec.listed
+    return ages_when_eligible(site, request.queue) and not request.spec.listed
+
+
+def ages_when_eligible(site: Site, name: str) -> bool:
+    """Whether age counts from when a request of that queue could start (``age_from``)."""
+    queue = site.settings.queues.get(name)
+    return queue is not None and queue.age_from == "eligible"
 
 
 def _redated(site: Site, event: ev.Redated, at: Instant) -> None:

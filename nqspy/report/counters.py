@@ -10,10 +10,11 @@ from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.people import entitlements, with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
+from nqspy.report.attempts import amount
 from nqspy.report.measures import used_by_group
 from nqspy.report.moments import Zone, hours, zone_of
 from nqspy.report.shares import departments
-from nqspy.report.tracks import Follower, amount
+from nqspy.report.tracks import Follower
 
 
 class Since(NamedTuple):

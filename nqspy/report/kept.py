@@ -17,7 +17,8 @@ from nqspy.model.ids import MINUTE, Instant, Seq
 from nqspy.model.owed import PE, Entry, Work
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
-from nqspy.report.tracks import Track, amount
+from nqspy.report.attempts import amount
+from nqspy.report.tracks import Track
 
 MEASURABLE = 1_000
 """Over so long a time (ms) the rate at which an attempt uses CPU time is measured (as `model.books` does)."""

@@ -1,5 +1,6 @@
 """What a night is judged by: busy share, deviation from the quotas, order of the lists (semantics.md 1)."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +9,8 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
 from nqspy.model.units import UNLIMITED
-from nqspy.report.tracks import Attempt, Follower, Track
+from nqspy.report.attempts import Attempt
+from nqspy.report.tracks import Follower, Track
 
 
 class Busy(NamedTuple):
@@ -66,17 +68,21 @@ def overtaken(follower: Follower, event: Starting, decided: Decided | None) -> l
     """Earlier requests of the same list (group and queue) that wait although this start shows that they
     could have been started; to be asked before the follower takes the event.
 
-    Excused are those that are not queued, those that the pass could not have seen yet, those that a person
-    let another one pass (``schedule request``), and those for which the pass journaled what kept them back.
+    The list's order is the scheduler's: date in queue, then number. Excused are those that are not queued,
+    those that the pass could not have seen yet (all, where it saw the started one elsewhere), those that a
+    person let another one pass (``schedule request``) or that stand behind a later one of their owner's
+    (``qsub -p``), and those for which the pass journaled what kept them back.
     """
     started = follower.tracks.get(event.seq)
-    if started is None or started.rank > 0:
+    if started is None or started.rank > 0 or (decided is not None and started.since > decided.as_of):
         return []
     reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
+    line, end = follower.lists.get((started.group, started.queue), ()), (started.date, started.seq)
     found = []
-    for place, seq in follower.lists.get((started.group, started.queue), ()):
-        if (place, seq) >= (started.place, started.seq):
+    for place in line:
+        if place >= end:
             break
+        seq = place[1]
         earlier = follower.tracks[seq]
         if earlier.spec.owner == started.spec.owner and _own(earlier) < _own(started):
             continue  # its owner wanted it so (qsub -p)
@@ -84,7 +90,21 @@ def overtaken(follower: Follower, event: Starting, decided: Decided | None) -> l
         kept = seq in reasons and _keeps_back(*reasons[seq], earlier, started, event.forced)
         if not unseen and not kept:
             found.append(seq)
-    return found
+    return _not_behind_own(follower, line, end, found) if found else found
+
+
+def _not_behind_own(
+    follower: Follower, line: Sequence[tuple[Instant, Seq]], end: tuple[Instant, Seq], found: list[Seq]
+) -> list[Seq]:
+    """Without those whose owners want another one before them (``qsub -p``) that stands behind what was
+    started (``end`` is its place): they are put back behind that."""
+    highest: dict[str, int] = {}
+    for _, seq in line[bisect_right(line, end) :]:
+        track = follower.tracks[seq]
+        if track.rank == 0:
+            highest[track.spec.owner] = max(_own(track), highest.get(track.spec.owner, _own(track)))
+    tracks = ((seq, follower.tracks[seq]) for seq in found)
+    return [seq for seq, track in tracks if highest.get(track.spec.owner, _own(track)) <= _own(track)]
 
 
 def _own(track: Track) -> int:

@@ -36,13 +36,14 @@ from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import State, Used, finite
 from nqspy.model.site import Site
+from nqspy.report.attempts import Attempt
 from nqspy.report.grid import grid
 from nqspy.report.kept import Kept, largest
 from nqspy.report.kept import Sums as OwnSums
 from nqspy.report.moments import Zone, zone_of
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.shares import departments
-from nqspy.report.tracks import Attempt, Follower, Track
+from nqspy.report.tracks import Follower, Track
 
 STEP = 5 * MINUTE
 HOURLY = HOUR // STEP

@@ -1,6 +1,6 @@
 """Requests followed through the journal: what each one was, when it waited, ran and ended, what it used."""
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,96 +10,23 @@ from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.lifecycle import HELD_AT_SUBMISSION
 from nqspy.model.requests import Dependency, Request, Spec, State, Used
-
-
-@dataclass(slots=True)
-class Attempt:
-    """One attempt: its PEs, when it held them, and points (instant, CPU ms and wall ms used so far).
-    ``parked``: since when others may have its PEs; ``pauses``: when they could."""
-
-    pes: int
-    begin: Instant
-    end: Instant | None = None
-    points: list[tuple[Instant, int, int]] = field(default_factory=list)
-    reported: bool = False
-    parked: Instant | None = None
-    pauses: list[tuple[Instant, Instant]] = field(default_factory=list)
-
-    def cpu_at(self, at: int) -> float:
-        """CPU time (ms) used up to an instant: linear between the points the journal has, the last one's
-        value after it (a running attempt's use since its last sample is not known)."""
-        return self._at(at, 1)
-
-    def used_at(self, at: int, charge: str) -> float:
-        """The same of what is charged (`Usage.charge`): CPU time, or PEs x wall time."""
-        return self._at(at, 1) if charge == "cpu" else self.pes * self._at(at, 2)
-
-    def _at(self, at: int, column: int) -> float:
-        points = self.points
-        if not points or at < points[0][0]:
-            return 0.0
-        if at >= points[-1][0]:
-            return float(points[-1][column])
-        place = bisect_right(points, at, key=_instant)
-        before, after = points[place - 1], points[place]
-        part = (at - before[0]) / (after[0] - before[0])
-        return before[column] + (after[column] - before[column]) * part
-
-    def park(self, at: Instant) -> None:
-        """Others may have its PEs from here on."""
-        self.parked = at
-
-    def unpark(self, at: Instant) -> None:
-        """It has its PEs again, or needs them no more."""
-        if self.parked is not None:
-            self.pauses.append((self.parked, at))
-            self.parked = None
-
-    def held(self, begin: Instant, end: Instant) -> list[tuple[Instant, Instant]]:
-        """When it held its PEs between two instants."""
-        first = max(self.begin, begin)
-        last = end if self.end is None else min(self.end, end)
-        if not self.pauses and self.parked is None:
-            return [(first, last)] if last > first else []
-        spans = []
-        pauses = self.pauses if self.parked is None else [*self.pauses, (self.parked, last)]
-        for off, on in pauses:
-            spans.append((first, min(off, last)))
-            first = max(first, on)
-        return [(a, b) for a, b in (*spans, (first, last)) if b > a]
-
-    def begin_at(self, at: Instant) -> None:
-        """The hands report that it was started: it holds its PEs from here on."""
-        if not self.reported and len(self.points) == 1:
-            self.begin = at
-            self.points = [(at, 0, 0)]
-        self.reported = True
-
-
-def amount(used: Used, pes: int, charge: str) -> int:
-    """What is charged for that use of ``pes`` PEs (`Usage.charge`), ms of CPU or of PE time."""
-    return used.cpu if charge == "cpu" else used.wall * pes
-
-
-def _instant(point: tuple[Instant, int, int]) -> Instant:
-    return point[0]
-
+from nqspy.report.attempts import Attempt
 
 _WAITS = (State.QUEUED, State.HELD, State.WAITING, State.ROUTING, State.ARRIVING)
 
 
 @dataclass(slots=True)
 class Track:
-    """One request's way. ``place`` orders it in its list: number of the event that put it there, and its
-    place in that event; ``since`` is the number of the event since which it is queued; ``counts``: whether
-    it belongs to the period that is looked at."""
+    """One request's way. ``date``, its date in queue, orders it in its list; one that an exit gave it
+    (`Redated`) is not followed: the list keeps its order for the report. ``since`` is the number of the event
+    since which it is queued; ``counts``: whether it belongs to the period that is looked at."""
 
     seq: Seq
     spec: Spec
     queue: str
     submitted: Instant
     state: State
-    place: tuple[int, int]
+    date: Instant
     counts: bool = True
     since: int = 0
     rank: int = 0
@@ -163,7 +90,7 @@ class Follower:
         self.drained: dict[str, Instant] = {}
         self.running = 0
         self.tracks: dict[Seq, Track] = {}
-        self.lists: dict[ListKey, list[tuple[tuple[int, int], Seq]]] = {}
+        self.lists: dict[ListKey, list[tuple[Instant, Seq]]] = {}
         self.queued = 0
         self.last = Instant(0)
 
@@ -184,7 +111,8 @@ class Follower:
         request = self.known.get(seq)
         if request is None:
             return None
-        track = Track(seq, request.spec, request.queue, request.submitted, State.RUNNING, (0, seq), False)
+        at = request.submitted
+        track = Track(seq, request.spec, request.queue, at, State.RUNNING, at, False)
         self.tracks[seq] = track
         return track
 
@@ -200,8 +128,8 @@ class Follower:
         self._count(track, -1)
         if track.state is State.QUEUED:
             self.queued -= 1
-            line, place = self.lists[track.group, track.queue], (track.place, track.seq)
-            del line[0 if line[0] == place else bisect_right(line, place) - 1]
+            line, place = self.lists[track.group, track.queue], (track.date, track.seq)
+            del line[0 if line[0] == place else bisect_left(line, place)]
         self._enter(track, state, n)
 
     def _enter(self, track: Track, state: State, n: int) -> None:
@@ -209,7 +137,7 @@ class Follower:
         if state is State.QUEUED:
             self.queued += 1
             track.since = n
-            insort(self.lists.setdefault((track.group, track.queue), []), (track.place, track.seq))
+            insort(self.lists.setdefault((track.group, track.queue), []), (track.date, track.seq))
         self._count(track, 1)
 
     def add(self, track: Track, state: State, n: int) -> None:
@@ -238,7 +166,7 @@ class Follower:
 
 
 def _submitted(follower: Follower, event: ev.Submitted, recorded: ev.Recorded) -> None:
-    track = Track(event.seq, event.spec, event.queue, recorded.at, State.ARRIVING, (recorded.n, 0))
+    track = Track(event.seq, event.spec, event.queue, recorded.at, State.ARRIVING, recorded.at)
     track.unmet = event.spec.after
     if event.state == "held" and (event.spec.held or not track.unmet):
         track.holds, track.hold_text = "u", HELD_AT_SUBMISSION
@@ -252,10 +180,21 @@ def _waiting_state(track: Track, at: Instant) -> State:
     return State.WAITING if dated else State.QUEUED
 
 
+def _let_wait(follower: Follower, track: Track, recorded: ev.Recorded, aging: bool = False) -> None:
+    """One that is in no list waits as its spec and holds say, with the date in queue that the scheduler gives
+    it (`lifecycle`)."""
+    state, eligible = _waiting_state(track, recorded.at), track.spec.eligible
+    if state is State.QUEUED and aging and not track.spec.listed:
+        track.date = recorded.at
+    elif state is State.QUEUED and eligible is not None:
+        track.date = max(track.date, eligible)
+    follower.to(track, state, recorded.n)
+
+
 def _moved(follower: Follower, event: ev.Moved, recorded: ev.Recorded) -> None:
-    for index, track in enumerate(follower.each(event.seqs, recorded)):
+    for track in follower.each(event.seqs, recorded):
         follower.to(track, State.ROUTING, recorded.n)
-        track.queue, track.place = event.queue, (recorded.n, index)
+        track.queue, track.date = event.queue, recorded.at
         follower.to(track, _waiting_state(track, recorded.at), recorded.n)
 
 
@@ -264,9 +203,9 @@ def _routed(follower: Follower, event: ev.Routed, recorded: ev.Recorded) -> None
 
 
 def _eligible(follower: Follower, event: ev.Eligible, recorded: ev.Recorded) -> None:
-    for index, track in enumerate(follower.each(event.seqs, recorded)):
+    for track in follower.each(event.seqs, recorded):
         if track.state is State.WAITING:
-            track.place = (recorded.n, index)  # its owner's date, not scheduling, put it here
+            track.date = recorded.at
             follower.to(track, State.HELD if track.holds else State.QUEUED, recorded.n)
 
 
@@ -283,7 +222,7 @@ def _released(follower: Follower, event: ev.Released, recorded: ev.Recorded) -> 
         track.holds = "".join(letter for letter in track.holds if letter not in event.letters)
         track.unmet = () if "s" in event.letters else track.unmet
         if track.state is State.HELD:
-            follower.to(track, _waiting_state(track, recorded.at), recorded.n)
+            _let_wait(follower, track, recorded, event.aging)
 
 
 def _dependency_met(follower: Follower, event: ev.DependencyMet, recorded: ev.Recorded) -> None:
@@ -291,7 +230,7 @@ def _dependency_met(follower: Follower, event: ev.DependencyMet, recorded: ev.Re
     for track in follower.each(event.seqs, recorded):
         track.unmet = tuple(each for each in track.unmet if each not in met)
         if track.state is State.HELD:
-            follower.to(track, _waiting_state(track, recorded.at), recorded.n)
+            _let_wait(follower, track, recorded, event.aging)
 
 
 def _dependency_failed(follower: Follower, event: ev.DependencyFailed, recorded: ev.Recorded) -> None:
@@ -304,8 +243,12 @@ def _modified(follower: Follower, event: ev.Modified, recorded: ev.Recorded) -> 
         former = track.state
         follower.to(track, State.ROUTING, recorded.n)
         track.spec = event.spec
-        changes = former in (State.QUEUED, State.WAITING)
-        follower.to(track, _waiting_state(track, recorded.at) if changes else former, recorded.n)
+        if former not in (State.QUEUED, State.WAITING):
+            follower.to(track, former, recorded.n)
+            continue
+        if former is State.WAITING and (event.spec.eligible or 0) <= recorded.at:
+            track.date = recorded.at
+        _let_wait(follower, track, recorded)
 
 
 def _ranked(follower: Follower, event: ev.Ranked, recorded: ev.Recorded) -> None:

@@ -1,13 +1,26 @@
 """Whether a night's report says that the order of a list was kept (semantics.md 1)."""
 
-import pytest
+import contextlib
+import shutil
+from pathlib import Path
 
+import pytest
+from engine.harness import ANNE, PLAIN, ROOT, Centre
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.model import commands as cm
 from nqspy.model import events as ev
+from nqspy.model.errors import Refusal
+from nqspy.report.measures import overtaken
 from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
+from nqspy.report.tracks import Follower
+from nqspy.userexit.site_exits import SiteExits
 
 PARIS = zone_of("Europe/Paris")
+SHIPPED = Path(__file__).parents[2] / "exits"
 
 
 def report(book, now):
@@ -84,6 +97,19 @@ def test_a_request_released_after_the_pass_looked_is_not_overtaken(diary):
     assert report(book, 10)["order_kept"]
 
 
+def test_who_was_released_between_the_look_of_the_pass_and_the_start_overtakes_nobody(diary):
+    book = diary(pes=1, d1=1)
+    one, two = book.submit(-60, "d1"), book.submit(-50, "d1")
+    book.night()
+    seen = book.site.n
+    book.add(0, ev.Held((one,), "o", "op"))
+    book.add(0, ev.Released((one,), "o", "op", aging=True))
+    book.add(0, ev.Decided(seen))
+    book.add(0, ev.Starting(one, 1, (0,)))
+    assert book.site.requests[two].date_in_queue < book.site.requests[one].date_in_queue
+    assert report(book, 10)["order_kept"]
+
+
 def test_lists_of_other_groups_and_queues_are_lists_of_their_own(diary):
     book = diary(pes=4, d1=1, d2=1)
     book.submit(-60, "d1")
@@ -103,3 +129,140 @@ def test_a_request_with_a_date_joins_its_list_when_the_date_has_come(diary):
     book.add(30, ev.Eligible((dated,)))
     book.decide(40, two)
     assert report(book, 50)["order_kept"]
+
+
+# ---------------------------------------------------------------- as the scheduler orders
+
+
+def overtakings(centre):
+    """Who was started before whom, by the journal of a simulated site."""
+    follower, decided, found = Follower(centre.site.requests), None, []
+    for each in centre.journal.events():
+        if isinstance(each.event, ev.Starting):
+            found += [(each.event.seq, seq) for seq in overtaken(follower, each.event, decided)]
+        elif isinstance(each.event, ev.Decided):
+            decided = each.event
+        follower.take(each)
+    return found
+
+
+def test_a_release_puts_a_request_behind_those_that_waited_meanwhile():
+    centre = Centre(f"{PLAIN}set queue batch run_limit=1\n", at="2026-03-02T22:00:00+01:00", length=10)
+    one, two, three = centre.submit("anne", "anne", "anne")
+    centre.ask(cm.HoldRequests((centre.id(two),), "u"))
+    centre.later(seconds=1)
+    centre.ask(cm.ReleaseRequests((centre.id(two),), "u"))
+    centre.later(seconds=60)
+    assert centre.starts() == [one, three, two]
+    now, events = centre.sim.now, list(centre.journal.events())
+    data = night_report(events, centre.site, night_bounds(events, PARIS, now), now)
+    assert data["order_kept"]
+    assert data["line"].endswith("order kept")
+
+
+@pytest.mark.parametrize("age_from", ["eligible", "submitted"])
+def test_a_dependency_met_orders_as_the_queue_counts_age(age_from):
+    centre = Centre(f"{PLAIN}set queue batch run_limit=1 age_from={age_from}\n", length=10)
+    one = centre.submit("anne")[0]
+    after, last = centre.submit(f"anne after={one}:any", "anne")
+    centre.later(seconds=60)
+    assert centre.starts() == ([one, last, after] if age_from == "eligible" else [one, after, last])
+    assert overtakings(centre) == []
+
+
+def test_the_setting_counts_that_was_in_force_at_the_release():
+    centre = Centre(f"{PLAIN}set queue batch run_limit=1\n", length=10)
+    one, two, three = centre.submit("anne", "anne held", "anne")
+    centre.later(seconds=1)
+    centre.ask(cm.ReleaseRequests((centre.id(two),), "u"))
+    centre.qmgr("set queue batch age_from=submitted")
+    centre.later(seconds=60)
+    assert centre.starts() == [one, three, two]
+    assert overtakings(centre) == []
+
+
+def test_a_list_keeps_its_order_and_the_report_knows():
+    centre = Centre(f"{PLAIN}set queue batch run_limit=1\n", length=10)
+    centre.submit("ben")
+    seqs = [int(each.partition(".")[0]) for each in centre.hand_in("anne held", "anne", "anne")["ids"]]
+    centre.later(seconds=1)
+    centre.ask(cm.ReleaseRequests((centre.id(seqs[0]),), "u"))
+    centre.later(seconds=60)
+    assert centre.starts()[1:] == seqs
+    assert overtakings(centre) == []
+
+
+def test_who_stands_behind_a_later_one_of_his_own_is_not_overtaken_by_those_before_it():
+    """anne's first waits for her last, which she wants before it; ben's is between the two."""
+    centre = Centre(f"{PLAIN}set queue batch run_limit=1\n", length=10)
+    running, first, between, last = centre.submit("olga", "anne", "ben", "anne")
+    centre.ask(cm.ModifyRequest((centre.id(last),), {"priority": 5}), by=ANNE)
+    centre.later(seconds=60)
+    assert centre.starts() == [running, between, last, first]
+    assert overtakings(centre) == []
+
+
+def test_one_that_an_exit_gave_a_later_date_counts_as_overtaken(tmp_path):
+    """An exit's date changes the order in which a list was handed in: the report says so."""
+    folder = tmp_path / "exits"
+    folder.mkdir(mode=0o755)
+    shutil.copy(SHIPPED / "machine_gun.py", folder)
+    centre = Centre(f"{PLAIN}set queue batch run_limit=1\n", exits=SiteExits(folder), length=10)
+    running, first, second, last = centre.submit("olga", "anne", "anne", "ben")
+    centre.later(seconds=60)
+    assert centre.starts() == [running, first, last, second]
+    assert overtakings(centre) == [(last, second)]
+
+
+IDS = st.lists(st.integers(1, 9).map(str), min_size=1, max_size=3).map(tuple)
+LINES = st.builds(
+    "{} pes={} {} at={} after={} queue={}".format,
+    st.sampled_from(("anne", "ben")), st.integers(1, 2), st.sampled_from(("held", "", "")),
+    st.sampled_from(("0", "0", "0", "90")), st.sampled_from(("", "", "", "1:any", "2:any,3:start")),
+    st.sampled_from(("batch", "batch", "batch", "other", "pipe")),
+)  # fmt: skip
+CHANGES = st.sampled_from(
+    [ev.Change("set", f"queue/{queue}/{key}", value) for queue in ("batch", "other") for key, value in (
+        ("age_from", "submitted"), ("age_from", "eligible"), ("run_limit", 1), ("run_limit", None),
+        ("user_limit", 1), ("started", False), ("started", True))]
+)  # fmt: skip
+HAPPENINGS = st.one_of(
+    st.lists(LINES, min_size=1, max_size=3).map(lambda lines: ("submit", lines)),
+    st.lists(LINES, min_size=1, max_size=3).map(lambda lines: ("hand_in", lines)),
+    st.one_of(
+        st.builds(cm.HoldRequests, IDS, st.sampled_from(("u", "o", "s"))),
+        st.builds(cm.ReleaseRequests, IDS, st.just(None)),
+        st.builds(cm.MoveRequests, IDS, st.sampled_from(("batch", "other"))),
+        st.builds(cm.RerunRequests, IDS),
+        st.builds(cm.Delete, IDS),
+        st.builds(cm.ModifyRequest, IDS, st.sampled_from(({"priority": 5}, {"priority": -5}, {"ask/pes": 2},
+                                                          {"eligible": 1_772_478_200_000}))),
+        st.builds(lambda change: cm.Configure((change,)), CHANGES),
+    ).map(lambda command: ("ask", command)),
+)  # fmt: skip
+TWO_QUEUES = f"""{PLAIN}
+create batch_queue other priority=20
+create pipe_queue pipe priority=5 destination=(other, batch)
+enable queue other, pipe
+start queue other, pipe
+"""
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from((0, 0, 1, 500, 50_000)), HAPPENINGS), max_size=16), st.integers(1, 2)
+)
+def test_no_order_is_changed_where_no_exit_and_no_operator_changed_it(happenings, pes):
+    """Whatever people do, while the oldest is first: the report's lists are the scheduler's."""
+    centre = Centre(TWO_QUEUES, pes=pes, length=100)
+    for ms, (word, what) in happenings:
+        centre.sim.run(centre.sim.now + ms)
+        with contextlib.suppress(Refusal):
+            if word == "ask":
+                centre.ask(what)
+            elif word == "submit":
+                centre.submit(*what)
+            else:
+                centre.hand_in(*what, by=ROOT)
+    centre.later(hours=1)
+    assert overtakings(centre) == []

@@ -11,6 +11,7 @@ from nqspy.model.actions import Notify
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, Started
 from nqspy.model.ids import Seq, parse_id
+from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.reasons import HOPELESS
 from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Spec
@@ -109,11 +110,24 @@ def _tell(desk: Desk, prerequisite: Seq, said: Judgement, seqs: Iterable[Seq]) -
     text = f"{desk.site.id_of(prerequisite)} {said.text}"
     met = _awaiting(desk, prerequisite, said.met, seqs)
     if met:
-        desk.emit(DependencyMet(met, prerequisite, said.met, text, aging=True))
-        desk.dirty()
+        _tell_met(desk, prerequisite, said.met, text, met)
     never = _awaiting(desk, prerequisite, said.never, seqs)
     if never:
         _tell_never(desk, prerequisite, said.never, text, never)
+
+
+def _tell_met(
+    desk: Desk, prerequisite: Seq, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
+) -> None:
+    """One event, or two where the queues of some say that age counts from now on and others' do not: so
+    the journal tells the dates without the settings of that time."""
+    requests = desk.site.requests
+    ages = {seq: ages_when_eligible(desk.site, requests[seq].queue) for seq in seqs}
+    for aging in (True, False):
+        concerned = tuple(seq for seq in seqs if ages[seq] is aging)
+        if concerned:
+            desk.emit(DependencyMet(concerned, prerequisite, words, text, aging))
+    desk.dirty()
 
 
 def _awaiting(
@@ -132,8 +146,7 @@ def _tell_never(
     missed = " or ".join(awaited(desk.site, Dependency(prerequisite, word)) for word in words)
     match desk.site.settings.server.dependency_failed:
         case "run":
-            desk.emit(DependencyMet(seqs, prerequisite, words, f"{text}; it runs all the same", aging=True))
-            desk.dirty()
+            _tell_met(desk, prerequisite, words, f"{text}; it runs all the same", seqs)
         case "delete":
             for seq in seqs:
                 drop(desk, desk.site.requests[seq], WHO, f"{text}; it waited until {missed}")

@@ -19,6 +19,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Kill, Notify, Resume, Signal, Suspend
 from nqspy.model.errors import Refusal
+from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import STARTED, Request, Spec, State
@@ -125,7 +126,8 @@ def release(desk: Desk, command: cm.ReleaseRequests, caller: Caller) -> Any:
                 "not_permitted",
                 159,
             )
-        desk.emit(ev.Released((request.seq,), theirs, caller.user, aging=True))
+        aging = ages_when_eligible(desk.site, request.queue)
+        desk.emit(ev.Released((request.seq,), theirs, caller.user, aging))
         desk.dirty()
 
     return desk.each(command.ids, one, caller)

@@ -1,0 +1,80 @@
+"""Attempts of requests: which PEs they held when, and what they had used by an instant."""
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from nqspy.model.ids import Instant
+from nqspy.model.requests import Used
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt: its PEs, when it held them, and points (instant, CPU ms and wall ms used so far).
+    ``parked``: since when others may have its PEs; ``pauses``: when they could."""
+
+    pes: int
+    begin: Instant
+    end: Instant | None = None
+    points: list[tuple[Instant, int, int]] = field(default_factory=list)
+    reported: bool = False
+    parked: Instant | None = None
+    pauses: list[tuple[Instant, Instant]] = field(default_factory=list)
+
+    def cpu_at(self, at: int) -> float:
+        """CPU time (ms) used up to an instant: linear between the points the journal has, the last one's
+        value after it (a running attempt's use since its last sample is not known)."""
+        return self._at(at, 1)
+
+    def used_at(self, at: int, charge: str) -> float:
+        """The same of what is charged (`Usage.charge`): CPU time, or PEs x wall time."""
+        return self._at(at, 1) if charge == "cpu" else self.pes * self._at(at, 2)
+
+    def _at(self, at: int, column: int) -> float:
+        points = self.points
+        if not points or at < points[0][0]:
+            return 0.0
+        if at >= points[-1][0]:
+            return float(points[-1][column])
+        place = bisect_right(points, at, key=_instant)
+        before, after = points[place - 1], points[place]
+        part = (at - before[0]) / (after[0] - before[0])
+        return before[column] + (after[column] - before[column]) * part
+
+    def park(self, at: Instant) -> None:
+        """Others may have its PEs from here on."""
+        self.parked = at
+
+    def unpark(self, at: Instant) -> None:
+        """It has its PEs again, or needs them no more."""
+        if self.parked is not None:
+            self.pauses.append((self.parked, at))
+            self.parked = None
+
+    def held(self, begin: Instant, end: Instant) -> list[tuple[Instant, Instant]]:
+        """When it held its PEs between two instants."""
+        first = max(self.begin, begin)
+        last = end if self.end is None else min(self.end, end)
+        if not self.pauses and self.parked is None:
+            return [(first, last)] if last > first else []
+        spans = []
+        pauses = self.pauses if self.parked is None else [*self.pauses, (self.parked, last)]
+        for off, on in pauses:
+            spans.append((first, min(off, last)))
+            first = max(first, on)
+        return [(a, b) for a, b in (*spans, (first, last)) if b > a]
+
+    def begin_at(self, at: Instant) -> None:
+        """The hands report that it was started: it holds its PEs from here on."""
+        if not self.reported and len(self.points) == 1:
+            self.begin = at
+            self.points = [(at, 0, 0)]
+        self.reported = True
+
+
+def amount(used: Used, pes: int, charge: str) -> int:
+    """What is charged for that use of ``pes`` PEs (`Usage.charge`), ms of CPU or of PE time."""
+    return used.cpu if charge == "cpu" else used.wall * pes
+
+
+def _instant(point: tuple[Instant, int, int]) -> Instant:
+    return point[0]
