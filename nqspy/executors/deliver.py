@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from nqspy.executors import forks, patience, person
+from nqspy.executors import forks, patience, person, records
 from nqspy.executors.places import Place
 
 _CHUNK = 1 << 20
@@ -202,7 +202,10 @@ def _stayed(record: dict[str, Any], sources: Sources, why: str) -> dict[str, dic
 
 def _stays(record: dict[str, Any], name: str, why: str) -> dict[str, str]:
     path = os.path.join(record["spool"], name)
-    return {"at": path, "why": f"{why}; the output stays in {path}"}
+    return {
+        "at": path,
+        "why": f"{why}; the output stays in {path} ({records.shown_by(record['spool'], name)})",
+    }
 
 
 def _gone(record: dict[str, Any], name: str) -> dict[str, str]:

@@ -50,6 +50,13 @@ def folder_name(seq: int, attempt: int) -> str:
     return f"{seq}.{attempt}"
 
 
+def shown_by(folder: str, name: str = "stdout") -> str:
+    """What to say of a stream that stays in an attempt's folder of the spool, which its owner may not be able
+    to read: ``qcat 17 shows it``."""
+    seq = os.path.basename(folder).partition(".")[0]
+    return f"qcat {'-e ' if name == 'stderr' else ''}{seq} shows it"
+
+
 def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:
     """Claims an attempt for ``holder``; False when it has been claimed before. Whoever finds the claim finds
     its holder in it, the ``version`` of a shepherd's protocol, and ``more`` (`claimed_with`). Raises

@@ -135,7 +135,7 @@ def give_up_delivery(folder: str, ending: dict[str, Any]) -> dict[str, Any]:
     """Completes the story of an attempt whose output is not tried to be brought any more: what is there stays
     in the spool. Raises OSError when that cannot be written down."""
     found = stayed(folder)
-    text = f"its output stays in {folder}" if found else ""
+    text = f"its output stays in {folder} ({records.shown_by(folder, *list(found)[:1])})" if found else ""
     story = ending | found | {"text": "; ".join(filter(None, (ending["text"], text))), "kept": bool(found)}
     records.add(folder, "done", story)
     return story

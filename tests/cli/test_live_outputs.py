@@ -147,6 +147,23 @@ def test_a_folder_that_is_not_there_is_never_made_a_file(office, wish):
     assert f"No such file or directory; the output stays in {ended['output']}" in ended["reason"]["text"]
 
 
+def test_qcat_shows_what_could_not_be_delivered(office):
+    """Piece by piece, also what is more than one answer holds, and either stream; both are one with -j oe."""
+    many = "yes told | head -c 200000; echo bad >&2\n"
+    seq = office.qsub(many, "-o", "away/", "-e", "away/").partition(".")[0]
+    ended = office.ended(seq)
+    assert f"qcat {seq} shows it" in ended["reason"]["text"]
+    assert f"qcat -e {seq} shows it" in ended["reason"]["text"]
+    for word in ((), ("-f",)):
+        assert office.run("qcat", *word, seq).ok().out == "told\n" * 40_000
+        assert office.run("qcat", "-e", *word, seq).ok().out == "bad\n"
+    joined = office.qsub("echo both; echo bad >&2\n", "-j", "oe", "-o", "away/").partition(".")[0]
+    office.ended(joined)
+    assert office.run("qcat", "-e", joined).ok().out == office.run("qcat", joined).ok().out == "both\nbad\n"
+    Path(ended["output"]).unlink()
+    office.run("qcat", seq).refused("Job has finished", ended["output"])
+
+
 def test_output_that_cannot_be_written_is_told_and_taken_all_the_same(office):
     blocked = office.write("plain.txt", "")
     wishes = {"nowhere/out": "nowhere", f"{blocked}/out": "no folder"}

@@ -54,6 +54,8 @@ ATTACKS = {
     "move a request to another queue": "qmove other $W && echo WON",
     "read the output of a running request": "qcat $R && echo WON",
     "read the error output of a running request": "qcat -e $R && echo WON",
+    "read the undelivered output of an ended request": "qcat $K && echo WON",
+    "read the undelivered error output of an ended request": "qcat -e -f $K && echo WON",
     "delete as an operator": 'qmgr -c "delete request $W" && echo WON',
     "hold as an operator": 'qmgr -c "hold request $W" && echo WON',
     "release as an operator": 'qmgr -c "release request $H" && echo WON',

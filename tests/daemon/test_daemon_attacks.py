@@ -4,6 +4,7 @@ as they are. Each attack is tried for real; its name stands in the manual's page
 import os
 import pwd
 import shutil
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -111,6 +112,8 @@ class House:
         self.ended = anne.ok(
             f"qsub --wait -me -s /bin/sh -o {anne.home}/ended.out <<'END'\n{secret}END"
         ).split()[0]
+        missing = f"-o {anne.home}/nowhere/ -e {anne.home}/nowhere/"
+        self.kept = anne.ok(f"qsub --wait -s /bin/sh {missing} <<'END'\n{secret}END").split()[0]
 
         until((self.live.home / "mail").exists, "a mail that cannot leave")
 
@@ -123,7 +126,8 @@ class House:
         starter = int(Path(f"/proc/{self.shepherd}/stat").read_text().rpartition(")")[2].split()[1])
         mine = self.ben.ok("echo id | qsub -q other -s /bin/sh")
         self.ben.environment |= {
-            "W": self.waiting, "R": self.running, "H": self.held, "E": self.ended, "MINE": mine,
+            "W": self.waiting, "R": self.running, "H": self.held, "E": self.ended, "K": self.kept,
+            "MINE": mine,
             "JOB": str(self.job), "SHEPHERD": str(self.shepherd), "NQSD": str(self.live.pid),
             "STARTER": str(starter), "CAGE": record["cage"][1] or "/sys/fs/cgroup", "NQ": str(self.live.home),
             "HIS": str(self.anne.home), "SHARED": str(self.shared), "ANNE": self.anne.name,
@@ -186,3 +190,37 @@ def test_the_same_ways_are_open_to_whom_they_belong(house):
     ben.ok(f"qdel -k {id}")
     assert "WON" in ben.sh("python -c 'print(\"WON\")'").stdout
     ben.ok(f"rm -f {ben.home}/out")
+
+
+def test_undelivered_output_is_in_its_owners_reach(house):
+    seq, spool = house.kept.partition(".")[0], house.live.home / "spool"
+    said = house.anne.ok(f"qstat --why {house.kept}")
+    assert f"qcat {seq} shows it" in " ".join(said.split())
+    assert house.anne.sh(f"cat {spool}/{seq}.1/stdout").returncode != 0, "the spool is root's"
+    for word in ("", "-e", "-f", "-e -f"):
+        assert house.anne.ok(f"qcat {word} {seq}") == SECRET
+    assert house.live.run("qcat", seq).ok().out == f"{SECRET}\n", "operators may, as while it runs"
+
+
+@pytest.mark.parametrize("trick", ["link", "fifo", "device", "another's file"])
+def test_nothing_but_a_file_of_the_owners_is_read_for_him(house, trick):
+    anne, secret = house.anne, "a secret of root's"
+    id = anne.ok(f"echo 'echo mine' | qsub --wait -s /bin/sh -o {anne.home}/nowhere/").split()[0]
+    file, treasure = (
+        house.live.home / "spool" / f"{id.partition('.')[0]}.1" / "stdout",
+        house.base / "treasure",
+    )
+    treasure.write_text(secret)
+    file.unlink()
+    if trick == "link":
+        file.symlink_to(treasure)
+    elif trick == "fifo":
+        os.mkfifo(file)
+    elif trick == "device":
+        os.mknod(file, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    else:
+        file.write_text(secret)
+        os.chown(file, house.ben.entry.pw_uid, -1)
+    run = anne.sh(f"qcat {id}")
+    assert (run.returncode, run.stdout) == (35, "")
+    assert "Job has finished" in run.stderr

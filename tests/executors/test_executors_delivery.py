@@ -65,7 +65,7 @@ def test_a_job_whose_output_is_read_slowly_gives_its_pes_back_at_its_end(bench, 
     ending = bench.ending(request)
     kept = bench.folder(request) / "stdout"
     assert (ending.reason, ending.status, ending.stdout) == ("exit", 0, str(kept))
-    assert ending.text == f"the delivery was ended; the output stays in {kept}"
+    assert ending.text == f"the delivery was ended; the output stays in {kept} (qcat {request.seq} shows it)"
     assert kept.stat().st_size == 300_000
     assert ending.stderr == str(bench.work / "job.e1")
 
@@ -78,7 +78,8 @@ def test_a_delivery_has_a_deadline(make_bench):
     ending = bench.ending(request)
     reader.close()
     kept = bench.folder(request) / "stdout"
-    assert ending.text == f"the delivery took too long and was ended; the output stays in {kept}"
+    stays = f"the output stays in {kept} (qcat {request.seq} shows it)"
+    assert ending.text == f"the delivery took too long and was ended; {stays}"
     assert (ending.status, ending.stdout) == (0, str(kept))
 
 

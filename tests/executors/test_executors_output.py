@@ -96,7 +96,8 @@ def test_output_that_nobody_can_write_stays_and_is_named(bench):
     kept = bench.folder(request) / "stdout"
     assert ending.stdout == str(kept)
     assert ending.text == (
-        f"cannot write /nowhere/out: No such file or directory; the output stays in {kept}"
+        f"cannot write /nowhere/out: No such file or directory; the output stays in {kept} "
+        f"(qcat {request.seq} shows it)"
     )
     assert (ending.reason, ending.status) == ("exit", 0)
     other = bench.start(SPEAK)
@@ -232,7 +233,8 @@ def test_output_for_a_fifo_that_nobody_reads_stays_in_the_spool(unread):
     request = unread.start("head -c 300000 /dev/zero\n", output=Output(stdout=str(unread.fifo)))
     ending = unread.ending(request)
     kept = unread.folder(request) / "stdout"
-    assert ending.text == f"cannot write {unread.fifo}: nobody reads it; the output stays in {kept}"
+    stays = f"the output stays in {kept} (qcat {request.seq} shows it)"
+    assert ending.text == f"cannot write {unread.fifo}: nobody reads it; {stays}"
     assert (ending.status, ending.stdout, kept.stat().st_size) == (0, str(kept), 300_000)
 
 
@@ -259,7 +261,7 @@ def test_output_whose_delivery_is_cut_off_twice_stays_in_the_spool(unread):
     os.kill(second, signal.SIGKILL)
     ending = unread.ending(request)
     kept = unread.folder(request) / "stdout"
-    assert ending.text == f"its output stays in {unread.folder(request)}"
+    assert ending.text == f"its output stays in {unread.folder(request)} (qcat {request.seq} shows it)"
     assert (ending.status, ending.stdout) == (3, str(kept))
     other = unread.start("exit 0\n")
     unread.ending(other)

@@ -1,16 +1,16 @@
 """Those who wait for something to happen: the end of requests (``qsub --wait``), events to come, output to
 come."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from nqspy.daemon.answers import listing
+from nqspy.daemon.answers import listing, output
 from nqspy.daemon.answers.fields import seq_of
 from nqspy.daemon.answers.sight import Sight
 from nqspy.engine.desk.people import need, need_owner
 from nqspy.model.errors import Refusal
+from nqspy.model.events import Ended
 from nqspy.model.ids import Seq
 from nqspy.model.requests import STARTED
 from nqspy.report.history import event_object
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 PAGE = 1_000
 """Events in one answer."""
-CHUNK = 65_536
-"""Bytes of output in one answer."""
 TAIL = 0.25
 """How often a file that somebody follows is looked at, real seconds; only while somebody does."""
 
@@ -159,16 +157,15 @@ class Waiting:
         if request.state not in STARTED:
             raise Refusal(f"{site.id_of(seq)} has not started; there is no output yet", "wrong_state", 168)
         stream = "stderr" if message.get("stream") == "stderr" and not request.spec.output.join else "stdout"
-        path = self._daemon.home.spool / f"{seq}.{request.attempt}" / stream
+        place = output.place(seq, request.attempt, stream)
         try:
-            data = _read(str(path), offset)
+            data = output.read(self._daemon.home.spool, place, offset, request.spec.uid)
         except OSError:
             data = b""
         if not data and message.get("follow"):
             self._tails.append(asked)
             return None
-        out, following = data.decode("latin-1"), offset + len(data)
-        return messages.output_answer(asked.handle.id, out, next=following, done=not data)
+        return _piece(asked, data, offset)
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
         site = self._daemon.engine.site
@@ -179,14 +176,32 @@ class Waiting:
         if rows[0]["owner"] != asked.caller.user:
             need(site.settings, asked.caller, "operator", f"reading the output of {name}")
         path = rows[0]["error" if asked.message.get("stream") == "stderr" else "output"]
+        undelivered = self._undelivered(asked, seq, offset)
+        if undelivered is not None:
+            return _piece(asked, undelivered, offset)
         if offset or asked.message.get("follow"):
             return messages.text_answer(asked.handle.id, 0, "", "", next=offset, done=True, path=path)
         raise Refusal(f"Job has finished {name}; its output lies in {path}", "has_ended", 35)
 
+    def _undelivered(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes | None:
+        """A piece of the output of an ended request that had to stay in the spool, which is closed to its
+        owner where the daemon is root; None where it was delivered, or is not to be had."""
+        [row] = self.reader.ended(seqs=(seq,))
+        ended, spec = row["ended"], row["spec"]
+        if not isinstance(ended, Ended):
+            return None
+        errors = asked.message.get("stream") == "stderr"
+        place = output.stayed(seq, ended.stderr if errors else ended.stdout)
+        if not place and ended.end_reason == "lost":
+            request = row.get("request")
+            stream = "stderr" if errors and not spec.output.join else "stdout"
+            place = output.place(seq, request.attempt if request is not None else 0, stream)
+        try:
+            return output.read(self._daemon.home.spool, place, offset, spec.uid) if place else None
+        except OSError:
+            return None
 
-def _read(path: str, offset: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        return os.pread(fd, CHUNK, offset)
-    finally:
-        os.close(fd)
+
+def _piece(asked: rpc.Asked, data: bytes, offset: int) -> bytes:
+    out = data.decode("latin-1")
+    return messages.output_answer(asked.handle.id, out, next=offset + len(data), done=not data)

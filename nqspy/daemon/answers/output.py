@@ -1,0 +1,54 @@
+"""What requests have written, read in the spool piece by piece.
+
+The files belong to the requests' owners and the daemon may be root: so nothing but a regular file of the
+owner's (or the daemon's own) is read, in the attempt's own folder, by no link.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+from nqspy.model.ids import Seq
+
+CHUNK = 65_536
+"""Bytes of output in one answer."""
+_FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+def place(seq: Seq, attempt: int, stream: str) -> str:
+    """Where a stream of an attempt lies in the spool: ``17.1/stdout``."""
+    return f"{seq}.{attempt}/{stream}"
+
+
+def stayed(seq: Seq, path: str | None) -> str:
+    """That place where ``path``, at which a request's output lies by its end, is one in the spool: it could
+    not be delivered; empty where it was."""
+    folder, _, name = (path or "").rpartition("/")
+    number, _, attempt = folder.rpartition("/")[2].partition(".")
+    is_ours = number == str(seq) and attempt.isdecimal() and name in ("stdout", "stderr")
+    return place(seq, int(attempt), name) if is_ours else ""
+
+
+def read(spool: Path, place: str, offset: int, uid: int) -> bytes:
+    """A piece of it from ``offset`` on, empty at its end. Raises OSError where there is none, or something
+    else than a regular file that belongs to ``uid`` or the daemon's user."""
+    folder, _, name = place.partition("/")
+    inside = os.open(spool / folder, _FOLDER)
+    try:
+        _check(
+            os.stat(name, dir_fd=inside, follow_symlinks=False), uid
+        )  # opening some devices does something
+        fd = os.open(name, _FILE, dir_fd=inside)
+    finally:
+        os.close(inside)
+    try:
+        _check(os.fstat(fd), uid)
+        return os.pread(fd, CHUNK, offset)
+    finally:
+        os.close(fd)
+
+
+def _check(seen: os.stat_result, uid: int) -> None:
+    if not stat.S_ISREG(seen.st_mode) or seen.st_uid not in (uid, os.geteuid()):
+        raise PermissionError("it is no output of the request")
