@@ -81,3 +81,16 @@ def test_an_attempt_that_ran_and_has_no_folder_any_more_is_lost_and_not_run_agai
     pids = [int(word) for word in live.text("pids").split()]
     assert len(pids) == 2
     until(lambda: not any(alive(pid) for pid in pids), "their ends")
+
+
+def test_what_a_lost_request_had_written_is_shown_by_qcat(live):
+    live.accepts_trouble = True
+    id = live.submit("echo early; echo bad >&2; echo up > up; exec sleep 60", rerunnable=False)
+    live.text("up")
+    end(identity(live, id, "shepherd"))
+    assert live.ended(id)["end_reason"] == "lost"
+    for restarted in (False, True):
+        if restarted:
+            live.restart()
+        assert live.run("qcat", id).ok().out == "early\n"
+        assert live.run("qcat", "-e", id).ok().out == "bad\n"
