@@ -257,7 +257,6 @@ class Deleted(Event):
 @dataclass(frozen=True, slots=True)
 class Decided(Event):
     """A pass acted: what it saw and how the exits behaved; its starts follow as events of their own.
-
     ``samples`` are charged; ``short_of_pes``: some request waited only for a PE; ``wait``: why those
     looked at do, ``(seq, code, who, text)``; ``ready``: ``("GROUP:OWNER", PEs)``, see `balance`."""
 
@@ -384,12 +383,13 @@ class Restored(Event):
 
 @dataclass(frozen=True, slots=True)
 class Alarm(Event):
-    """Something the managers must know. ``since``: when it began, where that was earlier."""
+    """Something the managers must know. ``since``: when it began, if earlier; ``failures``: no pass's."""
 
     kind: ClassVar[str] = "alarm"
     who: str
     text: str
     since: Instant | None = None
+    failures: tuple[ExitFailure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

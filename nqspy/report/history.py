@@ -1,12 +1,13 @@
 """The journal's events as flat objects, one JSON line each (interfaces.md 9)."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from nqspy.model import events as ev
+from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Seq, full_id
 from nqspy.model.requests import Spec, Used, finite
 from nqspy.report.moments import Zone
@@ -38,6 +39,8 @@ def _add(found: dict[str, Any], name: str, value: Any, host: str, zone: Zone) ->
         found[name] = full_id(value, host)
     elif name in _INSTANTS:
         found[name] = zone.stamp(value)
+    elif name == "failures":
+        found[name] = _failures(value, host)
     elif isinstance(value, Used):
         found[name] = used_object(value)
     else:
@@ -103,14 +106,24 @@ def _decided(event: ev.Decided, host: str, zone: Zone) -> dict[str, Any]:
         "as_of": event.as_of,
         "short_of_pes": event.short_of_pes,
         "samples": [{"request": name(seq), "used": used_object(used)} for seq, used in event.samples],
-        "failures": [
-            {"exit": f.exit, "request": name(f.seq), "text": f.text, "off": f.off} for f in event.failures
-        ],
+        "failures": _failures(event.failures, host),
         "wait": [
             {"request": name(seq), "code": code, "who": who, "text": text}
             for seq, code, who, text in event.wait
         ],
     }
+
+
+def _failures(failures: Iterable[ExitFailure], host: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "exit": each.exit,
+            "request": full_id(each.seq, host) if each.seq is not None else None,
+            "text": each.text,
+            "off": each.off,
+        }
+        for each in failures
+    ]
 
 
 def _reported(event: ev.Reported, host: str, zone: Zone) -> dict[str, Any]:
@@ -143,8 +156,11 @@ _SPECIAL: dict[type[ev.Event], Callable[[Any, str, Zone], dict[str, Any]]] = {
 def event_line(data: dict[str, Any]) -> str:
     """One event for people: number, time, kind, and what it names."""
     who = data.get("request") or " ".join(data.get("requests", ()))
+    told = ("failures",) if data["kind"] == "alarm" else ()  # its text says so
     rest = [
-        f"{key}={_short(value)}" for key, value in data.items() if key not in _HEAD and not _nothing(value)
+        f"{key}={_short(value)}"
+        for key, value in data.items()
+        if key not in _HEAD and key not in told and not _nothing(value)
     ]
     return " ".join([f"{data['n']:>6}", str(data["at"])[:19], f"{data['kind']:<16}", who, *rest]).rstrip()
 

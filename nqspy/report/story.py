@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nqspy.model import events as ev
+from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import MINUTE, Instant, Seq, full_id
 from nqspy.report.moments import Zone
 from nqspy.report.tracks import Follower
@@ -40,14 +41,29 @@ class Entry:
 
 @dataclass(slots=True)
 class Failing:
-    """What an exit did wrong."""
+    """What an exit did wrong: when, at which group's request (if any), with which words."""
 
-    count: int
-    first: Instant
-    last: Instant
-    text: str
+    told: list[tuple[Instant, str, Seq | None, str]] = field(default_factory=list)
     off: Instant | None = None
-    seqs: dict[str, dict[Seq, None]] = field(default_factory=dict)
+
+    def object(self, name: str, since: Instant, host: str, zone: Zone) -> dict[str, Any] | None:
+        """What is said of it from ``since`` on; None where there is nothing."""
+        told = [each for each in self.told if each[0] >= since]
+        if not told:
+            return None
+        seqs: dict[str, dict[Seq, None]] = {}
+        for _, group, seq, _ in told:
+            if seq is not None:
+                seqs.setdefault(group, {})[seq] = None
+        return {
+            "exit": name,
+            "count": len(told),
+            "first": zone.text(told[0][0]),
+            "last": zone.text(told[-1][0]),
+            "off": zone.stamp(self.off if self.off is not None and self.off >= since else None),
+            "text": told[-1][3],
+            "requests": _ids(seqs, host),
+        }
 
 
 class Story:
@@ -86,19 +102,8 @@ class Story:
 
     def exit_objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
         """The exits that failed at ``since`` or later."""
-        return [
-            {
-                "exit": name,
-                "count": each.count,
-                "first": zone.text(each.first),
-                "last": zone.text(each.last),
-                "off": zone.stamp(each.off),
-                "text": each.text,
-                "requests": _ids(each.seqs, host),
-            }
-            for name, each in self.exits.items()
-            if each.last >= since
-        ]
+        found = (each.object(name, since, host, zone) for name, each in self.exits.items())
+        return [each for each in found if each is not None]
 
     def _told_elsewhere(self, entry: Entry, shifts: set[str], probes: set[str]) -> bool:
         """An alarm about an exit, a shift or a probe whose failure is told by an event of its own."""
@@ -108,6 +113,14 @@ class Story:
         return name in {"exit": self.exits, "shift": shifts, "probe": probes}.get(head, ())
 
     # ------------------------------------------------------------ building
+
+    def failed(self, failures: Iterable[ExitFailure], at: Instant) -> None:
+        """Exits failed."""
+        for failure in failures:
+            track = self._follower.tracks.get(failure.seq) if failure.seq is not None else None
+            group = track.group if track is not None else ""
+            told = self.exits.setdefault(failure.exit, Failing()).told
+            told.append((at, group, failure.seq, failure.text))
 
     def point(self, kind: str, who: str, text: str, at: Instant, begin: Instant | None = None) -> Entry:
         """An incident that is over."""
@@ -218,6 +231,7 @@ def _exit_off(story: Story, event: ev.ExitOff, at: Instant) -> None:
 
 
 def _alarm(story: Story, event: ev.Alarm, at: Instant) -> None:
+    story.failed(getattr(event, "failures", ()), at)
     if event.who != "hands":  # lost ends are told with the requests
         kind = "store" if event.who == "store" else "alarm"
         story.point(kind, event.who, event.text, at, event.since)
@@ -259,13 +273,7 @@ def _held(story: Story, event: ev.Held, at: Instant) -> None:
 
 
 def _decided(story: Story, event: ev.Decided, at: Instant) -> None:
-    for failure in event.failures:
-        found = story.exits.setdefault(failure.exit, Failing(0, at, at, failure.text))
-        found.count += 1
-        found.last, found.text = at, failure.text
-        if failure.seq is not None:
-            track = story._follower.tracks.get(failure.seq)
-            found.seqs.setdefault(track.group if track is not None else "", {})[failure.seq] = None
+    story.failed(event.failures, at)
 
 
 _Handler = Callable[[Story, Any, Instant], None]

@@ -258,7 +258,7 @@ class SiteExits:
         with self._guard:
             for hook in self._active["submit"]:
                 args = (request, self._seen(hook.exit, view), view.now)
-                answer = self._ask(hook, request.seq or None, request.seq or None, args)
+                answer = self._ask(hook, None, request.seq or None, args)  # the number may be another's yet
                 if type(answer) is Answer:
                     text = f"never: {answer.text}" if answer.verdict == "never" else answer.text
                     return SubmitAnswer(text, hook.exit.module.name)
@@ -339,7 +339,7 @@ class SiteExits:
             return Failed(spared)
         if hook.exit.down:
             return None
-        self._watch.enter(hook.exit.module.name, hook.name, subject)
+        self._watch.enter(hook.exit.module.name, hook.name, seq if subject is None else subject)
         try:
             return self._call(hook, subject, seq, args)
         finally:

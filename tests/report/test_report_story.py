@@ -183,6 +183,24 @@ def test_exits_that_misbehaved_are_told_with_count_times_and_requests(diary):
     assert "loop" in night_text(data)
 
 
+def test_failures_that_alarms_carry_are_counted_with_those_of_passes_since_the_evening(diary):
+    book = diary(pes=4, d1=1)
+    one = book.submit(-7200, "d1")
+    book.add(-60, ev.Decided(1, (), (ExitFailure("mine", one, "yesterday"),)))
+    book.night()
+    lost = ExitFailure("mine", one, "jobselect ended the process of the exits", off=True)
+    book.add(60, ev.Decided(1, (), (ExitFailure("mine", one, "no way"),)))
+    book.add(60, ev.Alarm("exit mine", "exit mine failed on 1.ymp: no way"))
+    book.add(120, ev.Alarm("exit mine", "no door", failures=(ExitFailure("mine", None, "no door"),)))
+    book.add(180, ev.Alarm("exit mine", "exit mine on 1.ymp: it ended", failures=(lost,)))
+    book.add(180, ev.ExitOff("mine", "it ended"))
+    data = told(book)
+    [exit] = data["exits"]
+    assert (exit["count"], exit["requests"], exit["text"]) == (3, {"d1": ["1.ymp"]}, lost.text)
+    assert [each[11:16] for each in (exit["first"], exit["last"], exit["off"])] == ["21:01", "21:03", "21:03"]
+    assert [each["kind"] for each in data["story"]] == ["exit_off"]
+
+
 def test_lost_requests_are_told_with_the_reason(diary):
     book = diary(pes=4, d1=1)
     one = book.submit(-60, "d1")

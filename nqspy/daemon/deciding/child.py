@@ -149,12 +149,18 @@ class Child:
         answer = self._exits.submit(Shown(order.request), view)
         fields = None if answer is None else dict(answer.changes)
         refusal, who = (answer.refusal, answer.who) if answer is not None else (None, "")
-        return words.Submitted(order.id, refusal, who, fields, self._exits.failures(), self._exits.stamp)
+        failures, listing = self._failed()
+        return words.Submitted(order.id, refusal, who, fields, failures, self._exits.stamp, listing)
 
     def _route(self, order: words.AskRoute) -> words.Word:
         view = self._draft(order.now).view
         found = self._exits.route(Shown(order.request), order.destinations, view)
-        return words.Routed(order.id, tuple(found), self._exits.failures(), self._exits.stamp)
+        failures, listing = self._failed()
+        return words.Routed(order.id, tuple(found), failures, self._exits.stamp, listing)
+
+    def _failed(self) -> tuple[tuple[ExitFailure, ...], words.Listing]:
+        failures = self._exits.failures()
+        return failures, self._exits.listing() if failures else []
 
     def _shares(self, order: words.AskShares) -> words.Word:
         view = self._draft(order.now, order.samples).view

@@ -141,6 +141,7 @@ class RemoteExits(NoExits):
         for name in self._parent.roster.of(hook):
             text = f"{hook} was not answered in time; the stock rule counts"
             self._failures.append(ExitFailure(name, None, text))
+            self._parent.roster.failed(name)
 
 
 def _fields(request: RequestView) -> dict[str, Any]:

@@ -171,7 +171,7 @@ class Parent:
         if self.child is None and self.strikes.pause() <= 0:
             sources = tuple(s for s in self.sources if s.path.stem not in self.strikes.out)
             try:
-                self.child = self.fork(sources, self.roster.listing({}))
+                self.child = self.fork(sources, self.roster.counted())
             except OSError as error:
                 self._tell(
                     self.strikes.lost(None, f"it cannot be begun: {error}", names(sources), self._now())
@@ -317,12 +317,12 @@ class Parent:
         self._asked = None
         self._stamped(word)
         self.strikes.well()
-        self.roster.figures([row for row in word.listing if row.get("name") in self.roster.names])
         return Decision(plan)
 
     def _stamped(self, word: words.Word) -> None:
         if isinstance(word, words.Planned | words.Submitted | words.Routed):
             self.memory.note(word.stamp)
+            self.roster.figures([row for row in word.listing if row.get("name") in self.roster.names])
 
     def _nothing(self) -> Decision:
         self._asked = None
@@ -334,6 +334,8 @@ class Parent:
         running = [name for name in names(self.sources) if name not in self.strikes.out]
         loss = self.strikes.lost(process.page.read(), how, running, self._now())
         self.memory.save(self.strikes)
+        if loss.exit:
+            self.roster.failed(loss.exit)
         self._tell(loss)
         self._was_off |= {name for name in loss.off if not self._enabled(name)}
         self.roster.follow(self.site, self.strikes.out)

@@ -1,5 +1,6 @@
 """What a child said last of its exits, under the settings in force: answered without asking it."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,17 +19,23 @@ class Roster:
         self._units: dict[str, dict[str, str]] = {}
         self._known: Mapping[str, ExitSettings] = {}
         self._active: frozenset[str] = frozenset()
+        self._uncounted: Counter[str] = Counter()
 
     def take(self, listing: Listing, units: dict[str, dict[str, str]], fresh: bool = False) -> None:
         """A child has loaded the exits. ``fresh``: they are all there is; else others are left out."""
         if fresh:
             self._rows, self._units = {}, {}
+            self._uncounted.clear()
         self._units |= units
         self.figures(listing)
 
     def figures(self, listing: Listing) -> None:
         """New figures."""
         self._rows |= {row["name"]: row for row in listing}
+
+    def failed(self, exit: str) -> None:
+        """A failure that no child can count: it was lost at it, or did not answer."""
+        self._uncounted[exit] += 1
 
     @property
     def names(self) -> list[str]:
@@ -76,6 +83,10 @@ class Roster:
             raise BadValue(f"exit {exit} has no setting {setting}; it has {names}")
         settings.read(known[setting], text)
 
+    def counted(self) -> Listing:
+        """The figures as the child said them last."""
+        return [self._rows[name] for name in self.names]
+
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:
         """One entry for each exit, as the settings in force have it; ``left_out``: why it is not loaded."""
         return [self._row(self._rows[name], out.get(name)) for name in self.names]
@@ -87,4 +98,5 @@ class Roster:
             for name, said in row["settings"].items()
         }
         now = {"enabled": wanted.enabled and why is None, "budget_ms": wanted.budget, "settings": values}
+        now["failures"] = row["failures"] + self._uncounted[row["name"]]
         return row | now | ({"left_out": why} if why is not None else {})

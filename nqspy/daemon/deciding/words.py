@@ -204,21 +204,23 @@ class Planned(Word, tag="planned"):
 
 
 class Submitted(Word, tag="submitted"):
-    """``fields`` None: nothing to say."""
+    """``fields`` None: nothing to say; ``listing``: figures, where something failed."""
 
     refusal: str | None
     who: str
     fields: dict[str, str | int | bool | tuple[str, ...]] | None
     failures: Failures
     stamp: int = 0
+    listing: Rows = msgspec.field(default_factory=list)
 
 
 class Routed(Word, tag="routed"):
-    """The destinations to try."""
+    """The destinations to try; ``listing``: figures, where something failed."""
 
     destinations: Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST)]
     failures: Failures
     stamp: int = 0
+    listing: Rows = msgspec.field(default_factory=list)
 
 
 class Shared(Word, tag="shared"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.engine.desk.people import may_see
 from nqspy.model import lifecycle
-from nqspy.model.actions import Action, Notify
+from nqspy.model.actions import Action, ExitFailure, Notify
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Alarm, Event, Recorded
 from nqspy.model.ids import Instant, Seq, parse_id
@@ -88,9 +88,11 @@ class Desk:
         """Something shall be done, after the commit."""
         self.group.actions.append(action)
 
-    def alarm(self, who: str, text: str, subject: str, more: str = "") -> None:
-        """Something the managers must know: an event, a line in the log and a mail."""
-        self.emit(Alarm(who, text))
+    def alarm(
+        self, who: str, text: str, subject: str, more: str = "", failures: tuple[ExitFailure, ...] = ()
+    ) -> None:
+        """Something the managers must know: an event (with these failures), a line in the log and a mail."""
+        self.emit(Alarm(who, text, failures=failures))
         self.group.alarms.append(text)
         self.act(Notify("", f"nqspy: {subject}", f"{text}\n{more}" if more else text))
 

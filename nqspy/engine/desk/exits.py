@@ -18,34 +18,35 @@ def reload(desk: Desk, command: cm.ReloadExits, caller: Caller) -> object:
     return {"text": text, "exits": list(desk.exits.declared())}
 
 
-def tell_failures(desk: Desk, failures: tuple[ExitFailure, ...]) -> None:
+def tell_failures(desk: Desk, failures: tuple[ExitFailure, ...], decided: bool = True) -> None:
     """Raises an alarm for each failing exit, tells of owners it is not asked about any more, and switches off
-    one that failed on five requests in a row."""
+    one that failed on five requests in a row. ``decided``: a pass has journaled these failures; else the
+    alarms carry them."""
     told: set[str] = set()
     if any(failure.seq is not None for failure in failures):
         desk.dirty()  # what the exit was not asked about after that waits for the next pass
     for failure in failures:
         name = failure.exit
+        first = not decided and name not in told
+        carried = tuple(each for each in failures if each.exit == name) if first else ()
         if failure.off:
             desk.emit(ExitOff(name, failure.text))
             text = f"exit {name} is switched off: it failed on 5 requests in a row, last: {failure.text}"
-            desk.alarm(f"exit {name}", text, f"exit {name} is switched off", failure.traceback)
+            desk.alarm(f"exit {name}", text, f"exit {name} is switched off", failure.traceback, carried)
             desk.dirty()  # what it kept back is looked at again, under the standard rules
         elif failure.rests:
             text = f"exit {name} failed {failure.rests}; last: {failure.text}"
-            desk.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback)
+            desk.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback, carried)
         elif name not in told:
             on = f" on {desk.site.id_of(failure.seq)}" if failure.seq is not None else ""
             text = f"exit {name} failed{on}: {failure.text}"
-            desk.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback)
+            desk.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback, carried)
         told.add(name)
 
 
 def tell_lost(desk: Desk, exit: str, seq: Seq | None, text: str, off: tuple[str, ...]) -> None:
     """The process of the exits was lost at the work of an exit (empty: at nobody's): an alarm, and those that
     are left out from now on are switched off."""
-    for name in off:
-        desk.emit(ExitOff(name, text))
     who = f"exit {exit}" if exit else "the exits"
     on = f" on {desk.site.id_of(seq)}" if seq is not None else ""
     if off:
@@ -53,5 +54,8 @@ def tell_lost(desk: Desk, exit: str, seq: Seq | None, text: str, off: tuple[str,
         subject = f"exit {off[0]} is switched off" if len(off) == 1 else "the exits are switched off"
     else:
         what, subject = f"{who}{on}: {text}", f"{who} failed"
-    desk.alarm(who if exit else "exits", what, subject)
+    failed = (ExitFailure(exit, seq, text, off=exit in off),) if exit else ()
+    desk.alarm(who if exit else "exits", what, subject, failures=failed)
+    for name in off:
+        desk.emit(ExitOff(name, text))
     desk.dirty()

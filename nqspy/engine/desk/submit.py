@@ -2,8 +2,9 @@
 same answer."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import zip_longest
 from typing import Any, Literal
 
 import msgspec
@@ -19,6 +20,7 @@ from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
 from nqspy.engine.desk.room import Room
 from nqspy.engine.desk.spec import check_spec
+from nqspy.model.actions import ExitFailure
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Routed, Submitted
@@ -51,6 +53,27 @@ class Accepted:
     environment: bytes
 
 
+@dataclass(slots=True)
+class Failed:
+    """Failures of exits at the requests of a submission, told at its end: only then it is known which number
+    a request has, if any. ``each``: by request, the latest last."""
+
+    each: list[list[tuple[ExitFailure, ...]]] = field(default_factory=list)
+
+    def take(self, desk: Desk) -> None:
+        """What the exits that were asked just now did wrong at the latest request."""
+        failures = desk.exits.failures()
+        if failures:
+            self.each[-1].append(failures)
+
+    def tell(self, desk: Desk, seqs: Iterable[Seq | None] = ()) -> None:
+        """Has them told; ``seqs``: the numbers of the requests, none: they were not accepted."""
+        for seq, asked in zip_longest(seqs, self.each):
+            for failures in asked or ():
+                tell_failures(desk, tuple(replace(each, seq=seq) for each in failures), decided=False)
+        self.each.clear()
+
+
 def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
     """Answers ``{"ids": [...], "queues": [...]}``, with ``dry_run`` what would become of each, and
     ``"warnings": [...]`` where there are any. Raises Refusal naming the line."""
@@ -69,14 +92,20 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
     if desk.journal.low():
         text = "nothing was changed: the disk with the database is full; make room and try again"
         raise Refusal(text, "no_room")
-    room = Room(desk)
-    accepted = [_accept(desk, item, caller, room) for item in command.items]
+    room, failed = Room(desk), Failed()
+    try:
+        accepted = [_accept(desk, item, caller, room, failed) for item in command.items]
+    except Refusal:
+        failed.tell(desk)
+        raise
     if command.dry_run:
+        failed.tell(desk)
         rows = [_would(desk, each, len(accepted) == 1) for each in accepted]
         return {"dry_run": rows} | _warned(desk, accepted, desk.site.next_seq, caller)
     shared = Shared() if len(accepted) > 1 else None
     seqs = tuple(_take_in(desk, each, command.key, digest, shared) for each in accepted)
     room.taken()
+    failed.tell(desk, seqs)
     if command.key:
         _remember(desk, command.key, digest, seqs)
     for seq, each in zip(seqs, accepted, strict=True):
@@ -129,9 +158,10 @@ def _remember(desk: Desk, key: str, digest: str, seqs: tuple[Seq, ...]) -> None:
 # ---------------------------------------------------------------- one request
 
 
-def _accept(desk: Desk, item: Submission, caller: Caller, room: Room) -> Accepted:
+def _accept(desk: Desk, item: Submission, caller: Caller, room: Room, failed: Failed) -> Accepted:
+    failed.each.append([])
     try:
-        found = _check(desk, item, caller, room.coming)
+        found = _check(desk, item, caller, room.coming, failed)
         room.take(found.spec.owner, (found.queue, found.target))
         spec = found.spec
         room.keep(spec.owner, ((spec.script, found.script), (spec.environment, found.environment)))
@@ -142,7 +172,7 @@ def _accept(desk: Desk, item: Submission, caller: Caller, room: Room) -> Accepte
         raise Refusal(f"line {item.line}: {refusal}", refusal.code, refusal.status) from None
 
 
-def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally) -> Accepted:
+def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally, failed: Failed) -> Accepted:
     site, spec = desk.site, item.spec
     limit = site.settings.server.script_limit
     script = _bytes(item.script, "script", SCRIPT_MAX if limit is None else limit)
@@ -161,11 +191,13 @@ def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally) -> Accep
     spec = depend.read_after(desk, spec, caller)
     who = ""
     if desk.exits.has("submit"):
-        spec, who = _ask_exits(desk, spec, script)
+        spec, who = _ask_exits(desk, spec, script, failed)
     try:
         spec, queue, target = _find_room(desk, spec, () if other else caller.groups, coming)
     except Refusal as refusal:
         raise (by_exit(refusal, who) if who else refusal) from None
+    finally:
+        failed.take(desk)  # a route exit's
     return Accepted(spec, queue, target, script, environment)
 
 
@@ -239,10 +271,10 @@ def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming
     return target if target is not None and pipe.started else pipe.name
 
 
-def _ask_exits(desk: Desk, spec: Spec, script: bytes) -> tuple[Spec, str]:
+def _ask_exits(desk: Desk, spec: Spec, script: bytes, failed: Failed) -> tuple[Spec, str]:
     """The submission as the exits want it, and who has changed what queues look at."""
     answer: SubmitAnswer | None = ask_submit(desk.site, spec, desk.exits, desk.now, script)
-    tell_failures(desk, desk.exits.failures())
+    failed.take(desk)
     if answer is None:
         return spec, ""
     if answer.refusal is not None:
