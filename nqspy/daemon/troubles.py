@@ -30,7 +30,6 @@ class Troubles:
     def __init__(self, daemon: "Daemon") -> None:
         self._daemon = daemon
         self._exits: dict[str, tuple[Instant, str]] = {}
-        self._off: dict[str, str] = {}
         self._sources: object = None
         self._queues: Glance[dict[str, str]] = Glance()
         self._folder: Glance[dict[str, bytes]] = Glance()
@@ -42,7 +41,9 @@ class Troubles:
         for recorded in happened:
             event = recorded.event
             if isinstance(event, ExitOff):
-                self._off[event.exit] = event.text
+                decider = self._daemon.decider
+                decider.strikes.off[event.exit] = event.text
+                decider.memory.save(decider.strikes)
             elif isinstance(event, Alarm) and event.who.startswith("exit "):
                 self._exits[event.who.removeprefix("exit ")] = (recorded.at, event.text)
 
@@ -114,9 +115,9 @@ class Troubles:
         """Exits that fail, or were switched off for it, until somebody has done something about it."""
         known, now = self._daemon.engine.site.settings.exits, self._daemon.clock.now()
         on = {name for name in loaded if name not in known or known[name].enabled}
-        self._off = {name: text for name, text in self._off.items() if name in loaded - on}
         self._exits = {name: seen for name, seen in self._exits.items() if now - seen[0] < QUIET}
-        yield from (f"exit {name} is switched off: {text}" for name, text in self._off.items())
+        off = self._daemon.decider.strikes.off.items()
+        yield from (f"exit {name} is switched off: {text}" for name, text in off if name in loaded - on)
         yield from (text for name, (_, text) in self._exits.items() if name in on)
 
     def _notice_lines(self) -> Iterator[str]:

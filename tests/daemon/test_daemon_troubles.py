@@ -93,6 +93,29 @@ def test_an_exit_that_fails_is_named_until_it_is_another(make_live):
     assert live.ended(id)["exit_status"] == 0
 
 
+LEAVES = HEAD + "def jobselect(request):\n    import os\n    os._exit(3)\n"
+
+
+def test_the_alarm_of_an_exit_that_is_off_outlives_a_restart(make_live):
+    live = make_live().site(exits={"mine": LEAVES}).start()
+    live.accepts_trouble = True
+    for _ in range(2):
+        live.submit("true")
+    until(lambda: [line for line in alarms(live) if "exit mine is switched off" in line], "an alarm")
+    before = alarms(live)
+    for _ in range(2):  # the second one after a start that has not switched it off
+        live.restart()
+        assert alarms(live) == before
+    assert "exit mine is switched off" in live.run("nqspy", "doctor").out
+    live.qmgr("reload exits").ok()
+    live.restart()
+    assert alarms(live) == before, "it is off still"
+    live.qmgr("enable exit mine", "disable exit mine").ok()
+    assert alarms(live) == [], "somebody has switched it off who knows why"
+    live.restart()
+    assert alarms(live) == []
+
+
 def test_a_notice_that_fails_is_named_until_it_succeeds(make_live):
     live = make_live().site(exits={"note": FAILS.format(hook="jobend")}).start()
     live.accepts_trouble = True

@@ -84,6 +84,7 @@ class Parent:
         self._was_off = {name for name in self.strikes.out if not self._enabled(name)}
         for name in set(self.strikes.out) - self._was_off:
             self.strikes.forgive(name)
+        self.strikes.pardon(self._enabled)
         self._memory = site.settings.decider.memory
         self._paused = False
 
@@ -386,6 +387,8 @@ class Parent:
     def begin(self, site: Site) -> None:
         """Takes over the settings: an exit that was switched on again is loaded again."""
         self.site = site
+        if self.strikes.pardon(self._enabled):
+            self.memory.save(self.strikes)
         back = [name for name in self._was_off if self._enabled(name)]
         for name in back:
             self.strikes.forgive(name)

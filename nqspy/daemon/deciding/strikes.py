@@ -2,6 +2,7 @@
 forked."""
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -35,10 +36,12 @@ class Loss:
 
 @dataclass(slots=True)
 class Strikes:
-    """``out``: exits that are left out, with why; ``spares``: what exits died on and are not asked about;
+    """``out``: exits that are left out, with why; ``off``: who was switched off for what it did, with
+    why, until somebody switches it on; ``spares``: what exits died on and are not asked about;
     ``losses``: children lost in all."""
 
     out: dict[str, str] = field(default_factory=dict)
+    off: dict[str, str] = field(default_factory=dict)
     spares: list[Spare] = field(default_factory=list)
     losses: int = 0
     _died: dict[str, list[float]] = field(default_factory=dict)
@@ -83,16 +86,22 @@ class Strikes:
         """What outlives the daemon, as JSON has it; children lost at real times since the epoch."""
         shift = time.time() - time.monotonic()
         died = {name: [at + shift for at in times] for name, times in self._died.items()}
-        return {"out": self.out, "spares": [asdict(each) for each in self.spares], "died": died}
+        return {
+            "out": self.out,
+            "off": self.off,
+            "spares": [asdict(each) for each in self.spares],
+            "died": died,
+        }
 
     def load(self, data: dict[str, Any]) -> None:
         """Takes that over. Raises TypeError, KeyError, ValueError, AttributeError for anything else."""
         shift = time.time() - time.monotonic()
         out = {str(name): str(text) for name, text in data["out"].items()}
         died = {str(name): [float(at) - shift for at in times] for name, times in data["died"].items()}
+        off = {str(name): str(text) for name, text in data.get("off", data["out"]).items()}
         spares = [Spare(**each) for each in data["spares"]]
         subjects = [tuple(s.subject) if isinstance(s.subject, list) else s.subject for s in spares]
-        self.out, self._died = out, died
+        self.out, self.off, self._died = out, off, died
         self.spares = [replace(each, subject=s) for each, s in zip(spares, subjects, strict=True)]
 
     def pause(self) -> float:
@@ -102,6 +111,13 @@ class Strikes:
     def well(self) -> None:
         """A plan has come."""
         self._row = 0
+
+    def pardon(self, enabled: Callable[[str], bool]) -> bool:
+        """Whoever has been switched on is not switched off for anything any more; whether there was one."""
+        on = [name for name in self.off if enabled(name)]
+        for name in on:
+            del self.off[name]
+        return bool(on)
 
     def forgive(self, exit: str | None = None) -> None:
         """This exit counts as new, None: all do."""
