@@ -3,6 +3,7 @@
 import fcntl
 import os
 import resource
+import signal
 import socket
 import subprocess
 import threading
@@ -13,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from nqspy.executors import proc
 from nqspy.executors.spares import PATIENCE
 from nqspy.executors.starter import STAYS
 
@@ -101,6 +103,15 @@ class Link:
         self._lock = None
         ours.setblocking(False)
         self._socket = ours
+
+    def go_on(self) -> bool:
+        """Whether somebody has stopped the starter: it is continued."""
+        process = self._process
+        seen = proc.stat(process.pid) if process is not None and self.up else None
+        if process is None or seen is None or seen.state not in "Tt":
+            return False
+        process.send_signal(signal.SIGCONT)
+        return True
 
     def down(self) -> None:
         """The starter is gone: forgets it, and what was not sent yet."""

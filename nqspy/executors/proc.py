@@ -225,6 +225,26 @@ def readable(fd: int) -> bool:
     return bool(poll.poll(0))
 
 
+def pid_of(pidfd: int) -> int:
+    """The pid of a pidfd's process; -1: it has ended, and was waited for."""
+    try:
+        with open(f"/proc/self/fdinfo/{pidfd}", "rb") as file:
+            for line in file:
+                if line.startswith(b"Pid:"):
+                    return int(line.split()[1])
+    except OSError:
+        pass
+    return -1
+
+
+def send_by(pidfd: int, number: int) -> None:
+    """Sends a signal to a pidfd's process, if it is still there."""
+    try:
+        signal.pidfd_send_signal(pidfd, number)
+    except OSError:
+        pass
+
+
 def await_ends(pids: list[int], seconds: float) -> None:
     """Waits until these processes have ended (nobody may have waited for them yet), at most so long for
     all of them."""
@@ -250,9 +270,5 @@ def send(pids: list[int], number: int, still: list[int] | None = None) -> None:
             fd = os.pidfd_open(pid)
         except OSError:
             continue
-        try:
-            signal.pidfd_send_signal(fd, number)
-        except OSError:
-            pass
-        finally:
-            os.close(fd)
+        send_by(fd, number)
+        os.close(fd)

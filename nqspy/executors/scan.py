@@ -1,6 +1,7 @@
 """What became of an attempt, by its records in the spool and the processes that are there."""
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -149,6 +150,14 @@ def keep_lost(folder: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def go_on(folder: str, identifier: proc.Identifier) -> None:
+    """Has the shepherd of a stray go on, should somebody have stopped it. Raises OSError."""
+    finding = look(folder, identifier)
+    if finding.pidfd is not None:
+        proc.send_by(finding.pidfd, signal.SIGCONT)
+        os.close(finding.pidfd)
 
 
 def set_aside(folder: str) -> None:

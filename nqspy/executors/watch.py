@@ -1,6 +1,6 @@
 """Watches over attempts: one thread that waits for reports, for the ends of shepherds, and for the starter.
 
-Without a timeout: nothing polls while idle.
+Without a timeout while nothing runs: nothing polls while idle.
 """
 
 import errno
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import records, remains, scan
+from nqspy.executors.attempt import Attempt, Rhythm
 from nqspy.executors.link import Key, Link
 from nqspy.executors.proc import SHORT, Identifier, readable
 from nqspy.model.requests import Used
@@ -24,22 +25,6 @@ _RESPAWN = 0.2
 _LOOKS = 50
 """So often, at that pace, it is looked whether what is left of a lost attempt has ended."""
 _RECEIVE_BUFFER = 1 << 20
-
-
-class Attempt:
-    """One attempt under watch. ``order`` until the starter has answered; ``pending``: messages to a
-    shepherd that does not listen yet; ``told``: reported as running; ``looks``: how often it was looked
-    whether what is left of it has ended."""
-
-    __slots__ = ("looks", "order", "pending", "pidfd", "redelivered", "told")
-
-    def __init__(self, order: dict[str, Any] | None, *, told: bool = False) -> None:
-        self.order = order
-        self.pending: list[bytes] = []
-        self.pidfd: int | None = None
-        self.told = told
-        self.redelivered = False
-        self.looks = 0
 
 
 class Watch:
@@ -54,8 +39,8 @@ class Watch:
         self._by_pidfd: dict[int, Key] = {}
         self._guard = threading.RLock()
         self._epoll = select.epoll()
-        self._stop = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._epoll.register(self._stop, select.EPOLLIN)
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll.register(self._wake, select.EPOLLIN)
         self._folder = os.open(spool, os.O_RDONLY | os.O_DIRECTORY)
         self._control = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         self._reports: socket.socket | None = None
@@ -63,6 +48,7 @@ class Watch:
         self._stopping = False
         self._unsettled: dict[Key, bool] = {}
         self._told_refused = False
+        self._rhythm = Rhythm()
         self.identifier = Identifier()
 
     def seize(self) -> None:
@@ -96,11 +82,11 @@ class Watch:
     def close(self) -> None:
         """Ends the thread and lets the starter go; shepherds stay."""
         self._stopping = True
-        os.eventfd_write(self._stop, 1)
+        os.eventfd_write(self._wake, 1)
         if self._thread is not None:
             self._thread.join()
         self._link.close()
-        for fd in (*self._by_pidfd, self._stop, self._folder):
+        for fd in (*self._by_pidfd, self._wake, self._folder):
             os.close(fd)
         self._by_pidfd.clear()
         if self._reports is not None:
@@ -116,6 +102,8 @@ class Watch:
         with self._guard:
             if key in self._attempts:
                 return
+            if not self._attempts:
+                self._link.go_on()  # nobody has looked while nothing ran
             self._attempts[key] = Attempt(order)
             try:
                 if self._link.up:
@@ -129,6 +117,7 @@ class Watch:
         with self._guard:
             attempt = self._attempts.setdefault(key, Attempt(None, told=True))
             self._hold(key, attempt, pidfd)
+        os.eventfd_write(self._wake, 1)  # somebody may have stopped its shepherd
 
     def redeliver(self, key: Key) -> None:
         """Has the delivery of an ended attempt finished by a shepherd started for that alone."""
@@ -155,6 +144,7 @@ class Watch:
         message = {"do": "kill", "reason": "void", "grace": grace, "signal": 15}
         self._deliver(key, json.dumps(message).encode("ascii"), True)
         try:
+            scan.go_on(self.path(key), self.identifier)
             scan.set_aside(self.path(key))
         except FileNotFoundError:
             pass  # it had nothing to keep
@@ -170,6 +160,7 @@ class Watch:
                 return
             if attempt.pending or not self._deliver(key, data, attempt.told):
                 attempt.pending.append(data)
+            attempt.go_on(records.folder_name(*key))
 
     def path(self, key: Key) -> str:
         """The attempt's folder."""
@@ -179,8 +170,7 @@ class Watch:
 
     def _run(self) -> None:
         while not self._stopping:
-            calm = self._link.up and not self._unsettled
-            for fd, _ in self._epoll.poll(None if calm else _RESPAWN):
+            for fd, _ in self._epoll.poll(self._pause()):
                 try:
                     self._handle(fd)
                 except Exception:
@@ -190,14 +180,35 @@ class Watch:
                 if not self._link.up and not self._stopping:
                     self._respawn()
                 self._settle_again()
+                self._look_after()
             except Exception:
                 _log.exception("a starter or an attempt could not be seen to")
+
+    def _pause(self) -> float | None:
+        """Real seconds until something is to be done though nobody says anything."""
+        if self._unsettled or not self._link.up:
+            return _RESPAWN
+        return self._rhythm.wait() if self._attempts else None
+
+    def _look_after(self) -> None:
+        """Has starter and shepherds go on where somebody has stopped them."""
+        if not self._attempts or self._rhythm.wait() > 0:
+            return
+        with self._guard:
+            watched = list(self._attempts.items())
+        trouble = self._link.go_on()
+        for key, attempt in watched:
+            with self._guard:  # nobody closes its descriptor meanwhile
+                trouble = attempt.go_on(records.folder_name(*key)) or trouble
+        self._rhythm.seen(trouble)
 
     def _handle(self, fd: int) -> None:
         if self._reports is not None and fd == self._reports.fileno():
             self._take_reports(self._reports)
         elif fd == self._link.fileno():
             self._take_answers()
+        elif fd == self._wake:
+            os.eventfd_read(fd)
         elif fd in self._by_pidfd and readable(fd):
             # Asked again: the event may be that of a pidfd whose number another has taken over since.
             with self._guard:

@@ -1,0 +1,129 @@
+"""A job stops its own shepherd, or the starter: they go on, its end and its limits are seen, no PE is kept."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+from nqspy.executors import attempt, proc
+from nqspy.model.actions import Kill, Signal
+from nqspy.model.requests import Ask
+from nqspy.model.sightings import SeenExiting, SeenLost, SeenRunning, SeenUse
+
+STOP = "kill -STOP $PPID\n"
+CAGED = Ask(others=(("per_process/corefile_limit", 0),))
+TRACE = """
+import ctypes, os, time
+who = int(os.environ["WHO"])
+libc = ctypes.CDLL(None)
+if libc.ptrace(0x4206, who, 0, 0) or libc.ptrace(0x4207, who, 0, 0):
+    os._exit(os.open("refused", os.O_CREAT))
+os.waitpid(who, 0x40000000)
+open("traced", "w").write(str(os.getpid()))
+time.sleep(600)
+"""
+
+
+def shepherd(bench, request):
+    holder = (bench.folder(request) / "claim").read_text().split()
+    return int(holder[1])
+
+
+def state(pid):
+    seen = proc.stat(pid)
+    return seen.state if seen is not None else ""
+
+
+def gone(pid):
+    return state(pid) in ("", "Z", "X")
+
+
+@pytest.fixture(params=[Ask(), CAGED], ids=["spawned", "forked"])
+def ask(request):
+    return request.param
+
+
+def test_its_end_is_seen(bench, ask):
+    assert bench.run(f"{STOP}exit 3", ask=ask).status == 3
+
+
+def test_its_wall_limit_holds(bench):
+    ending = bench.run(f"{STOP}exec sleep 600", ask=Ask(wall=500))
+    assert ending.reason == "wall_limit"
+
+
+def test_it_is_killed_when_that_is_asked_for_and_at_once(bench, monkeypatch):
+    monkeypatch.setattr(attempt, "_PACE", 600.0)
+    bench.ending(bench.start("true"))  # the first look has been
+    request = bench.running("until test -e go; do sleep 0.01; done; kill -STOP $PPID; exec sleep 600")
+    bench.until((bench.folder(request) / "control").exists, "its shepherd listens")
+    (bench.work / "go").touch()
+    bench.until(lambda: state(shepherd(bench, request)) == "T", "it stands still")
+    bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
+    assert bench.ending(request).reason == "deleted"
+
+
+def test_who_stops_it_again_and_again_is_lost_and_nothing_of_him_is_left(bench, monkeypatch):
+    monkeypatch.setattr(attempt, "_SOON", 0.01)
+    request = bench.start("echo $$ > pid; while kill -STOP $PPID; do :; done; exec sleep 600")
+    lost = bench.expect(SeenLost, request)
+    assert lost.brief
+    assert not lost.unsure
+    bench.until(lambda: gone(int(bench.text("pid"))), "its end")
+    assert bench.run("true").status == 0
+
+
+def test_one_that_is_traced_and_held_is_lost(bench, monkeypatch):
+    monkeypatch.setattr(attempt, "_SOON", 0.01)
+    (bench.work / "trace.py").write_text(TRACE)
+    request = bench.start(f"WHO=$PPID {sys.executable} -S trace.py; exec sleep 600")
+    bench.until(lambda: (bench.work / "traced").exists() or (bench.work / "refused").exists(), "a tracer")
+    if (bench.work / "refused").exists():
+        bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
+        pytest.skip("nobody may trace here")
+    bench.expect(SeenLost, request)
+    bench.until(lambda: gone(int(bench.text("traced"))), "the tracer's end")
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_one_that_was_stopped_while_no_daemon_was_there_goes_on_under_the_next(make_bench, ends):
+    first = make_bench()
+    after = "exit 4" if ends else "exec sleep 600"
+    request = first.running(f"until test -e go; do sleep 0.01; done; {STOP}{after}", ask=Ask(wall=60_000))
+    pid = shepherd(first, request)
+    first.leave()
+    (first.work / "go").touch()
+    first.until(lambda: state(pid) == "T", "it stands still")
+    second = make_bench()
+    [seen] = second.hands.scan({request.seq: 1})
+    assert isinstance(seen, (SeenRunning, SeenExiting))
+    if ends:
+        assert second.ending(request).status == 4
+    else:
+        second.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
+        assert second.ending(request).reason == "deleted"
+
+
+def test_a_job_that_a_person_stops_stays_stopped(bench, monkeypatch):
+    monkeypatch.setattr(attempt, "_PACE", 0.05)
+    request = bench.running("echo $$ > pid; exec sleep 600")
+    pid = int(bench.text("pid"))
+    bench.do(Signal(request.seq, 1, signal.SIGSTOP))
+    bench.until(lambda: state(pid) == "T", "it is stopped")
+    assert bench.run(f"{STOP}exit 5").status == 5, "shepherds were looked at meanwhile"
+    assert state(pid) == "T"
+    bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
+    assert bench.ending(request).reason == "deleted"
+
+
+def test_a_starter_that_is_stopped_goes_on(bench):
+    starter = bench.hands._watch._link._process.pid
+    request = bench.running(f"kill -STOP {starter}; exec sleep 600")
+    bench.until(lambda: state(starter) != "T", "it goes on")
+    bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
+    bench.ending(request)
+    os.kill(starter, signal.SIGSTOP)
+    bench.until(lambda: state(starter) == "T", "it stands still")
+    assert bench.run("exit 6").status == 6
+    assert not [seen for seen in bench.seen if not isinstance(seen, (SeenRunning, SeenUse))]
