@@ -10,6 +10,10 @@ import struct
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_TIMERSLACK = 30
+_IOPRIO_GET = {"x86_64": 252, "aarch64": 31, "riscv64": 31, "ppc64le": 274, "s390x": 283}.get(os.uname().machine)
+"""The C library has no name for ioprio_get(2)."""
+_IOPRIO_WHO_PROCESS = 1
 _CLONE3 = 435
 _CLONE_INTO_CGROUP = 0x200000000
 
@@ -30,6 +34,16 @@ def die_with_parent(parent: int) -> None:
         raise OSError(ctypes.get_errno(), "cannot be tied to its parent")
     if os.getppid() != parent:
         os._exit(1)
+
+
+def timer_slack() -> int:
+    """By how many ns the kernel may delay this thread's timers: its children's too."""
+    return int(_libc.prctl(_PR_GET_TIMERSLACK, 0, 0, 0, 0))
+
+
+def io_urgency() -> int:
+    """I/O class and priority of this thread, as ioprio_get(2) has them; -1 where they cannot be seen."""
+    return int(_libc.syscall(_IOPRIO_GET, _IOPRIO_WHO_PROCESS, 0)) if _IOPRIO_GET is not None else -1
 
 
 def fork_into(folder: str) -> int:

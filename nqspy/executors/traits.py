@@ -7,20 +7,29 @@ from __future__ import annotations
 import os
 import resource
 
+from nqspy.executors import forks
+
 _LIMITS = sorted({getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")})
+_FILES = ("oom_score_adj", "coredump_filter", "cgroup")
 Traits = tuple[object, ...]
 
 
 def of_this_process() -> Traits:
-    """Its urgency, its limits, and how much the kernel likes to kill it. Raises OSError when that cannot be
-    read."""
-    fd = os.open("/proc/self/oom_score_adj", os.O_RDONLY)
+    """Its urgency for CPUs and disks, how exact its timers are, its limits and cgroups, how much the kernel
+    likes to kill it and what of it comes into a core file. Raises OSError when that cannot be read."""
+    urgency = (os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), forks.io_urgency())
+    return (*urgency, forks.timer_slack(), *map(_read, _FILES), *map(resource.getrlimit, _LIMITS))
+
+
+def _read(name: str) -> bytes:
     try:
-        liked = os.read(fd, 16)
+        fd = os.open(f"/proc/self/{name}", os.O_RDONLY)
+    except FileNotFoundError:
+        return b""  # this kernel has none
+    try:
+        return os.read(fd, 1 << 16)
     finally:
         os.close(fd)
-    urgency = (os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0))
-    return (*urgency, liked, *map(resource.getrlimit, _LIMITS))
 
 
 def unchanged(before: Traits) -> bool:
