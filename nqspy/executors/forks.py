@@ -11,8 +11,9 @@ import struct
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_GET_TIMERSLACK = 30
-_IOPRIO_GET = {"x86_64": 252, "aarch64": 31, "riscv64": 31, "ppc64le": 274, "s390x": 283}.get(os.uname().machine)
-"""The C library has no name for ioprio_get(2)."""
+_IOPRIO_GETS = {"x86_64": 252, "aarch64": 31, "riscv64": 31, "ppc64le": 274, "s390x": 283}
+_IOPRIO_GET = _IOPRIO_GETS.get(os.uname().machine)
+"""Number of ioprio_get(2), for which the C library has no name."""
 _IOPRIO_WHO_PROCESS = 1
 _CLONE3 = 435
 _CLONE_INTO_CGROUP = 0x200000000

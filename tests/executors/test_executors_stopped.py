@@ -1,4 +1,4 @@
-"""A job stops its own shepherd, or the starter: they go on, its end and its limits are seen, no PE is kept."""
+"""A job stops its own shepherd, or the starter: they go on, its end and limits are seen, no PE is kept."""
 
 import os
 import signal
