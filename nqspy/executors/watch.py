@@ -16,6 +16,7 @@ from typing import Any
 from nqspy.executors import records, remains, scan
 from nqspy.executors.attempt import Attempt, Rhythm
 from nqspy.executors.link import Key, Link
+from nqspy.executors.paged import PagedOut
 from nqspy.executors.proc import SHORT, Identifier, readable
 from nqspy.model.requests import Used
 from nqspy.model.sightings import SeenExiting, SeenLost, SeenRunning, SeenUse, SeenVoid, Sighting
@@ -47,7 +48,7 @@ class Watch:
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._unsettled: dict[Key, bool] = {}
-        self._told_refused = False
+        self._paged = PagedOut()
         self._rhythm = Rhythm()
         self.identifier = Identifier()
 
@@ -239,18 +240,7 @@ class Watch:
                 seen = SeenUse if kind == "use" else SeenExiting
                 self._put(seen(*key, Used(*report["u"])))
             elif kind == "out":
-                self._tell_paged_out(key[0], *report["u"])
-
-    def _tell_paged_out(self, seq: int, before: int, after: int, refused: int) -> None:
-        """Says in the log what really left the memory; once, that the kernel does not allow it to us."""
-        if not refused:
-            left = max(0, before - after)
-            _log.info("request %d gives way: %d of %d MB left the memory", seq, left >> 20, before >> 20)
-        elif not self._told_refused:
-            self._told_refused = True
-            _log.warning(
-                "requests that give way are stopped and keep their memory: paging out needs CAP_SYS_NICE"
-            )
+                self._paged.tell(key[0], *report["u"])
 
     def _running(self, key: Key) -> None:
         with self._guard:
