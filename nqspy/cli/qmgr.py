@@ -32,6 +32,8 @@ class Manager:
         self.daemon = Daemon(given.get("home"))
         if len(self.operands) == 2 and self.operands[0] in ("plan", "apply"):
             self._flags["plan" if self.operands.pop(0) == "plan" else "atomic"] = True
+        if self.operands in (["plan"], ["apply"]) and not os.path.exists(self.operands[0]):
+            raise Failure(f"{self.operands[0]} takes a file; {fast.usage('qmgr')}")
         if len(self.operands) > 1 or (self.operands and self.commands):
             raise Failure(f"one file, or -c commands; {fast.usage('qmgr')}")
 

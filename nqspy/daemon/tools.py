@@ -69,6 +69,8 @@ def backup(
 def _back_up(where: Home, file: Path | None) -> tuple[Path, int]:
     if not where.database.exists():
         raise StoreError(f"{where.database} does not exist; there is nothing to copy")
+    if not os.access(where.database, os.R_OK):
+        raise StoreError(f"{where.database} is not yours to read; its owner or root makes backups")
     with Reader(where.database) as reader:
         if file is not None:
             return file, reader.backup(file)

@@ -251,10 +251,10 @@ _SET = (
 )  # fmt: skip
 
 _GATES = (
-    Form("ENable Queue", "QUEUE|all", "gate_on", "it takes submissions", "operator", "queue", "enabled"),
-    Form("DIsable Queue", "QUEUE|all", "gate_off", "it takes no submissions", "operator", "queue", "enabled"),
-    Form("STArt Queue", "QUEUE|all", "gate_on", "its requests are started", "operator", "queue", "started"),
-    Form("STOp Queue", "QUEUE|all", "gate_off", "nothing more is started; running requests go on",
+    Form("ENable Queue", "QUEUE ...|all", "gate_on", "it takes submissions", "operator", "queue", "enabled"),
+    Form("DIsable Queue", "QUEUE ...|all", "gate_off", "it takes none", "operator", "queue", "enabled"),
+    Form("STArt Queue", "QUEUE ...|all", "gate_on", "its requests start", "operator", "queue", "started"),
+    Form("STOp Queue", "QUEUE ...|all", "gate_off", "nothing more is started; running requests go on",
          "operator", "queue", "started"),
     Form("ENable exit", "NAME", "gate_on", "the exit is called", "operator", "exit", "enabled"),
     Form("DIsable exit", "NAME", "gate_off", "the exit is not called", "operator", "exit", "enabled"),

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from nqspy.cli import nqspy as umbrella
 from nqspy.cli.umbrella import book
+from nqspy.daemon import tools
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.counters import counters, counters_text
@@ -348,3 +349,11 @@ def test_whoever_asks_waits_for_no_room_of_the_daemon():
     code = f"import nqspy.cli.nqspy, sys; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_database_of_somebody_else_is_not_backed_up(tmp_path, monkeypatch, capsys):
+    (tmp_path / "nqs.db").write_text("")
+    monkeypatch.setattr("nqspy.daemon.tools.os.access", lambda path, mode: False)
+    with pytest.raises(SystemExit):
+        tools.backup(None, str(tmp_path))
+    assert "is not yours to read; its owner or root makes backups" in capsys.readouterr().err
