@@ -34,7 +34,7 @@ _chosen: dict[str, str | None] = {"home": None}
 
 def _home(home: str | None) -> str | None:
     """A command's own ``--home`` counts before the one in front of it."""
-    return home or _chosen["home"]
+    return home if home is not None else _chosen["home"]
 
 
 @app.callback()

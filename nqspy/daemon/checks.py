@@ -21,6 +21,9 @@ def check(home: Home, options: Options) -> None:
 
 
 def _check(home: Home, options: Options) -> None:
+    for name, folder in (("queues", options.queues), ("exits", options.exits)):
+        if folder == "":
+            raise NqspyError(f"--{name} names no folder; give one, or leave it out for the home's own")
     if options.clock is not None:
         check_clock(home.path, options.clock)
     if options.exits is not None and not Path(options.exits).is_dir():

@@ -11,7 +11,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from nqspy.daemon.home import Home, announce, init, init_if_new, running_pid
+from nqspy.daemon.blank import NotTold, blank
+from nqspy.daemon.home import Home, HomeError, announce, init, init_if_new, running_pid
 from nqspy.daemon.options import Options
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
@@ -47,7 +48,10 @@ def _fail(text: object) -> NoReturn:
 
 
 def _home(home: str | None) -> Home:
-    return Home(Path(resolve_home(home)))
+    try:
+        return Home(Path(resolve_home(home)))
+    except OSError as error:
+        _fail(error)
 
 
 def _site(name: str | None) -> Any:
@@ -81,7 +85,19 @@ def _options(queues: str | None, exits: str | None, clock: str | None) -> list[s
 
 
 def _absolute(path: str | None) -> str | None:
-    return None if path is None else os.path.abspath(path)
+    try:
+        return None if path is None else os.path.abspath(path)
+    except FileNotFoundError:
+        _fail(f"{path}: the current folder is gone; give the whole path")
+
+
+def _standard_descriptors() -> None:
+    """Those that the caller has closed lead nowhere: else what is opened next would be taken for them."""
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest that is free: this one
 
 
 @app.command()
@@ -93,35 +109,50 @@ def start(
     site: SiteOption = None,
 ) -> None:
     """Start in the background; returns 0 once the socket answers."""
+    _standard_descriptors()
     where, chosen = _home(home), _site(site)
+    options = _options(queues, exits, clock)
     try:
         _check(where, Options(queues, exits, clock))
-        init_if_new(where, chosen)
+        with blank(where).else_taken_back():
+            init_if_new(where, chosen)
+            _start(where, options)
     except NqspyError as error:
         _fail(error)
+
+
+def _start(where: Home, options: list[str]) -> None:
+    """Starts the daemon and waits until it serves. Raises HomeError with what it says otherwise."""
     announce(where, coming=True)
+    try:
+        text = _await_ready(_spawn(where, options), where)
+    except OSError as error:
+        announce(where, coming=False)
+        raise HomeError(f"no daemon can be started: {error.strerror or error}") from None
+    except HomeError:
+        announce(where, coming=False)
+        raise
+    if text:
+        print(f"nqsd: {text}", file=sys.stderr)
+
+
+def _spawn(where: Home, options: list[str]) -> int:
+    """A daemon of its own; gives the pipe in which it says how it came up. Raises OSError."""
     read, write = os.pipe()
-    os.set_inheritable(write, True)
-    command = [
-        sys.executable,
-        "-m",
-        "nqspy.daemon.command",
-        "run",
-        "--home",
-        str(where.path),
-        "--ready",
-        str(write),
-    ]
-    subprocess.Popen(
-        [*command, *_options(queues, exits, clock)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True, close_fds=True, pass_fds=(write,),
-    )  # fmt: skip
-    os.close(write)
-    _await_ready(read, where)
+    command = [sys.executable, "-m", "nqspy.daemon.command", "run"]
+    try:
+        subprocess.Popen(
+            [*command, "--home", str(where.path), "--ready", str(write), *options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True, close_fds=True, pass_fds=(write,),
+        )  # fmt: skip
+    finally:
+        os.close(write)
+    return read
 
 
-def _await_ready(read: int, where: Home) -> None:
+def _await_ready(read: int, where: Home) -> str:
+    """What people should know of a daemon that has come up. Raises HomeError when it has not."""
     said = b""
     while select.select([read], [], [], 120)[0]:
         more = os.read(read, 65536)
@@ -129,11 +160,11 @@ def _await_ready(read: int, where: Home) -> None:
             break
         said += more
     word, _, text = said.decode(errors="replace").partition("\n")
-    if word != "ok":
-        announce(where, coming=False)
-        _fail(said.decode(errors="replace").strip() or f"the daemon did not come up; see {where.log}")
-    if text.strip():
-        print(f"nqsd: {text.strip()}", file=sys.stderr)
+    if word == "ok":
+        return text.strip()
+    if said.strip():
+        raise HomeError(said.decode(errors="replace").strip())
+    raise NotTold(f"the daemon did not come up; see {where.log}")
 
 
 @app.command()
@@ -146,6 +177,7 @@ def run(
     ready: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Serve in the foreground, log on stderr (systemd: Type=notify)."""
+    _standard_descriptors()
     where, chosen = _home(home), _site(site)
     if ready is not None:
         os.chdir("/")
@@ -153,8 +185,9 @@ def run(
     _without_threads()
     try:
         _check(where, options)
-        init_if_new(where, chosen)
-        _serve(where, options, ready)
+        with blank(where).else_taken_back():
+            init_if_new(where, chosen)
+            _serve(where, options, ready)
     except NqspyError as error:
         if ready is None:
             _fail(error)

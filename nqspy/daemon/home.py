@@ -175,12 +175,12 @@ def _fill(home: Home, site: SiteName) -> None:
 
 
 def take_back(home: Home, before: set[str]) -> None:
-    """A first start was refused: takes away the database and the clock it has begun, so that the next one is
+    """A first start was refused: takes away what it has begun (database, clock), so that the next one is
     the first. ``before``: what lay in the home; where a database did, nothing is done."""
     if home.database.name in before:
         return
     for name in home.names() - before:
-        if name.startswith(home.database.name) or name == "clock.json":
+        if name.startswith(home.database.name) or name in ("clock.json", "exits.memory"):
             (home.path / name).unlink(missing_ok=True)
 
 

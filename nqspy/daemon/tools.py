@@ -58,7 +58,7 @@ def backup(
     file: Annotated[Path | None, typer.Argument(metavar="[FILE]")] = None, home: HomeOption = None
 ) -> None:
     """Make a backup now: FILE, else one more in the home's folder of backups."""
-    where = Home(Path(resolve_home(home)))
+    where = _where(home)
     try:
         made, size = _back_up(where, file)
     except NqspyError as error:
@@ -86,9 +86,11 @@ def _back_up(where: Home, file: Path | None) -> tuple[Path, int]:
 @app.command()
 def restore(file: Annotated[Path, typer.Argument(metavar="FILE")], home: HomeOption = None) -> None:
     """Put a backup in the database's place; the daemon must be stopped. The replaced one is kept."""
-    where = Home(Path(resolve_home(home)))
+    where = _where(home)
     try:
         print(_restore(where, file.absolute()))
+    except FileNotFoundError:
+        _fail(f"{file}: the current folder is gone; give the whole path")
     except NqspyError as error:
         _fail(error)
 
@@ -119,6 +121,13 @@ def _utc(at: Instant) -> str:
     return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def _where(home: str | None) -> Home:
+    try:
+        return Home(Path(resolve_home(home)))
+    except OSError as error:
+        _fail(error)
+
+
 def _fail(error: object) -> NoReturn:
     print(f"nqspy: {error}", file=sys.stderr)
     raise SystemExit(1)
@@ -127,7 +136,7 @@ def _fail(error: object) -> NoReturn:
 @app.command()
 def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--json")] = False) -> None:
     """Look the installation over; exit status 1 when something is bad."""
-    findings = list(examine(Home(Path(resolve_home(home)))))
+    findings = list(examine(_where(home)))
     if as_json:
         print(json.dumps([each._asdict() for each in findings]))
     else:

@@ -56,7 +56,10 @@ class Client:
     that an answer may take. Not for several threads at once: give each its own."""
 
     def __init__(self, home: str | os.PathLike[str] | None = None, *, timeout: float | None = 60.0) -> None:
-        self.home = resolve_home(os.fspath(home) if home is not None else None)
+        try:
+            self.home = resolve_home(os.fspath(home) if home is not None else None)
+        except OSError as error:
+            raise NqspyError(str(error)) from None
         self._connection = Connection(self.home, timeout)
 
     def __enter__(self) -> "Client":

@@ -16,9 +16,15 @@ SUN_PATH_MAX = 107
 
 def resolve_home(option: str | None = None) -> str:
     """The home's absolute path: ``option``, else ``NQSPY_HOME``, else the system's for root or where it
-    exists, else the user's own below ``XDG_STATE_HOME``."""
+    exists, else the user's own below ``XDG_STATE_HOME``. Raises OSError, with one line for
+    people, where that names none."""
+    if option == "":
+        raise OSError("--home names no folder; give one, or leave it out for the usual home")
     chosen = option or os.environ.get("NQSPY_HOME")
-    return os.path.abspath(chosen) if chosen else _usual_home()
+    try:
+        return os.path.abspath(chosen) if chosen else _usual_home()
+    except FileNotFoundError:
+        raise OSError(f"home {chosen}: the current folder is gone; give the whole path") from None
 
 
 def _usual_home() -> str:

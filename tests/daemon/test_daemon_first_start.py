@@ -1,0 +1,64 @@
+"""Starts that cannot be: one line says why, and a home that was none is none again."""
+
+import pytest
+from daemon.live import until
+
+
+@pytest.mark.parametrize("there", [False, True])
+@pytest.mark.parametrize("command", ["start", "run"])
+def test_a_first_start_that_fails_leaves_the_home_as_it_was(make_live, tmp_path, command, there):
+    live = make_live()
+    if there:
+        live.home.mkdir()
+    rules = tmp_path / "rules"
+    rules.mkdir()
+    (rules / "a.qmgr").write_text("create batch_queue batch\nset queue nowhere run_limit=3\n")
+    done = live.run("nqsd", command, "--queues", str(rules))
+    assert done.status == 1
+    assert "a.qmgr, line 2" in done.err
+    assert live.home.exists() == there
+    assert not there or not list(live.home.iterdir())
+    until(lambda: not live.leftovers(), "its processes have ended")
+
+
+@pytest.mark.parametrize("option", ["--home", "--queues", "--exits"])
+def test_an_empty_option_names_no_folder(make_live, option):
+    live = make_live()
+    live.run("nqsd", "start", option, "").refused(f"{option} names no folder")
+    assert not live.home.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *((f"nqsd {name}", "--home", "rel") for name in ("init", "start", "run", "status", "stop")),
+        ("nqsd start", "--queues", "rel"),
+        ("nqspy doctor", "--home", "rel"),
+        ("nqspy counters", "--home", "rel"),
+        ("qstat", "--home", "rel"),
+    ],
+)
+def test_in_a_folder_that_is_gone_it_says_so_in_one_line(make_live, words):
+    live = make_live()
+    (live.work / "gone").mkdir()
+    program, *rest = words[0].split()
+    before = ["sh", "-c", 'cd gone && rmdir ../gone && exec "$@"', "sh"]
+    done = live.run(program, *rest, *words[1:], before=before)
+    assert done.status == 1
+    assert len(done.err.splitlines()) == 1, done.err
+    assert "rel" in done.err
+
+
+def test_no_process_to_be_had_is_one_line_and_leaves_nothing(make_live):
+    live = make_live()
+    done = live.run("nqsd", "start", "--site", "plain", before=["prlimit", "--nofile=9", "--"])
+    assert done.status == 1
+    assert len(done.err.splitlines()) == 1, done.err
+
+
+def test_closed_standard_descriptors_are_no_pipes_of_ours(make_live):
+    live = make_live().site()
+    closed = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh"]
+    assert live.run("nqsd", "start", before=closed).status == 0
+    live.run("nqsd", "status").ok()
+    assert live.run("nqsd", "start", before=closed).status == 1
