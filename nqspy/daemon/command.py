@@ -146,6 +146,9 @@ def _spawn(where: Home, options: list[str]) -> int:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True, close_fds=True, pass_fds=(write,),
         )  # fmt: skip
+    except OSError:
+        os.close(read)
+        raise
     finally:
         os.close(write)
     return read

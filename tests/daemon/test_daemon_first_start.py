@@ -51,9 +51,11 @@ def test_in_a_folder_that_is_gone_it_says_so_in_one_line(make_live, words):
 
 def test_no_process_to_be_had_is_one_line_and_leaves_nothing(make_live):
     live = make_live()
-    done = live.run("nqsd", "start", "--site", "plain", before=["prlimit", "--nofile=9", "--"])
+    done = live.run("nqsd", "start", "--site", "plain", before=["prlimit", "--nofile=6", "--"])
     assert done.status == 1
     assert len(done.err.splitlines()) == 1, done.err
+    assert "no daemon can be started" in done.err
+    assert not live.home.exists()
 
 
 def test_closed_standard_descriptors_are_no_pipes_of_ours(make_live):
