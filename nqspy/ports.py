@@ -261,9 +261,9 @@ class Exits(Protocol):
     def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
         """Keeps refusals for `recall`; False where nothing is kept."""
 
-    def rehearsal(self) -> AbstractContextManager[None]:
+    def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
         """While it lasts, questions leave no mark (no statistics, no trace, no failure in a row): for looks
-        ahead."""
+        ahead from ``now``."""
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Failures since `begin`; taking them forgets them."""

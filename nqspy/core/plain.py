@@ -66,7 +66,7 @@ class NoExits:
         """Nobody has refused anything."""
         return False
 
-    def rehearsal(self) -> AbstractContextManager[None]:
+    def rehearsal(self, now: Instant) -> AbstractContextManager[None]:
         """Nothing leaves a mark anyhow."""
         return nullcontext()
 

@@ -36,7 +36,7 @@ class Places:
 
     def _look(self, queue: str) -> Standing:
         engine = self._engine
-        with engine.exits.rehearsal():
+        with engine.exits.rehearsal(self._now):
             return standing(
                 engine.site, queue, self._now, engine.exits, engine.samples, _refused(engine, queue)
             )

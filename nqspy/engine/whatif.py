@@ -66,7 +66,7 @@ def estimate_on(site: Site, exits: Exits, request: Request, now: Instant) -> Est
     if short is not None:
         return None, f"{short.text}; when that will be nobody knows"
     try:
-        with exits.rehearsal():
+        with exits.rehearsal(now):
             return _Future(site, request, exits, now).start()
     finally:
         exits.begin(site)
@@ -77,7 +77,7 @@ def outlook(site: Site, exits: Exits, now: Instant, settings: Settings | None = 
     """When the waiting requests would start, those that would within the looked-at future; ``settings``:
     under these instead of the site's."""
     try:
-        with exits.rehearsal():
+        with exits.rehearsal(now):
             return _Future(site, None, exits, now, settings).starts()
     finally:
         exits.begin(site)

@@ -1,13 +1,14 @@
 """What outlives the process in which exits run: where they failed and what they answered."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
 import msgspec
 
 from nqspy.model.ids import Instant
-from nqspy.userexit.ledger import Trace
+from nqspy.userexit.ledger import Mark, Subject, Trace
 from nqspy.userexit.seats import Exit, Hook
 
 Named = int | tuple[str, str] | None
@@ -27,6 +28,26 @@ class Kept(msgspec.Struct):
     answers: list[tuple[int, str, str, int, str | None, str | None]]
     owners: list[list[str]] = []
     resting: list[tuple[str, str, str, int]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """What an exit died on: it is not asked about that for a while."""
+
+    exit: str
+    hook: str
+    subject: Subject
+    at: Instant
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Whose requests an exit died on more than once: it is not asked about any of theirs for a while."""
+
+    exit: str
+    owner: str
+    at: Instant
 
 
 def stamp(exits: Mapping[str, Exit]) -> int:
@@ -65,10 +86,20 @@ def load(exits: Mapping[str, Exit], trace: Trace, former: Kept, files: Mapping[s
             found.record.take_over(zip(row, chain(owners, repeat("")), strict=False))
     for name, hook, owner, at in former.resting:
         if name in same and (found := _hook(exits, name, hook)) is not None:
-            found.record.rest(owner, Instant(at))
+            found.record.rest(owner, Mark(Instant(at)))
     for name, hook, subject, at, text in former.spared:
         if name in same and (found := _hook(exits, name, hook)) is not None:
-            found.record.spare(subject, Instant(at), text)
+            found.record.spare(subject, Mark(Instant(at), text))
+
+
+def lost(exits: Mapping[str, Exit], spares: Iterable[Spare], rests: Iterable[Rest]) -> None:
+    """Processes were lost at these: they are not asked about for a while."""
+    for each in spares:
+        if (found := _hook(exits, each.exit, each.hook)) is not None:
+            found.record.spare(each.subject, Mark(each.at, each.text, lost=True))
+    for rest in rests:
+        for hook in exits[rest.exit].hooks.values() if rest.exit in exits else ():
+            hook.record.rest(rest.owner, Mark(rest.at, lost=True))
 
 
 def _hook(exits: Mapping[str, Exit], exit: str, hook: str) -> Hook | None:

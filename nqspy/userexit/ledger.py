@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from nqspy.model.ids import Instant
 
@@ -24,6 +24,25 @@ LONGEST_TEXT = 500
 """Characters of an answer or an error that are remembered."""
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Since when an exit is not asked about something, and what it failed with. ``lost``: because processes
+    were lost, which their parent remembers; else because it failed."""
+
+    at: Instant
+    text: str = ""
+    lost: bool = False
+
+    @property
+    def until(self) -> Instant:
+        """When it is asked again."""
+        return Instant(self.at + RETRY)
+
+    def holds(self, now: Instant, really: Instant | None = None) -> bool:
+        """Whether it is not asked then; ``really``: the instant from which that is looked ahead to."""
+        return 0 <= (really if self.lost and really is not None else now) - self.at < RETRY
+
+
 @dataclass(slots=True)
 class Record:
     """One hook of one exit. Times in ns of real time; ``changes``: how often its row of failures became
@@ -35,8 +54,8 @@ class Record:
     longest: int = 0
     changes: int = 0
     _row: list[tuple[Subject, str]] = field(default_factory=list)
-    _spared: dict[Subject, tuple[Instant, str]] = field(default_factory=dict)
-    _resting: dict[str, Instant] = field(default_factory=dict)
+    _spared: dict[Subject, Mark] = field(default_factory=dict)
+    _resting: dict[str, Mark] = field(default_factory=dict)
 
     def took(self, ns: int) -> None:
         """A call took so long."""
@@ -63,52 +82,58 @@ class Record:
         self.changes += 1
         if subject is None or (subject, owner) not in self._row:
             self._row = [*self._row, (subject, owner)][-IN_A_ROW:]
+        self._forget(now)
         if subject is not None:
-            self.spare(subject, now, text)
+            self._spared[subject] = Mark(now, text)
         if len(self._row) < IN_A_ROW:
             return False
         if len({who for _, who in self._row if who}) > 1:  # of older rows the owners are not known
             return True
-        self.rest(owner, now)
+        self._resting[owner] = Mark(now)
         return False
 
-    def rest(self, owner: str, now: Instant) -> None:
-        """It is not asked about anything of this owner for a while."""
-        self._resting = {who: at for who, at in self._resting.items() if 0 <= now - at < RETRY}
-        self._resting[owner] = now
+    def _forget(self, now: Instant) -> None:
+        self._spared = {subject: mark for subject, mark in self._spared.items() if mark.holds(now)}
+        self._resting = {owner: mark for owner, mark in self._resting.items() if mark.holds(now)}
 
-    def rests(self, owner: str, now: Instant) -> Instant | None:
-        """Until when it is not asked about anything of this owner; None: it is."""
-        since = self._resting.get(owner)
-        return Instant(since + RETRY) if since is not None and 0 <= now - since < RETRY else None
+    def rest(self, owner: str, mark: Mark) -> None:
+        """It is not asked about anything of this owner for a while: of several marks, in whatever order of
+        time they come, the latest counts."""
+        _later(self._resting, owner, mark)
+
+    def rests(self, owner: str, now: Instant, really: Instant | None = None) -> Mark | None:
+        """Since when and why it is not asked about anything of this owner; None: it is. Instants: `Mark`."""
+        mark = self._resting.get(owner)
+        return mark if mark is not None and mark.holds(now, really) else None
 
     @property
     def has_resting(self) -> bool:
         """Whether `rests` needs to be asked at all."""
         return bool(self._resting)
 
-    def spare(self, subject: Subject, now: Instant, text: str) -> None:
-        """It is not asked about this subject for a while: what it failed with counts."""
-        self._spared = {s: why for s, why in self._spared.items() if 0 <= now - why[0] < RETRY}
-        self._spared[subject] = (now, text)
+    def spare(self, subject: Subject, mark: Mark) -> None:
+        """It is not asked about this subject for a while, what it failed with counts; marks as in `rest`."""
+        _later(self._spared, subject, mark)
 
-    def spared(self, subject: Subject, now: Instant) -> str | None:
+    def spared(self, subject: Subject, now: Instant, really: Instant | None = None) -> str | None:
         """What it failed with on this subject, while it is not asked about it again; else None."""
-        if not self._spared or (why := self._spared.get(subject)) is None:
+        if not self._spared or (mark := self._spared.get(subject)) is None:
             return None
-        return why[1] if 0 <= now - why[0] < RETRY else None
+        return mark.text if mark.holds(now, really) else None
 
     def row(self) -> list[tuple[Any, str]]:
         """What it failed on in a row, each with its owner."""
         return list(self._row)
 
     def resting(self) -> list[tuple[str, int]]:
-        """Whose requests it is not asked about, and since when."""
-        return [(owner, int(at)) for owner, at in self._resting.items()]
+        """Whose requests it is not asked about, and since when; for its failures."""
+        return [(owner, int(mark.at)) for owner, mark in self._resting.items() if not mark.lost]
 
     def spares(self) -> list[tuple[Any, int, str]]:
-        """What it is not asked about, since when and why."""
-        return [(subject, int(at), text[:LONGEST_TEXT]) for subject, (at, text) in self._spared.items()]
+        """What it is not asked about, since when and why; for its failures."""
+        return [
+            (s, int(mark.at), mark.text[:LONGEST_TEXT]) for s, mark in self._spared.items() if not mark.lost
+        ]
 
     def take_over(self, row: Iterable[tuple[Subject, str]]) -> None:
         """It failed on these in a row before, each with its owner."""
@@ -119,6 +144,14 @@ class Record:
         self._row.clear()
         self._spared.clear()
         self._resting.clear()
+
+
+K = TypeVar("K")
+
+
+def _later(marks: dict[K, Mark], key: K, mark: Mark) -> None:
+    if key not in marks or marks[key].at <= mark.at:
+        marks[key] = mark
 
 
 class Trace:

@@ -1,10 +1,11 @@
-"""Owners whose requests an exit failed on again and again, in words."""
+"""Owners whose requests an exit failed on, or died on, again and again, in words."""
 
 from datetime import timedelta
 from typing import Any
 
 from nqspy.engine.calendar import local
 from nqspy.model.ids import Instant
+from nqspy.userexit.ledger import Mark
 
 
 def whose(args: tuple[Any, ...]) -> str:
@@ -13,10 +14,11 @@ def whose(args: tuple[Any, ...]) -> str:
     return first if isinstance(first, str) else str(first.owner)
 
 
-def told(owner: str, until: Instant | None, zone: str) -> str:
+def told(owner: str, mark: Mark | None, zone: str) -> str:
     """What follows "exit NAME failed ": it is asked about this owner's again at that minute, rounded up;
     empty where it is asked (None)."""
-    if until is None:
+    if mark is None:
         return ""
-    when = local(Instant(until - 1), zone) + timedelta(minutes=1)
-    return f"on five requests of {owner} in a row; it is asked about theirs again at {when:%H:%M}"
+    when = local(Instant(mark.until - 1), zone) + timedelta(minutes=1)
+    on = f"requests of {owner} that ended its process" if mark.lost else f"five requests of {owner} in a row"
+    return f"on {on}; it is asked about theirs again at {when:%H:%M}"

@@ -22,7 +22,7 @@ from nqspy.model.actions import Action, ExitFailure
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import ExitSettings
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
 from nqspy.ports import Answer, Known, RequestView, SubmitAnswer
 from nqspy.ports import View as PassView
@@ -68,12 +68,11 @@ class SiteExits:
         self._owner = owner
         self._sources = sources
         self._watch = watch
-        self._guard = Guard()
-        self._notice_guard = Guard()
+        self._guard, self._notice_guard = Guard(), Guard()
         self._trace = Trace()
         self._failures: list[ExitFailure] = []
         self._view: PassView | None = None
-        self._rehearsing = False
+        self._really: Instant | None = None
         self._zone = "UTC"
         self._again: Instant | None = None
         self._memory = Memory()
@@ -108,12 +107,9 @@ class SiteExits:
         """Values in force that the loaded files would not take, one line each."""
         return misfits([one.module for one in self._exits.values()], known)
 
-    def spare(self, exit: str, hook: str, subject: Subject, now: Instant, text: str) -> None:
-        """That exit is not asked about this subject for a while; what it failed with counts. To be called
-        after `begin`."""
-        one = self._exits.get(exit)
-        if one is not None and hook in one.hooks:
-            one.hooks[hook].record.spare(subject, now, text)
+    def lost(self, spares: Iterable[kept.Spare], rests: Iterable[kept.Rest]) -> None:
+        """Processes were lost at these: they are not asked about for a while. To be called after `begin`."""
+        kept.lost(self._exits, spares, rests)
 
     def remember(self, listing: Iterable[Mapping[str, Any]]) -> None:
         """Goes on counting from the figures of an earlier `listing`."""
@@ -223,7 +219,7 @@ class SiteExits:
         if type(said) is Failed:
             on = "" if said.resting else "on this request: "
             return Answer("refuse", f"exit {who} failed {on}{said.text}", who)
-        if hook.exit.down and not self._rehearsing:
+        if hook.exit.down and self._really is None:
             return Failed(f"exit {who} failed on another request; it is asked in the next pass")
         answer = None if said is None else replace(said, who=who)
         if hook.lasting and self._keeping and not seen.reads.fleeting:
@@ -272,7 +268,8 @@ class SiteExits:
         with self._guard:
             for hook in self._active["route"]:
                 args = (request, destinations, self._seen(hook.exit, view), view.now)
-                answer = self._ask(hook, request.seq or None, request.seq or None, args)
+                subject = None if request.state == State.ARRIVING else request.seq or None  # as in `submit`
+                answer = self._ask(hook, subject, request.seq or None, args)
                 if answer is not None and type(answer) is not Failed:
                     return tuple(answer)
         return destinations
@@ -283,7 +280,7 @@ class SiteExits:
 
     def recall(self, site: Site) -> Mapping[str, Mapping[Seq, Answer]]:
         """Forgets what has changed; refusals in lines that could not be offered to their end, by queue."""
-        if self._rehearsing:
+        if self._really is not None:
             return {}
         self._memory.catch_up(site, self._active["jobselect"])
         return self._memory.rounds
@@ -299,7 +296,7 @@ class SiteExits:
     @property
     def _keeping(self) -> bool:
         """Whether this is a pass that keeps answers, and no look ahead."""
-        return self._memory.live and not self._rehearsing
+        return self._memory.live and self._really is None
 
     def stir(self, requests: Sequence[Request]) -> None:
         """The pass proposes to start or change these."""
@@ -308,18 +305,19 @@ class SiteExits:
 
     def keep(self, refused: Mapping[str, Mapping[Seq, Answer]]) -> bool:
         """Keeps them for the next pass; a look ahead keeps nothing."""
-        if not self._rehearsing:
+        if self._really is None:
             self._memory.keep(refused)
-        return not self._rehearsing
+        return self._really is None
 
     @contextmanager
-    def rehearsal(self) -> Iterator[None]:
-        """What is asked in here leaves no mark: a look ahead is no evidence of how an exit behaves."""
-        self._rehearsing = True
+    def rehearsal(self, now: Instant) -> Iterator[None]:
+        """What is asked in here leaves no mark: a look ahead is no evidence of how an exit behaves. What ends
+        the process is not asked either that it is not asked at ``now``, however far it looks."""
+        self._really = now
         try:
             yield
         finally:
-            self._rehearsing = False
+            self._really = None
 
     def _seen(self, one: Exit, view: PassView) -> View:
         if view is not self._view:
@@ -332,14 +330,16 @@ class SiteExits:
 
     def _ask(self, hook: Hook, subject: Subject, seq: Seq | None, args: tuple[Any, ...]) -> Any:
         """The exit's answer; None too when it is not asked in this pass; Failed when it failed on this."""
-        if hook.record.has_resting and (until := hook.record.rests(whose(args), args[-1])) is not None:
-            self._again = min(until, self._again or until)
-            return Failed(told(whose(args), until, self._zone), resting=True)
-        if (spared := hook.record.spared(subject, args[-1])) is not None:
+        owner, now, record = whose(args), args[-1], hook.record
+        if record.has_resting and (mark := record.rests(owner, now, self._really)) is not None:
+            if mark.until > now:
+                self._again = min(mark.until, self._again or mark.until)
+            return Failed(told(owner, mark, self._zone), resting=True)
+        if (spared := record.spared(subject, now, self._really)) is not None:
             return Failed(spared)
         if hook.exit.down:
             return None
-        self._watch.enter(hook.exit.module.name, hook.name, seq if subject is None else subject)
+        self._watch.enter(hook.exit.module.name, hook.name, seq if subject is None else subject, owner)
         try:
             return self._call(hook, subject, seq, args)
         finally:
@@ -352,12 +352,12 @@ class SiteExits:
         except BaseException as error:
             if is_ctrl_c(error):
                 raise
-            if self._rehearsing:
+            if self._really is not None:
                 hook.exit.down = True
                 return Failed(described(self._guard, hook.exit.module.path, error)[0])
             record.took(self._guard.took)
             return self._failed(hook, subject, seq, args, error)
-        if self._rehearsing:
+        if self._really is not None:
             return answer
         record.took(self._guard.took)
         record.answered()

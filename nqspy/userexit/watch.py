@@ -6,8 +6,9 @@ from nqspy.userexit.ledger import Subject
 class Watch:
     """Told before and after each piece of site code. This one looks away."""
 
-    def enter(self, exit: str, hook: str, subject: Subject) -> None:
-        """Code of this exit is about to run: a hook about its subject (`ledger.Subject`), or ``load``."""
+    def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
+        """Code of this exit is about to run: a hook about its subject (`ledger.Subject`), which is of this
+        owner; or ``load``, which is nobody's."""
 
     def leave(self) -> None:
         """It has come back."""

@@ -1,14 +1,10 @@
 """Real callers of a daemon of root: who they are, and in which groups, is what the kernel says of them."""
 
-import contextlib
-import json
 import os
-import socket
 
 import pytest
 from daemon.live import until
-
-from nqspy.rpc.home import with_short_path
+from daemon.person import Person, speaking_as
 
 pytestmark = [
     pytest.mark.privileged,
@@ -36,64 +32,6 @@ start queue both
 create pipe_queue later priority=1 destination=(cray)
 enable queue later
 """
-
-
-@contextlib.contextmanager
-def speaking_as(uid, *groups):
-    """This process has that user's effective rights."""
-    before = os.getgroups()
-    os.setgroups(list(groups))
-    os.setegid(uid)
-    os.seteuid(uid)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
-        os.setgroups(before)
-
-
-class Person:
-    """Somebody at the counter, connected once."""
-
-    def __init__(self, live, uid, *groups):
-        name, folder = with_short_path(str(live.home / "nqsd.sock"))
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(180)
-        with speaking_as(uid, *groups):
-            self._socket.connect(name)
-        if folder >= 0:
-            os.close(folder)
-        self._file = self._socket.makefile("rb")
-
-    def ask(self, cmd, **fields):
-        self.tell(cmd, **fields)
-        return self.answer()
-
-    def tell(self, cmd, **fields):
-        line = json.dumps({"v": 1, "id": 1, "cmd": cmd, **fields}).encode() + b"\n"
-        with contextlib.suppress(BrokenPipeError):
-            self._socket.sendall(line)
-
-    def answer(self):
-        answer = self._file.readline()
-        return json.loads(answer) if answer else None
-
-    def submit(self, queue, **more):
-        spec = {
-            "owner": "",
-            "uid": 0,
-            "script": "",
-            "environment": "",
-            "name": "x",
-            "queue": queue,
-            "workdir": "/",
-        }
-        return self.ask("submit", items=[{"spec": spec, "script": "true\n", **more}])
-
-    def close(self):
-        self._file.close()
-        self._socket.close()
 
 
 @pytest.fixture

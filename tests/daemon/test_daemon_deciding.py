@@ -5,8 +5,7 @@ import tracemalloc
 import pytest
 
 from nqspy.daemon.deciding import process, strikes, words
-from nqspy.daemon.deciding.page import Call, Page
-from nqspy.daemon.deciding.strikes import Strikes
+from nqspy.daemon.deciding.page import Page
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
 
@@ -142,51 +141,15 @@ def test_a_trace_comes_out_as_it_went_in():
 def test_the_page_says_whose_code_runs():
     page = Page()
     assert page.read() is None
-    for subject in (17, ("anne", "d1"), None):
-        page.enter("gun", "jobselect", subject)
+    for subject, owner in ((17, "ben"), (("anne", "d1"), "anne"), (None, "")):
+        page.enter("gun", "jobselect", subject, owner)
         call = page.read()
-        assert (call.exit, call.hook, call.subject) == ("gun", "jobselect", subject)
+        assert (call.exit, call.hook, call.subject, call.owner) == ("gun", "jobselect", subject, owner)
         assert call.age() < 60
         page.leave()
         assert page.read() is None
     page._map[:] = b"\xff" * len(page._map)
     assert page.read() is None
-
-
-def call(exit: str) -> Call:
-    return Call(exit, "jobselect", 5, 1)
-
-
-def test_the_second_child_within_an_hour_leaves_an_exit_out(monkeypatch):
-    clock = [1000.0]
-    monkeypatch.setattr(strikes.time, "monotonic", lambda: clock[0])
-    known = ["gun", "other"]
-    strike = Strikes()
-    first = strike.lost(call("gun"), "it crashed", known, NOW)
-    assert (first.exit, first.seq, first.off) == ("gun", 5, ())
-    assert [(each.exit, each.subject) for each in strike.spares] == [("gun", 5)]
-    strike.well()
-    clock[0] += 3601
-    assert strike.lost(call("gun"), "it crashed", known, NOW).off == ()
-    strike.well()
-    clock[0] += 3000
-    assert strike.lost(call("gun"), "it crashed", known, NOW).off == ("gun",)
-    assert strike.out.keys() == {"gun"}
-    strike.forgive("gun")
-    assert not strike.out
-    assert not strike.spares
-
-
-def test_children_lost_in_a_row_come_again_slower_and_at_last_not_at_all():
-    strike = Strikes()
-    pauses = []
-    for _ in range(strikes.GIVE_UP - 1):
-        assert strike.lost(None, "it was ended by SIGKILL", ["a", "b"], NOW).off == ()
-        pauses.append(strike.pause())
-    assert pauses[0] == pauses[1] == 0
-    assert 0 < pauses[2] < pauses[3]
-    assert strike.lost(call("nobody's"), "it was ended by SIGKILL", ["a", "b"], NOW).off == ("a", "b")
-    assert strike.pause() == 0, "without exits nothing needs to wait"
 
 
 def test_while_no_child_can_be_had_nothing_starts_and_the_reason_says_why():

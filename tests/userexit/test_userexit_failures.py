@@ -243,7 +243,7 @@ def _see_that_ctrl_c_passes(put, load, house, req):
 def test_a_rehearsal_leaves_no_mark(put, load, house, req):
     put("a", "@userexit\ndef jobselect(request): return 1 / 0 if request.seq == 1 else None\n")
     exits = load()
-    with exits.rehearsal():
+    with exits.rehearsal(house.now):
         assert "failed on this request" in exits.jobselect(req(1), house).text
     [listed] = exits.listing()
     assert (listed["calls"], listed["failures"]) == (0, 0)

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from nqspy.model.machine import ExitSettings
-from nqspy.userexit.kept import Kept
-from nqspy.userexit.ledger import RETRY
+from nqspy.userexit.kept import Kept, Rest
+from nqspy.userexit.ledger import RETRY, Mark, Record
 from nqspy.userexit.site_exits import SiteExits
 
 GATE = """
@@ -155,3 +155,48 @@ def test_a_changed_file_begins_anew(gate, house, req, a_pass, fails):
     a_pass(gate)
     gate.recollect(remembered, {"gate": "y"})
     assert gate.jobselect(req(10), house).text == "the site's rule"
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_marks_may_come_in_any_order_of_time(order):
+    marks = [(4, Mark(10_000, "died", lost=True)), (2, Mark(8_000, "an older failure"))]
+    record = Record()
+    for n in order:
+        record.spare(*marks[n])
+        record.spare(7, marks[n][1])
+        record.rest(("anne", "ben")[n], marks[n][1])
+        record.rest("cate", marks[n][1])
+    assert [record.spared(subject, 10_001) for subject in (4, 2, 7)] == ["died", "an older failure", "died"]
+    assert [record.rests(who, 10_001).at for who in ("anne", "ben", "cate")] == [10_000, 8_000, 10_000]
+    assert record.spared(2, 8_000 + RETRY) is None
+    assert (record.spares(), record.resting()) == ([(2, 8_000, "an older failure")], [("ben", 8_000)])
+
+
+def test_after_lost_processes_one_owners_are_not_asked_about(gate, house, req, a_pass):
+    a_pass(gate)
+    gate.lost([], [Rest("gate", "anne", house.now), Rest("unknown", "anne", house.now)])
+    text = (
+        "exit gate failed on requests of anne that ended its process; it is asked about theirs again at 00:22"
+    )
+    assert gate.jobselect(req(1), house).text == text
+    assert gate.jobselect(req(2, "ben"), house).text == "the site's rule"
+    assert gate.asks_again() == house.now + RETRY
+    began, house.now = house.now, house.now + RETRY
+    with gate.rehearsal(began):
+        a_pass(gate)
+        assert gate.jobselect(req(1), house).text == text, "a look ahead over its end does not ask either"
+    assert gate.asks_again() is None
+    a_pass(gate)
+    assert gate.jobselect(req(1), house).text == "the site's rule"
+
+
+def test_a_submission_that_failed_says_nothing_of_the_next_with_its_number(put, load, house, req, a_pass):
+    put(
+        "door",
+        "@userexit\ndef submit(request):\n    if request.name == 'poison': 1 / 0\n    return refuse('no')\n",
+    )
+    exits = load()
+    a_pass(exits)
+    assert exits.submit(req(7, name="poison", state="arriving"), house) is None
+    a_pass(exits)
+    assert exits.submit(req(7, "ben", state="arriving"), house).refusal == "no"

@@ -24,23 +24,11 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.configure import apply_changes, copy_of
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
-from nqspy.userexit.kept import Kept
-from nqspy.userexit.ledger import Subject
+from nqspy.userexit.kept import Kept, Rest, Spare
 from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 
 _kept = msgspec.msgpack.Decoder(Kept)
-
-
-@dataclass(frozen=True, slots=True)
-class Spare:
-    """What an exit died on: it is not asked about that for a while."""
-
-    exit: str
-    hook: str
-    subject: Subject
-    at: Instant
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +40,7 @@ class Work:
     sources: tuple[Source, ...]
     site: Site
     spares: tuple[Spare, ...] = ()
+    rests: tuple[Rest, ...] = ()
     listing: words.Listing = ()  # type: ignore[assignment]
     memory: bytes = b""
     forgiving: bool = False
@@ -60,10 +49,9 @@ class Work:
         """Loads the exits and serves."""
         exits = SiteExits(self.folder, sources=self.sources, watch=ends.page)
         exits.begin(self.site)
-        for each in self.spares:
-            exits.spare(each.exit, each.hook, each.subject, each.at, each.text)
+        exits.lost(self.spares, self.rests)
         exits.remember(self.listing)
-        files = {each.path.stem: sha256(each.text).hexdigest()[:32] for each in self.sources}
+        files = digests(self.sources)
         with suppress(msgspec.DecodeError, ValueError):  # another version's
             exits.recollect(_kept.decode(self.memory), {} if self.forgiving else files)
         units = {name: dict(settings) for name, settings in exits.declared().items()}
@@ -164,7 +152,7 @@ class Child:
 
     def _shares(self, order: words.AskShares) -> words.Word:
         view = self._draft(order.now, order.samples).view
-        with self._exits.rehearsal():
+        with self._exits.rehearsal(order.now):
             values = [self._exits.shrpri(owner, group, view) for owner, group in order.pairs]
         return words.Shared(order.id, values)
 
@@ -228,6 +216,11 @@ def read_only(value: Any) -> Any:
     if isinstance(value, dict):
         return MappingProxyType({key: read_only(each) for key, each in value.items()})
     return tuple(map(read_only, value)) if isinstance(value, list | tuple) else value
+
+
+def digests(sources: Iterable[Source]) -> dict[str, str]:
+    """Content hash of each exit of these files."""
+    return {source.path.stem: sha256(source.text).hexdigest()[:32] for source in sources}
 
 
 def names(sources: Iterable[Source]) -> list[str]:

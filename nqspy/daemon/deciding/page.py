@@ -14,18 +14,19 @@ from nqspy.userexit.watch import Watch
 
 SIZE = 4096
 _HEAD = struct.Struct("<qH")
-_LONGEST = 512
+_LONGEST = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """Site code at work: which hook of which exit (``load``: the file itself), about what, since when (ns of
-    the monotonic clock)."""
+    the monotonic clock); ``owner``: whose request or submission that is, empty: nobody's."""
 
     exit: str
     hook: str
     subject: Subject
     since: int
+    owner: str = ""
 
     @property
     def seq(self) -> Seq | None:
@@ -48,10 +49,10 @@ class Page(Watch):
         """Where it lies, the same in both processes."""
         return ctypes.addressof(ctypes.c_char.from_buffer(self._map))
 
-    def enter(self, exit: str, hook: str, subject: Subject) -> None:
+    def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
         """Code of this exit is about to run."""
         about = "\1".join(subject) if isinstance(subject, tuple) else "" if subject is None else str(subject)
-        text = f"{exit}\0{hook}\0{about}".encode("utf-8", "replace")[:_LONGEST]
+        text = f"{exit}\0{hook}\0{about}\0{owner}".encode("utf-8", "replace")[:_LONGEST]
         self._map[_HEAD.size : _HEAD.size + len(text)] = text
         _HEAD.pack_into(self._map, 0, time.monotonic_ns(), len(text))
 
@@ -66,10 +67,10 @@ class Page(Watch):
             return None
         text = bytes(self._map[_HEAD.size : _HEAD.size + length])
         words = text.decode("utf-8", "replace").split("\0")
-        if len(words) != 3:
+        if len(words) != 4:
             return None
-        exit, hook, about = words
-        return Call(exit, hook, _subject(about), since)
+        exit, hook, about, owner = words
+        return Call(exit, hook, _subject(about), since, owner)
 
 
 def _subject(text: str) -> Subject:

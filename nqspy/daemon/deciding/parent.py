@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from nqspy.core.plain import NoExits
 from nqspy.daemon.deciding import rights, words
-from nqspy.daemon.deciding.child import Work, names
+from nqspy.daemon.deciding.child import Work, digests, names
 from nqspy.daemon.deciding.memory import AT_END, Memory
 from nqspy.daemon.deciding.page import Call
 from nqspy.daemon.deciding.process import Asked, Beside, Ends, Gone, Heard, Open, Process
 from nqspy.daemon.deciding.roster import Roster
-from nqspy.daemon.deciding.strikes import Loss, Strikes, standstill
+from nqspy.daemon.deciding.strikes import Loss, Strikes, named, standstill
 from nqspy.daemon.log import LOG
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import Decision
@@ -137,6 +137,7 @@ class Parent:
         """A child that has loaded these files is the one from now on."""
         known = {row["name"] for row in said.listing}
         self.sources = tuple(source for source in sources if source.path.stem in known)
+        self.strikes.files = digests(self.sources)
         self.roster.take(said.listing, said.units, fresh=True)
         self.child = process if self.sources else None
         if not self.sources:
@@ -160,9 +161,10 @@ class Parent:
         site = self.site
         self._memory = site.settings.decider.memory
         jail = rights.Jail(self._memory, True, 64, self.user)
-        spares = tuple(self.strikes.spares) if listing is not None else ()
+        self.strikes.meet({} if forgiving else digests(sources))
+        spares, rests = ((), ()) if forgiving else (tuple(self.strikes.spares), tuple(self.strikes.rests))
         work: Callable[[Ends], None] = Work(
-            self.folder, sources, site, spares, listing or [], self.memory.read(), forgiving
+            self.folder, sources, site, spares, rests, listing or [], self.memory.read(), forgiving
         )
         self.memory.born()
         return Process(self._name, work, jail, self._hear)
@@ -333,7 +335,7 @@ class Parent:
         self.child = None
         self._close_open()
         running = [name for name in names(self.sources) if name not in self.strikes.out]
-        loss = self.strikes.lost(process.page.read(), how, running, self._now())
+        loss = self.strikes.lost(named(process.page.read(), self.site), how, running, self._now())
         self.memory.save(self.strikes)
         if loss.exit:
             self.roster.failed(loss.exit)

@@ -1,24 +1,28 @@
-"""What is remembered of children that were lost: who was at work then, who is left out, when the next may be
-forked."""
+"""What is remembered of children that were lost: who was at work then, on whose request, who is left out,
+when the next may be forked. Nobody has an exit left out alone: it is not asked about theirs instead.
+"""
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from nqspy.daemon.deciding.child import Spare
 from nqspy.daemon.deciding.page import Call
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
 from nqspy.model.site import Site
+from nqspy.userexit.kept import Rest, Spare
 from nqspy.userexit.ledger import RETRY
 
 HOUR = 3600.0
 DEADLY = 2
-"""So many children within an hour of real time, and an exit is left out."""
+"""So many children within an hour of real time, and an exit is left out where they were lost on requests
+of as many owners, or on nobody's; where on those of one, it is not asked about theirs for RETRY."""
 GIVE_UP = 5
-"""So many children in a row without a plan between them, and all exits are left out."""
+"""So many children in a row without a plan between them, and all exits are left out; of those that were
+lost on one owner's requests DEADLY count, and after so many no exit is asked about theirs for RETRY."""
 LONGEST_PAUSE = 60.0
 
 
@@ -37,72 +41,105 @@ class Loss:
 @dataclass(slots=True)
 class Strikes:
     """``out``: exits that are left out, with why; ``off``: who was switched off for what it did, with
-    why, until somebody switches it on; ``spares``: what exits died on and are not asked about;
-    ``losses``: children lost in all."""
+    why, until somebody switches it on; ``spares``: what exits died on and are not asked about; ``rests``:
+    whose requests they are not asked about; ``losses``: children lost in all; ``files``: content hash of
+    each exit when this was so."""
 
     out: dict[str, str] = field(default_factory=dict)
     off: dict[str, str] = field(default_factory=dict)
     spares: list[Spare] = field(default_factory=list)
+    rests: list[Rest] = field(default_factory=list)
     losses: int = 0
-    _died: dict[str, list[float]] = field(default_factory=dict)
-    _row: int = 0
+    files: dict[str, str] = field(default_factory=dict)
+    _died: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
+    _row: list[str] = field(default_factory=list)
     _until: float = 0.0
 
     def lost(self, call: Call | None, how: str, exits: list[str], now: Instant) -> Loss:
         """A child was lost while ``call`` was at work: what follows from that."""
+        call = call if call is not None and call.exit in exits else None
         self.losses += 1
-        self._row += 1
+        self._row.append(call.owner if call is not None else "")
         self._until = time.monotonic() + self._length()
-        if self._row >= GIVE_UP:
-            text = f"the process of the user exits was lost {self._row} times in a row, last: {how}"
+        if _weight(self._row) >= GIVE_UP:
+            text = f"the process of the user exits was lost {len(self._row)} times in a row, last: {how}"
             return self._leave_out(tuple(exits), call, f"{text}; all exits are left out")
-        if call is None or call.exit not in exits:
+        if call is None:
             return Loss("", "", None, f"the process of the user exits was lost: {how}", ())
-        text = f"{call.hook} ended the process of the exits: {how}"
-        self.spares = [each for each in self.spares if 0 <= now - each.at < RETRY]
-        self.spares.append(Spare(call.exit, call.hook, call.subject, now, text))
-        if self._strikes(call.exit) >= DEADLY:
+        about = f" about {call.owner}" if call.owner and call.seq is None else ""
+        text = f"{call.hook}{about} ended the process of the exits: {how}"
+        self._spare(call, now, text)
+        owners = self._strikes(call)
+        if max(len(set(owners) - {""}), owners.count("")) >= DEADLY:
             return self._leave_out((call.exit,), call, f"{text}; for the second time within an hour")
+        if self._row.count(call.owner) >= GIVE_UP:
+            text += self._rest(call.owner, exits, now)
+        elif owners.count(call.owner) >= DEADLY:
+            text += self._rest(call.owner, [call.exit], now)
         return Loss(call.exit, call.hook, call.seq, text, ())
+
+    def _spare(self, call: Call, now: Instant, text: str) -> None:
+        self.spares = [each for each in self.spares if 0 <= now - each.at < RETRY]
+        if call.subject is not None:
+            self.spares.append(Spare(call.exit, call.hook, call.subject, now, text))
+
+    def _rest(self, owner: str, exits: list[str], now: Instant) -> str:
+        """These exits are not asked about this owner's requests for a while; a clause that says so."""
+        held = [each for each in self.rests if 0 <= now - each.at < RETRY]
+        self.rests = [each for each in held if each.owner != owner or each.exit not in exits]
+        self.rests += [Rest(name, owner, now) for name in exits]
+        who = " and ".join(exits)
+        return f"; again on a request of {owner}: about theirs {who} is not asked for five minutes"
 
     def _leave_out(self, exits: tuple[str, ...], call: Call | None, text: str) -> Loss:
         for name in exits:
             self.out[name] = text
-        self._row = 0
+        self._row.clear()
         self._until = 0.0
-        who = call.exit if call is not None and call.exit in exits else ""
+        who = call.exit if call is not None else ""
         return Loss(who, call.hook if call else "", call.seq if call else None, text, exits)
 
-    def _strikes(self, exit: str) -> int:
+    def _strikes(self, call: Call) -> list[str]:
+        """On whose requests the exit died within the hour, this one with them."""
         now = time.monotonic()
-        times = [each for each in self._died.get(exit, ()) if now - each < HOUR]
-        self._died[exit] = [*times, now]
-        return len(times) + 1
+        known = [each for each in self._died.get(call.exit, ()) if now - each[0] < HOUR]
+        self._died[call.exit] = [*known, (now, call.owner)]
+        return [owner for _, owner in self._died[call.exit]]
 
     def _length(self) -> float:
-        return 0.0 if self._row <= DEADLY else float(min(2.0 ** (self._row - DEADLY - 1), LONGEST_PAUSE))
+        beyond = len(self._row) - DEADLY
+        return 0.0 if beyond <= 0 else float(min(2.0 ** (beyond - 1), LONGEST_PAUSE))
 
     def dump(self) -> dict[str, Any]:
         """What outlives the daemon, as JSON has it; children lost at real times since the epoch."""
         shift = time.time() - time.monotonic()
-        died = {name: [at + shift for at in times] for name, times in self._died.items()}
-        return {
-            "out": self.out,
-            "off": self.off,
-            "spares": [asdict(each) for each in self.spares],
-            "died": died,
-        }
+        died = {name: [(at + shift, owner) for at, owner in each] for name, each in self._died.items()}
+        spares, rests = [asdict(each) for each in self.spares], [asdict(each) for each in self.rests]
+        kept = {"out": self.out, "off": self.off, "died": died, "files": self.files}
+        return kept | {"spares": spares, "rests": rests}
 
     def load(self, data: dict[str, Any]) -> None:
-        """Takes that over. Raises TypeError, KeyError, ValueError, AttributeError for anything else."""
+        """Takes that over. Raises TypeError, KeyError, ValueError, AttributeError for anything else. An older
+        version did not know on whose requests children were lost: those count no more."""
         shift = time.time() - time.monotonic()
         out = {str(name): str(text) for name, text in data["out"].items()}
-        died = {str(name): [float(at) - shift for at in times] for name, times in data["died"].items()}
+        died = {
+            str(name): [(float(each[0]) - shift, str(each[1])) for each in found if isinstance(each, list)]
+            for name, found in data["died"].items()
+        }
         off = {str(name): str(text) for name, text in data.get("off", data["out"]).items()}
+        files = {str(name): str(digest) for name, digest in data.get("files", {}).items()}
+        rests = [Rest(str(r["exit"]), str(r["owner"]), Instant(r["at"] + 0)) for r in data.get("rests", [])]
         spares = [Spare(**each) for each in data["spares"]]
         subjects = [tuple(s.subject) if isinstance(s.subject, list) else s.subject for s in spares]
-        self.out, self.off, self._died = out, off, died
+        self.out, self.off, self._died, self.rests, self.files = out, off, died, rests, files
         self.spares = [replace(each, subject=s) for each, s in zip(spares, subjects, strict=True)]
+
+    def meet(self, files: Mapping[str, str]) -> None:
+        """Exits are loaded from these files: one that is another now begins anew, unless it is left out."""
+        for name, digest in files.items():
+            if self.files.get(name, digest) != digest and name not in self.out:
+                self.forgive(name)
 
     def pause(self) -> float:
         """Real seconds until the next child may be forked."""
@@ -110,7 +147,7 @@ class Strikes:
 
     def well(self) -> None:
         """A plan has come."""
-        self._row = 0
+        self._row.clear()
 
     def pardon(self, enabled: Callable[[str], bool]) -> bool:
         """Whoever has been switched on is not switched off for anything any more; whether there was one."""
@@ -125,7 +162,23 @@ class Strikes:
             self.out.pop(name, None)
             self._died.pop(name, None)
         self.spares = [each for each in self.spares if exit is not None and each.exit != exit]
-        self._row, self._until = 0, 0.0
+        self.rests = [each for each in self.rests if exit is not None and each.exit != exit]
+        self._row, self._until = [], 0.0
+
+
+def _weight(owners: Iterable[str]) -> int:
+    """How many of these lost children count, DEADLY of each owner's; empty: nobody's, which all do."""
+    counts = Counter(owners)
+    return counts.pop("", 0) + sum(min(count, DEADLY) for count in counts.values())
+
+
+def named(call: Call | None, site: Site) -> Call | None:
+    """What was at work when a child was lost. A number that a request would have got if it had been submitted
+    (a look ahead) is nobody's, or another's by now."""
+    if call is None or call.seq is None:
+        return call
+    known = site.requests.get(call.seq)
+    return call if known is not None and known.owner == call.owner else replace(call, subject=None)
 
 
 def standstill(site: Site) -> Plan:

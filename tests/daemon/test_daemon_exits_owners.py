@@ -1,0 +1,166 @@
+"""Owners whose requests end the process of the exits: nobody alone has an exit left out, or gets past one."""
+
+import contextlib
+import json
+import os
+
+import pytest
+from daemon.live import ONE_QUEUE, until
+from daemon.person import submit_as
+from daemon.wild import Wild
+
+ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may speak as other users")
+ANNE = 61001
+
+RULE = """\
+import os
+
+from nqspy.userexit import refuse, userexit
+
+
+@userexit
+def jobselect(request):
+    if request.name == "raise":
+        raise ValueError("no")
+    if request.name == "die":
+        os._exit(3)
+    return refuse("the site's rule") if request.name == "bad" else None
+"""
+DOOR = """\
+import os
+
+from nqspy.userexit import refuse, userexit
+
+
+@userexit
+def submit(request):
+    if request.name == "die":
+        os._exit(3)
+    return refuse("no bad names") if request.name == "bad" else None
+"""
+RESTS = "on requests of 61001 that ended its process; it is asked about theirs again at"
+
+
+@pytest.fixture
+def make(tmp_path):
+    """make({"rule": RULE}): a daemon with these exits."""
+    stack = contextlib.ExitStack()
+
+    def made(exits):
+        live = Wild(tmp_path / "home", tmp_path / "work")
+        stack.callback(live.close)
+        live.accepts_trouble = True
+        live.site(ONE_QUEUE, exits).start()
+        return live
+
+    with stack:
+        yield made
+
+
+def anne(live, name, dry_run=False):
+    """She submits a request; its identifier."""
+    return submit_as(live, ANNE, name, dry_run)
+
+
+def reason(live, id):
+    return str((live.job(id)["reason"] or {}).get("text", ""))
+
+
+def goes_on(live, bad):
+    """Others are decided, and what is refused stays so."""
+    assert live.ended(live.submit("true", name="plain"))["exit_status"] == 0
+    assert reason(live, bad) == "the site's rule"
+    assert not live.events("exit_off")
+
+
+def deaths(live):
+    return [each["text"] for each in live.events("alarm") if "ended the process" in each["text"]]
+
+
+def test_after_another_failure_one_request_takes_one_process_only(make):
+    live = make({"rule": RULE})
+    bad, raising = live.submit("true", name="bad"), live.submit("true", name="raise")
+    live.until(raising, lambda job: "ValueError" in str(job["reason"]), "be failed on")
+    until(lambda: (live.home / "exits.memory").exists(), "the failure is remembered")
+    dying = live.submit("true", name="die")
+    until(lambda: live.losses() == 1, "the first loss")
+    goes_on(live, bad)
+    goes_on(live, bad)
+    assert live.losses() == 1
+    assert "ended the process" in reason(live, dying)
+    assert "ValueError" in reason(live, raising)
+
+
+@ROOT_ONLY
+@pytest.mark.privileged
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_one_owner_alone_has_no_exit_left_out_and_waits_instead(make, end):
+    live = make({"rule": RULE})
+    bad = live.submit("true", name="bad")
+    first = anne(live, "die")
+    until(lambda: live.losses() == 1, "the first loss")
+    goes_on(live, bad)
+    second = anne(live, "die")
+    until(lambda: live.losses() == 2, "the second loss")
+    later = [anne(live, name) for name in ("die", "plain")]
+    for id in (first, second, *later):
+        live.until(id, lambda job: RESTS in str(job["reason"]), "wait")
+    assert RESTS in live.run("qstat", "--why", later[0]).ok().out, "nor in a look ahead"
+    goes_on(live, bad)
+    assert live.losses() == 2
+    assert "about theirs rule is not asked for five minutes" in deaths(live)[1]
+    if end == "kill":
+        live.kill()
+        live.start()
+    else:
+        live.restart()
+    goes_on(live, bad)
+    last = anne(live, "die")
+    live.until(last, lambda job: RESTS in str(job["reason"]), "wait after a restart too")
+    assert live.losses() == 0
+    for id in (first, second, later[0], last):
+        live.client.delete(id)
+    live.qmgr("reload exits").ok()
+    until(lambda: live.events("starting", later[1]), "it is asked about again")
+
+
+@ROOT_ONLY
+@pytest.mark.privileged
+def test_losses_on_requests_of_two_owners_leave_it_out(make):
+    live = make({"rule": RULE})
+    bad = live.submit("true", name="bad")
+    anne(live, "die")
+    until(lambda: live.losses() == 1, "the first loss")
+    goes_on(live, bad)
+    live.submit("true", name="die")
+    assert live.ended(bad)["exit_status"] == 0
+    [off] = live.events("exit_off")
+    assert "second time within an hour" in off["text"]
+
+
+@ROOT_ONLY
+@pytest.mark.privileged
+def test_who_ends_it_by_submitting_is_answered_by_the_stock_rule_and_others_by_the_exit(make):
+    live = make({"door": DOOR})
+    for lost in (1, 2):
+        anne(live, "die")
+        until(lambda lost=lost: live.losses() == lost, "a loss")
+        live.run("qsub", "-N", "bad", stdin="true\n").refused("no bad names")
+    for name in ("die", "bad"):
+        anne(live, name)
+    live.run("qsub", "-N", "bad", stdin="true\n").refused("no bad names")
+    assert live.losses() == 2
+    assert not live.events("exit_off")
+    assert len(deaths(live)) == 2
+
+
+@ROOT_ONLY
+@pytest.mark.privileged
+def test_what_was_never_submitted_keeps_nobodys_next_request_back(make):
+    live = make({"rule": RULE})
+    anne(live, "die", dry_run=True)
+    until(lambda: live.losses() == 1, "the look ahead ends it")
+    assert live.ended(live.submit("true", name="plain"))["exit_status"] == 0
+    kept = json.loads((live.home / "exits.strikes").read_text())
+    assert kept["spares"] == []
+    assert [owner for _, owner in kept["died"]["rule"]] == ["61001"]
