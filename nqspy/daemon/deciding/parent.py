@@ -176,9 +176,8 @@ class Parent:
             try:
                 self.child = self.fork(sources, self.roster.counted())
             except OSError as error:
-                self._tell(
-                    self.strikes.lost(None, f"it cannot be begun: {error}", names(sources), self._now())
-                )
+                how = f"it cannot be begun: {error}"
+                self._tell(self.strikes.lost(None, how, names(sources), self._now()))
                 return None
             self._open[0] = Open(time.monotonic())  # until it says that the exits are loaded
             self._events.clear()
@@ -412,9 +411,7 @@ class Parent:
             return "passes run in the daemon: there is no user exit to run"
         who = f" as {self.user[0]}" if self.user is not None else ""
         lost = f"; lost {self.strikes.losses} times" if self.strikes.losses else ""
-        where = (
-            f"process {self.child.pid}" if self.child is not None else "a process that is begun when needed"
-        )
+        where = f"process {self.child.pid}" if self.child else "a process that is begun when needed"
         return f"passes and exits run in {where}{who}{lost}"
 
 
