@@ -91,7 +91,7 @@ class Kept:
         self._terms, self._charge = site.terms(), site.settings.usage.charge
         entries: dict[str, Entry] = {}
         division = Division(site.settings.groups, site.pes())
-        self._entries, self._worked = entries, dict[str, float]()
+        self._entries, self._worked, self._since = entries, dict[str, float](), dict[str, Instant]()
         self._level = Level(lambda name: entries.setdefault(name, Entry()), entries.get, division.parts, True)
         self._runs: dict[Seq, _Run] = {}
         self._still: dict[Seq, _Run] = {}
@@ -111,22 +111,25 @@ class Kept:
                 for entry in self._entries.values():
                     entry.entitled = entry.got = entry.whole = 0.0
                 self._worked.clear()
+                self._since = dict.fromkeys(self._since, self._level.at)
             self.sums.append(self._now())
         if len(self.sums) < len(self.marks):
             self._pass(to)
 
     def _pass(self, to: Instant) -> None:
-        span = to - self._level.at
-        if span > 0:
-            for name in self._level.members():
-                self._worked[name] = self._worked.get(name, 0.0) + span
+        if to > self._level.at:
             self._level.advance(to, self._terms)
 
     def _now(self) -> dict[str, Sums]:
         return {
-            name: Sums(entry.entitled, entry.got, entry.whole, self._worked.get(name, 0.0))
+            name: Sums(entry.entitled, entry.got, entry.whole, self._work_of(name))
             for name, entry in self._entries.items()
         }
+
+    def _work_of(self, name: str) -> float:
+        """How long it has had work (ms)."""
+        at = self._level.at
+        return self._worked.get(name, 0.0) + at - self._since.get(name, at)
 
     # ------------------------------------------------------------ events
 
@@ -218,7 +221,14 @@ class Kept:
         self._change(pair.partition(":")[0], Work(ready=pes - before))
 
     def _change(self, group: str, more: Work) -> None:
+        worked = group in self._level.members()
         self._level.change({group: more}, self._terms)
+        if worked is not (group in self._level.members()):
+            if worked:
+                self._worked[group] = self._work_of(group)
+                del self._since[group]
+            else:
+                self._since[group] = self._level.at
 
     def _book(self, seq: Seq, used: Used, at: Instant, last: bool = False) -> None:
         run, still = self._runs.get(seq), self._still.get(seq)
