@@ -14,7 +14,7 @@ from daemon.inner import Inner
 from daemon.live import alive, until
 
 from nqspy.daemon import notices
-from nqspy.daemon.answers import front, waiting
+from nqspy.daemon.answers import front, output
 from nqspy.daemon.deciding import process
 from nqspy.daemon.home import Home, HomeError
 from nqspy.daemon.inbox import Back
@@ -55,16 +55,17 @@ def test_an_error_of_our_own_over_one_message_refuses_that_one_and_is_logged(fre
 
 
 def test_output_that_somebody_made_a_pipe_holds_nobody_up(tmp_path):
-    os.mkfifo(tmp_path / "stdout")
-    looks = threading.Thread(target=_look, args=(tmp_path / "stdout",), daemon=True)
+    (tmp_path / "17.1").mkdir()
+    os.mkfifo(tmp_path / "17.1" / "stdout")
+    looks = threading.Thread(target=_look, args=(tmp_path,), daemon=True)
     looks.start()
     looks.join(5)
     assert not looks.is_alive()
 
 
-def _look(path: Path) -> None:
-    with pytest.raises(OSError, match="Illegal seek"):
-        waiting._read(str(path), 0)
+def _look(spool: Path) -> None:
+    with pytest.raises(PermissionError, match="no output of the request"):
+        output.read(spool, "17.1/stdout", 0, os.getuid())
 
 
 # ---------------------------------------------------------------- one forged answer
