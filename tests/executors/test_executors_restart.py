@@ -127,7 +127,9 @@ def _gone(pid: int) -> bool:
 
 def test_a_loss_while_no_daemon_was_there_is_found(make_bench, tmp_path, killed_daemon):
     killed_daemon("exec sleep 60\n")
-    os.kill(shepherd_of(tmp_path / "spool" / "1.1"), signal.SIGKILL)
+    shepherd = shepherd_of(tmp_path / "spool" / "1.1")
+    os.kill(shepherd, signal.SIGKILL)
+    proc.await_ends([shepherd], 60)
     bench = make_bench()
     (lost,) = bench.hands.scan({1: 1})
     assert isinstance(lost, SeenLost)
