@@ -6,10 +6,8 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nqspy.daemon.home import Home, HomeError, lock, shipped
+from nqspy.daemon.home import MADE, Home, HomeError, lock, shipped
 from nqspy.model.errors import NqspyError
-
-_MADE = ("spool", "log", "mail", "reports", "history", "backups")
 
 
 class NotTold(HomeError):
@@ -51,7 +49,7 @@ class Blank:
     def _clear(self) -> None:
         """Only what a start makes: somebody may have laid something of his own there meanwhile."""
         home = self.home
-        for name in _MADE:
+        for name in MADE:
             shutil.rmtree(home.path / name, ignore_errors=True)
         filled = {"queues.d": {"10-batch.qmgr"}, "exits": set[str]()}
         for folder, names in filled.items():

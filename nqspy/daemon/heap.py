@@ -47,7 +47,7 @@ class Clearance:
 
     def taken(self, size: int) -> None:
         """So many bytes were taken in: what was made of them on the way is looked for as well."""
-        self._wanted = self._wanted or size >= BIG
+        self.sent(size)  # they go as what is sent out does
         self._cluttered = self._cluttered or size >= BIG
 
     def patience(self) -> float | None:

@@ -40,8 +40,10 @@ class HomeError(NqspyError):
     """The home cannot be used; the text says why and what would be right."""
 
 
-_OWN = {"queues.d", "exits", "spool", "log", "mail", "reports", "history", "backups"}
-"""Folders that a home has."""
+SITES = frozenset({"queues.d", "exits"})
+"""Folders in which the site says what it wants."""
+MADE = frozenset({"spool", "log", "mail", "reports", "history", "backups"})
+"""Folders that a daemon makes in its home."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +111,8 @@ class Home:
         if any(name.startswith(self.database.name) for name in names):
             return True
         folders = {name for name in names if (self.path / name).is_dir()}
-        others = {name for name in folders - _OWN if not name.startswith(".")}
-        return bool(folders & {"queues.d", "exits"}) and not others
+        others = {name for name in folders - SITES - MADE if not name.startswith(".")}
+        return bool(folders & SITES) and not others
 
     def names(self) -> set[str]:
         """What lies in it. Raises HomeError when it cannot be looked at."""

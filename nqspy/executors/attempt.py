@@ -53,7 +53,7 @@ def stands_still(pidfd: int) -> bool:
     """Whether a process is stopped, or a tracer holds it."""
     pid = proc.pid_of(pidfd)
     seen = proc.stat(pid) if pid > 0 else None
-    return seen is not None and seen.state in "Tt"
+    return seen is not None and seen.still
 
 
 class Rhythm:

@@ -108,7 +108,7 @@ class Link:
         """Whether somebody has stopped the starter: it is continued."""
         process = self._process
         seen = proc.stat(process.pid) if process is not None and self.up else None
-        if process is None or seen is None or seen.state not in "Tt":
+        if process is None or seen is None or not seen.still:
             return False
         process.send_signal(signal.SIGCONT)
         return True

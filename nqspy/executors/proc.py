@@ -135,6 +135,11 @@ class Stat:
         """Whether it has ended with all its threads, and nobody has waited for it yet."""
         return self.state in "ZX" and self.threads <= 1
 
+    @property
+    def still(self) -> bool:
+        """Whether somebody has stopped it, or a tracer holds it."""
+        return self.state in "Tt"
+
 
 def stat(pid: int) -> Stat | None:
     """A reading of a process, None when it is gone."""

@@ -134,9 +134,9 @@ class Offer:
 def _stands_still(pid: int) -> bool:
     """Whether somebody has stopped it, or it is gone. A stopped one is ended: it would never leave."""
     seen = proc.stat(pid)
-    if seen is not None and seen.state in "Tt":
+    if seen is not None and seen.still:
         proc.send([pid], signal.SIGKILL)
-    return seen is None or seen.state in "TtZX"
+    return seen is None or seen.still or seen.state in "ZX"
 
 
 def _now() -> float:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
 from nqspy.model.balance import Level
+from nqspy.model.books import MEASURABLE
 from nqspy.model.division import Division
 from nqspy.model.ids import MINUTE, Instant, Seq
 from nqspy.model.owed import PE, Entry, Work
@@ -19,10 +20,6 @@ from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
 from nqspy.report.attempts import amount
 from nqspy.report.tracks import Track
-
-MEASURABLE = 1_000
-"""Over so long a time (ms) the rate at which an attempt uses CPU time is measured (as `model.books` does)."""
-
 
 _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
 _RESTS = (ev.Suspended, ev.Exiting)
@@ -92,7 +89,9 @@ class Kept:
         entries: dict[str, Entry] = {}
         division = Division(site.settings.groups, site.pes())
         self._entries, self._worked, self._since = entries, dict[str, float](), dict[str, Instant]()
-        self._level = Level(lambda name: entries.setdefault(name, Entry()), entries.get, division.parts, True)
+        self._level = Level(
+            lambda name: entries.setdefault(name, Entry()), entries.get, division.parts, cuts=True
+        )
         self._runs: dict[Seq, _Run] = {}
         self._still: dict[Seq, _Run] = {}
         self._known = {key[2:] for key in site.accounts if key.startswith("u:")}
@@ -231,12 +230,10 @@ class Kept:
                 self._since[group] = self._level.at
 
     def _book(self, seq: Seq, used: Used, at: Instant, last: bool = False) -> None:
-        run, still = self._runs.get(seq), self._still.get(seq)
+        run = self._runs.get(seq) or self._still.get(seq)
         if run is None:
-            if still is not None:
-                self._charge_still(still, amount(used, still.pes, self._charge))
             return
-        span = max(0, at - run.since)
+        span = max(0, at - run.since) if seq in self._runs else 0  # one that rests counts as using nothing
         more = amount(used, run.pes, self._charge) - run.charged
         self._level.correct({run.group: more - run.rate * span / PE}, self._terms)
         run.charged, run.since = run.charged + more, at
@@ -244,7 +241,3 @@ class Kept:
             rate = max(0, round(more * PE / span))
             self._change(run.group, Work(rate - run.rate))
             run.rate = rate
-
-    def _charge_still(self, run: _Run, whole: int) -> None:
-        self._level.correct({run.group: float(whole - run.charged)}, self._terms)
-        run.charged = whole

@@ -231,7 +231,7 @@ def _exit_off(story: Story, event: ev.ExitOff, at: Instant) -> None:
 
 
 def _alarm(story: Story, event: ev.Alarm, at: Instant) -> None:
-    story.failed(getattr(event, "failures", ()), at)
+    story.failed(event.failures, at)
     if event.who != "hands":  # lost ends are told with the requests
         kind = "store" if event.who == "store" else "alarm"
         story.point(kind, event.who, event.text, at, event.since)

@@ -3,10 +3,10 @@
 import re
 import signal
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 from daemon.live import until
+from stillness import stands_still
 
 LOOP = "trap 'echo caught; exit 3' TERM; echo up; while :; do sleep 0.02; done"
 
@@ -69,14 +69,11 @@ def test_a_request_may_be_stopped_and_let_go_on(office):
     office.running(id)
     pid = int(until(lambda: office.run("qcat", id).out.strip(), "its pid"))
 
-    def state() -> str:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
     office.run("qdel", "-STOP", id).ok()
-    until(lambda: state() == "T", "it stops")
+    until(lambda: stands_still(pid), "it stops")
     assert office.job(id)["state"] == "running"
     office.run("qdel", "-CONT", id).ok()
-    until(lambda: state() != "T", "it goes on")
+    until(lambda: not stands_still(pid), "it goes on")
     (office.work / "go").touch()
     assert office.ended(id)["exit_status"] == 0
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from daemon.live import ONE_QUEUE, alive, until
 from daemon.test_daemon_idle import switches
+from stillness import stands_still
 
 from nqspy.daemon.probes import Probes
 from nqspy.model.health import Probe
@@ -43,10 +44,6 @@ def is_found(live, state, name="nfs"):
     return until(lambda: (row := shown(live, name))["state"] == state and row, f"{name} should be {state}")
 
 
-def process_state(pid):
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
 def gated(live, name, queue):
     gate = live.work / f"{name}.gate"
     script = f"echo $$ > {name}.pid; while [ ! -e {gate} ]; do :; sleep 0.02; done; echo on >> {name}.on"
@@ -63,7 +60,7 @@ def test_a_command_that_fails_suspends_real_processes_and_lets_them_go_on_again(
     id, gate, pid = gated(site, "one", "night")
     (site.work / "nfs").write_text("stale file handle\n")
     site.until(id, lambda job: job["state"] == "suspended", "be suspended")
-    until(lambda: process_state(pid) == "T", "the process stops")
+    until(lambda: stands_still(pid), "the process stops")
     waiting = site.submit("echo hello", queue="night")
     why = site.why(waiting)
     assert (why["reason"]["code"], why["reason"]["who"]) == ("RESOURCE", "probe nfs")
@@ -78,7 +75,7 @@ def test_a_command_that_fails_suspends_real_processes_and_lets_them_go_on_again(
     assert "resource nfs is broken since" in doctor.out
     (site.work / "nfs").write_text("ok\n")
     site.until(id, lambda job: job["state"] == "running", "go on")
-    until(lambda: process_state(pid) != "T", "the process goes on")
+    until(lambda: not stands_still(pid), "the process goes on")
     gate.touch()
     assert site.ended(id)["exit_status"] == 0
     assert site.ended(waiting)["exit_status"] == 0
@@ -107,7 +104,7 @@ def test_a_drain_does_not_wait_for_what_is_parked(site):
     (site.work / "nfs").write_text("gone\n")
     site.until(id, lambda job: job["state"] == "suspended", "be suspended")
     site.stop("--drain")
-    assert process_state(pid) == "T"
+    assert stands_still(pid)
     (site.work / "nfs").write_text("ok\n")
     gate.touch()
     site.start()
@@ -126,7 +123,7 @@ def test_what_was_known_stands_over_a_restart_until_there_are_new_results(site, 
     site.start()
     waiting = site.submit("true", queue="night")
     assert site.job(waiting)["state"] == "queued"
-    assert (site.job(id)["state"], process_state(pid)) == ("suspended", "T")
+    assert (site.job(id)["state"], stands_still(pid)) == ("suspended", True)
     assert (shown(site, "nfs")["state"], shown(site, "nfs")["since"]) == ("broken", since)
     (site.work / "nfs").write_text("ok\n")
     site.set("set probe nfs every=100ms")

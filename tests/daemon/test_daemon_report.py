@@ -48,6 +48,10 @@ def night_report(report):
 """
 
 
+EVENING = ("--clock", "2026-03-02T20:00:00+01:00 x1")
+"""An hour in which no shift begins, whenever the tests run."""
+
+
 def site(make_live, gate=True, exits=None):
     live = make_live()
     (live.work / "box").mkdir()
@@ -86,7 +90,7 @@ def a_night(live):
 
 def test_the_start_of_the_shift_report_brings_files_mails_and_the_notice(make_live, open_folder):
     log = open_folder / "told"
-    live = site(make_live, exits={"telling": TELLING.format(log=log)}).start()
+    live = site(make_live, exits={"telling": TELLING.format(log=log)}).start(*EVENING)
     _, bad, late = a_night(live)
     until(lambda: len(mails(live)) == 5, "five mails")
     assert receivers(live) == sorted(["anne", "chief@example.org", ME, "olga", "otto"])
@@ -115,7 +119,7 @@ def test_the_start_of_the_shift_report_brings_files_mails_and_the_notice(make_li
 
 
 def test_the_same_report_comes_out_of_the_journal_at_any_time(make_live):
-    live = site(make_live).start()
+    live = site(make_live).start(*EVENING)
     long = live.submit("while [ ! -e open ]; do sleep 0.05; done", account="d1")
     live.running(long)
     a_night(live)
@@ -147,11 +151,11 @@ def test_the_same_report_comes_out_of_the_journal_at_any_time(make_live):
 
 
 def test_a_night_that_has_not_begun_has_no_report(make_live):
-    live = site(make_live).start("--clock", "2026-03-02T20:30:00+01:00 x1")
+    live = site(make_live).start(*EVENING)
     night = ("nqspy", "report", "night")
     live.set("switch shift day")
     live.run(*night, "--date", "2026-03-02").refused(
-        "there is no night of 2026-03-02 yet: it is 2026-03-02 20:3"
+        "there is no night of 2026-03-02 yet: it is 2026-03-02 20:0"
     )
     live.run(*night).ok()
     live.set("switch shift night")
@@ -165,7 +169,7 @@ def test_a_night_that_has_not_begun_has_no_report(make_live):
 
 
 def test_a_daemon_killed_before_its_mails_left_sends_each_once(make_live):
-    live = site(make_live, gate=False).start()
+    live = site(make_live, gate=False).start(*EVENING)
     a_night(live)
     until(lambda: live.events("reported"), "the report")
     until(lambda: len(list((live.home / "mail").glob("*.json"))) >= 5, "the mails are on the disk")
@@ -229,7 +233,7 @@ def test_a_night_left_by_hand_is_not_over(make_live):
 
 
 def test_requests_own_mails_leave_by_a_mail_server_within_the_ration(make_live, mail_server):
-    live = site(make_live).start()
+    live = site(make_live).start(*EVENING)
     host, port = mail_server.server_address
     live.set(f"set mail smtp={host}:{port} from=nqs@example.org limit=2")
     text = live.run("qmgr", "-c", "show parameters").ok().out
@@ -244,7 +248,7 @@ def test_requests_own_mails_leave_by_a_mail_server_within_the_ration(make_live, 
 
 
 def test_a_report_that_cannot_be_written_is_told_and_made_later(make_live):
-    live = site(make_live).start()
+    live = site(make_live).start(*EVENING)
     live.accepts_trouble = True  # the error's own traceback
     in_the_way = live.home / "reports"
     in_the_way.write_text("")

@@ -1,9 +1,8 @@
 """Night work that steps aside for the day, live: its processes are really stopped, and go on at night."""
 
-from pathlib import Path
-
 import pytest
 from daemon.live import ONE_QUEUE, until
+from stillness import stands_still
 
 SITE = (
     ONE_QUEUE.replace("pes=2", "pes=1")
@@ -26,10 +25,6 @@ echo done >end
 """
 
 
-def process_state(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
 @pytest.mark.slow
 def test_a_request_of_the_night_is_stopped_for_the_day_and_ends_well_in_the_evening(make_live):
     live = make_live().site(SITE).start("--clock", "2026-03-03T08:00:00+01:00 x10")
@@ -37,7 +32,7 @@ def test_a_request_of_the_night_is_stopped_for_the_day_and_ends_well_in_the_even
     live.running(id)
     pid = int(live.text("pid"))
     job = live.until(id, lambda job: job["state"] == "suspended", "be suspended by the day shift")
-    until(lambda: process_state(pid) == "T", "its processes are stopped")
+    until(lambda: stands_still(pid), "its processes are stopped")
     assert (job["reason"]["code"], job["reason"]["who"]) == ("SHIFT", "shift day")
     said = live.run("qstat", "--why", id).ok().out
     assert "shift day stopped queue night; it goes on when the queue is started again" in said

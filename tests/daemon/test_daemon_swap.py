@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from daemon.live import until
+from stillness import stands_still
 
 from nqspy.daemon import memory
 from nqspy.daemon.memory import parse_meminfo, parse_pressure, typed_since
@@ -56,16 +57,6 @@ def marks() -> str:
     return f"set swap_control on high={high:.1f} low={low:.1f} min_resident=1 interactive=off psi=100"
 
 
-def stopped(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T" or frozen(pid)
-
-
-def frozen(pid: int) -> bool:
-    line = Path(f"/proc/{pid}/cgroup").read_text().splitlines()[-1]
-    found = Path("/sys/fs/cgroup/unified" + line.partition("::")[2]) / "cgroup.events"
-    return found.exists() and "frozen 1" in found.read_text()
-
-
 @pytest.fixture
 def hog(live):
     """A running request that holds memory, and its process."""
@@ -92,11 +83,11 @@ def _is_hog(pid: str, folder: bytes) -> bool:
 def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, hog):
     id, pid = hog
     live.set(marks())
-    assert not stopped(pid)
+    assert not stands_still(pid)
     people = People(live, PEOPLE)
     try:
         live.until(id, lambda job: job["state"] == "suspended", "give way")
-        until(lambda: stopped(pid), "its process is stopped")
+        until(lambda: stands_still(pid), "its process is stopped")
         why = live.why(id)
         assert why["reason"]["code"] == "MEMORY"
         assert re.search(r"its memory \(\d+ Mw resident\) gives way: \d+ % in use", why["reason"]["text"])
@@ -106,11 +97,11 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
         late = live.submit("true")
         live.restart()
         assert (live.job(id)["state"], live.job(late)["state"]) == ("suspended", "queued")
-        assert stopped(pid)
+        assert stands_still(pid)
     finally:
         people.go()
     live.until(id, lambda job: job["state"] == "running", "come back")
-    until(lambda: not stopped(pid), "its process goes on")
+    until(lambda: not stands_still(pid), "its process goes on")
     live.ended(late)
     levels = [event["level"] for event in live.events("pressure")]
     assert levels[0] == "high"

@@ -5,6 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from stillness import stands_still
 
 from nqspy.executors import child, person, records
 from nqspy.model.actions import Forget, Kill, Resume, Signal, Start, Suspend
@@ -158,20 +159,10 @@ def test_a_suspended_request_stands_still_and_goes_on(bench, ask):
     request = bench.running("echo $$ > pid\nwhile [ ! -e stop ]; do sleep 0.01; done\nexit 5\n", ask=ask)
     pid = bench.text("pid").strip()
     bench.do(Suspend(request.seq, 1))
-    bench.until(lambda: _stands_still(pid), "the job stands still")
+    bench.until(lambda: stands_still(pid), "the job stands still")
     (bench.work / "stop").touch()
     bench.do(Resume(request.seq, 1))
     assert bench.ending(request).status == 5
-
-
-def _stands_still(pid: str) -> bool:
-    frozen = False
-    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
-        number, _, path = line.split(":", 2)
-        events = Path(f"/sys/fs/cgroup/unified{path}/cgroup.events")
-        if number == "0" and events.exists():
-            frozen = "frozen 1" in events.read_text()
-    return frozen or Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
 
 
 @pytest.mark.parametrize("ask", [PLAIN, CAGED])

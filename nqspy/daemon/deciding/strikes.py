@@ -14,15 +14,15 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
 from nqspy.model.site import Site
 from nqspy.userexit.kept import Rest, Spare
-from nqspy.userexit.ledger import RETRY
+from nqspy.userexit.ledger import Mark
 
 HOUR = 3600.0
 DEADLY = 2
 """So many children within an hour of real time, and an exit is left out where they were lost on requests
-of as many owners, or on nobody's; where on those of one, it is not asked about theirs for RETRY."""
+of as many owners, or on nobody's; where on those of one, it is not asked about theirs for `ledger.RETRY`."""
 GIVE_UP = 5
 """So many children in a row without a plan between them, and all exits are left out; of those that were
-lost on one owner's requests DEADLY count, and after so many no exit is asked about theirs for RETRY."""
+lost on one owner's requests DEADLY count, and after so many no exit is asked about theirs for as long."""
 LONGEST_PAUSE = 60.0
 
 
@@ -79,13 +79,13 @@ class Strikes:
         return Loss(call.exit, call.hook, call.seq, text, ())
 
     def _spare(self, call: Call, now: Instant, text: str) -> None:
-        self.spares = [each for each in self.spares if 0 <= now - each.at < RETRY]
+        self.spares = [each for each in self.spares if Mark(each.at).holds(now)]
         if call.subject is not None:
             self.spares.append(Spare(call.exit, call.hook, call.subject, now, text))
 
     def _rest(self, owner: str, exits: list[str], now: Instant) -> str:
         """These exits are not asked about this owner's requests for a while; a clause that says so."""
-        held = [each for each in self.rests if 0 <= now - each.at < RETRY]
+        held = [each for each in self.rests if Mark(each.at).holds(now)]
         self.rests = [each for each in held if each.owner != owner or each.exit not in exits]
         self.rests += [Rest(name, owner, now) for name in exits]
         who = " and ".join(exits)
