@@ -1,7 +1,7 @@
 """What the accounts of the deficit rule are made of (`balance`): an entry of one group or user, the terms,
 what one does, and how an even use fades."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import expm1, log
 
 from nqspy.model.ids import HOUR, Instant
@@ -53,11 +53,11 @@ class Terms:
     half_life: int = 24 * HOUR
     payback: float = 0.2
     run: float = UNKNOWN_RUN
+    bound: float = field(init=False)
+    """b: what all PEs do in the time of a mean run; asked for with each event."""
 
-    @property
-    def bound(self) -> float:
-        """b: what all PEs do in the time of a mean run."""
-        return max(1, self.pes) * max(self.run, SHORTEST)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bound", max(1, self.pes) * max(self.run, SHORTEST))
 
     def clipped(self, present: float, times: int = 1) -> float:
         """Within ``times`` b."""

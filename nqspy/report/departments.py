@@ -1,5 +1,6 @@
 """Departments in the night report: a row of each; the page of one, with its own requests only."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -61,20 +62,15 @@ def _quota(name: str, kept: Mapping[str, Sums]) -> dict[str, float | None]:
 
 
 def _counts(tracks: list[Track]) -> dict[str, Any]:
-    ok = measures.ended_ok(tracks)
-    ends: dict[str, int] = {}
-    for track in tracks:
-        if track.ending is not None and not measures.is_ok(track):
-            reason = measures.state_of(track)
-            ends[reason] = ends.get(reason, 0) + 1
+    others = [track for track in tracks if track.ending is not None and not measures.is_ok(track)]
     return {
         "requests": len(tracks),
-        "ended_ok": ok,
-        "failed": sum(1 for t in tracks if measures.is_failed(t)),
+        "ended_ok": measures.ended_ok(tracks),
+        "failed": sum(1 for t in others if not t.withdrawn),
         "withdrawn": sum(1 for t in tracks if t.withdrawn),
         "waiting": sum(1 for t in tracks if measures.waits_at_end(t)),
         "running": sum(1 for t in tracks if t.state in (State.RUNNING, State.SUSPENDED)),
-        "ends": ends,
+        "ends": dict(Counter(map(measures.state_of, others))),
     }
 
 

@@ -156,8 +156,7 @@ class Kept:
         if kind in _RESTS:
             self._rest(event.seq, at)
             return
-        seqs = getattr(event, "seqs", None)
-        for seq in seqs if seqs is not None else (getattr(event, "seq", 0),):
+        for seq in (event.seq,) if hasattr(event, "seq") else getattr(event, "seqs", ()):
             track = tracks.get(seq)
             if track is not None:
                 self._look(track, at)
@@ -220,7 +219,7 @@ class Kept:
         self._change(pair.partition(":")[0], Work(ready=pes - before))
 
     def _change(self, group: str, more: Work) -> None:
-        worked = group in self._level.members()
+        worked = group in self._since
         self._level.change({group: more}, self._terms)
         if worked is not (group in self._level.members()):
             if worked:

@@ -134,13 +134,10 @@ class Night:
         if isinstance(event, ev.Starting):
             self._order(event, at)
         elif isinstance(event, ev.Decided):
-            self._decided = event
-            self.short.decided(event.short_of_pes, at)
-            if event.wait:
-                self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
-        elif event.kind in _INCIDENTS and inside and not is_new_home(recorded):
+            self._decides(event, at)
+        elif inside and event.kind in _INCIDENTS and not is_new_home(recorded):
             self.incidents.append(recorded)
-        elif isinstance(event, ev.ShiftChanged) and inside:
+        elif inside and isinstance(event, ev.ShiftChanged):
             self.shifts.append((at, event.shift))
         self.story.take(recorded)
         self.follower.take(recorded)
@@ -153,6 +150,12 @@ class Night:
         if isinstance(event, ev.Ended) and at > self._last:
             track = self.follower.tracks.get(event.seq)
             self._last = at if track is not None and track.counts else self._last
+
+    def _decides(self, event: ev.Decided, at: Instant) -> None:
+        self._decided = event
+        self.short.decided(event.short_of_pes, at)
+        if event.wait:
+            self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
 
     def _order(self, event: ev.Starting, at: Instant) -> None:
         if at >= self.bounds.start and (self.bounds.end is None or at < self.bounds.end):

@@ -107,6 +107,11 @@ class Follower:
         found = [self.tracks.get(seq) or self._found(seq, recorded) for seq in seqs]
         return [track for track in found if track is not None]
 
+    def one(self, seq: Seq, recorded: ev.Recorded) -> tuple[Track, ...]:
+        """The same of one request: the one, or none."""
+        track = self.tracks.get(seq) or self._found(seq, recorded)
+        return (track,) if track is not None else ()
+
     def _found(self, seq: Seq, recorded: ev.Recorded) -> Track | None:
         request = self.known.get(seq)
         if request is None:
@@ -157,12 +162,13 @@ class Follower:
             return
         if track.runs:
             self.running += more
-        elif track.waits:
-            count = self._waiting[track.group] = self._waiting.get(track.group, 0) + more
-            if count:
-                self.drained.pop(track.group, None)
-            else:
-                self.drained[track.group] = self.last
+        elif track.state in _WAITS:
+            group = track.spec.group
+            count = self._waiting[group] = self._waiting.get(group, 0) + more
+            if not count:
+                self.drained[group] = self.last
+            elif group in self.drained:
+                del self.drained[group]
 
 
 def _submitted(follower: Follower, event: ev.Submitted, recorded: ev.Recorded) -> None:
@@ -239,7 +245,7 @@ def _dependency_failed(follower: Follower, event: ev.DependencyFailed, recorded:
 
 
 def _modified(follower: Follower, event: ev.Modified, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         former = track.state
         follower.to(track, State.ROUTING, recorded.n)
         track.spec = event.spec
@@ -252,31 +258,31 @@ def _modified(follower: Follower, event: ev.Modified, recorded: ev.Recorded) -> 
 
 
 def _ranked(follower: Follower, event: ev.Ranked, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         track.rank = event.rank
 
 
 def _starting(follower: Follower, event: ev.Starting, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         follower.to(track, State.RUNNING, recorded.n)
         track.rank = 0
         track.attempts.append(Attempt(len(event.pes), recorded.at, None, [(recorded.at, 0, 0)]))
 
 
 def _started(follower: Follower, event: ev.Started, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         if track.attempts:
             track.attempts[-1].begin_at(recorded.at)
 
 
 def _suspended(follower: Follower, event: ev.Suspended | ev.Exiting, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         if (isinstance(event, ev.Exiting) or event.parked) and track.attempts:
             follower.counted(track, partial(track.attempts[-1].park, recorded.at))
 
 
 def _resumed(follower: Follower, event: ev.Resumed, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         if track.attempts:
             follower.counted(track, partial(track.attempts[-1].unpark, recorded.at))
 
@@ -305,24 +311,24 @@ def _over(follower: Follower, track: Track, used: Used, recorded: ev.Recorded) -
 
 
 def _ended(follower: Follower, event: ev.Ended, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         _over(follower, track, event.used, recorded)
         _gone(follower, track, event, recorded)
 
 
 def _requeued(follower: Follower, event: ev.Requeued, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         _over(follower, track, event.used, recorded)
         follower.to(track, _waiting_state(track, recorded.at), recorded.n)
 
 
 def _deleting(follower: Follower, event: ev.Deleting, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         track.deleter = "" if event.rerun else event.who
 
 
 def _deleted(follower: Follower, event: ev.Deleted, recorded: ev.Recorded) -> None:
-    for track in follower.each((event.seq,), recorded):
+    for track in follower.one(event.seq, recorded):
         _gone(follower, track, event, recorded)
 
 

@@ -22,7 +22,7 @@ def load_site(connection: sqlite3.Connection) -> Site:
     site = Site()
     connection.execute("BEGIN")
     try:
-        with _no_collector():
+        with no_collector():
             _load_settings(site, connection)
             _load_accounts(site, connection)
             _load_state(site, connection)
@@ -33,8 +33,9 @@ def load_site(connection: sqlite3.Connection) -> Site:
 
 
 @contextmanager
-def _no_collector() -> Iterator[None]:
-    # Nothing made here is garbage: looking for it again and again among 100,000 requests doubles the time.
+def no_collector() -> Iterator[None]:
+    """For what makes many objects and no garbage: looking for it again and again doubles the time of loading
+    100,000 requests, and takes a twentieth of a report's."""
     was = gc.isenabled()
     gc.disable()
     try:

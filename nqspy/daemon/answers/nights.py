@@ -23,6 +23,7 @@ from nqspy.model.site import Site
 from nqspy.report import departments, night, pages
 from nqspy.report.moments import Zone, parse_day
 from nqspy.rpc import server as rpc
+from nqspy.store.loading import no_collector
 from nqspy.store.reader import Reader
 
 if TYPE_CHECKING:
@@ -171,7 +172,8 @@ def report(
     coming, holidays = _coming(site, zone, picture.at), _holidays(site, picture.at)
     opens = _opens(site, picture.at)
     around = night.Around(picture.why, picture.samples, clock, coming, holidays, opens, made)
-    return night.night_report(shown, site, bounds, picture.at, around)
+    with no_collector():
+        return night.night_report(shown, site, bounds, picture.at, around)
 
 
 def _coming(site: Site, zone: Zone, now: Instant) -> list[dict[str, str]]:
