@@ -228,7 +228,6 @@ class Request:
     suspended: Instant | None = None
     gave_way: int = 0
     gave: int = 0
-    slot: int = -1
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
     redated: Redating | None = None
@@ -236,6 +235,7 @@ class Request:
     rate: int = 0
     charged_at: Instant | None = None
     losses: int = 0
+    slot: int = -1
 
     @property
     def letters(self) -> str:

@@ -17,7 +17,7 @@ from nqspy.model.configure import OBJECTS, dump_object
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
-from nqspy.model.requests import Dependency, Redating, Request, Spec, State, Used
+from nqspy.model.requests import Request, Spec, State, Used
 from nqspy.model.shared import Shared
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
@@ -45,33 +45,20 @@ _SpecTwin = msgspec.defstruct(
 )
 
 
-class Live(msgspec.Struct, omit_defaults=True):
-    """Where a request stands: the fields of Request that have no column of their own."""
+_COLUMNS = ("seq", "spec", "queue", "state", "submitted")
+"""Fields of Request that have columns of their own; those after them stand in ``live``."""
+_standing = [f for f in dataclasses.fields(Request) if f.name not in (*_COLUMNS, "slot")]
+_live_hints = typing.get_type_hints(Request)
+_live_values = attrgetter(*(f.name for f in _standing))
 
-    date_in_queue: Instant
-    attempt: int = 0
-    holds: str = ""
-    hold_text: str = ""
-    rank: int = 0
-    pes: tuple[int, ...] = ()
-    started: Instant | None = None
-    starting: bool = False
-    ending: str = ""
-    used: Used = NOT_USED
-    charged: int = 0
-    suspended_by: str = ""
-    parked: bool = False
-    resumed: Instant | None = None
-    suspended: Instant | None = None
-    gave_way: int = 0
-    gave: int = 0
-    unmet: tuple[Dependency, ...] = ()
-    never: str = ""
-    redated: Redating | None = None
-    let_go: Instant | None = None
-    rate: int = 0
-    charged_at: Instant | None = None
-    losses: int = 0
+
+def _live_field(one: dataclasses.Field[Any]) -> tuple[Any, ...]:
+    default = NOT_USED if one.name == "used" else one.default
+    return (one.name, _live_hints[one.name], *(() if default is dataclasses.MISSING else (default,)))
+
+
+# Where a request stands; what equals its default is left out.
+_Live = msgspec.defstruct("_Live", list(map(_live_field, _standing)), omit_defaults=True)
 
 
 class Ending(msgspec.Struct):
@@ -97,7 +84,7 @@ class Rest(msgspec.Struct):
     spent: float = 0.0
 
 
-_live_decoder = msgspec.json.Decoder(Live)
+_live_decoder = msgspec.json.Decoder(_Live)
 _spec_decoder = msgspec.json.Decoder(Spec)
 _ending_decoder = msgspec.json.Decoder(Ending)
 rest_decoder = msgspec.json.Decoder(Rest)
@@ -200,33 +187,12 @@ def request_row(request: Request, ended: Instant | None = None, ending: str | No
     )
 
 
-def _live(request: Request) -> Live:
+def _live(request: Request) -> Any:
+    live: Any = _Live(*_live_values(request))
     used = request.used
-    return Live(
-        request.date_in_queue,
-        request.attempt,
-        request.holds,
-        request.hold_text,
-        request.rank,
-        request.pes,
-        request.started,
-        request.starting,
-        request.ending,
-        used if used.cpu or used.wall or used.memory else NOT_USED,
-        request.charged,
-        request.suspended_by,
-        request.parked,
-        request.resumed,
-        request.suspended,
-        request.gave_way,
-        request.gave,
-        request.unmet,
-        request.never,
-        request.redated,
-        request.let_go,
-        request.rate,
-        request.charged_at,
-    )
+    if not (used.cpu or used.wall or used.memory):
+        live.used = NOT_USED  # the very object, so that it is left out
+    return live
 
 
 def ended_rows(events: list[ev.Recorded], site: Site) -> list[Row]:
@@ -314,36 +280,7 @@ def request_of(row: Row, shared: SharedSpecs) -> Request:
     """A request from a row of REQUEST_COLUMNS. Raises msgspec.DecodeError."""
     seq, state, queue, submitted, spec, body = row
     live = _live_decoder.decode(body)
-    return Request(
-        seq,
-        shared.spec(spec),
-        shared.text(queue),
-        _STATES[state],
-        submitted,
-        live.date_in_queue,
-        live.attempt,
-        live.holds,
-        live.hold_text,
-        live.rank,
-        live.pes,
-        live.started,
-        live.starting,
-        live.ending,
-        live.used,
-        live.charged,
-        live.suspended_by,
-        live.parked,
-        live.resumed,
-        live.suspended,
-        live.gave_way,
-        live.gave,
-        unmet=live.unmet,
-        never=live.never,
-        redated=live.redated,
-        let_go=live.let_go,
-        rate=live.rate,
-        charged_at=live.charged_at,
-    )
+    return Request(seq, shared.spec(spec), shared.text(queue), _STATES[state], submitted, *_live_values(live))
 
 
 def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:

@@ -17,8 +17,8 @@ exec sleep 60
 """
 
 
-def identity(live: Live, id: str, who: str) -> int:
-    folder = str(live.home / "spool" / f"{id.partition('.')[0]}.1")
+def identity(live: Live, id: str, who: str, attempt: int = 1) -> int:
+    folder = str(live.home / "spool" / f"{id.partition('.')[0]}.{attempt}")
     text = records.claimed_with(folder)["keeper"] if who == "starter" else records.holder(folder)
     return proc.Identity.parse(text).pid
 
@@ -60,6 +60,17 @@ def test_a_job_that_kills_its_own_shepherd_is_held_after_three_times(live):
     live.run("qrls", id).ok()
     live.until(id, lambda job: job["state"] == "held" and job["attempt"] == 6, "be held again")
     assert len(live.text("ran").split()) == 6
+
+
+def test_losses_in_a_row_are_counted_over_a_restart(live):
+    live.accepts_trouble = True
+    id = live.submit("echo ran >> ran; exec sleep 60")
+    for attempt in (1, 2, 3):
+        until(lambda n=attempt: len(live.text("ran").split()) == n, f"attempt {attempt}")
+        if attempt == 3:
+            live.restart()
+        end(identity(live, id, "shepherd", attempt))
+    live.until(id, lambda job: job["state"] == "held", "be held")
 
 
 def test_an_attempt_that_ran_and_has_no_folder_any_more_is_lost_and_not_run_again(live):

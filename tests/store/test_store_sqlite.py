@@ -5,13 +5,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from dataclasses import fields
 
 import pytest
 
-from nqspy.model.requests import Request, Spec
 from nqspy.ports import CommitFailed
-from nqspy.store import rows
 from nqspy.store.journal import SqliteJournal
 
 
@@ -254,12 +251,6 @@ def test_a_crash_before_the_commit_leaves_nothing_of_the_group(sqlite, tell_stor
     with pytest.raises(KeyboardInterrupt):
         sqlite.commit(story.batch, story.site)
     assert sqlite.load().n == len(story.history)
-
-
-def test_a_row_has_every_field_of_a_request():
-    in_columns = {"seq", "spec", "queue", "state", "submitted"}
-    assert {f.name for f in fields(Request)} == in_columns | set(rows.Live.__struct_fields__) | {"slot"}
-    assert {f.name for f in fields(Spec)} == set(rows._SpecTwin.__struct_fields__)
 
 
 def test_requests_of_one_list_share_what_is_equal(sqlite, tell_story):
