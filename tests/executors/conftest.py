@@ -76,16 +76,23 @@ class Bench:
 
     def expect(self, kind: type[S], request: Request) -> S:
         """The next sighting of that kind for that request."""
+        found = self.first(request, kind)
+        assert isinstance(found, kind)
+        return found
+
+    def first(self, request: Request, *kinds: type[Sighting]) -> Sighting:
+        """The next sighting of one of these kinds for that request."""
         end = time.monotonic() + PATIENCE
         while True:
             for sighting in self.seen:
-                if isinstance(sighting, kind) and sighting.seq == request.seq:
+                if isinstance(sighting, kinds) and sighting.seq == request.seq:
                     self.seen.remove(sighting)
                     return sighting
             try:
                 self.seen.append(self.told.get(timeout=max(0.01, end - time.monotonic())))
             except queue.Empty:
-                pytest.fail(f"no {kind.__name__} of {request.seq}; seen: {self.seen}{self.trouble()}")
+                names = " or ".join(kind.__name__ for kind in kinds)
+                pytest.fail(f"no {names} of {request.seq}; seen: {self.seen}{self.trouble()}")
 
     def ending(self, request: Request) -> Ending:
         return self.expect(SeenEnded, request).ending
