@@ -1,7 +1,7 @@
 """What needs a broken resource is not started, and gives way as its probe says."""
 
 from dataclasses import replace
-from time import perf_counter
+from time import process_time
 
 import pytest
 from core.harness import House, force, spec_of
@@ -122,10 +122,10 @@ def test_a_hundred_thousand_that_wait_for_it_cost_a_pass_next_to_nothing():
         site._event(ev.Submitted(seq, specs[n % 4], "day", "queued"))
     [free] = site.submit("ben queue=day")
     site.exits(jobselect=lambda request, view: None)
-    began = perf_counter()
+    began = process_time()
     told = site.run_pass()
     assert told.starts == [free]
-    assert perf_counter() - began < 1.0
+    assert process_time() - began < 1.0
 
 
 # ---------------------------------------------------------------- started requests

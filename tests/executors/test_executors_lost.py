@@ -76,8 +76,8 @@ def test_a_lost_request_that_was_suspended_ends_in_a_frozen_cage_too(make_bench)
 def test_many_who_do_not_end_are_waited_for_together():
     many = [subprocess.Popen(["sleep", "60"]) for _ in range(12)]
     begun = time.monotonic()
-    proc.await_ends([each.pid for each in many], 0.25)
-    assert time.monotonic() - begun < 12 * 0.25
+    proc.await_ends([each.pid for each in many], 1.0)
+    assert time.monotonic() - begun < 12 * 1.0
     for each in many:
         each.kill()
         each.wait()

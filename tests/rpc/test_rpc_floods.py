@@ -68,10 +68,10 @@ def test_a_long_line_of_rubbish_is_refused_before_it_becomes_objects(head, piece
     line = head + piece * (9_000_000 // len(piece)) + piece.rstrip(b",")
     opened = [c for c in head.decode() if c in "[{"]
     line += b"".join(b"]" if c == "[" else b"}" for c in reversed(opened))
-    before, began = peak(), time.monotonic()
+    before, began = peak(), time.process_time()
     assert is_refused(line)
     assert peak() - before < 60
-    assert time.monotonic() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 def test_ids_in_plenty_are_too_many_and_a_hundred_thousand_are_not():
