@@ -100,7 +100,7 @@ def wire_table() -> str:
 
 
 def _fields(cls: Any) -> str:
-    return " ".join(f"`{field.name}`" for field in dataclasses.fields(cls)) or "none"
+    return " ".join(f"`{field.name}`" for field in dataclasses.fields(cls) if not field.kw_only) or "none"
 
 
 def _sentence(cls: type) -> str:

@@ -11,6 +11,7 @@ from functools import cached_property
 from nqspy.core.ledger import Ledger
 from nqspy.core.sight import SiteView
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
+from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.queues import Queue
@@ -41,7 +42,7 @@ class Draft:
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
-        self.held_pes = {pe for r in site.started.values() if not r.parked for pe in r.pes}
+        self.held_pes = {pe for r in site.started.values() if not r.pes_released for pe in r.pes}
         self.held_pes.update(site.offline())
         pes = site.pes()
         self.free = pes - sum(1 for pe in self.held_pes if pe < pes)
@@ -149,32 +150,36 @@ class Draft:
 
     def parked(self) -> list[Request]:
         """Suspended requests whose PEs others may have meanwhile, in the order of their starts."""
-        return sorted((r for r in self.site.started.values() if r.parked and not r.ending), key=_by_start)
+        return sorted(
+            (r for r in self.site.started.values() if r.pes_released and not r.ending), key=_by_start
+        )
 
-    def suspend(self, request: Request, who: str, text: str, *, parked: bool, page_out: bool = False) -> None:
+    def suspend(
+        self, request: Request, cause: Cause, text: str, *, parked: bool, page_out: bool = False
+    ) -> None:
         """Proposes to suspend a running request; its PEs are free at once if it is ``parked``."""
-        self.before.append(Suspend(request.seq, request.attempt, who, text, parked, page_out))
+        self.before.append(Suspend(request.seq, request.attempts, cause, text, parked, page_out))
         self._leaving.add(request.seq)
         if parked:
             freed = {pe for pe in request.pes if pe < self.site.pes()}.difference(self.site.offline())
             self.held_pes -= freed
             self.free += len(freed)
 
-    def requeue(self, request: Request, who: str, text: str) -> None:
+    def requeue(self, request: Request, cause: Cause, text: str) -> None:
         """Proposes to end a running request, which then waits again; its PEs are free once it has ended."""
-        self.before.append(Requeue(request.seq, request.attempt, who, text))
+        self.before.append(Requeue(request.seq, request.attempts, cause, text))
         self._leaving.add(request.seq)
 
     def keep(self, request: Request, reason: Reason) -> None:
         """A suspended request stays so in this pass, for this reason."""
         self.own[request.seq] = reason
 
-    def resume(self, request: Request, who: str, pes: tuple[int, ...] = ()) -> None:
+    def resume(self, request: Request, cause: Cause, pes: tuple[int, ...] = ()) -> None:
         """Proposes that a suspended request goes on; a parked one perhaps on other PEs than it had."""
         moved = pes if pes != request.pes else ()
-        self.before.append(Resume(request.seq, request.attempt, who, moved))
+        self.before.append(Resume(request.seq, request.attempts, cause, moved))
         self.resumed.append(request)
-        if request.parked:
+        if request.pes_released:
             self.take(pes or request.pes)
 
     def take(self, pes: Iterable[int]) -> None:

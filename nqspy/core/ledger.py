@@ -154,19 +154,21 @@ class Ledger:
         self._unsummed.append((request.group, request.owner, used + expected))
 
     def _so_far(self, request: Request) -> float:
-        used = self._samples.get(request.seq)
-        if used is not None or request.charged_at is None:
+        used, run = self._samples.get(request.seq), request.attempt
+        if used is not None or run is None or run.charged_at is None:
             used = request.used if used is None else used
             return used.cpu if self._by_cpu else used.wall * request.spec.ask.pes
         runs = request.state is State.RUNNING
-        return request.charged + (request.rate * self._since(request) / PE if runs else 0.0)
+        return run.charged + (run.rate * self._since(request) / PE if runs else 0.0)
 
     def _since(self, request: Request) -> int:
         """Time since it was last charged, ms."""
-        return max(0, self.now - request.charged_at) if request.charged_at is not None else 0
+        at = request.attempt.charged_at if request.attempt is not None else None
+        return max(0, self.now - at) if at is not None else 0
 
     def _uncharged(self, request: Request) -> float:
-        more = max(0.0, self._so_far(request) - request.charged)
+        charged = request.attempt.charged if request.attempt is not None else 0
+        more = max(0.0, self._so_far(request) - charged)
         return more * faded(self._since(request), self._site.settings.usage.half_life) if more else 0.0
 
     def uncounted(self, request: Request, counted: float) -> float:
@@ -174,7 +176,7 @@ class Ledger:
         nobody has told of it."""
         if request.seq not in self._samples:
             return 0.0
-        return self._so_far(request) - request.charged - counted
+        return self._so_far(request) - request.run.charged - counted
 
     def _limit(self, request: Request) -> float | None:
         settings, ask = self._site.settings, request.spec.ask

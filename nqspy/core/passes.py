@@ -80,8 +80,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
         text = "it waits for the date its owner gave"
         return Reason(ReasonCode.DATE, "owner", text, request.spec.eligible)
     if request.state is State.SUSPENDED:
-        text = request.hold_text or f"it was suspended by {request.suspended_by}"
-        return reasons.own.get(request.seq) or Reason(ReasonCode.SUSPENDED, request.suspended_by, text)
+        return reasons.own.get(request.seq) or _suspended(request)
     if request.state is State.RUNNING:
         return spill.outlook(site, request)
     if request.state is not State.QUEUED:
@@ -96,6 +95,18 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
     if kept is None and closing is not None and closing.code is ReasonCode.NO_PES:
         return words.asking(request, closing)
     return kept or closing or _NOT_YET
+
+
+def _suspended(request: Request) -> Reason | None:
+    pause = request.pause
+    if pause is None:
+        return None
+    code = _PAUSED.get(pause.cause.kind, ReasonCode.SUSPENDED)
+    return Reason(code, str(pause.cause), pause.text or f"it was suspended by {pause.cause}")
+
+
+_PAUSED = {"shift": ReasonCode.SHIFT, "probe": ReasonCode.RESOURCE, "feature": ReasonCode.MEMORY}
+"""By kind of cause, as the passes say it; where a person did it an operator must let it go on."""
 
 
 _HOLDERS = {"u": "owner", "o": "operator", "s": "system"}

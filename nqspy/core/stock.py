@@ -127,8 +127,9 @@ class Stock:
         found: dict[str, dict[str, float]] = {}
         for request in self._site.started.values():
             if request.state is State.RUNNING:
-                since = request.charged_at if request.charged_at is not None else self._now
-                counted = request.rate * max(0, self._now - since) / PE
+                run = request.run
+                since = run.charged_at if run.charged_at is not None else self._now
+                counted = run.rate * max(0, self._now - since) / PE
                 if more := self.uses.uncounted(request, counted):
                     for level, name in ((ALL, request.group), (request.group, request.owner)):
                         of_level = found.setdefault(level, {})

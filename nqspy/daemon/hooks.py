@@ -60,7 +60,8 @@ class Hooks:
     def _ended(self, event: Ended | Requeued, recorded: Recorded, site: Site) -> None:
         request = self._begun.pop(event.seq, None)
         if request is not None and isinstance(event, Ended):
-            self._call("jobend", replace(request, state=State.ENDED, used=event.used), recorded, site)
+            run = replace(request.run, used=event.used)
+            self._call("jobend", replace(request, state=State.ENDED, attempt=run), recorded, site)
 
     def _call(self, hook: str, request: Request, recorded: Recorded, site: Site) -> None:
         if self._exits.has(hook):

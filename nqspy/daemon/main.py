@@ -284,9 +284,10 @@ class Daemon:
     def _done(self) -> bool:
         if self.stopping == "drain":
             # What is parked cannot go on while nothing is decided: the next start adopts it.
-            return all(request.parked for request in self.engine.site.started.values())
+            return all(request.pes_released for request in self.engine.site.started.values())
         if self.stopping == "requeue":
-            return not any(r.ending.startswith("rerun") for r in self.engine.site.started.values())
+            orders = (request.ending for request in self.engine.site.started.values())
+            return not any(order is not None and order.rerun for order in orders)
         return self.stopping is not None
 
     def close(self) -> None:

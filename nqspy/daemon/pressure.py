@@ -95,5 +95,5 @@ def _task_of(site: Site) -> _Task | None:
     control, level = site.settings.swap_control, site.pressure.level
     if not control.enabled or (not site.started and level == "calm"):
         return None
-    attempts = {request.seq: request.attempt for request in site.started.values()}
+    attempts = {request.seq: request.attempts for request in site.started.values()}
     return _Task(replace(control), attempts, level, any(True for _ in suspended(site)))

@@ -250,7 +250,7 @@ class Engine:
 
     def _sample(self, sighting: Sighting, used: Used) -> None:
         request = self.site.started.get(sighting.seq)
-        if request is not None and request.attempt == sighting.attempt:
+        if request is not None and request.attempts == sighting.attempt:
             last = self.samples.get(sighting.seq, request.used)
             pairs = zip(astuple(last), astuple(used), strict=True)
             self.samples[sighting.seq] = Used(*(max(pair) for pair in pairs))

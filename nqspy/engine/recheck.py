@@ -7,10 +7,10 @@ from functools import cached_property
 from nqspy.core import broken
 from nqspy.core.accounting import health
 from nqspy.core.ledger import Ledger
-from nqspy.core.preemption import spill
+from nqspy.core.preemption import spill, swap
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
-from nqspy.model.health import SWAP
+from nqspy.model.cause import SWAP, Cause
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
@@ -68,9 +68,9 @@ class Recheck:
             case Hold(seq):
                 return self._waits(seq)
             case Suspend(seq, attempt):
-                return self._unchanged(seq, attempt) and self._may_suspend(seq, action.who)
+                return self._unchanged(seq, attempt) and self._may_suspend(seq, action.cause)
             case Requeue(seq, attempt):
-                return self._unchanged(seq, attempt) and self._is_wanted(seq, "requeue", action.who)
+                return self._unchanged(seq, attempt) and self._is_wanted(seq, "requeue", action.cause)
             case Resume(seq, attempt, _, pes):
                 return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq], pes)
         return True
@@ -81,7 +81,7 @@ class Recheck:
 
     def _unchanged(self, seq: Seq, attempt: int) -> bool:
         request = self._site.started.get(seq)
-        return request is not None and request.attempt == attempt and seq not in self._changed
+        return request is not None and request.attempts == attempt and seq not in self._changed
 
     def _memory_is_short(self) -> bool:
         return self._site.pressure.level == "high" and not self._site.pressure.answered
@@ -89,29 +89,29 @@ class Recheck:
     def _may_resume(self, request: Request, pes: tuple[int, ...]) -> bool:
         if request.state is not State.SUSPENDED:
             return False
-        if not request.parked:
-            return request.suspended_by == SWAP and not pes
+        if not request.pes_released:
+            return swap.gave_way(request) and not pes
         if pes and not self._are_pes(pes, request):
             return False
         return self._taken().isdisjoint(pes or request.pes) and health.wish(self._site, request) is None
 
-    def _may_suspend(self, seq: Seq, who: str) -> bool:
+    def _may_suspend(self, seq: Seq, cause: Cause) -> bool:
         if self._site.started[seq].state is not State.RUNNING:
             return False
-        return self._memory_is_short() if who == SWAP else self._is_wanted(seq, "suspend", who)
+        return self._memory_is_short() if cause == SWAP else self._is_wanted(seq, "suspend", cause)
 
-    def _is_wanted(self, seq: Seq, what: str, who: str) -> bool:
+    def _is_wanted(self, seq: Seq, what: str, cause: Cause) -> bool:
         """Whether what a probe or the shift in force wants of a started request is still called for; nobody
         else may have one give way."""
         site, request = self._site, self._site.started[seq]
         if request.ending:
             return False
-        if who.startswith(broken.WHO):
-            return health.wants(site, request, who.removeprefix(broken.WHO), what)
-        return request.state is State.RUNNING and spill.wish(site, request) == (what, who)
+        if cause.kind == "probe":
+            return health.wants(site, request, cause.name, what)
+        return request.state is State.RUNNING and spill.wish(site, request) == (what, cause)
 
     def _taken(self) -> set[int]:
-        return {pe for other in self._site.started.values() if not other.parked for pe in other.pes}
+        return {pe for other in self._site.started.values() if not other.pes_released for pe in other.pes}
 
     def _are_pes(self, pes: tuple[int, ...], request: Request) -> bool:
         wanted, there = request.spec.ask.pes, self._site.pes()
@@ -119,7 +119,7 @@ class Recheck:
 
     def _may_start(self, action: Start) -> bool:
         site, request = self._site, self._site.requests.get(action.seq)
-        if request is None or request.state is not State.QUEUED or request.attempt + 1 != action.attempt:
+        if request is None or request.state is not State.QUEUED or request.attempts + 1 != action.attempt:
             return False
         queue = site.settings.queues.get(request.queue)
         if action.seq in self._changed or queue is None or not queue.started:

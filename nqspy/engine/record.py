@@ -2,10 +2,8 @@
 
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.cause import Cause
 from nqspy.model.site import Site
-
-BY = "scheduler"
-"""Who suspends and resumes where a pass decides it."""
 
 
 def event_of(site: Site, action: Action) -> ev.Event | None:
@@ -19,11 +17,11 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
         case Move(seq, queue):
             return ev.Routed(seq, queue, site.requests[seq].queue)
         case Hold(seq, who, text):
-            return ev.Held((seq,), "s", who, text)
-        case Suspend(seq, attempt, who, text, parked):
-            return ev.Suspended(seq, attempt, who or BY, parked, text)
-        case Resume(seq, attempt, who, pes):
-            return ev.Resumed(seq, attempt, who or BY, pes)
-        case Requeue(seq, attempt, who, text):
-            return ev.Deleting(seq, attempt, who, True, text)
+            return ev.Held((seq,), "s", who, text, cause=Cause("exit", who))
+        case Suspend(seq, attempt, cause, text, parked):
+            return ev.Suspended(seq, attempt, str(cause), parked, text, cause=cause)
+        case Resume(seq, attempt, cause, pes):
+            return ev.Resumed(seq, attempt, str(cause), pes, cause=cause)
+        case Requeue(seq, attempt, cause, text):
+            return ev.Deleting(seq, attempt, str(cause), True, text, cause=cause)
     return None

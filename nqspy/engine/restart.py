@@ -8,6 +8,7 @@ from nqspy.engine.desk.advice import names
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.inputs import Outcome
 from nqspy.engine.loop import Engine
+from nqspy.model.cause import Cause
 from nqspy.model.events import Held, MachineFound, Restored
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
@@ -36,7 +37,7 @@ def later_than(site: Site, seen: Mapping[Seq, int], told: Later | None = None) -
     newer = {
         seq: attempt
         for seq, attempt in seen.items()
-        if (request := site.requests.get(seq)) is not None and attempt > request.attempt
+        if (request := site.requests.get(seq)) is not None and attempt > request.attempts
     }
     if told is None and not unknown and not newer:
         return None
@@ -61,7 +62,7 @@ def begin(
     fails leaves nothing undone: what the hands found is taken again later.
     """
     site = engine.site
-    expected = {seq: request.attempt for seq, request in site.started.items()}
+    expected = {seq: request.attempts for seq, request in site.started.items()}
     sightings = engine.hands.scan(expected)
     engine.exits.begin(site)
     desk = engine.desk(now)
@@ -97,7 +98,7 @@ def _meet_later(desk: Desk, later: Later, sightings: Sequence[Sighting]) -> None
         if (request := site.requests.get(seq)) is not None and request.state not in STARTED
     ]
     if held:
-        desk.emit(Held(tuple(held), "o", "nqsd", HELD))
+        desk.emit(Held(tuple(held), "o", "nqsd", HELD, cause=Cause("system", "nqsd")))
     unknown = sorted(seq for seq in later.attempts if seq not in site.requests)
     desk.alarm("restore", _told(site, later, held, unknown), "a backup was restored")
 

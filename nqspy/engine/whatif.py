@@ -152,7 +152,7 @@ class _Future:
             request = self._site.started[seq]
             length = at - (request.started or at)
             used = Used(max(length, request.used.cpu), length)
-            self._happen(at, Ended(seq, request.attempt, "exit", 0, None, used))
+            self._happen(at, Ended(seq, request.attempts, "exit", 0, None, used))
             del self._ends[seq]
         due = self._site.due(at)
         if due:

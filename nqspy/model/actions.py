@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from nqspy.model.cause import SCHEDULER, Cause
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, Reasons
 from nqspy.model.requests import Used
@@ -35,7 +36,7 @@ class Suspend(Action):
     kind: ClassVar[str] = "suspend"
     seq: Seq
     attempt: int
-    who: str = ""
+    cause: Cause = SCHEDULER
     text: str = ""
     parked: bool = False
     page_out: bool = False
@@ -48,7 +49,7 @@ class Resume(Action):
     kind: ClassVar[str] = "resume"
     seq: Seq
     attempt: int
-    who: str = ""
+    cause: Cause = SCHEDULER
     pes: tuple[int, ...] = ()
 
 
@@ -59,7 +60,7 @@ class Requeue(Action):
     kind: ClassVar[str] = "requeue"
     seq: Seq
     attempt: int
-    who: str
+    cause: Cause
     text: str
 
 

@@ -36,29 +36,29 @@ def charge(site: Site, samples: Iterable[tuple[Request, Used]], at: Instant) -> 
     site.balance.advance(at, dict.fromkeys(request.group for request, _ in found))
     missing: dict[tuple[str, str], float] = {}
     for request, used in found:
-        ran, request.used = used.wall - request.used.wall, used
-        more = _amount(site, request, used) - request.charged
+        ran = used.wall - request.run.used.wall
+        more = _amount(site, request, used) - request.run.charged
         key = (request.group, request.owner)
         missing[key] = missing.get(key, 0.0) + more - _counted(request, at)
-        _book(site, request, more, at, ran)
+        _book(site, request, used, more, at, ran)
     site.balance.correct(missing)
     _note(site)
 
 
 def _counted(request: Request, at: Instant) -> float:
     """What a running attempt counts as having used since it was last charged."""
-    if request.state is not State.RUNNING or request.charged_at is None:
+    since = request.run.charged_at
+    if request.state is not State.RUNNING or since is None:
         return 0.0
-    return request.rate * max(0, at - request.charged_at) / PE
+    return request.run.rate * max(0, at - since) / PE
 
 
-def _book(site: Site, request: Request, more: int, at: Instant, ran: int) -> None:
-    since = request.charged_at if request.charged_at is not None else at
+def _book(site: Site, request: Request, used: Used, more: int, at: Instant, ran: int) -> None:
+    former, rate = request.run, request.run.rate
+    since = former.charged_at if former.charged_at is not None else at
     span, half_life = max(0, at - since), site.settings.usage.half_life
     spread = faded(min(span, ran) if ran > 0 else span, half_life)
     site.touched.requests.add(request.seq)
-    request.charged += more
-    request.charged_at = max(since, at)
     if more:
         for key in (f"g:{request.group}", f"u:{request.group}:{request.owner}"):
             account = _account(site, key)
@@ -66,8 +66,9 @@ def _book(site: Site, request: Request, more: int, at: Instant, ran: int) -> Non
             account.at = max(account.at, at)
     if span >= MEASURABLE and site.settings.usage.charge == "cpu" and request.state is State.RUNNING:
         rate = max(0, round(more * PE / span))
-        site.balance.change(request.group, request.owner, rate - request.rate)
-        request.rate = rate
+        site.balance.change(request.group, request.owner, rate - former.rate)
+    charged = former.charged + more
+    request.attempt = replace(former, used=used, charged=charged, charged_at=max(since, at), rate=rate)
 
 
 MEASURABLE = 1_000
@@ -85,9 +86,9 @@ def run(site: Site, request: Request, at: Instant) -> None:
     """An attempt begins, or goes on: it is charged from now on, until more is known as if it kept its PEs
     busy. To be called before its state says so."""
     site.balance.advance(at, (request.group,))
-    request.rate = request.spec.ask.pes * PE if not request.rate else request.rate
-    request.charged_at = at
-    site.balance.change(request.group, request.owner, request.rate, request.spec.ask.pes)
+    rate = request.run.rate or request.spec.ask.pes * PE
+    request.attempt = replace(request.run, rate=rate, charged_at=at)
+    site.balance.change(request.group, request.owner, rate, request.spec.ask.pes)
     _note(site)
 
 
@@ -96,7 +97,7 @@ def rest(site: Site, request: Request, at: Instant) -> None:
     its state says so."""
     if request.state is State.RUNNING:
         site.balance.advance(at, (request.group,))
-        _book(site, request, round(_counted(request, at)), at, 0)
+        _book(site, request, request.used, round(_counted(request, at)), at, 0)
         _leave(site, request)
 
 
@@ -108,7 +109,7 @@ def leave(site: Site, request: Request, at: Instant) -> None:
 
 
 def _leave(site: Site, request: Request) -> None:
-    site.balance.change(request.group, request.owner, -request.rate, -request.spec.ask.pes)
+    site.balance.change(request.group, request.owner, -request.run.rate, -request.spec.ask.pes)
     _note(site)
 
 
@@ -198,11 +199,11 @@ def _settle(site: Site, at: Instant) -> None:
 def _count_anew(site: Site, at: Instant) -> None:
     # What was charged so far is counted in the new measure, so that only later use is charged by it.
     for request in site.started.values():
-        request.charged, request.charged_at = _amount(site, request, request.used), at
-        rate = request.spec.ask.pes * PE
+        former, rate = request.run, request.spec.ask.pes * PE
         if request.state is State.RUNNING:
-            site.balance.change(request.group, request.owner, rate - request.rate)
-        request.rate = rate
+            site.balance.change(request.group, request.owner, rate - former.rate)
+        charged = _amount(site, request, former.used)
+        request.attempt = replace(former, charged=charged, charged_at=at, rate=rate)
         site.touched.requests.add(request.seq)
 
 
@@ -272,6 +273,6 @@ def restored(site: Site, event: ev.Restored, at: Instant) -> None:
     for seq, attempt in event.attempts:
         request = site.requests.get(seq)
         if request is not None and request.state not in STARTED:
-            request.attempt = max(request.attempt, attempt)
+            request.attempts = max(request.attempts, attempt)
             site.touched.requests.add(seq)
     site.touched.state = True

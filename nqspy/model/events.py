@@ -1,13 +1,13 @@
 """What happened: frozen dataclasses, one per kind. Kinds are only added; a field added later has a default.
 
-An event is journaled as ``(n, at, kind, version, JSON of its fields)``; applying the journal's events in
-order of ``n`` (`lifecycle.apply`) gives the same state again.
+Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state again.
 """
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from nqspy.model.actions import ExitFailure
+from nqspy.model.cause import Caused
 from nqspy.model.changes import Change as Change
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
@@ -84,7 +84,7 @@ class Started(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Suspended(Event):
+class Suspended(Event, Caused):
     """An attempt was stopped by ``by``, for the reason ``text``. ``parked``: others may have its PEs."""
 
     kind: ClassVar[str] = "suspended"
@@ -96,7 +96,7 @@ class Suspended(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed(Event):
+class Resumed(Event, Caused):
     """A suspended attempt goes on; ``pes``: the PEs it has from now on, none: those it had."""
 
     kind: ClassVar[str] = "resumed"
@@ -146,7 +146,7 @@ class Requeued(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Event):
+class Held(Event, Caused):
     """Waiting requests were held; ``letter`` u (owner), o (operator), s (system)."""
 
     kind: ClassVar[str] = "held"
@@ -233,7 +233,7 @@ class Modified(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class Deleting(Event):
+class Deleting(Event, Caused):
     """A started request is to be ended as ``who`` asked, or to be run again (``rerun``); ``text``: why."""
 
     kind: ClassVar[str] = "deleting"

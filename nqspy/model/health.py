@@ -83,9 +83,6 @@ class ProbeState:
     text: str = ""
 
 
-SWAP = "swap"
-"""Who suspends and resumes where memory decides it."""
-
 Level = Literal["high", "tight", "calm"]
 """How the memory stands: ``high``: requests give way; ``calm``: they come back; ``tight``, between the two
 marks after it was high: neither, and nothing is started."""

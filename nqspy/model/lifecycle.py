@@ -7,15 +7,25 @@ nothing.
 
 import heapq
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, cast
 
 from nqspy.model import books
 from nqspy.model import events as ev
+from nqspy.model.cause import SWAP
 from nqspy.model.columns import compact
-from nqspy.model.health import SWAP
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reported import reported
-from nqspy.model.requests import STARTED, Dependency, Redating, Request, State, Used
+from nqspy.model.requests import (
+    STARTED,
+    Attempt,
+    Dependency,
+    EndOrder,
+    Pause,
+    Redating,
+    Request,
+    State,
+)
 from nqspy.model.site import Site
 
 HELD_AT_SUBMISSION = "held by its owner at submission"
@@ -80,9 +90,9 @@ def _each(site: Site, seqs: Iterable[Seq]) -> Iterable[Request]:
             yield request
 
 
-def _attempt(site: Site, seq: Seq, attempt: int) -> Request | None:
+def _attempt(site: Site, seq: Seq, number: int) -> Request | None:
     request = site.started.get(seq)
-    return request if request is not None and request.attempt == attempt else None
+    return request if request is not None and request.run.number == number else None
 
 
 # ---------------------------------------------------------------- coming in, waiting
@@ -235,24 +245,16 @@ def _rewrite(site: Site, request: Request) -> None:
 
 def _starting(site: Site, event: ev.Starting, at: Instant) -> None:
     for request in _each(site, (event.seq,)):
-        request.attempt = event.attempt
-        request.pes = event.pes
-        request.started = at
-        request.starting = True
-        request.used = Used()
-        request.charged = request.rate = 0
-        request.rank = 0
+        request.attempts, request.rank = event.attempt, 0
+        request.attempt = Attempt(event.attempt, event.pes, at)
         books.run(site, request, at)
-        request.resumed, request.suspended, request.gave_way, request.gave = None, None, 0, 0
-        request.let_go = None
         _to(site, request, State.RUNNING)
 
 
 def _started(site: Site, event: ev.Started, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
-    if request is not None and request.starting:
-        request.starting = False
-        request.started = at
+    if request is not None and request.run.starting:
+        request.attempt = replace(request.run, starting=False, started=at)
         _tell(site, request)
         site.touched.requests.add(request.seq)
 
@@ -261,11 +263,12 @@ def _suspended(site: Site, event: ev.Suspended, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None:
         books.rest(site, request, at)
-        request.suspended_by, request.parked, request.hold_text = event.by, event.parked, event.text
-        request.suspended = at
-        if event.by == SWAP:
-            request.gave_way += 1
-            request.gave = dict(site.pressure.resident).get(request.seq, 0)
+        pause = Pause(event.because(), at, event.text, event.parked)
+        request.attempt = replace(request.run, pause=pause)
+        if pause.cause == SWAP:
+            held = dict(site.pressure.resident).get(request.seq, 0)
+            times = request.run.preempted_times + 1
+            request.attempt = replace(request.run, preempted_times=times, preempted_bytes=held)
             books.pressure_answered(site)
         _to(site, request, State.SUSPENDED)
 
@@ -273,12 +276,12 @@ def _suspended(site: Site, event: ev.Suspended, at: Instant) -> None:
 def _resumed(site: Site, event: ev.Resumed, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None:
-        if event.by == SWAP:
+        former, cause = request.run, event.because()
+        if cause == SWAP:
             books.pressure_answered(site)
-        request.suspended_by, request.parked, request.hold_text = "", False, ""
-        request.pes = event.pes or request.pes
-        request.resumed, request.suspended = at, None
-        request.let_go = request.let_go if event.by == SWAP else at
+        let = former.resumed_by_person if cause == SWAP else at
+        pes = event.pes or former.pes
+        request.attempt = replace(former, pes=pes, pause=None, resumed=at, resumed_by_person=let)
         if request.state is State.SUSPENDED:
             books.run(site, request, at)
         _to(site, request, State.RUNNING)
@@ -287,8 +290,8 @@ def _resumed(site: Site, event: ev.Resumed, at: Instant) -> None:
 def _deleting(site: Site, event: ev.Deleting, at: Instant) -> None:
     request = _attempt(site, event.seq, event.attempt)
     if request is not None:
-        why = f": {event.text}" if event.text else ""
-        request.ending = f"{'rerun' if event.rerun else 'deleted'} by {event.who}{why}"
+        order = EndOrder(event.because(), event.rerun, event.text)
+        request.attempt = replace(request.run, ending=order)
         site.touched.requests.add(request.seq)
 
 
@@ -297,8 +300,7 @@ def _exiting(site: Site, event: ev.Exiting, at: Instant) -> None:
     if request is not None and request.state is not State.EXITING:
         books.charge(site, [(request, event.used)], at)
         books.leave(site, request, at)
-        request.pes, request.suspended_by, request.parked = (), "", False
-        request.suspended, request.resumed = None, None
+        request.attempt = replace(request.run, pes=(), pause=None, resumed=None)
         _to(site, request, State.EXITING)
 
 
@@ -318,12 +320,7 @@ def _requeued(site: Site, event: ev.Requeued, at: Instant) -> None:
         return
     books.charge(site, [(request, event.used)], at)
     books.leave(site, request, at)
-    request.pes, request.started, request.starting, request.ending = (), None, False, ""
-    request.used, request.charged, request.suspended_by = Used(), 0, ""
-    request.rate, request.charged_at = 0, None
-    request.parked, request.resumed, request.suspended = False, None, None
-    request.gave_way, request.gave = 0, 0
-    request.losses = event.losses
+    request.attempt, request.losses = None, event.losses
     request.hold_text = request.hold_text if request.holds else ""
     _to(site, request, _wait_state(request, at))
 
@@ -345,7 +342,7 @@ def _gone(site: Site, request: Request, event: ev.Event) -> None:
 
 def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
     told = ((site.started.get(seq), used) for seq, used in event.samples)
-    books.charge(site, [(r, used) for r, used in told if r is not None and not r.starting], at)
+    books.charge(site, [(r, used) for r, used in told if r is not None and not r.run.starting], at)
     books.ready(site, event.ready, at)
 
 

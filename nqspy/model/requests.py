@@ -1,9 +1,11 @@
 """Requests: what was asked (`Ask`, `Spec`), where it stands (`Request`), how an attempt ended (`Ending`)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from nqspy.model.cause import Cause
+from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.units import UNLIMITED
 
@@ -187,23 +189,71 @@ class Redating:
     cause: Seq | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A suspension: who caused it, when, and why, for people. ``pes_released``: others may have its PEs."""
+
+    cause: Cause
+    at: Instant
+    text: str = ""
+    pes_released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndOrder:
+    """Somebody asked for the end of an attempt: for good, or to run again (``rerun``)."""
+
+    cause: Cause
+    rerun: bool = False
+    text: str = ""
+
+    def __str__(self) -> str:
+        why = f": {self.text}" if self.text else ""
+        return f"{'rerun' if self.rerun else 'deleted'} by {self.cause}{why}"
+
+
+NOT_USED = Used()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What there is of a request while PEs are, or were, held for it. ``number`` counts from 1; ``pes`` is
+    empty once its processes have ended.
+
+    ``starting``: decided, not yet reported by the hands. ``charged`` is the use already charged; ``rate``: at
+    which it counts as charged while it runs (thousandths of a PE), since ``charged_at``. ``pause``: it is
+    suspended; ``resumed``: when it last went on, ``resumed_by_person``: when somebody last let it.
+    ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
+    ``preempted_bytes``: what it held when it last did.
+    """
+
+    number: int
+    pes: tuple[int, ...]
+    started: Instant
+    starting: bool = True
+    used: Used = NOT_USED
+    charged: int = 0
+    rate: int = 0
+    charged_at: Instant | None = None
+    pause: Pause | None = None
+    resumed: Instant | None = None
+    resumed_by_person: Instant | None = None
+    ending: EndOrder | None = None
+    preempted_times: int = 0
+    preempted_bytes: int = 0
+
+
 @dataclass(slots=True)
 class Request:
     """A request that has not ended: what was asked, and where it stands now.
 
-    ``queue`` is where it is (``spec.queue`` is what was asked for); ``date_in_queue`` orders it; ``holds``
-    are letters
-    u (owner), o (operator), s (system); ``slot`` is its row in the queue's columns while queued, else -1.
-    ``starting``: decided, not yet reported by the hands; ``ending``: who asked for its end ("rerun by ..."
-    : to run again).
-    ``unmet``: dependencies it still waits for (it is held as long as there are any); ``never``: why one of
-    them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's change.
-    ``charged`` is the use already charged for this attempt, ``rank`` what ``schedule request`` set (system
-    0, first of its queue 1, next of all 2, now 3).
-    ``rate``: at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``.
-    ``losses``: how many attempts in a row were lost soon after their start.
-    ``gave_way``: how often this attempt was suspended because memory was short, ``gave``: bytes it held when
-    it last was.
+    ``queue`` is where it is (``spec.queue`` is what was asked for); ``date_in_queue`` orders it; ``attempts``
+    says how many there were, ``attempt`` is the present one; ``holds`` are letters u (owner), o (operator), s
+    (system); ``rank`` is what ``schedule request`` set (system 0, first of its queue 1, next of all 2, now
+    3). ``unmet``: dependencies it still waits for (it is held as long as there are any); ``never``: why one
+    of them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's
+    change; ``losses``: how many attempts in a row were lost soon after their start; ``slot`` is its row in
+    the queue's columns while queued, else -1.
     """
 
     seq: Seq
@@ -212,30 +262,53 @@ class Request:
     state: State
     submitted: Instant
     date_in_queue: Instant
-    attempt: int = 0
+    attempts: int = 0
+    attempt: Attempt | None = None
     holds: str = ""
     hold_text: str = ""
     rank: int = 0
-    pes: tuple[int, ...] = ()
-    started: Instant | None = None
-    starting: bool = False
-    ending: str = ""
-    used: Used = field(default_factory=Used)
-    charged: int = 0
-    suspended_by: str = ""
-    parked: bool = False
-    resumed: Instant | None = None
-    suspended: Instant | None = None
-    gave_way: int = 0
-    gave: int = 0
     unmet: tuple[Dependency, ...] = ()
     never: str = ""
     redated: Redating | None = None
-    let_go: Instant | None = None
-    rate: int = 0
-    charged_at: Instant | None = None
     losses: int = 0
     slot: int = -1
+
+    @property
+    def run(self) -> Attempt:
+        """The attempt of one that was started. Raises BrokenSite when there is none."""
+        if self.attempt is None:
+            raise BrokenSite(f"request {self.seq} is {self.state} and has no attempt")
+        return self.attempt
+
+    @property
+    def pes(self) -> tuple[int, ...]:
+        """PEs of its attempt."""
+        return self.attempt.pes if self.attempt is not None else ()
+
+    @property
+    def started(self) -> Instant | None:
+        """When its attempt was started."""
+        return self.attempt.started if self.attempt is not None else None
+
+    @property
+    def used(self) -> Used:
+        """What its attempt used, as far as it was charged."""
+        return self.attempt.used if self.attempt is not None else NOT_USED
+
+    @property
+    def pause(self) -> Pause | None:
+        """Its suspension, while it is suspended."""
+        return self.attempt.pause if self.attempt is not None else None
+
+    @property
+    def ending(self) -> EndOrder | None:
+        """Who asked for the end of its attempt."""
+        return self.attempt.ending if self.attempt is not None else None
+
+    @property
+    def pes_released(self) -> bool:
+        """Whether it is suspended and others may have its PEs."""
+        return self.attempt is not None and self.attempt.pause is not None and self.attempt.pause.pes_released
 
     @property
     def letters(self) -> str:

@@ -325,7 +325,7 @@ def _balance_of(site: Site) -> Balance:
             made.restore(group, owner, account.entry.ready)
     for request in site.started.values():
         if request.state is State.RUNNING:
-            made.change(request.group, request.owner, request.rate, request.spec.ask.pes)
+            made.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
     made.changed.clear()
     return made
 
@@ -357,13 +357,13 @@ def _check_request(site: Site, seq: Seq, request: Request) -> None:
             int(columns.date[request.slot]) == request.date_in_queue, f"{seq} has another date in its row"
         )
     if request.state in STARTED:
-        _ensure(request.attempt > 0, f"{seq} runs without an attempt")
+        _ensure(0 < request.run.number == request.attempts, f"{seq} runs without an attempt")
         due = 0 if request.state is State.EXITING else request.spec.ask.pes
         _ensure(len(request.pes) == due, f"{seq} has not the PEs it asked for")
         suspended = request.state is State.SUSPENDED
-        _ensure(suspended or not request.parked, f"{seq} runs and is parked")
+        _ensure(suspended == (request.pause is not None), f"{seq} is {request.state} and paused")
     else:
-        _ensure(not request.pes and request.started is None, f"{seq} is {request.state} and holds PEs")
+        _ensure(request.attempt is None, f"{seq} is {request.state} and holds PEs")
     held = bool(request.holds or request.unmet)
     _ensure((request.state is State.HELD) == held, f"{seq} is {request.state} and held")
     _ensure(bool(request.unmet or not request.never), f"{seq} waits for nothing, for ever")
@@ -394,7 +394,7 @@ def _check_writers(site: Site) -> None:
 
 
 def _check_pes(site: Site) -> None:
-    given = [pe for request in site.started.values() if not request.parked for pe in request.pes]
+    given = [pe for request in site.started.values() if not request.pes_released for pe in request.pes]
     _ensure(len(given) == len(set(given)), "a PE was given twice")
 
 

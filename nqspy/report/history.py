@@ -31,6 +31,8 @@ def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]
 
 
 def _add(found: dict[str, Any], name: str, value: Any, host: str, zone: Zone) -> None:
+    if name == "cause":
+        return  # its name stands beside it
     if name == "seq":
         found["request"] = full_id(value, host)
     elif name == "seqs":

@@ -10,6 +10,7 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
+from nqspy.model.cause import HANDS
 from nqspy.model.ids import MINUTE, Instant, Seq, full_id
 from nqspy.report.moments import Zone
 from nqspy.report.tracks import Follower
@@ -18,8 +19,8 @@ SAME = 15 * MINUTE
 """What happens to request after request for the same cause is one incident if no more time than this lies
 between two of them."""
 
-SYSTEM = ("swap", "probe ", "shift ")
-"""Beginnings of who did something to requests without a person asking for it."""
+_SYSTEM = ("feature", "probe", "shift")
+"""Kinds of causes that do something to requests without a person asking for it."""
 
 
 @dataclass(slots=True)
@@ -249,7 +250,7 @@ def _ended(story: Story, event: ev.Ended, at: Instant) -> None:
 
 
 def _suspended(story: Story, event: ev.Suspended, at: Instant) -> None:
-    if event.by.startswith(SYSTEM):
+    if event.because().kind in _SYSTEM:
         story.suspended(event.by, event.seq, at)
 
 
@@ -258,15 +259,16 @@ def _resumed(story: Story, event: ev.Resumed, at: Instant) -> None:
 
 
 def _deleting(story: Story, event: ev.Deleting, at: Instant) -> None:
-    if event.who.startswith(SYSTEM):
+    if event.because().kind in _SYSTEM:
         story.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
 
 
 def _held(story: Story, event: ev.Held, at: Instant) -> None:
-    if event.who.startswith(SYSTEM):
+    cause = event.because()
+    if cause.kind in _SYSTEM:
         for seq in event.seqs:
             story.met("held", event.who, event.text, seq, at)
-    elif event.who == "hands":  # it could not be started, or its end was lost
+    elif cause == HANDS:  # it could not be started, or its end was lost
         for seq in event.seqs:
             story.not_again(seq, at)
             story.met("held", "nqsd", event.text, seq, at)

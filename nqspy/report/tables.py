@@ -10,7 +10,6 @@ from nqspy.model.reasons import CAPPED, CLOSED, DECAY, HOPELESS, TOO_LARGE, Reas
 from nqspy.model.requests import POSIX_LETTER, Request, State
 from nqspy.model.units import format_size
 from nqspy.report.moments import clock_span
-from nqspy.report.story import SYSTEM
 from nqspy.report.summaries import complexes, limits, mpp, nqs_batch_summary, pipe_summary, queues_posix
 
 __all__ = [
@@ -296,7 +295,7 @@ def _needed(each: Mapping[str, Any]) -> str:
     """What would have to happen, by the code of its reason and what that says besides."""
     reason = each["reason"]
     code, text = reason["code"], reason["text"]
-    if code == ReasonCode.SUSPENDED and not reason["who"].startswith(SYSTEM):
+    if code == ReasonCode.SUSPENDED:
         return f"an operator must let it go on (resume request {each['id']})"
     if code == ReasonCode.LIMIT and CLOSED in text:
         return "the limit must be raised"

@@ -72,7 +72,7 @@ def request_object(
         reason = _held(request)
     return {
         **_what(request.seq, spec, request.queue, request.state.value, place),
-        "attempt": request.attempt,
+        "attempt": request.attempts,
         "submitted": stamp(request.submitted),
         "date_in_queue": stamp(request.date_in_queue),
         "eligible": stamp(spec.eligible),
@@ -102,7 +102,7 @@ def ended_object(row: Mapping[str, Any], place: Place) -> dict[str, Any]:
     stamp = place.zone.stamp
     return {
         **_what(row["seq"], spec, row["queue"], State.ENDED.value, place),
-        "attempt": request.attempt if request is not None else 0,
+        "attempt": request.attempts if request is not None else 0,
         "submitted": stamp(row["submitted"]),
         "date_in_queue": stamp(request.date_in_queue if request is not None else row["submitted"]),
         "eligible": stamp(spec.eligible),

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from nqspy.core.preemption.pressure import Reading, judge
-from nqspy.core.preemption.swap import suspended
-from nqspy.model.health import SWAP
+from nqspy.core.preemption.swap import gave_way, suspended
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import State
 from nqspy.model.sightings import SeenPressure
 from nqspy.sim.main import Simulation
 
@@ -67,11 +65,7 @@ class Memory:
         for seq, (attempt, used) in self._sim.machine.use(now).items():
             self._most[seq, attempt] = used.memory
         return {
-            request.seq: 0 if self._swap and _is_out(request.suspended_by, request.state) else size
+            request.seq: 0 if self._swap and gave_way(request) else size
             for request in self._sim.site.started.values()
-            if (size := self._most.get((request.seq, request.attempt), 0))
+            if (size := self._most.get((request.seq, request.attempts), 0))
         }
-
-
-def _is_out(by: str, state: State) -> bool:
-    return state is State.SUSPENDED and by == SWAP

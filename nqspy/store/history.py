@@ -14,7 +14,7 @@ import peewee
 from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.ports import EndedRow
-from nqspy.store import archive, places, rows
+from nqspy.store import archive, former, places, rows
 from nqspy.store.archive import Archive
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.fetching import SLICE, Fetch
@@ -256,6 +256,7 @@ class _Wanted:
 
 def _row_of(line: bytes) -> rows.Row:
     named = archive.request_of(line)
+    named["live"] = former.live(named["live"])
     return tuple(
         named[name]
         for name in ("seq", "state", "queue", "submitted", "spec", "live", "ending", "ended", "owner")

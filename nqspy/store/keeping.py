@@ -87,7 +87,7 @@ class Keeping:
             pairs = pairs_of(request.spec)
             for pair in pairs:
                 step.refs[pair] = step.refs.get(pair, 0) - 1
-            if request.attempt:
+            if request.attempts:
                 step.ran.update(pairs)
             else:
                 step.gone += pairs

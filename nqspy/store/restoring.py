@@ -8,12 +8,11 @@ left in a note, `Rewound`, for the next start.
 import os
 import sqlite3
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from nqspy.model.ids import Instant, Seq
-from nqspy.store import copies, places, schema
+from nqspy.store import copies, former, places, schema
 from nqspy.store.errors import NewerStore, StoreError, plain
 from nqspy.store.migrations import VERSION, version
 
@@ -193,12 +192,7 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], i
 
 def _attempts(connection: sqlite3.Connection) -> dict[Seq, int]:
     found = connection.execute("SELECT seq, live FROM requests WHERE ended IS NULL")
-    return {seq: _attempt(live) for seq, live in found}
-
-
-def _attempt(live: str) -> int:
-    fields: dict[str, Any] = msgspec.json.decode(live)
-    return int(fields.get("attempt", 0))
+    return {seq: former.attempts(live) for seq, live in found}
 
 
 def _attempt_since(old: sqlite3.Connection, seq: Seq, attempt: int) -> int | None:
@@ -206,5 +200,5 @@ def _attempt_since(old: sqlite3.Connection, seq: Seq, attempt: int) -> int | Non
     row = old.execute("SELECT live, ended FROM requests WHERE seq = ?", (seq,)).fetchone()
     if row is None:
         return None
-    found = _attempt(row[0])
+    found = former.attempts(row[0])
     return found if found > attempt or row[1] is not None else None

@@ -3,7 +3,7 @@
 import dataclasses
 import typing
 import zlib
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from operator import attrgetter
@@ -17,7 +17,7 @@ from nqspy.model.configure import OBJECTS, dump_object
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
-from nqspy.model.requests import Request, Spec, State, Used
+from nqspy.model.requests import Attempt, Request, Spec, State
 from nqspy.model.shared import Shared
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
@@ -26,39 +26,28 @@ from nqspy.store import accounts as account_rows
 
 Row = tuple[Any, ...]
 
-NOT_USED = Used()
-
 _encode = msgspec.json.Encoder().encode
-_fields = dataclasses.fields(Spec)
-_hints = typing.get_type_hints(Spec)
-_values = attrgetter(*(f.name for f in _fields))
 
-# A twin of Spec that leaves out what equals its default: rows of a third of the size, and when they are read
-# the parts left out become the one shared default object.
-_SpecTwin = msgspec.defstruct(
-    "_SpecTwin",
-    [
-        (f.name, _hints[f.name]) if f.default is dataclasses.MISSING else (f.name, _hints[f.name], f.default)
-        for f in _fields
-    ],
-    omit_defaults=True,
+_Values = Callable[[Any], tuple[Any, ...]]
+
+
+def _twin(cls: type, *columns: str, **others: Any) -> tuple[Any, _Values]:
+    """A twin of a dataclass that leaves out what equals its default, and what takes its values from an
+    object: rows of a third of the size, and when they are read the parts left out become the one shared
+    default object. ``columns``: fields that stand elsewhere; ``others``: types of fields that are twins."""
+    found = [f for f in dataclasses.fields(cls) if f.name not in columns]
+    hints = typing.get_type_hints(cls) | others
+    needed = [(f.name, hints[f.name]) for f in found if f.default is dataclasses.MISSING]
+    given = [(f.name, hints[f.name], f.default) for f in found if f.default is not dataclasses.MISSING]
+    made = msgspec.defstruct(f"_{cls.__name__}Twin", [*needed, *given], omit_defaults=True)
+    return made, attrgetter(*(f.name for f in found))
+
+
+_SpecTwin, _values = _twin(Spec)
+_AttemptTwin, _attempt_values = _twin(Attempt)
+_Live, _live_values = _twin(
+    Request, "seq", "spec", "queue", "state", "submitted", "slot", attempt=_AttemptTwin | None
 )
-
-
-_COLUMNS = ("seq", "spec", "queue", "state", "submitted")
-"""Fields of Request that have columns of their own; those after them stand in ``live``."""
-_standing = [f for f in dataclasses.fields(Request) if f.name not in (*_COLUMNS, "slot")]
-_live_hints = typing.get_type_hints(Request)
-_live_values = attrgetter(*(f.name for f in _standing))
-
-
-def _live_field(one: dataclasses.Field[Any]) -> tuple[Any, ...]:
-    default = NOT_USED if one.name == "used" else one.default
-    return (one.name, _live_hints[one.name], *(() if default is dataclasses.MISSING else (default,)))
-
-
-# Where a request stands; what equals its default is left out.
-_Live = msgspec.defstruct("_Live", list(map(_live_field, _standing)), omit_defaults=True)
 
 
 class Ending(msgspec.Struct):
@@ -188,10 +177,9 @@ def request_row(request: Request, ended: Instant | None = None, ending: str | No
 
 
 def _live(request: Request) -> Any:
-    live: Any = _Live(*_live_values(request))
-    used = request.used
-    if not (used.cpu or used.wall or used.memory):
-        live.used = NOT_USED  # the very object, so that it is left out
+    live = _Live(*_live_values(request))
+    if live.attempt is not None:
+        live.attempt = _AttemptTwin(*_attempt_values(live.attempt))
     return live
 
 
@@ -279,7 +267,9 @@ class SharedSpecs:
 def request_of(row: Row, shared: SharedSpecs) -> Request:
     """A request from a row of REQUEST_COLUMNS. Raises msgspec.DecodeError."""
     seq, state, queue, submitted, spec, body = row
-    live = _live_decoder.decode(body)
+    live: Any = _live_decoder.decode(body)
+    if live.attempt is not None:
+        live.attempt = Attempt(*_attempt_values(live.attempt))
     return Request(seq, shared.spec(spec), shared.text(queue), _STATES[state], submitted, *_live_values(live))
 
 

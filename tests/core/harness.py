@@ -275,19 +275,17 @@ class House:
         elif isinstance(action, ac.Move):
             self._event(ev.Routed(action.seq, action.queue, self.request(action.seq).queue))
         elif isinstance(action, ac.Suspend):
-            self._event(ev.Suspended(action.seq, action.attempt, action.who, action.parked, action.text))
+            cause = action.cause
+            self._event(
+                ev.Suspended(action.seq, action.attempt, str(cause), action.parked, action.text, cause=cause)
+            )
         elif isinstance(action, ac.Resume):
-            self._event(ev.Resumed(action.seq, action.attempt, action.who, action.pes))
+            cause = action.cause
+            self._event(ev.Resumed(action.seq, action.attempt, str(cause), action.pes, cause=cause))
         elif isinstance(action, ac.Requeue):
             self._event(ev.Requeued(action.seq, action.attempt, action.text))
         elif isinstance(action, ac.Hold):
             self._event(ev.Held((action.seq,), "s", action.who, action.text))
-        elif isinstance(action, ac.Suspend):
-            self._event(ev.Suspended(action.seq, action.attempt, action.who, action.parked, action.text))
-        elif isinstance(action, ac.Resume):
-            self._event(ev.Resumed(action.seq, action.attempt, action.who, action.pes))
-        elif isinstance(action, ac.Requeue):
-            self._event(ev.Requeued(action.seq, action.attempt, action.text))
 
     def go(self) -> Told:
         """A pass, and what it decided happens."""
@@ -297,7 +295,7 @@ class House:
         """A running request ends, having used that much."""
         used = Used(parse_time(cpu), parse_time(wall))
         self.samples.pop(seq, None)
-        self._event(ev.Ended(seq, self.request(seq).attempt, "exit", 0, used=used))
+        self._event(ev.Ended(seq, self.request(seq).attempts, "exit", 0, used=used))
         self.site.check()
 
     def uses(self, seq: Seq, cpu: str) -> None:

@@ -6,13 +6,14 @@ from nqspy.core.draft import Draft
 from nqspy.core.plain import NoExits
 from nqspy.model import events as ev
 from nqspy.model.actions import Requeue, Resume, Suspend
+from nqspy.model.cause import cause_of
 from nqspy.model.reasons import Reason, ReasonCode
 
 
 def park(house, *seqs, parked=True):
     """Suspends running requests as a stage of an earlier pass did."""
     for seq in seqs:
-        house._event(ev.Suspended(seq, house.request(seq).attempt, "probe nfs", parked, "nfs is away"))
+        house._event(ev.Suspended(seq, house.request(seq).attempts, "probe nfs", parked, "nfs is away"))
 
 
 def draft_of(house) -> Draft:
@@ -34,20 +35,20 @@ def three(house):
 def test_suspending_a_request_frees_its_pes_for_the_rest_of_the_pass(three):
     draft = draft_of(three)
     assert draft.free == 0
-    draft.suspend(three.request(1), "shift day", "the night is over", parked=True)
+    draft.suspend(three.request(1), cause_of("shift day"), "the night is over", parked=True)
     assert (draft.free, draft.held_pes) == (1, {1})
-    assert draft.before == [Suspend(1, 1, "shift day", "the night is over", True, False)]
+    assert draft.before == [Suspend(1, 1, cause_of("shift day"), "the night is over", True, False)]
     assert [r.seq for r in draft.running()] == [2], "it gives way once"
 
 
 def test_suspending_without_parking_and_requeueing_free_nothing_yet(three):
     draft = draft_of(three)
-    draft.suspend(three.request(1), "swap", "memory is short", parked=False, page_out=True)
-    draft.requeue(three.request(2), "probe nfs", "nfs is away")
+    draft.suspend(three.request(1), cause_of("swap"), "memory is short", parked=False, page_out=True)
+    draft.requeue(three.request(2), cause_of("probe nfs"), "nfs is away")
     assert (draft.free, draft.held_pes) == (0, {0, 1})
     assert draft.before == [
-        Suspend(1, 1, "swap", "memory is short", False, True),
-        Requeue(2, 1, "probe nfs", "nfs is away"),
+        Suspend(1, 1, cause_of("swap"), "memory is short", False, True),
+        Requeue(2, 1, cause_of("probe nfs"), "nfs is away"),
     ]
     assert draft.running() == []
 
@@ -56,9 +57,9 @@ def test_letting_go_on_takes_the_pes_it_had(three):
     park(three, 1)
     draft = draft_of(three)
     assert (draft.free, [r.seq for r in draft.parked()]) == (1, [1])
-    draft.resume(three.request(1), "scheduler")
+    draft.resume(three.request(1), cause_of("scheduler"))
     assert (draft.free, draft.held_pes) == (0, {0, 1})
-    assert draft.before == [Resume(1, 1, "scheduler")]
+    assert draft.before == [Resume(1, 1, cause_of("scheduler"))]
     assert [r.seq for r in draft.resumed] == [1]
 
 
@@ -66,7 +67,7 @@ def test_a_pe_that_the_machine_no_longer_has_is_neither_freed_nor_taken(three):
     three.machine(pes=1)
     draft = draft_of(three)
     assert draft.free == 0
-    draft.suspend(three.request(2), "shift day", "", parked=True)
+    draft.suspend(three.request(2), cause_of("shift day"), "", parked=True)
     assert (draft.free, draft.held_pes) == (0, {0, 1})
     draft.take([1, 5])
     assert draft.free == 0
@@ -87,10 +88,10 @@ def test_what_is_to_end_gives_way_to_nobody_and_does_not_come_back(three):
 def test_a_parked_request_comes_before_all_that_waits(three):
     park(three, 1)
     told = three.go()
-    assert told.actions == (Resume(1, 1, "scheduler"),)
+    assert told.actions == (Resume(1, 1, cause_of("scheduler")),)
     assert three.request(1).state.value == "running"
-    assert three.request(1).resumed == three.now
-    assert not three.request(1).parked
+    assert three.request(1).run.resumed == three.now
+    assert not three.request(1).pes_released
     assert told.reason(3).code is ReasonCode.NO_PES
 
 
@@ -101,7 +102,7 @@ def test_one_whose_pe_others_have_goes_on_on_the_one_that_comes_free(three):
     assert told.actions == ()
     assert told.plan.reasons.own[1] == Reason(ReasonCode.NO_PES, "machine", "it goes on when a PE is free")
     three._event(ev.Ended(2, 1, "exit", 0))
-    assert three.go().actions == (Resume(1, 1, "scheduler", (1,)),)
+    assert three.go().actions == (Resume(1, 1, cause_of("scheduler"), (1,)),)
     assert three.request(1).pes == (1,)
     three._event(ev.Ended(3, 1, "exit", 0))
     three.submit("dora")
@@ -115,7 +116,7 @@ def test_one_that_finds_its_own_pes_free_goes_on_on_those(house):
     house.go()
     park(house, 2)
     house._event(ev.Ended(1, 1, "exit", 0))
-    assert house.go().actions == (Resume(2, 1, "scheduler"),)
+    assert house.go().actions == (Resume(2, 1, cause_of("scheduler")),)
     assert house.request(2).pes == (1, 2)
 
 
@@ -126,7 +127,7 @@ def test_one_that_comes_back_keeps_of_its_pes_what_is_free(house):
     park(house, 1)
     house.submit("ben")
     house._event(ev.Starting(2, 1, (0,)))
-    assert house.go().actions == (Resume(1, 1, "scheduler", (1, 2)),)
+    assert house.go().actions == (Resume(1, 1, cause_of("scheduler"), (1, 2)),)
 
 
 def test_while_too_few_are_free_they_are_kept_for_it_so_that_it_cannot_starve(house):
@@ -142,7 +143,7 @@ def test_while_too_few_are_free_they_are_kept_for_it_so_that_it_cannot_starve(ho
     text = "it goes on when 3 PEs are free; 2 of them are kept for it"
     assert told.plan.reasons.own[1].text == text
     house._event(ev.Ended(3, 1, "exit", 0))
-    assert house.go().actions == (Resume(1, 1, "scheduler", (1, 2, 3)),)
+    assert house.go().actions == (Resume(1, 1, cause_of("scheduler"), (1, 2, 3)),)
 
 
 def test_two_that_had_the_same_pe_come_back_in_the_order_of_their_starts(house):
@@ -154,7 +155,7 @@ def test_two_that_had_the_same_pe_come_back_in_the_order_of_their_starts(house):
     house._event(ev.Starting(2, 1, (0,)))
     park(house, 2)
     told = house.go()
-    assert told.actions == (Resume(1, 1, "scheduler"),)
+    assert told.actions == (Resume(1, 1, cause_of("scheduler")),)
     assert told.plan.reasons.own[2].code is ReasonCode.NO_PES
 
 
@@ -164,7 +165,7 @@ def test_a_user_limit_counts_a_request_that_comes_back(house):
     house.go()
     park(house, 1)
     told = house.run_pass()
-    assert told.actions == (Resume(1, 1, "scheduler"),)
+    assert told.actions == (Resume(1, 1, cause_of("scheduler")),)
     assert told.reason(2).text == "user limit 1 of queue night is reached for anne"
 
 

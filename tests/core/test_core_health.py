@@ -14,6 +14,7 @@ from nqspy.core.accounting.health import Count, wish
 from nqspy.core.passes import explain
 from nqspy.model import events as ev
 from nqspy.model.actions import Requeue, Resume, Start, Suspend
+from nqspy.model.cause import cause_of
 from nqspy.model.health import Probe
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import ReasonCode
@@ -147,7 +148,9 @@ def test_running_ones_are_parked_and_their_pes_go_to_others_until_it_is_well():
     [day] = site.submit("ben queue=day")
     told = site.run_pass()
     assert [type(each) for each in told.actions] == [Suspend, Start]
-    assert told.actions[0] == Suspend(night, 1, "probe nfs", "resource nfs is broken: no answer", True)
+    assert told.actions[0] == Suspend(
+        night, 1, cause_of("probe nfs"), "resource nfs is broken: no answer", True
+    )
     site.apply(told)
     told = site.go()
     assert told.reason(night).text.endswith("it goes on when probe nfs is well again")
@@ -156,7 +159,7 @@ def test_running_ones_are_parked_and_their_pes_go_to_others_until_it_is_well():
     assert told.actions == (), "its PE is another's now"
     assert told.reason(night).code is ReasonCode.NO_PES
     site.end(day)
-    assert site.go().actions == (Resume(night, 1, "scheduler"),)
+    assert site.go().actions == (Resume(night, 1, cause_of("scheduler")),)
 
 
 def test_those_that_may_be_run_again_are_queued_and_the_others_go_on():
@@ -166,7 +169,7 @@ def test_those_that_may_be_run_again_are_queued_and_the_others_go_on():
     site._event(ev.Submitted(2, once, "night", "queued"))
     site.go()
     site.probe("nfs", "broken")
-    assert site.run_pass().actions == (Requeue(again, 1, "probe nfs", "resource nfs is broken"),)
+    assert site.run_pass().actions == (Requeue(again, 1, cause_of("probe nfs"), "resource nfs is broken"),)
 
 
 @pytest.mark.parametrize(

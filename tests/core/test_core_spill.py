@@ -9,6 +9,7 @@ from nqspy.core.preemption import spill
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Requeue, Resume, Suspend
+from nqspy.model.cause import cause_of
 from nqspy.model.events import Change
 from nqspy.model.ids import HOUR, Instant
 from nqspy.model.reasons import ReasonCode, Reasons
@@ -143,7 +144,7 @@ def test_what_runs_in_the_stopped_queue_is_suspended_and_its_pes_are_used(house)
     day(house, "suspend", "stop night")
     told = house.go()
     text = "shift day stopped queue night; it goes on when the queue is started again"
-    assert told.actions[0] == Suspend(1, 1, "shift day", text, True)
+    assert told.actions[0] == Suspend(1, 1, cause_of("shift day"), text, True)
     assert told.starts == [3]
     assert told.pes(3) == (0,)
     told = house.go()
@@ -164,7 +165,7 @@ def test_it_goes_on_when_the_queue_is_started_whatever_the_shift(house):
     house._event(ev.ShiftChanged("evening", "day", house.now))
     assert house.go().actions == ()
     house.set("queue/night/started", True)
-    assert house.go().actions == (Resume(1, 1, "scheduler"),)
+    assert house.go().actions == (Resume(1, 1, cause_of("scheduler")),)
 
 
 def test_requeue_ends_what_may_run_again_and_leaves_the_rest(house):
@@ -174,7 +175,7 @@ def test_requeue_ends_what_may_run_again_and_leaves_the_rest(house):
     house.go()
     day(house, "requeue", "stop night")
     told = house.go()
-    assert told.actions == (Requeue(1, 1, "shift day", "shift day stopped queue night"),)
+    assert told.actions == (Requeue(1, 1, cause_of("shift day"), "shift day stopped queue night"),)
     assert house.go().actions == ()
 
 

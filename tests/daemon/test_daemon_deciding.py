@@ -7,15 +7,19 @@ import pytest
 from nqspy.daemon.deciding import process, strikes, words
 from nqspy.daemon.deciding.page import Page
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.cause import Cause
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
 
 NOW = 1_000_000
 
 
+SPILL = Cause("feature", "spill")
+
+
 def test_a_plan_comes_out_as_it_went_in():
     actions = (
-        Move(3, "night"), Suspend(4, 1, "spill", "day begins", True, True), Resume(5, 2, "comeback"),
-        Requeue(6, 1, "spill", "day begins"), Start(1, 1, (0, 1), True), Redate((7, 8), NOW, 1, "gun"),
+        Move(3, "night"), Suspend(4, 1, SPILL, "day begins", True, True), Resume(5, 2),
+        Requeue(6, 1, SPILL, "day begins"), Start(1, 1, (0, 1), True), Redate((7, 8), NOW, 1, "gun"),
         Hold(9, "gun", "later"),
     )  # fmt: skip
     reasons = Reasons({2: Reason(ReasonCode.LIMIT, "queue night", "full", NOW)}, {"night": NEVER})

@@ -54,7 +54,7 @@ def test_what_nobody_waits_for_is_committed_with_what_comes_next_or_by_flush():
     outcome = centre.engine.feed([si.SeenRunning(1, 1)], centre.sim.now)
     assert outcome.pending
     assert (centre.count(), centre.engine.commits) == (n, commits)
-    assert not centre.request(1).starting, "it is applied at once"
+    assert not centre.request(1).run.starting, "it is applied at once"
     again = centre.engine.feed((), centre.sim.now)
     assert again.pending
     done = centre.engine.flush(centre.sim.now)
@@ -134,9 +134,9 @@ def test_sightings_that_nobody_waited_for_survive_too():
     assert centre.engine.feed([si.SeenRunning(1, 1)], centre.sim.now).pending
     Failpoint(centre.journal, 1)
     centre.engine.feed([asked(submit("ben", centre), BEN)], centre.sim.now)
-    assert centre.request(1).starting
+    assert centre.request(1).run.starting
     centre.later(seconds=2)
-    assert not centre.request(1).starting
+    assert not centre.request(1).run.starting
     assert centre.events(ev.Started) == [ev.Started(1, 1, (0,))]
 
 
@@ -149,7 +149,7 @@ def test_an_order_whose_commit_failed_is_not_carried_out():
     Failpoint(centre.journal, 1)
     centre.engine.feed([asked(cm.Delete(("1",), force=True), ANNE)], centre.sim.now)
     assert done == []
-    assert centre.request(1).ending == ""
+    assert centre.request(1).ending is None
     centre.engine.feed([asked(cm.Delete(("1",), force=True), ANNE)], centre.sim.now)
     assert done == [Kill(1, 1, "deleted", 10_000, 15)]
 

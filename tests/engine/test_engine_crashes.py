@@ -99,7 +99,7 @@ def test_after_a_power_cut_what_ran_is_run_again():
     centre.later(seconds=50)
     centre.sim.machine.fail()
     centre.sim.restart()
-    assert centre.request(1).attempt == 2
+    assert centre.request(1).attempts == 2
     assert centre.end_of(2).end_reason == "lost"
     assert len(centre.events(ev.Alarm)) == 2
     centre.later(seconds=101)

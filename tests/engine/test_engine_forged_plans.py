@@ -9,6 +9,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
 from nqspy.model.actions import Plan, Requeue, Resume, Suspend
+from nqspy.model.cause import cause_of
 
 PROBED = """
 create probe nfs file=/etc/passwd running={}
@@ -50,7 +51,7 @@ def plan(centre: Late, *actions) -> None:
 def test_suspensions_and_resumptions_of_a_plan_are_carried_out_and_journaled():
     centre = a_running_one()
     for health, action, state in (
-        ("broken", Suspend(1, 1, "probe nfs", "", True), "suspended"),
+        ("broken", Suspend(1, 1, cause_of("probe nfs"), "", True), "suspended"),
         ("ok", Resume(1, 1), "running"),
     ):
         centre.sim.feed([si.SeenProbe("nfs", health, "")])
@@ -68,7 +69,7 @@ def test_a_forged_plan_makes_nobody_give_way_whom_no_broken_resource_and_no_shif
     centre.sim.feed([si.SeenProbe("tape", "broken", "")])
     before = centre.count()
     for parked in (True, False):
-        plan(centre, Suspend(1, 1, who, "", parked), Requeue(1, 1, who, ""))
+        plan(centre, Suspend(1, 1, cause_of(who), "", parked), Requeue(1, 1, cause_of(who), ""))
     assert centre.state(1) == "running"
     assert all(isinstance(event, ev.Decided) for event in centre.events()[before:])
 
@@ -77,40 +78,51 @@ def test_a_forged_plan_makes_nobody_give_way_whom_no_broken_resource_and_no_shif
 def test_who_gives_way_for_a_broken_resource_does_so_as_its_probe_says(wanted, other):
     centre = a_running_one(wanted)
     centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
-    plan(centre, other(1, 1, "probe nfs", ""))
+    plan(centre, other(1, 1, cause_of("probe nfs"), ""))
     assert centre.state(1) == "running"
-    action = Suspend(1, 1, "probe nfs", "", True) if wanted == "suspend" else Requeue(1, 1, "probe nfs", "")
+    action = (
+        Suspend(1, 1, cause_of("probe nfs"), "", True)
+        if wanted == "suspend"
+        else Requeue(1, 1, cause_of("probe nfs"), "")
+    )
     plan(centre, action)
-    assert centre.state(1) != "running" or centre.request(1).ending.startswith("rerun")
+    assert centre.state(1) != "running" or centre.request(1).ending.rerun
 
 
 @pytest.mark.parametrize("spill", ["suspend", "requeue"])
 def test_a_shift_has_only_the_requests_of_a_queue_it_stopped_give_way_and_as_it_says(spill):
     centre = a_running_one(spill=spill)
     centre.qmgr("switch shift day")
-    for action in (Suspend(1, 1, "shift day", "", True), Requeue(1, 1, "shift day", ""),
-                   Suspend(2, 1, "shift night", "", True), Requeue(2, 1, "gun", ""),
-                   Requeue(2, 1, "shift day", "") if spill == "suspend"
-                   else Suspend(2, 1, "shift day", "", True)):  # fmt: skip
+    for action in (Suspend(1, 1, cause_of("shift day"), "", True), Requeue(1, 1, cause_of("shift day"), ""),
+                   Suspend(2, 1, cause_of("shift night"), "", True), Requeue(2, 1, cause_of("gun"), ""),
+                   Requeue(2, 1, cause_of("shift day"), "") if spill == "suspend"
+                   else Suspend(2, 1, cause_of("shift day"), "", True)):  # fmt: skip
         plan(centre, action)
         assert (centre.state(1), centre.state(2)) == ("running", "running")
         assert not centre.request(2).ending
-    asked = Suspend(2, 1, "shift day", "", True) if spill == "suspend" else Requeue(2, 1, "shift day", "")
+    asked = (
+        Suspend(2, 1, cause_of("shift day"), "", True)
+        if spill == "suspend"
+        else Requeue(2, 1, cause_of("shift day"), "")
+    )
     plan(centre, asked)
-    assert centre.state(2) == "suspended" or centre.request(2).ending.startswith("rerun")
+    assert centre.state(2) == "suspended" or centre.request(2).ending.rerun
 
 
 def test_a_forged_plan_lets_nobody_go_on_whom_an_operator_has_suspended():
     centre = a_running_one()
     centre.ask(cm.SuspendRequests(("1",)))
     assert centre.state(1) == "suspended"
-    plan(centre, Resume(1, 1, "scheduler"))
+    plan(centre, Resume(1, 1, cause_of("scheduler")))
     assert centre.state(1) == "suspended"
 
 
 def test_a_forged_plan_cannot_take_a_parked_requests_pes_back():
     centre = a_running_one()
     centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
-    for action in (Suspend(1, 1, "probe nfs", "", True), Suspend(1, 1, "probe nfs", "", False)):
+    for action in (
+        Suspend(1, 1, cause_of("probe nfs"), "", True),
+        Suspend(1, 1, cause_of("probe nfs"), "", False),
+    ):
         plan(centre, action)
-    assert centre.request(1).parked
+    assert centre.request(1).pes_released

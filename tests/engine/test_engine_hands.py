@@ -53,10 +53,10 @@ def test_a_start_is_handed_out_after_its_commit_with_the_request_it_is_about():
 
 def test_a_request_is_starting_until_the_hands_say_that_it_runs():
     centre, _ = centre_with_one()
-    assert centre.request(1).starting
+    assert centre.request(1).run.starting
     centre.sim.now += 250
     see(centre, si.SeenRunning(1, 1))
-    assert not centre.request(1).starting
+    assert not centre.request(1).run.starting
     assert centre.request(1).started == centre.sim.now
     see(centre, si.SeenRunning(1, 1))
     assert centre.events(ev.Started) == [ev.Started(1, 1, (0,))]
@@ -94,7 +94,7 @@ def test_sightings_of_attempts_no_longer_in_force_change_nothing():
 def test_the_end_of_an_earlier_attempt_does_not_end_the_one_in_force():
     centre, hands = centre_with_one()
     see(centre, si.SeenRunning(1, 1), si.SeenLost(1, 1))
-    assert centre.request(1).attempt == 2
+    assert centre.request(1).attempts == 2
     n = centre.count()
     hands.told()
     see(centre, si.SeenEnded(1, 1), si.SeenRunning(1, 1), si.SeenUse(1, 1, Used(9, 9)))
@@ -222,7 +222,7 @@ def test_a_lost_end_of_one_that_was_to_be_deleted_or_rerun_is_that():
     centre, _ = centre_with_one("anne", PLAIN + "set lost_request fail\n")
     centre.ask(cm.RerunRequests(("1",)), ANNE)
     see(centre, si.SeenLost(1, 1))
-    assert centre.request(1).attempt == 2
+    assert centre.request(1).attempts == 2
 
 
 def test_a_deletion_orders_the_end_with_the_sites_grace_and_kill_orders_it_at_once():
@@ -329,4 +329,4 @@ def test_an_attempt_that_is_lost_while_it_exits_is_run_again():
     centre, _ = centre_with_one()
     see(centre, si.SeenExiting(1, 1, Used(5, 7)), si.SeenLost(1, 1))
     assert [type(e) for e in centre.events(ev.Exiting, ev.Requeued)] == [ev.Exiting, ev.Requeued]
-    assert centre.request(1).attempt == 2
+    assert centre.request(1).attempts == 2

@@ -71,7 +71,7 @@ def test_suspended_what_runs_gives_its_pes_away_and_goes_on_at_one_oclock():
     centre.submit("anne queue=night", "ben queue=batch", "ben queue=batch")
     centre.until("2026-03-02T23:30:00+01:00")
     assert [centre.state(seq) for seq in (1, 2, 3)] == ["suspended", "running", "queued"]
-    assert centre.request(1).parked
+    assert centre.request(1).pes_released
     assert "since 23:00:12" in reason(centre, 1).text
     assert reason(centre, 1).text.endswith("it goes on when probe nfs is well again")
     centre.later(hours=6)
@@ -91,7 +91,7 @@ def test_requeued_what_may_be_run_again_waits_and_starts_again_at_one_oclock():
     assert "probe nfs" in text
     assert "stale file handle" in text
     centre.until("2026-03-03T01:00:00+01:00")
-    assert (centre.state(1), centre.request(1).attempt) == ("running", 2)
+    assert (centre.state(1), centre.request(1).attempts) == ("running", 2)
     centre.is_sound()
 
 

@@ -10,6 +10,7 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.cause import cause_of
 
 
 class Later:
@@ -315,7 +316,7 @@ def test_the_starts_of_a_late_plan_hold_no_more_together_than_their_groups_cap()
         Move(1, "nowhere"),
         Suspend(1, 1),
         Resume(1, 1),
-        Requeue(1, 1, "gun", "why not"),
+        Requeue(1, 1, cause_of("gun"), "why not"),
     ],
 )
 def test_a_plan_that_is_nonsense_changes_nothing_however_fresh_it_is(action):

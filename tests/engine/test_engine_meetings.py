@@ -48,12 +48,12 @@ def test_what_gave_way_to_memory_over_a_closing_is_stopped_for_the_day_like_the_
     large, small = centre.submit("anne", "ben")
     centre.until("2026-03-03T08:25:00+01:00")
     memory(centre, "high", 90.0, (large, 8 * GB), (small, 2 * GB))
-    assert centre.request(large).suspended_by == "swap"
+    assert str(centre.request(large).pause.cause) == "swap"
     centre.until("2026-03-03T08:31:00+01:00")
     for _ in range(2):
         memory(centre, "calm", 20.0, (large, 0), (small, 2 * GB))
     centre.later(minutes=5)
-    assert [centre.request(seq).suspended_by for seq in (large, small)] == ["shift day", "shift day"]
+    assert [str(centre.request(seq).pause.cause) for seq in (large, small)] == ["shift day", "shift day"]
     centre.is_sound()
 
 

@@ -59,7 +59,7 @@ def test_a_request_rerun_is_queued_again_with_its_date_and_starts_anew():
     centre.ask(cm.RerunRequests(("1",)), ANNE)
     assert centre.state(seq) == "running"
     request = centre.request(seq)
-    assert (request.attempt, request.date_in_queue, request.used) == (2, date, Used())
+    assert (request.attempts, request.date_in_queue, request.used) == (2, date, Used())
     [requeued] = centre.events(ev.Requeued)
     assert requeued.used.cpu == 90_000
     assert centre.site.accounts["g:default"].value == pytest.approx(90_000, rel=1e-3)

@@ -48,7 +48,7 @@ def test_a_request_that_was_started_since_is_held_and_its_attempt_is_not_used_ag
     later = begin(centre, {2: 3, 9: 1})
     assert (later.next_seq, later.attempts) == (10, {2: 3, 9: 1})
     ben = centre.site.requests[2]
-    assert (ben.state, ben.attempt, ben.holds) == (State.HELD, 3, "o")
+    assert (ben.state, ben.attempts, ben.holds) == (State.HELD, 3, "o")
     assert "backup" in ben.hold_text
     assert centre.site.next_seq == 10
     [alarm] = [each.event for each in centre.journal.events() if each.event.kind == "alarm"]
@@ -60,7 +60,7 @@ def test_a_request_that_was_started_since_is_held_and_its_attempt_is_not_used_ag
     replayed = Site()
     for each in centre.journal.events():
         lifecycle.apply(replayed, each)
-    assert (replayed.next_seq, replayed.requests[2].attempt) == (11, 3)
+    assert (replayed.next_seq, replayed.requests[2].attempts) == (11, 3)
 
 
 def test_an_attempt_without_a_trace_after_a_restore_is_held_and_not_run_again():

@@ -162,7 +162,7 @@ def test_parked_requests_can_be_deleted_run_again_and_not_held():
     assert place.ask(cm.Delete(("1",), force=True))["failed"] == []
     assert place.state(1) == "ended"
     assert place.ask(cm.RerunRequests(("2",)))["failed"] == []
-    assert (place.state(2), place.request(2).parked) == ("queued", False)
+    assert (place.state(2), place.request(2).pes_released) == ("queued", False)
     assert place.ask(cm.HoldRequests(("3",)))["failed"]
     assert place.state(3) == "suspended"
     place.is_sound()
@@ -221,7 +221,7 @@ def test_requeue_runs_it_again_from_the_beginning_in_the_evening():
     ]
     assert state_at(place, "2026-03-03T11:00:00+01:00", 2) == ["ended"]
     assert state_at(place, EVENING, 1) == ["running"]
-    assert place.request(1).attempt == 2
+    assert place.request(1).attempts == 2
 
 
 # ---------------------------------------------------------------- told
@@ -291,7 +291,7 @@ def test_a_late_plan_suspends_what_has_not_changed():
     place = late()
     place.answer()
     assert place.request(1).state is State.SUSPENDED
-    assert place.request(1).parked
+    assert place.request(1).pes_released
 
 
 def test_a_late_plan_leaves_what_was_deleted_meanwhile():

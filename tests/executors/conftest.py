@@ -64,7 +64,7 @@ class Bench:
             "workdir": str(self.work), "shell": "/bin/sh",
         }  # fmt: skip
         fields = defaults | spec | {"script": self.keep(script.encode()), "environment": self.keep(env)}
-        return Request(self.seq, Spec(**fields), "batch", State.RUNNING, Instant(0), Instant(0), attempt=1)
+        return Request(self.seq, Spec(**fields), "batch", State.RUNNING, Instant(0), Instant(0), attempts=1)
 
     def start(self, script: str, *, pes: tuple[int, ...] = (0,), **spec: Any) -> Request:
         request = self.request(script, **spec)

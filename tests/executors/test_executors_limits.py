@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nqspy.model.actions import Kill, Resume, Suspend
+from nqspy.model.cause import cause_of
 from nqspy.model.requests import Ask
 
 BURN = "while :; do :; done\n"
@@ -130,7 +131,7 @@ def test_one_that_goes_on_on_other_pes_moves_with_all_its_processes_and_threads(
     bench.until(lambda: len(group()) >= 4, "script, Python with two threads, sleep")
     assert {_allowed(task) for task in group()} == {str(cpus[0])}
     bench.do(Suspend(request.seq, 1, parked=True))
-    bench.do(Resume(request.seq, 1, "scheduler", (1,)))
+    bench.do(Resume(request.seq, 1, cause_of("scheduler"), (1,)))
     bench.until(lambda: {_allowed(task) for task in group()} == {str(cpus[1])}, "they have moved")
     bench.do(Resume(request.seq, 1, pes=(1,)))  # as after a restart
     bench.do(Kill(request.seq, 1, "deleted", 0))

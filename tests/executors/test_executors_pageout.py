@@ -13,6 +13,7 @@ import pytest
 from nqspy.executors import pageout
 from nqspy.executors.resident import Residents
 from nqspy.model.actions import Kill, Resume, Suspend
+from nqspy.model.cause import cause_of
 
 MB = 1 << 20
 HOG = f"""exec {sys.executable} -c '
@@ -83,7 +84,7 @@ def test_processes_that_share_memory_are_counted_once(make_bench):
 def test_its_pages_really_leave_and_come_back_unchanged(hog, swap_file, caplog):
     bench, job = hog
     with caplog.at_level("INFO", "nqspy.hands"):
-        bench.do(Suspend(job.seq, 1, "swap", page_out=True))
+        bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
         told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
     left, whole = map(int, told.groups())
     # What it made has left; the pages of the programs, which others have too, the kernel may keep.
@@ -102,7 +103,7 @@ def test_without_swap_it_is_told_that_nothing_left(make_bench, caplog):
     job = bench.running(HOG)
     bench.text("holds")
     with caplog.at_level("INFO", "nqspy.hands"):
-        bench.do(Suspend(job.seq, 1, "swap", page_out=True))
+        bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
         told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
     stays, with_swap = held(bench, job), swaps()
     bench.do(Kill(job.seq, 1, "deleted", 0))
@@ -116,7 +117,7 @@ def test_without_swap_it_is_told_that_nothing_left(make_bench, caplog):
 def test_a_request_that_is_told_to_go_on_at_once_is_not_paged_out_to_the_end(hog):
     bench, job = hog
     for _ in range(5):
-        bench.do(Suspend(job.seq, 1, "swap", page_out=True))
+        bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
         bench.do(Resume(job.seq, 1))
     (bench.work / "go").touch()
     assert bench.text("sum") == str(80 * MB)

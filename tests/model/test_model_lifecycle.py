@@ -9,7 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.lifecycle import apply
-from nqspy.model.requests import Ask, Redating, Request, Spec, State, Used
+from nqspy.model.requests import Ask, Attempt, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import RECENT, Site
 
@@ -38,8 +38,8 @@ class Story:
         return self.site.requests[seq]
 
     def start(self, request: Request, pes: tuple[int, ...] = (0,)) -> Request:
-        self.tell(ev.Starting(request.seq, request.attempt + 1, pes))
-        self.tell(ev.Started(request.seq, request.attempt, pes), later=100)
+        self.tell(ev.Starting(request.seq, request.attempts + 1, pes))
+        self.tell(ev.Started(request.seq, request.attempts, pes), later=100)
         return request
 
 
@@ -134,10 +134,10 @@ def test_a_start_takes_pes_and_the_request_out_of_its_queue(story):
     request = story.submit()
     story.tell(ev.Ranked(1, 2, "olga"))
     story.tell(ev.Starting(1, 1, (2,)), later=5)
-    assert (request.state, request.pes, request.starting, request.rank) == (State.RUNNING, (2,), True, 0)
+    assert (request.state, request.pes, request.run.starting, request.rank) == (State.RUNNING, (2,), True, 0)
     assert (list(story.site.started), len(story.site.columns("q"))) == ([1], 0)
     story.tell(ev.Started(1, 1, (2,)), later=5)
-    assert (request.starting, request.started) == (False, T0 + 10)
+    assert (request.run.starting, request.started) == (False, T0 + 10)
 
 
 def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story):
@@ -168,9 +168,9 @@ def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story):
 def test_a_suspended_one_keeps_its_pes(story):
     request = story.start(story.submit())
     story.tell(ev.Suspended(1, 1, "olga"))
-    assert (request.state, request.suspended_by, request.pes) == (State.SUSPENDED, "olga", (0,))
+    assert (request.state, str(request.pause.cause), request.pes) == (State.SUSPENDED, "olga", (0,))
     story.tell(ev.Resumed(1, 1, "olga"))
-    assert (request.state, request.suspended_by) == (State.RUNNING, "")
+    assert (request.state, request.pause) == (State.RUNNING, None)
 
 
 def test_an_end_charges_group_and_owner_and_remembers_the_length(story):
@@ -225,13 +225,13 @@ def test_pe_time_is_charged_where_the_site_says_so(story):
 def test_a_requeued_one_waits_as_before_and_pays_for_what_it_used(story):
     request = story.start(story.submit())
     story.tell(ev.Deleting(1, 1, "anne", rerun=True))
-    assert request.ending == "rerun by anne"
+    assert str(request.ending) == "rerun by anne"
     story.tell(ev.Requeued(1, 1, "rerun by anne", Used(300, 300)))
-    assert (request.state, request.pes, request.started, request.ending, request.used, request.attempt) == (
+    assert (request.state, request.pes, request.started, request.ending, request.used, request.attempts) == (
         State.QUEUED,
         (),
         None,
-        "",
+        None,
         Used(),
         1,
     )
@@ -286,16 +286,16 @@ def test_what_was_touched_is_what_the_store_must_write(story):
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda site: setattr(site.requests[1], "pes", (1, 1)),
+        lambda site: setattr(site.requests[1], "attempt", replace(site.requests[1].run, pes=(1, 1))),
         lambda site: site.started.clear(),
         lambda site: setattr(site.requests[2], "slot", 5),
         lambda site: setattr(site.requests[2], "date_in_queue", 3),
         lambda site: setattr(site.requests[2], "holds", "u"),
-        lambda site: setattr(site.requests[1], "attempt", 0),
+        lambda site: setattr(site.requests[1], "attempts", 0),
         lambda site: setattr(site, "next_seq", 2),
         lambda site: site.dates.clear(),
         lambda site: site.waiting.clear(),
-        lambda site: setattr(site.requests[4], "pes", (0,)),
+        lambda site: setattr(site.requests[4], "attempt", Attempt(1, (0,), Instant(1))),
         lambda site: site.requests.pop(2),
         lambda site: setattr(site.requests[2], "state", State.ENDED),
     ],

@@ -64,15 +64,15 @@ class Diary:
         for seq in starts:
             request = self.site.requests[seq]
             pes = tuple(range(request.spec.ask.pes))
-            self.add(second, ev.Starting(seq, request.attempt + 1, pes))
+            self.add(second, ev.Starting(seq, request.attempts + 1, pes))
         for seq in starts:
             request = self.site.requests[seq]
-            self.add(second if started is None else started, ev.Started(seq, request.attempt, request.pes))
+            self.add(second if started is None else started, ev.Started(seq, request.attempts, request.pes))
 
     def end(self, second: float, seq: int, cpu: float, status: int = 0, reason: Any = "exit") -> None:
         request = self.site.requests[seq]
         used = Used(round(cpu * 1000), 0, 4096)
-        self.add(second, ev.Ended(seq, request.attempt, reason, status, None, used, "", "/o", "/e"))
+        self.add(second, ev.Ended(seq, request.attempts, reason, status, None, used, "", "/o", "/e"))
 
 
 @pytest.fixture

@@ -198,7 +198,7 @@ def test_pe_time_counts_where_it_is_charged(diary):
     one, two = book.submit(0, "d1", pes=3), book.submit(0, "d2", pes=1)
     book.decide(0, one, two)
     for seq in (one, two):
-        attempt = book.site.requests[seq].attempt
+        attempt = book.site.requests[seq].attempts
         used = Used(60_000, round(HOUR * 1000))
         book.add(HOUR, ev.Ended(seq, attempt, "exit", 0, None, used))
     data = report(book, 0, HOUR)

@@ -6,6 +6,7 @@ import pytest
 
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
+from nqspy.model.cause import Cause
 from nqspy.model.requests import Used
 from nqspy.report.departments import page_of
 from nqspy.report.history import event_object
@@ -109,6 +110,19 @@ def test_what_swap_control_does_to_several_requests_is_one_incident(diary):
     assert times(entry) == ("21:01", "21:10")
     assert entry["requests"] == {"d1": ["1.ymp"], "d2": ["2.ymp"]}
     assert sentence(entry) == "2 requests were suspended by swap (1.ymp, 2.ymp)"
+
+
+def test_what_people_do_is_no_incident_whatever_they_are_called(diary):
+    book = diary(pes=4, d1=1)
+    one = book.submit(-60, "d1")
+    book.night()
+    book.decide(0, one)
+    for n, name in enumerate(("swap", "swapna", "hands", "probe")):
+        person = Cause("operator", name)
+        book.add(60 + n, ev.Suspended(one, 1, name, cause=person))
+        book.add(70 + n, ev.Resumed(one, 1, name, cause=person))
+    book.add(80, ev.Suspended(one, 1, "swapna"))
+    assert told(book)["story"] == []
 
 
 def test_one_that_ends_while_it_is_suspended_ends_the_incident(diary):

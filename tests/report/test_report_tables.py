@@ -1,5 +1,6 @@
 """qstat's texts, character by character where other programs read them."""
 
+from dataclasses import replace
 from timeit import repeat
 
 import pytest
@@ -28,7 +29,8 @@ def book(diary):
     book.submit(0, "d1", name="a-very-long-name-indeed")
     held = book.submit(0, "d1", queue="day")
     book.decide(10, one)
-    book.site.requests[one].used = Used(3_661_000, 4_000_000, 5 << 20)
+    runs = book.site.requests[one]
+    runs.attempt = replace(runs.run, used=Used(3_661_000, 4_000_000, 5 << 20))
     book.add(20, ev.Held((held,), "u", "anne"))
     return book
 
@@ -201,7 +203,8 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
     ("code", "who", "text", "needed"),
     [
         ("SUSPENDED", "olga", "it was suspended by olga", "let it go on (resume request 2.ymp)"),
-        ("SUSPENDED", "probe nfs", "nfs is broken", "the next pass looks at it again"),
+        ("SUSPENDED", "swap", "it was suspended by swap", "let it go on (resume request 2.ymp)"),
+        ("RESOURCE", "probe nfs", "nfs is broken", "its probe must find the resource well again"),
         ("LIMIT", "group d1", "it has 2:00:00 with what runs: past use must decay", "forgotten with time"),
         ("LIMIT", "group d1", "it has 2:00:00: some of what runs must end", "must end, or the limit be"),
         ("LIMIT", "queue batch", "run limit 1 of queue batch is reached", "limit must end, or the limit be"),

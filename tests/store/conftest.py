@@ -191,7 +191,7 @@ class Story:
         taken = {pe for r in self.site.started.values() for pe in r.pes}
         free = [pe for pe in range(4) if pe not in taken]
         for request in self._some(State.QUEUED)[: len(free)]:
-            attempt, pes = request.attempt + 1, (free.pop(0),)
+            attempt, pes = request.attempts + 1, (free.pop(0),)
             self.tell(ev.Starting(request.seq, attempt, pes))
             if self._random.random() < 0.7:
                 self.tell(ev.Started(request.seq, attempt, pes))
@@ -201,12 +201,12 @@ class Story:
 
     def _exit(self) -> None:
         for r in self._some(State.RUNNING, State.SUSPENDED)[:1]:
-            self.tell(ev.Exiting(r.seq, r.attempt, self._used()))
+            self.tell(ev.Exiting(r.seq, r.attempts, self._used()))
 
     def _end(self) -> None:
         for r in self._some(State.RUNNING, State.SUSPENDED, State.EXITING)[:1]:
             self.tell(
-                ev.Ended(r.seq, r.attempt, "exit", exit_status=self._random.randrange(3), used=self._used())
+                ev.Ended(r.seq, r.attempts, "exit", exit_status=self._random.randrange(3), used=self._used())
             )
 
     def _redate(self) -> None:
@@ -250,9 +250,9 @@ class Story:
 
     def _suspend(self) -> None:
         for r in self._some(State.RUNNING)[:1]:
-            self.tell(ev.Suspended(r.seq, r.attempt, "op"))
+            self.tell(ev.Suspended(r.seq, r.attempts, "op"))
             if self._random.random() < 0.5:
-                self.tell(ev.Resumed(r.seq, r.attempt, "op"))
+                self.tell(ev.Resumed(r.seq, r.attempts, "op"))
 
     def _memory(self) -> None:
         running = self._some(State.RUNNING)
@@ -261,16 +261,16 @@ class Story:
             ev.PressureChanged(self._random.choice(("high", "calm")), 91.5, "91 % in use", held, 1 << 35)
         )
         for r in running[:1]:
-            self.tell(ev.Suspended(r.seq, r.attempt, "swap", text="its memory gives way"))
+            self.tell(ev.Suspended(r.seq, r.attempts, "swap", text="its memory gives way"))
             if self._random.random() < 0.5:
-                self.tell(ev.Resumed(r.seq, r.attempt, "swap"))
+                self.tell(ev.Resumed(r.seq, r.attempts, "swap"))
         self.tell(ev.ProbeChanged("nowhere", "broken", "no such probe"))
 
     def _requeue(self) -> None:
         for r in self._some(State.RUNNING)[:1]:
-            self.tell(ev.Deleting(r.seq, r.attempt, "op", rerun=True))
+            self.tell(ev.Deleting(r.seq, r.attempts, "op", rerun=True))
             if self._random.random() < 0.7:
-                self.tell(ev.Requeued(r.seq, r.attempt, "rerun", self._used()))
+                self.tell(ev.Requeued(r.seq, r.attempts, "rerun", self._used()))
 
     def _sample(self) -> None:
         samples = tuple((r.seq, self._used()) for r in self._some(State.RUNNING))
@@ -308,7 +308,7 @@ class Story:
         self.tell(ev.Alarm("large", "too slow", Instant(self._at - 5)))
         self.tell(ev.ProbeChanged("nfs", self._random.choice(("ok", "broken")), "stale handle"))
         self.tell(ev.PressureChanged(self._random.choice(("calm", "high")), 91.5, "", ((1, 5),)))
-        attempts = tuple((r.seq, r.attempt + 1) for r in self._some(*BEFORE_START)[:1])
+        attempts = tuple((r.seq, r.attempts + 1) for r in self._some(*BEFORE_START)[:1])
         self.tell(ev.Restored("a backup", self.site.next_seq + self._random.randrange(2), attempts))
         self.tell(ev.DaemonStarted(Instant(self._at), False))
         day = f"2026-03-{self._random.randrange(1, 32):02d}"

@@ -117,7 +117,7 @@ def test_an_ended_request_keeps_its_last_attempt(story, journal):
     story.tell(ev.Ended(seq, 1, "signal", exit_signal=9))
     story.commit()
     (row,) = journal.ended([seq])
-    assert (row["request"].attempt, row["request"].pes) == (1, (3,))
+    assert (row["request"].attempts, row["request"].pes) == (1, (3,))
     assert row["request"].started is not None
     assert seq not in journal.load().requests
 

@@ -1,12 +1,30 @@
 """What a row keeps of a request: all of it, whatever fields it has."""
 
+import json
 from dataclasses import MISSING, fields
 
+from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
-from nqspy.model.requests import Dependency, Redating, Request, Spec, State, Used
-from nqspy.store import rows
+from nqspy.model.requests import Attempt, Dependency, EndOrder, Pause, Redating, Request, Spec, State, Used
+from nqspy.store import former, history, rows
 
 SPEC = Spec("anne", 1000, "job", "batch", "s", "e", "/", group="d1")
+RUN = Attempt(
+    number=3,
+    pes=(1, 2),
+    started=Instant(4),
+    starting=False,
+    used=Used(5, 6, 7),
+    charged=8,
+    rate=17,
+    charged_at=Instant(18),
+    pause=Pause(Cause("operator", "swap"), Instant(10), "for a while", True),
+    resumed=Instant(9),
+    resumed_by_person=Instant(16),
+    ending=EndOrder(Cause("owner", "anne"), True, "once more"),
+    preempted_times=11,
+    preempted_bytes=12,
+)
 FULL = Request(
     seq=17,
     spec=SPEC,
@@ -14,28 +32,14 @@ FULL = Request(
     state=State.SUSPENDED,
     submitted=Instant(1),
     date_in_queue=Instant(2),
-    attempt=3,
+    attempts=3,
+    attempt=RUN,
     holds="ou",
     hold_text="held by olga",
     rank=2,
-    pes=(1, 2),
-    started=Instant(4),
-    starting=True,
-    ending="rerun by olga",
-    used=Used(5, 6, 7),
-    charged=8,
-    suspended_by="shift day",
-    parked=True,
-    resumed=Instant(9),
-    suspended=Instant(10),
-    gave_way=11,
-    gave=12,
     unmet=(Dependency(13, "any"),),
     never="16.ymp ended 1",
     redated=Redating(Instant(14), "linked", 15),
-    let_go=Instant(16),
-    rate=17,
-    charged_at=Instant(18),
     losses=2,
 )
 
@@ -51,14 +55,42 @@ def test_a_row_keeps_every_field_of_a_request():
     assert same == {"seq", "spec", "queue", "submitted", "date_in_queue", "slot"}, (
         "all others are put to the test"
     )
+    fresh = Attempt(3, (), Instant(0))
+    told = {f.name for f in fields(Attempt) if getattr(RUN, f.name) != getattr(fresh, f.name)}
+    assert told | {"number"} == {f.name for f in fields(Attempt)}
     assert read_back(FULL) == FULL
     assert read_back(bare) == bare
 
 
 def test_what_a_request_has_not_takes_no_room():
     bare = Request(17, SPEC, "night", State.QUEUED, Instant(1), Instant(2))
-    bare.used = Used()
     assert rows.request_row(bare)[9] == '{"date_in_queue":2}'
     assert [f.name for f in fields(Request) if f.default is MISSING and f.default_factory is MISSING] == [
         "seq", "spec", "queue", "state", "submitted", "date_in_queue"
     ]  # fmt: skip
+
+
+def test_what_rows_of_before_say_of_an_attempt_is_read_as_it_was_meant():
+    flat = (
+        '{"date_in_queue":2,"attempt":3,"hold_text":"shift day stopped queue night","pes":[1,2],"started":4,'
+        '"ending":"rerun by olga: once more","used":{"cpu":5,"wall":6,"memory":7},"charged":8,"rate":9,'
+        '"suspended_by":"shift day","parked":true,"suspended":10,"gave_way":2,"gave":11,"let_go":12}'
+    )
+    named = {
+        "seq": 17, "ended": None, "state": "suspended", "queue": "night", "owner": "anne", "submitted": 1,
+        "spec": json.dumps({"owner": "anne", "uid": 1, "name": "n", "queue": "q", "script": "s",
+                            "environment": "e", "workdir": "/"}),
+        "live": flat, "ending": None,
+    }  # fmt: skip
+    row = history._row_of(json.dumps(named).encode())
+    request = rows.request_of(row[:6], rows.SharedSpecs())
+    pause = Pause(Cause("shift", "day"), Instant(10), "shift day stopped queue night", True)
+    order = EndOrder(Cause("operator", "olga"), True, "once more")
+    run = Attempt(
+        3, (1, 2), Instant(4), False, Used(5, 6, 7), 8, 9, None, pause, None, Instant(12), order, 2, 11
+    )
+    assert (request.attempts, request.attempt, request.hold_text) == (3, run, "")
+    assert former.live(former.live(flat)) == former.live(flat)
+    assert former.live('{"date_in_queue":2}') == '{"date_in_queue":2}'
+    assert former.attempts(flat) == former.attempts(former.live(flat)) == 3
+    assert former.live('{"date_in_queue":2,"attempt":1}') == '{"date_in_queue":2,"attempts":1}'

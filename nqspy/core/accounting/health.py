@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nqspy.core.broken import WHO, broken, first_of, needs_of, reason
+from nqspy.core.broken import broken, first_of, needs_of, reason
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
+from nqspy.model.cause import Cause
 from nqspy.model.health import Health, Probe
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Request
@@ -85,19 +86,19 @@ def _wishes(site: Site, request: Request) -> Iterator[Wish]:
             yield Wish(probe.running, name)
 
 
-def _said(draft: Draft, wished: Wish) -> tuple[str, str]:
+def _said(draft: Draft, wished: Wish) -> tuple[Cause, str]:
     said = draft.site.probes[wished.probe].text
-    return WHO + wished.probe, f"resource {wished.probe} is broken{f': {said}' if said else ''}"
+    return Cause("probe", wished.probe), f"resource {wished.probe} is broken{f': {said}' if said else ''}"
 
 
 def _give_way(draft: Draft, request: Request) -> None:
     wished = wish(draft.site, request)
     if wished is not None:
-        who, text = _said(draft, wished)
+        cause, text = _said(draft, wished)
         if wished.action == "requeue":
-            draft.requeue(request, who, text)
+            draft.requeue(request, cause, text)
         else:
-            draft.suspend(request, who, text, parked=True)
+            draft.suspend(request, cause, text, parked=True)
 
 
 def _stay(draft: Draft, request: Request) -> None:

@@ -26,7 +26,7 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     for choice in draft.chosen:
         request = choice.request
         pes = tuple(islice(free, request.spec.ask.pes))
-        draft.after.append(Start(request.seq, request.attempt + 1, pes, choice.forced))
+        draft.after.append(Start(request.seq, request.attempts + 1, pes, choice.forced))
         draft.after += choice.follow
     return None
 

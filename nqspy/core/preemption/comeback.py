@@ -10,12 +10,11 @@ from typing import Any
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
+from nqspy.model.cause import SCHEDULER
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
-
-WHO = "scheduler"
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
@@ -37,7 +36,7 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
             continue
         found = places(request, (pe for pe in _pes(domain) if pe not in draft.held_pes), gone)
         if len(found) == len(request.pes):
-            draft.resume(request, WHO, found)
+            draft.resume(request, SCHEDULER, found)
             gone.difference_update(found)
         else:
             draft.keep(request, _short(len(found), len(request.pes)))
@@ -63,7 +62,7 @@ def _pes(domain: Domain) -> range:
 
 def free_for(site: Site, request: Request) -> tuple[int, ...]:
     """PEs on which it can go on at once, as `places` has it, fewer than it had when there are not enough."""
-    held = {pe for other in site.started.values() if not other.parked for pe in other.pes}
+    held = {pe for other in site.started.values() if not other.pes_released for pe in other.pes}
     held.update(site.offline())
     return places(request, (pe for pe in range(site.pes()) if pe not in held), _gone(site))
 
@@ -71,7 +70,7 @@ def free_for(site: Site, request: Request) -> tuple[int, ...]:
 def _gone(site: Site) -> set[int]:
     """PEs whose CPU is gone: there is nothing to wait for. Those that somebody holds yet are taken."""
     return set(site.offline()) - {
-        pe for other in site.started.values() if not other.parked for pe in other.pes
+        pe for other in site.started.values() if not other.pes_released for pe in other.pes
     }
 
 

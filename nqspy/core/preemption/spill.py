@@ -8,14 +8,12 @@ from typing import Any
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
+from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings, Site
-
-WHO = "shift "
-"""What stands before a shift's name where it is named as the one who suspends or requeues."""
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
@@ -41,14 +39,19 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
             if wish(site, request) is not None:
                 _spill(draft, shift, request)
     for request in draft.parked():
-        if request.suspended_by.startswith(WHO) and not _is_started(site, request.queue):
-            draft.keep(request, Reason(ReasonCode.SHIFT, request.suspended_by, request.hold_text))
+        pause = request.pause
+        if pause is not None and pause.cause.kind == "shift" and not _is_started(site, request.queue):
+            draft.keep(request, Reason(ReasonCode.SHIFT, str(pause.cause), pause.text))
         elif shift is not None and _is_over(site, shift, request):
-            draft.keep(request, Reason(ReasonCode.SHIFT, f"{WHO}{shift.name}", _stays(shift, request)))
+            draft.keep(request, Reason(ReasonCode.SHIFT, str(_cause(shift)), _stays(shift, request)))
     return None
 
 
-def wish(site: Site, request: Request) -> tuple[str, str] | None:
+def _cause(shift: Shift) -> Cause:
+    return Cause("shift", shift.name)
+
+
+def wish(site: Site, request: Request) -> tuple[str, Cause] | None:
     """What the shift in force wants of a running request, ``suspend`` or ``requeue``, and who wants it; None:
     it goes on."""
     shift = _in_force(site)
@@ -56,7 +59,7 @@ def wish(site: Site, request: Request) -> tuple[str, str] | None:
         return None
     if shift.spill == "requeue" and not request.spec.rerunnable:
         return None
-    return shift.spill, f"{WHO}{shift.name}"
+    return shift.spill, _cause(shift)
 
 
 def _in_force(site: Site) -> Shift | None:
@@ -77,16 +80,16 @@ def _is_over(site: Site, shift: Shift, request: Request) -> bool:
 
 def _was_let_go_on(site: Site, request: Request) -> bool:
     """Whether somebody let it go on under this very shift: then it may."""
-    since = site.shift.since
-    return since is not None and request.let_go is not None and request.let_go > since
+    since, let = site.shift.since, request.run.resumed_by_person
+    return since is not None and let is not None and let > since
 
 
 def _spill(draft: Draft, shift: Shift, request: Request) -> None:
-    who = f"{WHO}{shift.name}"
+    cause = _cause(shift)
     if shift.spill == "suspend":
-        draft.suspend(request, who, _stays(shift, request), parked=True)
+        draft.suspend(request, cause, _stays(shift, request), parked=True)
     else:
-        draft.requeue(request, who, f"{who} stopped queue {request.queue}")
+        draft.requeue(request, cause, f"{cause} stopped queue {request.queue}")
 
 
 def _stays(shift: Shift, request: Request) -> str:
@@ -116,7 +119,7 @@ def foretold(site: Site, request: Request, began: Instant) -> str | None:
 
 def outlook(site: Site, request: Request) -> Reason | None:
     """The same as a reason, for one that runs."""
-    began = max(request.started or 0, request.resumed or 0)
+    began = max(request.run.started, request.run.resumed or 0)
     text = foretold(site, request, Instant(began))
     closing = site.closings.get(request.queue)
     if text is None or closing is None:

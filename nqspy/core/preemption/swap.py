@@ -20,7 +20,8 @@ from typing import Any
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain
-from nqspy.model.health import SWAP, Pressure, SwapControl
+from nqspy.model.cause import SWAP
+from nqspy.model.health import Pressure, SwapControl
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
@@ -85,7 +86,12 @@ def exception(draft: Draft, domain: Domain) -> None:
 
 def suspended(site: Site) -> Iterable[Request]:
     """Requests that gave way and are not asked to end."""
-    return (r for r in site.started.values() if r.suspended_by == SWAP and not r.ending)
+    return (r for r in site.started.values() if gave_way(r) and not r.ending)
+
+
+def gave_way(request: Request) -> bool:
+    """Whether swap control has suspended it."""
+    return request.pause is not None and request.pause.cause == SWAP
 
 
 class Held:
@@ -104,7 +110,7 @@ class Held:
 
     def needed(self, request: Request) -> int:
         """What one that gave way will hold again beyond what it still holds."""
-        return max(0, request.gave - self._known.get(request.seq, 0))
+        return max(0, request.run.preempted_bytes - self._known.get(request.seq, 0))
 
     def by_others(self) -> float:
         """Per cent of the memory in use by others than the requests."""
@@ -136,7 +142,7 @@ def _give_way(draft: Draft, held: Held, now: Instant) -> Instant | None:
 
 def free_at(request: Request, control: SwapControl) -> Instant:
     """When a running request has been in memory for ``min_resident``."""
-    since = max(request.started or 0, request.resumed or 0)
+    since = max(request.run.started, request.run.resumed or 0)
     return Instant(since + control.min_resident)
 
 
@@ -145,7 +151,7 @@ def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | No
     the largest."""
     most = max(held.values(), default=0)
     comparable = [request for request in requests if held[request.seq] * COMPARABLE >= most]
-    return min(comparable, key=lambda r: (r.gave_way, -held[r.seq], r.seq), default=None)
+    return min(comparable, key=lambda r: (r.run.preempted_times, -held[r.seq], r.seq), default=None)
 
 
 # ---------------------------------------------------------------- coming back
@@ -163,7 +169,7 @@ def _comes_back(draft: Draft, held: Held, away: list[Request]) -> Request | None
 
 
 def _by_suspension(request: Request) -> tuple[int, Seq]:
-    return (request.suspended or 0, request.seq)
+    return (request.pause.at if request.pause is not None else 0, request.seq)
 
 
 # ---------------------------------------------------------------- in words
@@ -171,12 +177,13 @@ def _by_suspension(request: Request) -> tuple[int, Seq]:
 
 def why_away(request: Request, control: SwapControl, pressure: Pressure) -> Reason:
     """Why a request that gave way is not back."""
+    gave = request.run.preempted_bytes
     if pressure.level == "calm":
         mark = f"when that leaves room under {control.low:g} %"
-        text = f"its memory ({words(request.gave)}) gave way: {_now(pressure)} now; it comes back {mark}"
+        text = f"its memory ({words(gave)}) gave way: {_now(pressure)} now; it comes back {mark}"
     else:
-        text = _gives_way(request.gave, pressure)
-    return Reason(ReasonCode.MEMORY, SWAP, text)
+        text = _gives_way(gave, pressure)
+    return Reason(ReasonCode.MEMORY, str(SWAP), text)
 
 
 def _gives_way(held: int, pressure: Pressure) -> str:
@@ -195,7 +202,7 @@ def why_nothing_starts(control: SwapControl, pressure: Pressure) -> Reason:
         text = "requests that gave way to memory pressure come back first"
     else:
         text = f"memory is short: {_now(pressure)}; it starts when less than {control.low:g} % is"
-    return Reason(ReasonCode.MEMORY, SWAP, text)
+    return Reason(ReasonCode.MEMORY, str(SWAP), text)
 
 
 def words(size: int) -> str:

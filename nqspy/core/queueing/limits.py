@@ -164,19 +164,19 @@ class Tally:
 
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""
-        if not request.parked:
+        if not request.pes_released:
             self._caps.add(request)
         holders = self.holders(request.queue)
         memory = self._memory(request) if holders else 0
         for who, _ in holders:
             count = self._counts.setdefault(who, _Count())
             count.memory += memory
-            if not request.parked:
+            if not request.pes_released:
                 count.add(request)
 
     def resume(self, request: Request) -> None:
         """Counts a parked request as running again; one that kept its PEs never ceased to count."""
-        if not request.parked:
+        if not request.pes_released:
             return
         self._caps.add(request)
         for who, _ in self.holders(request.queue):

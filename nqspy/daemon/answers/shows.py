@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nqspy.core.ledger import Ledger, entitlements
-from nqspy.core.preemption.swap import words
+from nqspy.core.preemption.swap import gave_way, words
 from nqspy.core.totals import ALL
 from nqspy.daemon.answers import queues
 from nqspy.daemon.answers.later import still
@@ -20,7 +20,6 @@ from nqspy.model import commands as cm
 from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
-from nqspy.model.health import SWAP
 from nqspy.model.ids import DAY, Instant, Seq, full_id
 from nqspy.model.owed import Entry
 from nqspy.model.people import with_default
@@ -326,9 +325,14 @@ def _swap_data(daemon: "Daemon", asked: object = None) -> dict[str, Any]:
     site = daemon.engine.site
     known = site.pressure
     rows = [
-        {"id": site.id_of(r.seq), "times": r.gave_way, "away": r.suspended_by == SWAP, "gave_bytes": r.gave}
+        {
+            "id": site.id_of(r.seq),
+            "times": r.run.preempted_times,
+            "away": gave_way(r),
+            "gave_bytes": r.run.preempted_bytes,
+        }
         for r in sorted(site.started.values(), key=lambda r: r.seq)
-        if r.gave_way
+        if r.run.preempted_times
     ]
     pressure = {
         "level": known.level, "used_percent": known.used, "text": known.text,

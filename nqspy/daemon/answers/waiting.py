@@ -157,7 +157,7 @@ class Waiting:
         if request.state not in STARTED:
             raise Refusal(f"{site.id_of(seq)} has not started; there is no output yet", "wrong_state", 168)
         stream = "stderr" if message.get("stream") == "stderr" and not request.spec.output.join else "stdout"
-        place = output.place(seq, request.attempt, stream)
+        place = output.place(seq, request.attempts, stream)
         try:
             data = output.read(self._daemon.home.spool, place, offset, request.spec.uid)
         except OSError:
@@ -195,7 +195,7 @@ class Waiting:
         if not place and ended.end_reason == "lost":
             request = row.get("request")
             stream = "stderr" if errors and not spec.output.join else "stdout"
-            place = output.place(seq, request.attempt if request is not None else 0, stream)
+            place = output.place(seq, request.attempts if request is not None else 0, stream)
         try:
             return output.read(self._daemon.home.spool, place, offset, spec.uid) if place else None
         except OSError:

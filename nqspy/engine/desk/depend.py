@@ -82,7 +82,7 @@ def unmet_now(desk: Desk, after: Iterable[Dependency]) -> tuple[Dependency, ...]
 def _so_far(desk: Desk, prerequisite: Seq) -> Judgement:
     request = desk.site.requests.get(prerequisite)
     if request is not None:
-        return BEGUN if request.state in STARTED and not request.starting else Judgement()
+        return BEGUN if request.state in STARTED and not request.run.starting else Judgement()
     end = desk.end_of(prerequisite)
     return judge(end) if end is not None else Judgement()
 

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from nqspy.core.preemption.swap import gave_way
 from nqspy.engine.desk import strays
 from nqspy.engine.desk.context import Desk
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
 from nqspy.model.actions import Forget, Kill, Notify, Resume, Suspend
-from nqspy.model.health import SWAP
+from nqspy.model.cause import HANDS
+from nqspy.model.ids import Seq
 from nqspy.model.requests import Ending, Request, State, Used
 
 NO_TRACE = "its folder in the spool is gone"
@@ -29,7 +31,7 @@ def take(desk: Desk, sighting: si.Sighting) -> None:
         strays.take(desk, sighting)
         return
     request = desk.site.started.get(sighting.seq)
-    if request is None or request.attempt != sighting.attempt:
+    if request is None or request.attempts != sighting.attempt:
         if isinstance(sighting, si.SeenRunning):
             desk.act(Kill(sighting.seq, sighting.attempt, "deleted", 0, 9))
         elif not isinstance(sighting, (si.SeenUse, si.SeenExiting)):
@@ -46,22 +48,23 @@ def adopt(desk: Desk, sighting: si.Sighting) -> None:
     if request is None or not isinstance(sighting, (si.SeenRunning, si.SeenExiting)):
         return
     if request.ending:
-        reason = "requeued" if _to_run_again(request) else "deleted"
-        desk.act(Kill(request.seq, request.attempt, reason, desk.site.settings.server.grace))
+        reason = "requeued" if request.ending.rerun else "deleted"
+        desk.act(Kill(request.seq, request.attempts, reason, desk.site.settings.server.grace))
     elif request.state is State.SUSPENDED:
-        desk.act(Suspend(request.seq, request.attempt, page_out=request.suspended_by == SWAP))
-    elif request.resumed is not None:
-        desk.act(
-            Resume(request.seq, request.attempt, pes=request.pes)
-        )  # perhaps it was not told that it moved
+        desk.act(Suspend(request.seq, request.attempts, page_out=gave_way(request)))
+    elif request.run.resumed is not None:
+        # Perhaps it was not told that it moved.
+        desk.act(Resume(request.seq, request.attempts, pes=request.pes))
 
 
 def _to_run_again(request: Request) -> bool:
-    return request.ending.startswith("rerun")
+    return request.ending is not None and request.ending.rerun
 
 
-def _to_delete(request: Request) -> bool:
-    return bool(request.ending) and not _to_run_again(request)
+def _deleter(request: Request) -> str | None:
+    """Who wants it deleted, None where nobody does."""
+    order = request.ending
+    return str(order.cause) if order is not None and not order.rerun else None
 
 
 def _used(desk: Desk, request: Request, told: Used) -> Used:
@@ -81,26 +84,26 @@ def _mail(desk: Desk, request: Request, what: str, text: str) -> None:
 
 
 def _running(desk: Desk, request: Request, sighting: si.SeenRunning) -> None:
-    if request.starting:
-        desk.emit(ev.Started(request.seq, request.attempt, request.pes))
+    if request.run.starting:
+        desk.emit(ev.Started(request.seq, request.attempts, request.pes))
         if request.spec.mail.begin:
             _mail(desk, request, "has begun", f" on {len(request.pes)} PE(s)")
 
 
 def _exiting(desk: Desk, request: Request, sighting: si.SeenExiting) -> None:
     """Its PEs are free at once: how long its output takes is its owner's doing."""
-    if request.starting:
-        _running(desk, request, si.SeenRunning(request.seq, request.attempt))
+    if request.run.starting:
+        _running(desk, request, si.SeenRunning(request.seq, request.attempts))
     if request.state is not State.EXITING:
-        desk.emit(ev.Exiting(request.seq, request.attempt, _used(desk, request, sighting.used)))
+        desk.emit(ev.Exiting(request.seq, request.attempts, _used(desk, request, sighting.used)))
         desk.dirty()
 
 
 def _ended(desk: Desk, request: Request, sighting: si.SeenEnded) -> None:
-    if request.starting:
-        _running(desk, request, si.SeenRunning(request.seq, request.attempt))
+    if request.run.starting:
+        _running(desk, request, si.SeenRunning(request.seq, request.attempts))
     if _to_run_again(request):
-        _requeue(desk, request, request.ending, _used(desk, request, sighting.ending.used))
+        _requeue(desk, request, str(request.ending), _used(desk, request, sighting.ending.used))
     elif sighting.ending.reason == "requeued":
         # It was to be run again, and deleted before its end came.
         finish(desk, request, replace(sighting.ending, reason="deleted"))
@@ -115,7 +118,7 @@ def _done(desk: Desk, request: Request, sighting: si.Sighting) -> None:
 
 
 def _requeue(desk: Desk, request: Request, text: str, used: Used, losses: int = 0) -> None:
-    desk.emit(ev.Requeued(request.seq, request.attempt, text, used, losses))
+    desk.emit(ev.Requeued(request.seq, request.attempts, text, used, losses))
     if request.spec.mail.rerun:
         _mail(desk, request, "is queued again", f": {text}")
 
@@ -123,10 +126,10 @@ def _requeue(desk: Desk, request: Request, text: str, used: Used, losses: int = 
 def finish(desk: Desk, request: Request, ending: Ending) -> None:
     """Ends a request, and has its owner told where that was asked for or something went wrong."""
     used = _used(desk, request, ending.used)
-    text = ending.text or (request.ending if ending.reason == "deleted" else "")
+    text = ending.text or (str(request.ending or "") if ending.reason == "deleted" else "")
     desk.emit(
         ev.Ended(
-            request.seq, request.attempt, ending.reason, ending.status, ending.signal,
+            request.seq, request.attempts, ending.reason, ending.status, ending.signal,
             used, text, ending.stdout, ending.stderr,
         )
     )  # fmt: skip
@@ -147,25 +150,24 @@ def _how(ending: Ending) -> str:
 def _not_started(desk: Desk, request: Request, sighting: si.SeenNotStarted) -> None:
     """It would fail the same way again: it waits, held, until its owner (or an operator) has mended what is
     wrong and releases it."""
-    seq, deleter = request.seq, request.ending.removeprefix("deleted by ")
-    delete = _to_delete(request)
-    desk.emit(ev.Requeued(seq, request.attempt, sighting.text))
-    if delete:
+    seq, deleter = request.seq, _deleter(request)
+    desk.emit(ev.Requeued(seq, request.attempts, sighting.text))
+    if deleter is not None:
         desk.emit(ev.Deleted(seq, deleter))
     else:
-        desk.emit(ev.Held((seq,), "u", "hands", sighting.text))
+        desk.emit(_held(seq, sighting.text))
         _mail(desk, request, "is held", f": {sighting.text}")
     _done(desk, request, sighting)
 
 
 def _void(desk: Desk, request: Request, sighting: si.SeenVoid) -> None:
-    if not request.starting:
+    if not request.run.starting:
         # It was seen to run: what it left in the spool has gone, and nobody knows what it has done.
         _lost(desk, request, si.SeenLost(request.seq, sighting.attempt, Used(), NO_TRACE, unsure=True))
         return
-    seq, deleter, delete = request.seq, request.ending.removeprefix("deleted by "), _to_delete(request)
-    desk.emit(ev.Requeued(seq, request.attempt, f"never begun: {sighting.text}", losses=request.losses))
-    if delete:
+    seq, deleter = request.seq, _deleter(request)
+    desk.emit(ev.Requeued(seq, request.attempts, f"never begun: {sighting.text}", losses=request.losses))
+    if deleter is not None:
         desk.emit(ev.Deleted(seq, deleter))
     _done(desk, request, sighting)
 
@@ -174,7 +176,7 @@ def _lost(desk: Desk, request: Request, sighting: si.SeenLost) -> None:
     """Nobody saw its end: run again or failed, as the site says (``set lost_request``) where nobody asked
     for its end."""
     policy = desk.site.settings.server.lost_request == "rerun" and request.spec.rerunnable
-    again = _to_run_again(request) or (policy and not _to_delete(request))
+    again = _to_run_again(request) or (policy and request.ending is None)
     used = _used(desk, request, sighting.used)
     name = desk.site.id_of(request.seq)
     what, losses = "ended", _losses(request, sighting)
@@ -186,7 +188,7 @@ def _lost(desk: Desk, request: Request, sighting: si.SeenLost) -> None:
     if sighting.unsure:
         what = _keep_back(desk, request, again)
     elif again and losses >= LOSSES:
-        desk.emit(ev.Held((request.seq,), "u", "hands", KILLED))
+        desk.emit(_held(request.seq, KILLED))
         _mail(desk, request, "is held", f": {KILLED}")
         what = f"held: {KILLED}"
     if sighting.unsure or not sighting.text:  # what a restart of the machine has ended is told in one
@@ -194,6 +196,10 @@ def _lost(desk: Desk, request: Request, sighting: si.SeenLost) -> None:
             "hands", f"the end of request {name} was lost; it is {what}", f"the end of {name} was lost"
         )
     _done(desk, request, sighting)
+
+
+def _held(seq: Seq, text: str) -> ev.Held:
+    return ev.Held((seq,), "u", str(HANDS), text, cause=HANDS)
 
 
 def _losses(request: Request, sighting: si.SeenLost) -> int:
@@ -208,7 +214,7 @@ def _keep_back(desk: Desk, request: Request, again: bool) -> str:
     """Two attempts must not run side by side: one whose processes may run on is held. Gives what is told."""
     if not again:
         return f"ended, but {UNSURE}"
-    desk.emit(ev.Held((request.seq,), "u", "hands", f"{UNSURE}: look for them, then release it"))
+    desk.emit(_held(request.seq, f"{UNSURE}: look for them, then release it"))
     _mail(desk, request, "is held", f": its end was lost, and {UNSURE}")
     return f"held, for {UNSURE}: look for them, then release it"
 

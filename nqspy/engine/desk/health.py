@@ -1,11 +1,12 @@
 """What is told of the machine and the site: probes whose resources break or are well again, memory that
 becomes scarce."""
 
+from nqspy.core.preemption.swap import gave_way
 from nqspy.engine.desk.context import Desk
 from nqspy.model import sightings as si
 from nqspy.model.actions import Notify
 from nqspy.model.events import MachineFound, PressureChanged, ProbeChanged
-from nqspy.model.health import SWAP, ProbeState
+from nqspy.model.health import ProbeState
 from nqspy.model.machine import Found
 from nqspy.model.site import Settings
 from nqspy.model.units import format_time
@@ -103,7 +104,7 @@ def _pressure(desk: Desk, news: si.SeenPressure) -> None:
     """A reading is kept where something may follow from it: another level, the answer to what was decided
     on the last one, or another use of the memory while requests give way."""
     known, site = desk.site.pressure, desk.site
-    away = any(request.suspended_by == SWAP for request in site.started.values())
+    away = any(gave_way(request) for request in site.started.values())
     moved = known.answered or news.people != known.people or abs(news.used - known.used) >= NOTABLE
     if news.level != known.level or ((news.level != "calm" or away) and moved):
         desk.emit(PressureChanged(news.level, news.used, news.text, news.resident, news.total, news.people))

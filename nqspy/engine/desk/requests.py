@@ -18,6 +18,7 @@ from nqspy.engine.desk.spec import check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Kill, Notify, Resume, Signal, Suspend
+from nqspy.model.cause import Cause
 from nqspy.model.errors import Refusal
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
@@ -52,13 +53,13 @@ def delete(desk: Desk, command: cm.Delete, caller: Caller) -> Any:
         if request.state not in STARTED:
             drop(desk, request, caller.user)
         elif command.kill:
-            end(desk, request, caller.user, signal=9)
+            end(desk, request, by(caller, request), signal=9)
         elif command.signal is not None:
             if not 0 < command.signal <= SIGNALS:
                 raise Refusal(f"Unknown/illegal signal name: {command.signal}", "bad_value", 165)
-            desk.act(Signal(request.seq, request.attempt, command.signal))
+            desk.act(Signal(request.seq, request.attempts, command.signal))
         elif command.force:
-            end(desk, request, caller.user)
+            end(desk, request, by(caller, request))
         else:
             raise _wrong_state(desk, request, "end it with -k or a signal")
         desk.dirty()
@@ -77,12 +78,17 @@ def drop(desk: Desk, request: Request, who: str, text: str = "") -> None:
         desk.act(Notify(mail.to or request.owner, f"nqspy: {name} deleted", said, request.seq))
 
 
-def end(desk: Desk, request: Request, who: str, signal: int = 15, rerun: bool = False) -> None:
+def by(caller: Caller, request: Request) -> Cause:
+    """The person who asks, as the owner of that request or as an operator."""
+    return Cause("owner" if caller.user == request.owner else "operator", caller.user)
+
+
+def end(desk: Desk, request: Request, cause: Cause, signal: int = 15, rerun: bool = False) -> None:
     """Asks for the end of a started request: TERM (or ``signal``), after the grace time KILL."""
-    desk.emit(ev.Deleting(request.seq, request.attempt, who, rerun))
+    desk.emit(ev.Deleting(request.seq, request.attempts, str(cause), rerun, cause=cause))
     grace = 0 if signal == 9 else desk.site.settings.server.grace
     reason = "requeued" if rerun else "deleted"
-    desk.act(Kill(request.seq, request.attempt, reason, grace, signal))
+    desk.act(Kill(request.seq, request.attempts, reason, grace, signal))
 
 
 def hold(desk: Desk, command: cm.HoldRequests, caller: Caller) -> Any:
@@ -95,7 +101,7 @@ def hold(desk: Desk, command: cm.HoldRequests, caller: Caller) -> Any:
             raise _wrong_state(desk, request, "only a waiting one can be held")
         letter = command.letter or ("u" if request.owner == caller.user else "o")
         if letter not in request.holds:
-            desk.emit(ev.Held((request.seq,), letter, caller.user))
+            desk.emit(ev.Held((request.seq,), letter, caller.user, cause=by(caller, request)))
             desk.dirty()
 
     return desk.each(command.ids, one, caller)
@@ -248,11 +254,11 @@ def rerun(desk: Desk, command: cm.RerunRequests, caller: Caller) -> Any:
             raise _wrong_state(desk, request, "only a started one can be run again")
         if not request.spec.rerunnable:
             raise Refusal(f"job is not rerunnable {name}", "not_rerunnable", 190)
-        if request.ending.startswith("deleted"):
+        if request.ending is not None and not request.ending.rerun:
             raise _wrong_state(desk, request, "and is being deleted")
         if request.state is State.EXITING:
             raise _wrong_state(desk, request, "its output is being delivered")
-        end(desk, request, caller.user, rerun=True)
+        end(desk, request, by(caller, request), rerun=True)
 
     return desk.each(command.ids, one, caller)
 
@@ -268,14 +274,16 @@ def suspend(desk: Desk, command: cm.SuspendRequests, caller: Caller) -> Any:
             _need_no_end(desk, request)
             pes = _pes_to_go_on(desk, request)
             _need_what_it_needs(desk, request)
-            desk.emit(ev.Resumed(request.seq, request.attempt, caller.user, pes))
-            desk.act(Resume(request.seq, request.attempt, caller.user, pes))
+            cause = by(caller, request)
+            desk.emit(ev.Resumed(request.seq, request.attempts, caller.user, pes, cause=cause))
+            desk.act(Resume(request.seq, request.attempts, cause, pes))
         else:
             if request.state is not State.RUNNING:
                 raise _wrong_state(desk, request, "only a running one can be suspended")
             _need_no_end(desk, request)
-            desk.emit(ev.Suspended(request.seq, request.attempt, caller.user))
-            desk.act(Suspend(request.seq, request.attempt))
+            cause = by(caller, request)
+            desk.emit(ev.Suspended(request.seq, request.attempts, caller.user, cause=cause))
+            desk.act(Suspend(request.seq, request.attempts))
         desk.dirty()
 
     return desk.each(command.ids, one, caller)
@@ -285,14 +293,14 @@ def _need_no_end(desk: Desk, request: Request) -> None:
     """What is being ended, to run again or for good, ends: other orders would be without effect. Raises
     Refusal."""
     if request.ending:
-        what = "it is to run again" if request.ending.startswith("rerun") else "it is being deleted"
+        what = "it is to run again" if request.ending.rerun else "it is being deleted"
         raise _wrong_state(desk, request, f"and {what} ({request.ending})")
 
 
 def _pes_to_go_on(desk: Desk, request: Request) -> tuple[int, ...]:
     """Others may have the PEs of a parked request: the PEs it goes on on then, none: those it had. Raises
     Refusal."""
-    if not request.parked:
+    if not request.pes_released:
         return ()
     pes = comeback.free_for(desk.site, request)
     if len(pes) < len(request.pes):
@@ -328,9 +336,10 @@ def abort_queue(desk: Desk, command: cm.AbortQueue, caller: Caller) -> Any:
     need(desk.site.settings, caller, "operator", "abort queue")
 
     def one(request: Request) -> None:
-        desk.emit(ev.Deleting(request.seq, request.attempt, caller.user))
+        cause = by(caller, request)
+        desk.emit(ev.Deleting(request.seq, request.attempts, caller.user, cause=cause))
         desk.act(
-            Kill(request.seq, request.attempt, "deleted", min(max(0, command.seconds), LONGEST_GRACE) * 1000)
+            Kill(request.seq, request.attempts, "deleted", min(max(0, command.seconds), LONGEST_GRACE) * 1000)
         )
 
     return _in_queue(desk, command.queue, lambda r: r.state in STARTED, one)

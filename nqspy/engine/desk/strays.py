@@ -19,7 +19,7 @@ def take(desk: Desk, seen: si.SeenStray) -> None:
 def unknown(desk: Desk, seen: si.SeenStray) -> bool:
     """Whether the database cannot have ordered that attempt."""
     request = desk.site.requests.get(seen.seq)
-    return seen.seq >= desk.site.next_seq or (request is not None and request.attempt < seen.attempt)
+    return seen.seq >= desk.site.next_seq or (request is not None and request.attempts < seen.attempt)
 
 
 def tell(desk: Desk, sightings: Sequence[si.Sighting]) -> None:

@@ -1,0 +1,60 @@
+"""Who or what caused something: typed, for a name alone does not say (a person may be called ``swap``)."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["operator", "owner", "shift", "probe", "feature", "exit", "system"]
+
+_NAMED = ("shift", "probe")
+"""Kinds that stand before the name where people read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """``kind`` says what ``name`` is the name of: a person (``operator``, ``owner``), a shift, a probe, a
+    feature of the scheduler, a user exit, or a part of nqspy (``system``)."""
+
+    kind: Kind
+    name: str
+
+    @property
+    def is_person(self) -> bool:
+        """Whether somebody typed it."""
+        return self.kind in ("operator", "owner")
+
+    def __str__(self) -> str:
+        """As people read it: ``shift day``, ``probe nfs``, else the name."""
+        return f"{self.kind} {self.name}" if self.kind in _NAMED else self.name
+
+
+SCHEDULER = Cause("system", "scheduler")
+"""A pass, by its own rules."""
+HANDS = Cause("system", "hands")
+"""What runs the processes."""
+SWAP = Cause("feature", "swap")
+"""Swap control."""
+
+_KNOWN = {str(each): each for each in (SCHEDULER, HANDS, SWAP, Cause("system", "system"))}
+
+
+def cause_of(text: str) -> Cause:
+    """What events say who have no cause of their own: those of journals from before there were any. A person
+    who is called as a part of nqspy was taken for it then."""
+    kind, _, name = text.partition(" ")
+    for each in _NAMED:
+        if name and kind == each:
+            return Cause(each, name)  # type: ignore[arg-type]
+    return _KNOWN.get(text) or Cause("operator", text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caused:
+    """What events have in common that somebody or something caused: ``cause``, which those of journals from
+    before lack, and its name as text beside it."""
+
+    cause: Cause | None = None
+
+    def because(self) -> Cause:
+        """Who or what caused it."""
+        event: Any = self
+        return self.cause or cause_of(event.by if hasattr(event, "by") else event.who)
