@@ -109,8 +109,8 @@ class Keeper:
     def _note(self, name: str) -> None:
         with contextlib.suppress(OSError):  # no folder any more, or no room: then it is not known
             records.add(f"{self._spool}/{name}", "swept", {})
-        seq, attempt = name.split(".")
-        message = {"k": "end", "s": int(seq), "a": int(attempt), "u": None}
+        seq, attempt = records.attempt_named(name) or (0, 0)
+        message = {"k": "end", "s": seq, "a": attempt, "u": None}
         with contextlib.suppress(OSError):
             self._reports.sendto(json.dumps(message).encode("ascii"), f"{self._spool}/reports.sock")
 

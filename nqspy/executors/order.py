@@ -5,7 +5,7 @@ from math import ceil, isfinite
 from typing import Any
 
 from nqspy.model.actions import Start
-from nqspy.model.ids import full_id
+from nqspy.model.ids import JobRef
 from nqspy.model.outputs import fill
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
@@ -27,7 +27,7 @@ def make_order(
     return {
         "seq": request.seq,
         "attempt": start.attempt,
-        "id": full_id(request.seq, site.name),
+        "id": JobRef(request.seq).full(site.name),
         "owner": spec.owner,
         "uid": spec.uid,
         "gid": spec.gid,
@@ -165,7 +165,7 @@ def _environment(
     for name in _TWINS:
         if f"QSUB_{name}" in found:
             found.setdefault(f"PBS_O_{name}", found[f"QSUB_{name}"])
-    identifier = full_id(request.seq, site.name)
+    identifier = JobRef(request.seq).full(site.name)
     found.setdefault("QSUB_HOST", _latin(spec.host or site.host))
     found.setdefault("QSUB_USER", _latin(spec.owner))
     found.setdefault("QSUB_LOGNAME", _latin(spec.owner))

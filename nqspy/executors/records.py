@@ -50,10 +50,16 @@ def folder_name(seq: int, attempt: int) -> str:
     return f"{seq}.{attempt}"
 
 
+def attempt_named(folder: str) -> tuple[int, int] | None:
+    """Request and attempt of a folder by its path or name; None when it is that of none."""
+    seq, dot, attempt = os.path.basename(folder).partition(".")
+    return (int(seq), int(attempt)) if dot and seq.isdecimal() and attempt.isdecimal() else None
+
+
 def shown_by(folder: str, name: str = "stdout") -> str:
     """What to say of a stream that stays in an attempt's folder of the spool, which its owner may not be able
     to read: ``qcat 17 shows it``."""
-    seq = os.path.basename(folder).partition(".")[0]
+    seq, _ = attempt_named(folder) or (0, 0)
     return f"qcat {'-e ' if name == 'stderr' else ''}{seq} shows it"
 
 

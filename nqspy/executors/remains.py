@@ -93,7 +93,7 @@ def _end_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
     leader = None
     if record is not None and record["leader"]:
         leader = proc.Identity.parse(record["leader"])
-    seq, _, attempt = os.path.basename(folder).partition(".")
+    seq, attempt = records.attempt_named(folder) or (0, 0)
     marks = _Marks(
         f"QSUB_REQID={seq}.".encode("ascii"),
         f"NQSPY_ATTEMPT={attempt}".encode("ascii"),

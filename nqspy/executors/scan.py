@@ -184,9 +184,9 @@ def sweep_aside(spool: str, identifier: proc.Identifier) -> None:
 def attempts(spool: str) -> Iterator[tuple[str, int, int]]:
     """Folders of attempts in the spool: path, request, attempt."""
     for entry in os.scandir(spool):
-        seq, dot, attempt = entry.name.partition(".")
-        if dot and seq.isdigit() and attempt.isdigit() and entry.is_dir(follow_symlinks=False):
-            yield entry.path, int(seq), int(attempt)
+        named = records.attempt_named(entry.name)
+        if named is not None and entry.is_dir(follow_symlinks=False):
+            yield entry.path, *named
 
 
 def remove(folder: str) -> None:

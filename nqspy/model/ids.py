@@ -1,5 +1,6 @@
 """Names of things: instants, sequence numbers and request identifiers."""
 
+from dataclasses import dataclass
 from typing import NewType
 
 Instant = NewType("Instant", int)
@@ -14,16 +15,44 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 
-def full_id(seq: Seq, host: str) -> str:
-    """The identifier people see, ``SEQ.HOST``."""
-    return f"{seq}.{host}"
+@dataclass(frozen=True, slots=True, order=True)
+class JobRef:
+    """Identity of whatever can hold PEs: a request, or one element of an array (``index``). People see
+    ``17.ymp`` and ``17[3].ymp``."""
+
+    seq: Seq
+    index: int | None = None
+
+    def full(self, host: str) -> str:
+        """The identifier people see."""
+        element = "" if self.index is None else f"[{self.index}]"
+        return f"{self.seq}{element}.{host}"
+
+    @classmethod
+    def parse(cls, text: str, host: str) -> "JobRef | None":
+        """What ``17``, ``17.ymp``, ``17[3].ymp`` or ``17.ymp@ymp`` names; None when it names nothing of
+        ``host``."""
+        name, _, _at = text.partition("@")
+        number, dot, where = name.partition(".")
+        whole, bracket, element = number.partition("[")
+        if not _is_number(whole) or (dot and where != host):
+            return None
+        if not bracket:
+            return cls(int(whole))
+        index = element.removesuffix("]")
+        return cls(int(whole), int(index)) if element != index and _is_number(index) else None
+
+    @property
+    def request(self) -> Seq | None:
+        """The request it is; None for an element of an array."""
+        return self.seq if self.index is None else None
 
 
-def parse_id(text: str, host: str) -> Seq | None:
-    """Sequence number named by ``17``, ``17.ymp`` or ``17.ymp@ymp``; None when it names no request of
-    ``host``."""
-    name, _, _at = text.partition("@")
-    number, dot, where = name.partition(".")
-    if not (number.isascii() and number.isdigit()) or len(number) > 18 or (dot and where != host):
-        return None
-    return int(number)
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
+def request_named(text: str, host: str) -> Seq | None:
+    """The request that an identifier names, None when it names none of ``host``."""
+    found = JobRef.parse(text, host)
+    return found.request if found is not None else None

@@ -3,7 +3,7 @@ writes there."""
 
 from collections.abc import Iterator, Mapping
 
-from nqspy.model.ids import Seq, full_id
+from nqspy.model.ids import JobRef, Seq
 from nqspy.model.requests import Spec
 
 _VARIABLES = {
@@ -20,7 +20,7 @@ def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str) -> str:
     if "%" not in path and "$" not in path and "^" not in path:
         return path
     letters = {
-        "j": full_id(seq, host), "s": str(seq), "x": spec.name, "u": spec.owner, "q": queue, "a": "",
+        "j": JobRef(seq).full(host), "s": str(seq), "x": spec.name, "u": spec.owner, "q": queue, "a": "",
         "%": "%",
     }  # fmt: skip
     return "".join(_filled(path, letters))

@@ -12,7 +12,7 @@ from nqspy.model.balance import Balance, Level
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
-from nqspy.model.ids import Instant, Seq, full_id
+from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.machine import Deciding, ExitSettings, Found, Machine, Mail, Server
 from nqspy.model.news import News
 from nqspy.model.outputs import files
@@ -176,7 +176,7 @@ class Site:
 
     def id_of(self, seq: Seq) -> str:
         """Full identifier of a request."""
-        return full_id(seq, self.name)
+        return JobRef(seq).full(self.name)
 
     def pes(self) -> int:
         """How many PEs there are."""

@@ -8,7 +8,7 @@ import msgspec
 
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
-from nqspy.model.ids import Seq, full_id
+from nqspy.model.ids import JobRef, Seq
 from nqspy.model.requests import Spec, Used, finite
 from nqspy.report.moments import Zone
 
@@ -34,11 +34,11 @@ def _add(found: dict[str, Any], name: str, value: Any, host: str, zone: Zone) ->
     if name == "cause":
         return  # its name stands beside it
     if name == "seq":
-        found["request"] = full_id(value, host)
+        found["request"] = JobRef(value).full(host)
     elif name == "seqs":
-        found["requests"] = [full_id(seq, host) for seq in value]
+        found["requests"] = [JobRef(seq).full(host) for seq in value]
     elif name == "prerequisite":
-        found[name] = full_id(value, host)
+        found[name] = JobRef(value).full(host)
     elif name in _INSTANTS:
         found[name] = zone.stamp(value)
     elif name == "failures":
@@ -85,24 +85,24 @@ def _of_spec(spec: Spec, zone: Zone) -> dict[str, Any]:
 
 
 def _submitted(event: ev.Submitted, host: str, zone: Zone) -> dict[str, Any]:
-    head = {"request": full_id(event.seq, host), "queue": event.queue, "state": event.state}
-    after = [f"{full_id(each.seq, host)}:{each.word}" for each in event.spec.after]
+    head = {"request": JobRef(event.seq).full(host), "queue": event.queue, "state": event.state}
+    after = [f"{JobRef(each.seq).full(host)}:{each.word}" for each in event.spec.after]
     return {**head, **_of_spec(event.spec, zone), "after": after, "key": event.key or None}
 
 
 def _modified(event: ev.Modified, host: str, zone: Zone) -> dict[str, Any]:
-    return {"request": full_id(event.seq, host), **_of_spec(event.spec, zone), "who": event.who}
+    return {"request": JobRef(event.seq).full(host), **_of_spec(event.spec, zone), "who": event.who}
 
 
 def _redated(event: ev.Redated, host: str, zone: Zone) -> dict[str, Any]:
-    cause = full_id(event.cause, host) if event.cause is not None else None
-    requests = [full_id(seq, host) for seq in event.seqs]
+    cause = JobRef(event.cause).full(host) if event.cause is not None else None
+    requests = [JobRef(seq).full(host) for seq in event.seqs]
     return {"requests": requests, "date": zone.text(event.date), "cause": cause, "who": event.who}
 
 
 def _decided(event: ev.Decided, host: str, zone: Zone) -> dict[str, Any]:
     def name(seq: Seq | None) -> str | None:
-        return full_id(seq, host) if seq is not None else None
+        return JobRef(seq).full(host) if seq is not None else None
 
     return {
         "as_of": event.as_of,
@@ -120,7 +120,7 @@ def _failures(failures: Iterable[ExitFailure], host: str) -> list[dict[str, Any]
     return [
         {
             "exit": each.exit,
-            "request": full_id(each.seq, host) if each.seq is not None else None,
+            "request": JobRef(each.seq).full(host) if each.seq is not None else None,
             "text": each.text,
             "off": each.off,
         }
@@ -137,10 +137,11 @@ def _reported(event: ev.Reported, host: str, zone: Zone) -> dict[str, Any]:
         "files": list(event.files),
         "mails": event.mails,
         "samples": [
-            {"request": full_id(seq, host), "used": used_object(used)} for seq, used in event.samples
+            {"request": JobRef(seq).full(host), "used": used_object(used)} for seq, used in event.samples
         ],
         "own": [
-            {"request": full_id(seq, host), **dict(zip(named, why, strict=True))} for seq, *why in event.own
+            {"request": JobRef(seq).full(host), **dict(zip(named, why, strict=True))}
+            for seq, *why in event.own
         ],
         "closing": [{"queue": queue, **dict(zip(named, why, strict=True))} for queue, *why in event.closing],
     }

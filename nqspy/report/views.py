@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from nqspy.model.events import Deleted, Ended, Recorded
-from nqspy.model.ids import Instant, Seq, full_id
+from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.outputs import fill, streams
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec, State
@@ -87,7 +87,9 @@ def request_object(
         "exit_signal": None,
         "end_reason": None,
         "reason": None if reason is None else reason_object(reason, place.zone),
-        "depends_on": [full_id(seq, place.host) for seq in dict.fromkeys(each.seq for each in request.unmet)],
+        "depends_on": [
+            JobRef(seq).full(place.host) for seq in dict.fromkeys(each.seq for each in request.unmet)
+        ],
         "held": list(request.letters),
         **_paths(request.seq, spec, request.queue, place.host),
     }
@@ -143,7 +145,7 @@ def redating_object(request: Request, place: Place) -> dict[str, Any] | None:
     redated = request.redated
     if redated is None:
         return None
-    cause = full_id(redated.cause, place.host) if redated.cause is not None else None
+    cause = JobRef(redated.cause).full(place.host) if redated.cause is not None else None
     return {"at": place.zone.stamp(redated.at), "who": redated.who, "cause": cause}
 
 
@@ -170,7 +172,7 @@ def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
 
 def _what(seq: Seq, spec: Spec, queue: str, state: str, place: Place) -> dict[str, Any]:
     return {
-        "id": full_id(seq, place.host),
+        "id": JobRef(seq).full(place.host),
         "seq": seq,
         "name": spec.name,
         "owner": spec.owner,

@@ -11,7 +11,7 @@ from typing import Any
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.ids import HOUR, Instant, Seq, parse_id
+from nqspy.model.ids import HOUR, Instant, Seq, request_named
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.qmgr.parser import parse_text
 from nqspy.report.moments import zone_of
@@ -75,7 +75,7 @@ class Centre:
         """Submits a department's list, as an operator does."""
         items = tuple(_submission(job, line) for line, job in enumerate(jobs, 1))
         ids = self.sim.ask(cm.Submit(items))["ids"]
-        seqs = [seq for each in ids if (seq := parse_id(each, self.sim.site.name)) is not None]
+        seqs = [seq for each in ids if (seq := request_named(each, self.sim.site.name)) is not None]
         self.jobs.update(zip(seqs, jobs, strict=True))
         return seqs
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.ids import DAY, HOUR, MINUTE, Instant, Seq, parse_id
+from nqspy.model.ids import DAY, HOUR, MINUTE, Instant, Seq, request_named
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.model.site import Site
 from nqspy.ports import Batch as Commit
@@ -202,7 +202,7 @@ def _hand_in(sim: Simulation, batch: Batch, lengths: dict[Seq, int]) -> None:
     lengths.update((first + n, length) for n, length in enumerate(batch.lengths))
     items = tuple(_item(batch, n) for n in range(len(batch.lengths)))
     ids = sim.ask(cm.Submit(items))["ids"]
-    assert [parse_id(each, sim.site.name) for each in ids] == list(range(first, first + len(ids)))
+    assert [request_named(each, sim.site.name) for each in ids] == list(range(first, first + len(ids)))
 
 
 def _item(batch: Batch, line: int) -> cm.Submission:

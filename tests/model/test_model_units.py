@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import full_id, parse_id
+from nqspy.model.ids import JobRef, request_named
 from nqspy.model.units import (
     GREATEST,
     UNLIMITED,
@@ -117,12 +117,25 @@ def test_how_values_are_printed():
 
 @given(st.integers(1, 10**17))
 def test_an_identifier_names_its_number(seq):
-    for text in (str(seq), full_id(seq, "ymp"), f"{seq}.ymp@ymp"):
-        assert parse_id(text, "ymp") == seq
+    for text in (str(seq), JobRef(seq).full("ymp"), f"{seq}.ymp@ymp"):
+        assert request_named(text, "ymp") == seq
 
 
 @pytest.mark.parametrize(
     "text", ["", "x", "17.", "17.other", "17x", "-3", "1.5.ymp", "\u0661", "9" * 19, "@ymp", ".ymp"]
 )
 def test_what_is_no_identifier_of_this_host_names_nothing(text):
-    assert parse_id(text, "ymp") is None
+    assert request_named(text, "ymp") is None
+
+
+@pytest.mark.parametrize("ref", [JobRef(17), JobRef(17, 3), JobRef(1, 0)])
+def test_whatever_can_hold_pes_has_one_name_and_is_found_by_it(ref):
+    assert JobRef.parse(ref.full("ymp"), "ymp") == JobRef.parse(f"{ref.full('ymp')}@ymp", "ymp") == ref
+    assert request_named(ref.full("ymp"), "ymp") == ref.request == (17 if ref == JobRef(17) else None)
+
+
+@pytest.mark.parametrize(
+    "text", ["17[", "17[]", "17[x]", "17[3", "17]", "[3]", "17[-1]", "17[3].c90", "17[3]4"]
+)
+def test_what_is_no_name_of_an_element_names_nothing(text):
+    assert JobRef.parse(text, "ymp") is None

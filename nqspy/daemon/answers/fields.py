@@ -10,7 +10,7 @@ import msgspec
 from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Change
-from nqspy.model.ids import Seq, parse_id
+from nqspy.model.ids import Seq, request_named
 from nqspy.rpc.wire import strings
 
 IDS_MAX = 100_000
@@ -136,7 +136,7 @@ def check(message: dict[str, Any]) -> None:
 
 def seq_of(host: str, text: str) -> Seq:
     """The request that an identifier names, on the site of that name. Raises Refusal."""
-    seq = parse_id(text, host)
+    seq = request_named(text, host)
     if seq is None:
         raise Refusal(f"illegally formed job identifier: {text[:80]}", "bad_id")
     return seq

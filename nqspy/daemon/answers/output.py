@@ -8,6 +8,7 @@ import os
 import stat
 from pathlib import Path
 
+from nqspy.executors import records
 from nqspy.model.ids import Seq
 
 CHUNK = 65_536
@@ -18,16 +19,17 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 def place(seq: Seq, attempt: int, stream: str) -> str:
     """Where a stream of an attempt lies in the spool: ``17.1/stdout``."""
-    return f"{seq}.{attempt}/{stream}"
+    return f"{records.folder_name(seq, attempt)}/{stream}"
 
 
 def stayed(seq: Seq, path: str | None) -> str:
     """That place where ``path``, at which a request's output lies by its end, is one in the spool: it could
     not be delivered; empty where it was."""
     folder, _, name = (path or "").rpartition("/")
-    number, _, attempt = folder.rpartition("/")[2].partition(".")
-    is_ours = number == str(seq) and attempt.isdecimal() and name in ("stdout", "stderr")
-    return place(seq, int(attempt), name) if is_ours else ""
+    found = records.attempt_named(folder)
+    if found is None or found[0] != seq or name not in ("stdout", "stderr"):
+        return ""
+    return place(seq, found[1], name)
 
 
 def read(spool: Path, place: str, offset: int, uid: int) -> bytes:

@@ -20,7 +20,7 @@ from nqspy.model import commands as cm
 from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
-from nqspy.model.ids import DAY, Instant, Seq, full_id
+from nqspy.model.ids import DAY, Instant, JobRef, Seq
 from nqspy.model.owed import Entry
 from nqspy.model.people import with_default
 from nqspy.model.requests import Used
@@ -303,7 +303,7 @@ def _moves(names: Names, before: Mapping[Seq, Instant], then: Mapping[Seq, Insta
         else:
             continue
         told = " -> ".join(zone.text(at) if at is not None else "not in sight" for at in (old, new))
-        lines.append(f"{full_id(seq, names.host)} would start {word}: {told}")
+        lines.append(f"{JobRef(seq).full(names.host)} would start {word}: {told}")
     return lines
 
 

@@ -10,7 +10,7 @@ from nqspy.model import lifecycle
 from nqspy.model.actions import Action, ExitFailure, Notify
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Alarm, Event, Recorded
-from nqspy.model.ids import Instant, Seq, parse_id
+from nqspy.model.ids import Instant, Seq, request_named
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Used
 from nqspy.model.sightings import News, Sighting
@@ -103,7 +103,7 @@ class Desk:
     def find(self, text: str, caller: Caller) -> Request:
         """The request that has not ended of that identifier. Raises Refusal; of one that the caller may not
         see the same as of one that never was."""
-        seq = parse_id(text, self.site.name)
+        seq = request_named(text, self.site.name)
         request = self.site.requests.get(seq) if seq is not None else None
         if request is None or not may_see(self.site.settings, caller, request.spec):
             raise self._unknown(text, seq, caller)
@@ -152,7 +152,7 @@ class Desk:
     def each(self, ids: Sequence[str], do: Callable[[Request], Any], caller: Caller) -> dict[str, Any]:
         """Does something for each identifier, as far as possible: what was done, and each failure with its
         text."""
-        named = (parse_id(text, self.site.name) for text in ids)
+        named = (request_named(text, self.site.name) for text in ids)
         self.look_up(seq for seq in named if seq is not None)
         done: list[str] = []
         failed: list[dict[str, Any]] = []

@@ -10,7 +10,7 @@ from nqspy.engine.desk.requests import drop
 from nqspy.model.actions import Notify
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, Started
-from nqspy.model.ids import Seq, parse_id
+from nqspy.model.ids import Seq, request_named
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.reasons import HOPELESS
@@ -57,7 +57,7 @@ def _read(desk: Desk, text: str) -> Dependency:
     word = next((each for each in AFTER_WORDS if each == (said if colon else "ok")), None)
     if not name or word is None:
         raise _bad(f"{text[:80]!r} is no dependency; write it like 17, 17:ok, 17:any, 17:fail or 17:start")
-    seq = parse_id(name, desk.site.name)
+    seq = request_named(name, desk.site.name)
     if seq is not None:
         return Dependency(seq, word)
     if name[:1].isdigit():
