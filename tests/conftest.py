@@ -4,6 +4,7 @@ side by side: `scripts/test` uses four workers, each takes file by file.
 xdist's own ``loadgroup`` does nothing under pytest 9.2 (pytest-xdist issue 1386): its scheduler is told here.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,11 @@ import leftovers
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
+
+from nqspy.model import lifecycle
+from nqspy.model.events import Event
+from nqspy.model.requests import Request
+from nqspy.model.site import Site
 
 settings.register_profile("nqspy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("nqspy")  # no test is timed: the machine may be busy
@@ -36,6 +42,27 @@ class ByFile(LoadFileScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """Called by xdist when tests are shared out."""
     return ByFile(config, log)
+
+
+_TELL = lifecycle.misfit
+
+
+@pytest.fixture
+def lenient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events that do not fit are told, as they are to people."""
+    monkeypatch.setattr(lifecycle, "misfit", _TELL)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _misfits_raise() -> Iterator[None]:
+    """An event that does not fit its request's state is told and left out; in tests it is a bug."""
+
+    def refuse(site: Site, request: Request, event: Event) -> None:
+        raise AssertionError(f"{event} does not fit {request}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lifecycle, "misfit", refuse)
+        yield
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from nqspy.core.draft import Draft
 from nqspy.core.sight import FIELDS, Seen
 from nqspy.daemon.deciding.teller import Teller
@@ -60,7 +62,7 @@ class Hooks:
     def _ended(self, event: Ended | Requeued, recorded: Recorded, site: Site) -> None:
         request = self._begun.pop(event.seq, None)
         if request is not None and isinstance(event, Ended):
-            run = replace(request.run, used=event.used)
+            run = structs.replace(request.run, used=event.used)
             self._call("jobend", replace(request, state=State.ENDED, attempt=run), recorded, site)
 
     def _call(self, hook: str, request: Request, recorded: Recorded, site: Site) -> None:

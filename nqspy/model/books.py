@@ -7,6 +7,8 @@ Called by `lifecycle.apply` only.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from msgspec import structs
+
 from nqspy.model import events as ev
 from nqspy.model.configure import OBJECTS, apply_changes, renamed
 from nqspy.model.health import Pressure, ProbeState
@@ -68,7 +70,9 @@ def _book(site: Site, request: Request, used: Used, more: int, at: Instant, ran:
         rate = max(0, round(more * PE / span))
         site.balance.change(request.group, request.owner, rate - former.rate)
     charged = former.charged + more
-    request.attempt = replace(former, used=used, charged=charged, charged_at=max(since, at), rate=rate)
+    request.attempt = structs.replace(
+        former, used=used, charged=charged, charged_at=max(since, at), rate=rate
+    )
 
 
 MEASURABLE = 1_000
@@ -87,7 +91,7 @@ def run(site: Site, request: Request, at: Instant) -> None:
     busy. To be called before its state says so."""
     site.balance.advance(at, (request.group,))
     rate = request.run.rate or request.spec.ask.pes * PE
-    request.attempt = replace(request.run, rate=rate, charged_at=at)
+    request.attempt = structs.replace(request.run, rate=rate, charged_at=at)
     site.balance.change(request.group, request.owner, rate, request.spec.ask.pes)
     _note(site)
 
@@ -203,7 +207,7 @@ def _count_anew(site: Site, at: Instant) -> None:
         if request.state is State.RUNNING:
             site.balance.change(request.group, request.owner, rate - former.rate)
         charged = _amount(site, request, former.used)
-        request.attempt = replace(former, charged=charged, charged_at=at, rate=rate)
+        request.attempt = structs.replace(former, charged=charged, charged_at=at, rate=rate)
         site.touched.requests.add(request.seq)
 
 

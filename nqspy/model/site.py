@@ -120,7 +120,8 @@ class Site:
     ended, ``spent``: what all groups were charged while time passed (`balance.Level`); ``probes``: what each
     probe found, once it was tried; ``closings``: when a shift stops a queue next, by queue: worked out by
     the engine from settings and time, and no part of what is kept; ``reported``: day of the last night whose
-    report was made; ``news``: what changed lately, no part of what is kept either.
+    report was made; ``misfits``: how many events did not fit their request's state, ``misfit`` the last one;
+    ``news``: what changed lately, no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -147,6 +148,8 @@ class Site:
     next_seq: Seq = 1
     n: int = 0
     at: Instant = Instant(0)
+    misfits: int = field(default=0, compare=False)
+    misfit: str = field(default="", compare=False)
     touched: Touched = field(default_factory=Touched)
     news: News = field(default_factory=News)
     _balance: tuple[dict[str, Account], Balance] | None = field(default=None, repr=False, compare=False)

@@ -8,8 +8,8 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.lifecycle import HELD_AT_SUBMISSION
 from nqspy.model.requests import Dependency, Request, Spec, State, Used
+from nqspy.model.transitions import HELD_AT_SUBMISSION
 from nqspy.report.attempts import Attempt
 
 _WAITS = (State.QUEUED, State.HELD, State.WAITING, State.ROUTING, State.ARRIVING)

@@ -17,7 +17,7 @@ from nqspy.model.configure import OBJECTS, dump_object
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
-from nqspy.model.requests import Attempt, Request, Spec, State
+from nqspy.model.requests import Request, Spec, State
 from nqspy.model.shared import Shared
 from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
@@ -31,12 +31,12 @@ _encode = msgspec.json.Encoder().encode
 _Values = Callable[[Any], tuple[Any, ...]]
 
 
-def _twin(cls: type, *columns: str, **others: Any) -> tuple[Any, _Values]:
+def _twin(cls: type, *columns: str) -> tuple[Any, _Values]:
     """A twin of a dataclass that leaves out what equals its default, and what takes its values from an
     object: rows of a third of the size, and when they are read the parts left out become the one shared
-    default object. ``columns``: fields that stand elsewhere; ``others``: types of fields that are twins."""
+    default object. ``columns``: fields that stand elsewhere."""
     found = [f for f in dataclasses.fields(cls) if f.name not in columns]
-    hints = typing.get_type_hints(cls) | others
+    hints = typing.get_type_hints(cls)
     needed = [(f.name, hints[f.name]) for f in found if f.default is dataclasses.MISSING]
     given = [(f.name, hints[f.name], f.default) for f in found if f.default is not dataclasses.MISSING]
     made = msgspec.defstruct(f"_{cls.__name__}Twin", [*needed, *given], omit_defaults=True)
@@ -44,10 +44,7 @@ def _twin(cls: type, *columns: str, **others: Any) -> tuple[Any, _Values]:
 
 
 _SpecTwin, _values = _twin(Spec)
-_AttemptTwin, _attempt_values = _twin(Attempt)
-_Live, _live_values = _twin(
-    Request, "seq", "spec", "queue", "state", "submitted", "slot", attempt=_AttemptTwin | None
-)
+_Live, _live_values = _twin(Request, "seq", "spec", "queue", "state", "submitted", "slot")
 
 
 class Ending(msgspec.Struct):
@@ -171,16 +168,9 @@ def request_row(request: Request, ended: Instant | None = None, ending: str | No
         request.submitted,
         ended,
         text(_SpecTwin(*_values(spec))),
-        text(_live(request)),
+        text(_Live(*_live_values(request))),
         ending,
     )
-
-
-def _live(request: Request) -> Any:
-    live = _Live(*_live_values(request))
-    if live.attempt is not None:
-        live.attempt = _AttemptTwin(*_attempt_values(live.attempt))
-    return live
 
 
 def ended_rows(events: list[ev.Recorded], site: Site) -> list[Row]:
@@ -267,10 +257,8 @@ class SharedSpecs:
 def request_of(row: Row, shared: SharedSpecs) -> Request:
     """A request from a row of REQUEST_COLUMNS. Raises msgspec.DecodeError."""
     seq, state, queue, submitted, spec, body = row
-    live: Any = _live_decoder.decode(body)
-    if live.attempt is not None:
-        live.attempt = Attempt(*_attempt_values(live.attempt))
-    return Request(seq, shared.spec(spec), shared.text(queue), _STATES[state], submitted, *_live_values(live))
+    live = _live_values(_live_decoder.decode(body))
+    return Request(seq, shared.spec(spec), shared.text(queue), _STATES[state], submitted, *live)
 
 
 def ended_of(row: Row, shared: SharedSpecs) -> EndedRow:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from nqspy.model import events as ev
 from nqspy.model.errors import BrokenSite
@@ -140,7 +141,7 @@ def test_a_start_takes_pes_and_the_request_out_of_its_queue(story):
     assert (request.run.starting, request.started) == (False, T0 + 10)
 
 
-def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story):
+def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story, lenient):
     request = story.start(story.submit())
     before = replace(request)
     for event in (
@@ -163,6 +164,8 @@ def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story):
     ):
         story.tell(event)
     assert story.site.requests[1] == before
+    assert story.site.misfits == 12, "those that name a request which is there, in another state or attempt"
+    assert story.site.misfit.startswith("request 1 is running, attempt 1: event redated ")
 
 
 def test_a_suspended_one_keeps_its_pes(story):
@@ -286,7 +289,7 @@ def test_what_was_touched_is_what_the_store_must_write(story):
 @pytest.mark.parametrize(
     "broken",
     [
-        lambda site: setattr(site.requests[1], "attempt", replace(site.requests[1].run, pes=(1, 1))),
+        lambda site: setattr(site.requests[1], "attempt", structs.replace(site.requests[1].run, pes=(1, 1))),
         lambda site: site.started.clear(),
         lambda site: setattr(site.requests[2], "slot", 5),
         lambda site: setattr(site.requests[2], "date_in_queue", 3),

@@ -1,9 +1,9 @@
 """qstat's texts, character by character where other programs read them."""
 
-from dataclasses import replace
 from timeit import repeat
 
 import pytest
+from msgspec import structs
 
 from nqspy.model import events as ev
 from nqspy.model.queues import Complex, Queue
@@ -30,7 +30,7 @@ def book(diary):
     held = book.submit(0, "d1", queue="day")
     book.decide(10, one)
     runs = book.site.requests[one]
-    runs.attempt = replace(runs.run, used=Used(3_661_000, 4_000_000, 5 << 20))
+    runs.attempt = structs.replace(runs.run, used=Used(3_661_000, 4_000_000, 5 << 20))
     book.add(20, ev.Held((held,), "u", "anne"))
     return book
 

@@ -3,10 +3,10 @@
 import gzip
 import json
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from nqspy.model import lifecycle
 from nqspy.model.events import Ended
@@ -56,7 +56,7 @@ def test_an_old_database_says_what_it_said(kept, path, same_site):
         for request in (*replayed.requests.values(), *site.requests.values()):
             request.redated = None
             if request.attempt is not None:
-                request.attempt = replace(request.attempt, rate=0, charged_at=None, charged=0)
+                request.attempt = structs.replace(request.attempt, rate=0, charged_at=None, charged=0)
         same_site(site, replayed)
 
 

@@ -79,8 +79,10 @@ class Desk:
 
     def emit(self, event: Event) -> None:
         """Something happened: applied at once, committed with the group."""
-        recorded = Recorded(self.site.n + 1, self.now, event)
+        recorded, misfits = Recorded(self.site.n + 1, self.now, event), self.site.misfits
         lifecycle.apply(self.site, recorded)
+        if self.site.misfits != misfits:
+            self.group.alarms.append(self.site.misfit)
         self.group.batch.events.append(recorded)
         self.decider.follow((recorded,))
 

@@ -1,0 +1,232 @@
+"""What an event makes of one request: the only state machine there is. The site's indexes, accounts and
+counts follow from it (`lifecycle`); whoever tells of the past follows requests by the same functions, without
+a site.
+
+Nothing here decides or refuses: events are facts. One that does not fit the state changes nothing (`take`).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from nqspy.model import events as ev
+from nqspy.model.cause import SWAP
+from nqspy.model.ids import Instant
+from nqspy.model.requests import (
+    STARTED,
+    Attempt,
+    Dependency,
+    EndOrder,
+    Pause,
+    Redating,
+    Request,
+    State,
+)
+
+HELD_AT_SUBMISSION = "held by its owner at submission"
+
+Ages = Callable[[Request], bool]
+"""Whether age in the request's queue counts from when it could start (``age_from``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A request to which an event happened, and the state it was in."""
+
+    request: Request
+    before: State
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``states``: those in which an event of the kind fits; ``make``: what it makes of the request."""
+
+    states: tuple[State, ...]
+    make: Callable[[Request, Any, Instant, Ages], None]
+
+
+def submitted(event: ev.Submitted, at: Instant) -> Request:
+    """The request that comes to be."""
+    request = Request(event.seq, event.spec, event.queue, State(event.state), at, at)
+    request.unmet = event.spec.after
+    if request.state is State.HELD and (event.spec.held or not request.unmet):
+        request.holds, request.hold_text = "u", HELD_AT_SUBMISSION
+    return request
+
+
+def fits(request: Request, event: ev.Event) -> bool:
+    """Whether the event can have happened to the request as it is."""
+    step = STEPS[type(event)]
+    if request.state not in step.states:
+        return False
+    number = None if isinstance(event, ev.Starting) else getattr(event, "attempt", None)
+    return number is None or request.run.number == number
+
+
+def take(request: Request, event: ev.Event, at: Instant, ages: Ages) -> bool:
+    """Changes a request as one event says that concerns it; False, and no change, where that does not fit."""
+    if not fits(request, event):
+        return False
+    STEPS[type(event)].make(request, event, at, ages)
+    return True
+
+
+def wait_state(request: Request, now: Instant) -> State:
+    """The state of one that has no attempt, as its holds, what it waits for and its date say."""
+    if request.holds or request.unmet:
+        return State.HELD
+    if request.spec.eligible is not None and request.spec.eligible > now:
+        return State.WAITING
+    return State.QUEUED
+
+
+# ---------------------------------------------------------------- coming in, waiting
+
+
+def _move(request: Request, event: ev.Moved | ev.Routed, at: Instant, ages: Ages) -> None:
+    request.queue = event.queue
+    request.date_in_queue, request.redated = at, None
+    request.state = wait_state(request, at)
+
+
+def _come_due(request: Request, event: ev.Eligible, at: Instant, ages: Ages) -> None:
+    request.date_in_queue, request.redated = at, None
+    request.state = State.HELD if request.holds else State.QUEUED
+
+
+def _hold(request: Request, event: ev.Held, at: Instant, ages: Ages) -> None:
+    request.holds = "".join(sorted({*request.holds, event.letter}))
+    request.hold_text = event.text or f"held by {event.who}"
+    request.state = State.HELD
+
+
+def _release(request: Request, event: ev.Released, at: Instant, ages: Ages) -> None:
+    request.holds = "".join(letter for letter in request.holds if letter not in event.letters)
+    if not request.holds:
+        request.hold_text = ""
+    if request.state is State.HELD:
+        _await(request, () if "s" in event.letters else request.unmet, at, event.aging and ages(request))
+
+
+def _meet(request: Request, event: ev.DependencyMet, at: Instant, ages: Ages) -> None:
+    met = [Dependency(event.prerequisite, word) for word in event.words]
+    unmet = tuple(each for each in request.unmet if each not in met)
+    _await(request, unmet, at, event.aging and ages(request))
+
+
+def _fail(request: Request, event: ev.DependencyFailed, at: Instant, ages: Ages) -> None:
+    request.never = event.text
+
+
+def _await(request: Request, unmet: tuple[Dependency, ...], at: Instant, anew: bool) -> None:
+    """From now on it waits for these; taking the system's hold off means to wait for no other any more."""
+    request.unmet = unmet
+    if not unmet:
+        request.never = ""
+    _let_wait(request, at, anew)
+
+
+def _let_wait(request: Request, at: Instant, anew: bool = False) -> None:
+    """Queued, held or waiting for its date, as its spec and holds say; the time before its date is no time in
+    queue, nor is the time before it could start where its age begins ``anew``: what was handed in as a list
+    keeps the list's order."""
+    request.state, eligible = wait_state(request, at), request.spec.eligible
+    if request.state is not State.QUEUED:
+        return
+    if anew and not request.spec.listed:
+        request.date_in_queue, request.redated = at, None
+    elif eligible is not None:
+        request.date_in_queue = max(request.date_in_queue, eligible)
+
+
+def _redate(request: Request, event: ev.Redated, at: Instant, ages: Ages) -> None:
+    request.date_in_queue, request.redated = event.date, Redating(at, event.who, event.cause)
+
+
+def _rank(request: Request, event: ev.Ranked, at: Instant, ages: Ages) -> None:
+    request.rank = event.rank
+
+
+def _modify(request: Request, event: ev.Modified, at: Instant, ages: Ages) -> None:
+    if request.state is State.WAITING and (event.spec.eligible or 0) <= at:
+        request.date_in_queue = at
+    request.spec = event.spec
+    _let_wait(request, at)
+
+
+# ---------------------------------------------------------------- attempts
+
+
+def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> None:
+    request.attempts, request.rank = event.attempt, 0
+    request.attempt = Attempt(event.attempt, event.pes, at)
+    request.state = State.RUNNING
+
+
+def _begin(request: Request, event: ev.Started, at: Instant, ages: Ages) -> None:
+    if request.run.starting:
+        request.attempt = replace(request.run, starting=False, started=at)
+
+
+def _suspend(request: Request, event: ev.Suspended, at: Instant, ages: Ages) -> None:
+    pause = Pause(event.because(), at, event.text, event.parked)
+    times = request.run.preempted_times + (pause.cause == SWAP)
+    request.attempt = replace(request.run, pause=pause, preempted_times=times)
+    request.state = State.SUSPENDED
+
+
+def _resume(request: Request, event: ev.Resumed, at: Instant, ages: Ages) -> None:
+    former = request.run
+    let = former.resumed_by_person if event.because() == SWAP else at
+    pes = event.pes or former.pes
+    request.attempt = replace(former, pes=pes, pause=None, resumed=at, resumed_by_person=let)
+    request.state = State.RUNNING
+
+
+def _order_end(request: Request, event: ev.Deleting, at: Instant, ages: Ages) -> None:
+    request.attempt = replace(request.run, ending=EndOrder(event.because(), event.rerun, event.text))
+
+
+def _exit(request: Request, event: ev.Exiting, at: Instant, ages: Ages) -> None:
+    request.attempt = replace(request.run, pes=(), pause=None, resumed=None)
+    request.state = State.EXITING
+
+
+def _end(request: Request, event: ev.Ended | ev.Deleted, at: Instant, ages: Ages) -> None:
+    request.state = State.ENDED
+
+
+def _requeue(request: Request, event: ev.Requeued, at: Instant, ages: Ages) -> None:
+    request.attempt, request.losses = None, event.losses
+    request.hold_text = request.hold_text if request.holds else ""
+    request.state = wait_state(request, at)
+
+
+WAITING = (State.QUEUED, State.WAITING, State.HELD)
+"""States of a request in a queue, without an attempt."""
+_BEFORE = (*WAITING, State.ARRIVING, State.ROUTING)
+_ANY = (*_BEFORE, *STARTED)
+
+STEPS: dict[type[ev.Event], Step] = {
+    ev.Routed: Step(_BEFORE, _move),
+    ev.Moved: Step(_BEFORE, _move),
+    ev.Eligible: Step((State.WAITING,), _come_due),
+    ev.Held: Step(WAITING, _hold),
+    ev.Released: Step(_ANY, _release),
+    ev.DependencyMet: Step((State.HELD,), _meet),
+    ev.DependencyFailed: Step(_BEFORE, _fail),
+    ev.Redated: Step(WAITING, _redate),
+    ev.Ranked: Step(_ANY, _rank),
+    ev.Modified: Step(_BEFORE, _modify),
+    ev.Starting: Step(_BEFORE, _start),
+    ev.Started: Step(STARTED, _begin),
+    ev.Suspended: Step((State.RUNNING,), _suspend),
+    ev.Resumed: Step((State.SUSPENDED,), _resume),
+    ev.Deleting: Step(STARTED, _order_end),
+    ev.Exiting: Step((State.RUNNING, State.SUSPENDED), _exit),
+    ev.Ended: Step(STARTED, _end),
+    ev.Requeued: Step(STARTED, _requeue),
+    ev.Deleted: Step(_BEFORE, _end),
+}
