@@ -10,10 +10,10 @@ from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.people import entitlements, with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
-from nqspy.report.attempts import amount
 from nqspy.report.measures import used_by_group
 from nqspy.report.moments import Zone, hours, zone_of
 from nqspy.report.shares import departments
+from nqspy.report.spans import amount
 from nqspy.report.tracks import Follower
 
 
@@ -133,7 +133,7 @@ def _unseen(site: Site, follower: Follower, begin: Instant, now: Instant) -> dic
     found: dict[str, float] = {}
     for seq, request in site.started.items():
         track = follower.tracks.get(seq)
-        if (track is not None and track.attempts) or request.started is None:
+        if (track is not None and track.spans) or request.started is None:
             continue
         span = max(1, now - request.started)
         part = min(1.0, max(0, now - begin) / span)

@@ -6,7 +6,7 @@ from typing import Any
 
 from nqspy.model.ids import Instant
 from nqspy.model.people import entitlements, with_default
-from nqspy.model.requests import State
+from nqspy.model.requests import STARTED
 from nqspy.model.site import Site
 from nqspy.report import measures
 from nqspy.report.kept import Sums
@@ -69,14 +69,14 @@ def _counts(tracks: list[Track]) -> dict[str, Any]:
         "failed": sum(1 for t in others if not t.withdrawn),
         "withdrawn": sum(1 for t in tracks if t.withdrawn),
         "waiting": sum(1 for t in tracks if measures.waits_at_end(t)),
-        "running": sum(1 for t in tracks if t.state in (State.RUNNING, State.SUSPENDED)),
+        "running": sum(1 for t in tracks if t.state in STARTED),
         "ends": dict(Counter(map(measures.state_of, others))),
     }
 
 
 def _wall(tracks: list[Track], span: tuple[int, int]) -> int:
     begin, end = Instant(span[0]), Instant(span[1])
-    attempts = (attempt for track in tracks for attempt in track.attempts)
+    attempts = (attempt for track in tracks for attempt in track.spans)
     return sum(last - first for attempt in attempts for first, last in attempt.held(begin, end))
 
 

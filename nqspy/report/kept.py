@@ -18,7 +18,7 @@ from nqspy.model.ids import MINUTE, Instant, Seq
 from nqspy.model.owed import PE, Entry, Work
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
-from nqspy.report.attempts import amount
+from nqspy.report.spans import amount
 from nqspy.report.tracks import Track
 
 _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)

@@ -9,7 +9,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
 from nqspy.model.units import UNLIMITED
-from nqspy.report.attempts import Attempt
+from nqspy.report.spans import Span
 from nqspy.report.tracks import Follower, Track
 
 
@@ -36,12 +36,12 @@ def busy_share(
         return None
     tracks = tuple(tracks)
     whole = capacity * (end - begin)
-    held = _held((a for track in tracks for a in track.attempts), begin, end, capacity)
+    held = _held((a for track in tracks for a in track.spans), begin, end, capacity)
     used = sum(track.cpu_at(end) - track.cpu_at(begin) for track in tracks)
     return Busy(begin, end, held / whole, used / whole)
 
 
-def _held(attempts: Iterable[Attempt], begin: Instant, end: Instant, capacity: int) -> int:
+def _held(attempts: Iterable[Span], begin: Instant, end: Instant, capacity: int) -> int:
     """PE time (ms) held between two instants, at no moment more than ``capacity``."""
     steps: list[tuple[int, int]] = []
     for attempt in attempts:
@@ -74,7 +74,7 @@ def overtaken(follower: Follower, event: Starting, decided: Decided | None) -> l
     (``qsub -p``), and those for which the pass journaled what kept them back.
     """
     started = follower.tracks.get(event.seq)
-    if started is None or started.rank > 0 or (decided is not None and started.since > decided.as_of):
+    if started is None or started.request.rank > 0 or (decided is not None and started.since > decided.as_of):
         return []
     reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
     line, end = follower.lists.get((started.group, started.queue), ()), (started.date, started.seq)
@@ -101,7 +101,7 @@ def _not_behind_own(
     highest: dict[str, int] = {}
     for _, seq in line[bisect_right(line, end) :]:
         track = follower.tracks[seq]
-        if track.rank == 0:
+        if track.request.rank == 0:
             highest[track.spec.owner] = max(_own(track), highest.get(track.spec.owner, _own(track)))
     tracks = ((seq, follower.tracks[seq]) for seq in found)
     return [seq for seq, track in tracks if highest.get(track.spec.owner, _own(track)) <= _own(track)]

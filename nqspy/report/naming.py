@@ -56,7 +56,7 @@ class Names:
 
     def running(self, track: Track) -> dict[str, Any]:
         """One that still runs: since when, on how many PEs."""
-        last = track.attempts[-1] if track.attempts else None
+        last = track.spans[-1] if track.spans else None
         since = self._zone.stamp(last.begin if last is not None else None)
         return self.head(track) | {"started": since, "pes": last.pes if last is not None else 0}
 
@@ -87,8 +87,8 @@ class Names:
         live = why(track.seq, track.queue)
         code, who, text = journaled.get(track.seq, ("LATER", "pass", "not reached yet"))
         if track.state is State.HELD:
-            code, who, text = ReasonCode.HELD.value, "", track.hold_text or "it is held"
-            if track.unmet and not track.holds:
+            code, who, text = ReasonCode.HELD.value, "", track.request.hold_text or "it is held"
+            if track.request.unmet and not track.request.holds:
                 code, who, text = self._dependent(track, live)
         elif track.state is State.WAITING:
             code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
@@ -100,8 +100,8 @@ class Names:
         """The reason of a request that waits for others: by now another one may hold, or none."""
         if live is not None and live.code is ReasonCode.DEPENDENCY:
             return live.code.value, live.who, live.text
-        others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in track.unmet)
-        text = f"it waits for {others}" + (f": {track.never}" if track.never else "")
+        others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in track.request.unmet)
+        text = f"it waits for {others}" + (f": {track.request.never}" if track.request.never else "")
         return ReasonCode.DEPENDENCY.value, "dependency", text
 
     def overtaken(self, at: Instant, started: Seq, before: Seq, group: str) -> dict[str, Any]:

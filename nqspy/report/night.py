@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, Instant, Seq
-from nqspy.model.requests import State, Used
+from nqspy.model.requests import STARTED, Used
 from nqspy.model.site import Site
 from nqspy.report import departments, measures
 from nqspy.report.history import event_object
@@ -164,7 +164,7 @@ class Night:
 
     def begun(self) -> Instant | None:
         """The first start of the night, as the hands reported it."""
-        starts = (a.begin for track in self.follower.tracks.values() for a in track.attempts)
+        starts = (a.begin for track in self.follower.tracks.values() for a in track.spans)
         return min((begin for begin in starts if begin >= self.bounds.start), default=self.first)
 
     def tracks(self) -> list[Track]:
@@ -248,7 +248,7 @@ def night_report(
         "withdrawn": sum(1 for t in tracks if t.withdrawn),
         "failed": [names.ended(t) for t in tracks if measures.is_failed(t)],
         "waiting": [names.waiting(t, night.reasons, around.why) for t in tracks if measures.waits_at_end(t)],
-        "running": [names.running(t) for t in tracks if t.state in (State.RUNNING, State.SUSPENDED)],
+        "running": [names.running(t) for t in tracks if t.state in STARTED],
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
         "quarters": bars,

@@ -89,7 +89,7 @@ def _left(tracks: Iterable[Track], means: Mapping[str, float]) -> dict[str, _Lef
         left = found.setdefault(track.group, _Left())
         asked = finite(track.spec.ask.cpu_wanted())
         if not track.waits:
-            used = track.attempts[-1].points[-1][1] if track.attempts else 0
+            used = track.spans[-1].points[-1][1] if track.spans else 0
             left.expected += max(0.0, _expected(track, means, asked) - used)
             continue
         left.asked += asked or 0

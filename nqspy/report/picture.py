@@ -28,7 +28,7 @@ def quarters(
     count = max(0, -(-(end - begin) // step))
     used = [0.0] * count
     changes: list[tuple[int, int]] = []
-    for attempt in (attempt for track in tracks for attempt in track.attempts):
+    for attempt in (attempt for track in tracks for attempt in track.spans):
         stop = end if attempt.end is None else min(end, attempt.end)
         first, last = max(attempt.begin, begin), stop
         if last <= first:

@@ -34,22 +34,22 @@ from nqspy.model.errors import BadValue
 from nqspy.model.folding import folded
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.people import entitlements, lineage, with_default
-from nqspy.model.requests import State, Used, finite
+from nqspy.model.requests import STARTED, State, Used, finite
 from nqspy.model.site import Site
-from nqspy.report.attempts import Attempt
 from nqspy.report.grid import grid
 from nqspy.report.kept import Kept, largest
 from nqspy.report.kept import Sums as OwnSums
 from nqspy.report.moments import Zone, zone_of
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.shares import departments
+from nqspy.report.spans import Span
 from nqspy.report.tracks import Follower, Track
 
 STEP = 5 * MINUTE
 HOURLY = HOUR // STEP
 _LATEST = Instant(253_370_764_800_000)
 """The year 9999: no calendar goes on behind it."""
-WORKS = (State.QUEUED, State.RUNNING)
+WORKS = (State.QUEUED, *STARTED)
 
 Nothing = OwnSums()
 Sums = dict[str, float]
@@ -154,7 +154,7 @@ def got(tracks: Iterable[Track], marks: list[int], charge: str, site: Site) -> l
     """What each group's requests had used at each mark since the first one, groups below it included."""
     steps: list[Sums] = [{} for _ in marks]
     for track in tracks:
-        for attempt in track.attempts:
+        for attempt in track.spans:
             for place, more in _steps(attempt, marks, charge):
                 steps[place][track.group] = steps[place].get(track.group, 0.0) + more
     above = {name: ["", *lineage(site.settings.groups, name)] for step in steps for name in step}
@@ -168,7 +168,7 @@ def got(tracks: Iterable[Track], marks: list[int], charge: str, site: Site) -> l
     return found
 
 
-def _steps(attempt: Attempt, marks: list[int], charge: str) -> Iterable[tuple[int, float]]:
+def _steps(attempt: Span, marks: list[int], charge: str) -> Iterable[tuple[int, float]]:
     """(mark, what the attempt used between the mark before and this one) where it used anything."""
     last = attempt.points[-1][0] if attempt.points else attempt.begin
     place = max(1, bisect_right(marks, attempt.begin))
@@ -184,7 +184,7 @@ def _steps(attempt: Attempt, marks: list[int], charge: str) -> Iterable[tuple[in
 
 def _held(track: Track, at: int) -> float:
     """PE time (ms) that its attempts held up to an instant."""
-    return sum(a.pes * (last - first) for a in track.attempts for first, last in a.held(a.begin, Instant(at)))
+    return sum(a.pes * (last - first) for a in track.spans for first, last in a.held(a.begin, Instant(at)))
 
 
 def _bounds(presence: Presence, period: Period, site: Site) -> Sums:
@@ -216,7 +216,7 @@ def _still(track: Track, end: int, means: Mapping[str, float]) -> float:
 def _means(tracks: Iterable[Track]) -> Sums:
     held: dict[str, list[float]] = {}
     for track in tracks:
-        if track.ended is not None and track.attempts:
+        if track.ended is not None and track.spans:
             held.setdefault(track.group, []).append(_held(track, track.ended))
     return {group: sum(each) / len(each) for group, each in held.items()}
 
