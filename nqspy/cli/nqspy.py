@@ -130,6 +130,16 @@ def events(
     print_events(_home(home), since, follow, as_json)
 
 
+@app.command()
+def story(
+    request: Annotated[str, typer.Argument(metavar="ID", help="the request, ended ones too")],
+    as_json: JsonOption = False,
+    home: HomeOption = None,
+) -> None:
+    """All that happened to a request, event by event."""
+    print_events(_home(home), None, False, as_json, request)
+
+
 @exits.command("list")
 def exits_list(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """What is loaded, how often it was called, how long it took."""

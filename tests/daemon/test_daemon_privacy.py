@@ -59,6 +59,7 @@ QUESTIONS = [
     ("wait", lambda id: {"ids": [id]}),
     ("cat", lambda id: {"request": id}),
     ("exits_trace", lambda id: {"request": id}),
+    ("events", lambda id: {"request": id}),
     ("qstat", lambda id: {"text": "table", "operands": [id]}),
     ("qstat", lambda id: {"text": "full", "operands": [id]}),
     ("qstat", lambda id: {"text": "json", "operands": [id]}),

@@ -11,11 +11,15 @@ PAGE = 1_000
 """Events in one answer."""
 
 
-def print_events(home: str | None, since: str | None, follow: bool, as_json: bool) -> None:
+def print_events(
+    home: str | None, since: str | None, follow: bool, as_json: bool, request: str | None = None
+) -> None:
     """Prints the journal's events in their order; ``since`` as `parse_since` reads it by the daemon's clock;
-    ``follow``: goes on with what happens, until interrupted."""
+    ``follow``: goes on with what happens, until interrupted; ``request``: only what concerns that one."""
     with answering(home, None if follow else 60.0) as client:
         page: dict[str, Any] = {"after": 0, "limit": PAGE, "wait": False}
+        if request is not None:
+            page["request"] = request
         if since is not None:
             page["since"] = instant_of(client, since)
         result = question(client, "events", **page)

@@ -36,7 +36,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "qstat": _LIST | {"operands": Ids | None, "request": Word, "json": Flag, "mpp": Flag, "posix": Flag},
     "list_requests": _LIST | {"operands": Ids | None},
     "wait": {"ids": Annotated[Ids, msgspec.Meta(min_length=1)]},
-    "events": {"after": Number, "since": Number, "limit": Number, "wait": Flag},
+    "events": {"after": Number, "since": Number, "limit": Number, "wait": Flag, "request": Word},
     "cat": {"request": str, "offset": Number, "stream": Word, "follow": Flag},
     "report_night": {"date": Word, "group": Word, "final": Flag},
     "report_quota": {"shift": Word},

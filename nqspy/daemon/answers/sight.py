@@ -67,6 +67,14 @@ class Sight:
         narrowed = ((each, _narrowed(each.event, known)) for each in happened)
         return [replace(each, event=event) for each, event in narrowed if event is not None]
 
+    def story(self, happened: Sequence[ev.Recorded], seq: Seq) -> list[ev.Recorded]:
+        """The events that concern one request, which the caller sees, narrowed to it and to whose start gave
+        it another date."""
+        mine = [each for each in happened if seq in _named(each.event)]
+        known = self.known({seq, *(cause for each in mine for cause in _causes(each.event))})
+        narrowed = ((each, _narrowed(each.event, known & {seq, *_causes(each.event)})) for each in mine)
+        return [replace(each, event=event) for each, event in narrowed if event is not None]
+
     # ------------------------------------------------------------ reports
 
     def groups(self) -> set[str]:
@@ -122,6 +130,10 @@ def _named(event: Any) -> Iterable[Seq]:
     yield from getattr(event, "seqs", ())
     if isinstance(event, ev.Redated) and event.cause is not None:
         yield event.cause
+
+
+def _causes(event: ev.Event) -> Iterable[Seq]:
+    return (event.cause,) if isinstance(event, ev.Redated) and event.cause is not None else ()
 
 
 def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:

@@ -11,7 +11,7 @@ from nqspy.daemon.answers.sight import Sight
 from nqspy.engine.desk.people import need, need_owner
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import STARTED
 from nqspy.report.history import event_object
 from nqspy.report.moments import Zone
@@ -126,20 +126,33 @@ class Waiting:
 
     def events(self, asked: rpc.Asked) -> dict[str, Any] | None:
         """A page of the journal after number ``after`` (or from instant ``since`` on); ``wait``: not before
-        there is one."""
+        there is one; ``request``: what concerns it, from its submission on."""
         message = asked.message
         after = int(message.get("after") or 0)
         limit = min(int(message.get("limit") or PAGE), PAGE)
-        found = list(self.reader.events(after=after, since=message.get("since"), limit=limit))
+        site, sight = self._daemon.engine.site, Sight(self._daemon, asked.caller)
+        seq, since = None, message.get("since")
+        if message.get("request"):
+            seq = seq_of(site.name, str(message["request"]))
+            sight.need(seq)
+            since = self._submitted(seq) if not after else None
+        found = list(self.reader.events(after=after, since=since, limit=limit))
         if not found and message.get("wait"):
             self._events.append(asked)
             return None
-        site, sight = self._daemon.engine.site, Sight(self._daemon, asked.caller)
         zone = Zone(site.timezone)
-        objects = [event_object(each, site.name, zone) for each in sight.events(found)]
+        shown = sight.events(found) if seq is None else sight.story(found, seq)
+        objects = [event_object(each, site.name, zone) for each in shown]
         for wait in (each for row in objects for each in row.get("wait", ()) if not sight.all):
             wait["text"] = sight.masked(wait["text"])
         return {"events": objects, "last": found[-1].n if found else after}
+
+    def _submitted(self, seq: Seq) -> Instant:
+        request = self._daemon.engine.site.requests.get(seq)
+        if request is not None:
+            return request.submitted
+        [row] = self.reader.ended(seqs=(seq,))
+        return row["submitted"]
 
     # ------------------------------------------------------------ output
 
