@@ -75,12 +75,13 @@ class Starting(Event):
 
 @dataclass(frozen=True, slots=True)
 class Started(Event):
-    """The hands started an attempt."""
+    """The hands started an attempt; ``began``: when, where they could only tell of its end."""
 
     kind: ClassVar[str] = "started"
     seq: Seq
     attempt: int
     pes: tuple[int, ...]
+    began: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,11 +370,8 @@ class PressureChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class Restored(Event):
-    """The database was found older than what had happened: a backup was restored.
-
-    ``next_seq``: the first number that was never given out; ``attempts``: the last attempt of requests that
-    had been started since.
-    """
+    """The database was found older than what had happened: a backup was restored. ``next_seq``: the first
+    number that was never given out; ``attempts``: the last attempt of requests that were started since."""
 
     kind: ClassVar[str] = "restored"
     text: str

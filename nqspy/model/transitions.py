@@ -167,7 +167,8 @@ def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> Non
 
 def _begin(request: Request, event: ev.Started, at: Instant, ages: Ages) -> None:
     if request.run.starting:
-        request.attempt = replace(request.run, starting=False, started=at)
+        began = at if event.began is None else event.began
+        request.attempt = replace(request.run, starting=False, started=began)
 
 
 def _suspend(request: Request, event: ev.Suspended, at: Instant, ages: Ages) -> None:

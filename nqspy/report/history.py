@@ -12,7 +12,7 @@ from nqspy.model.ids import JobRef, Seq
 from nqspy.model.requests import Spec, Used, finite
 from nqspy.report.moments import Zone
 
-_INSTANTS = {"date", "fired", "until", "since", "last", "taken"}
+_INSTANTS = {"date", "fired", "until", "since", "last", "taken", "began"}
 """Fields of events that are instants."""
 
 
@@ -31,8 +31,8 @@ def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]
 
 
 def _add(found: dict[str, Any], name: str, value: Any, host: str, zone: Zone) -> None:
-    if name == "cause":
-        return  # its name stands beside it
+    if name == "cause" or (name == "began" and value is None):
+        return  # its name stands beside it; as a rule an attempt begins when that is told
     if name == "seq":
         found["request"] = JobRef(value).full(host)
     elif name == "seqs":

@@ -211,7 +211,7 @@ def _starting(follower: Follower, track: Track, event: ev.Starting, at: Instant)
 
 def _started(follower: Follower, track: Track, event: ev.Started, at: Instant) -> None:
     if track.spans:
-        track.spans[-1].begin_at(at)
+        track.spans[-1].begin_at(at if event.began is None else event.began)
 
 
 def _suspended(follower: Follower, track: Track, event: ev.Suspended | ev.Exiting, at: Instant) -> None:

@@ -51,6 +51,25 @@ def test_a_start_is_handed_out_after_its_commit_with_the_request_it_is_about():
     assert seen == [(ac.Start(1, 1, (0,)), 1, 1)]
 
 
+def test_one_whose_end_is_seen_without_its_start_began_as_long_ago_as_it_ran():
+    centre, _ = centre_with_one()
+    ordered = centre.request(1).started
+    centre.sim.now += 60_000
+    see(centre, si.SeenEnded(1, 1, Ending("exit", 0, None, Used(20_000, 40_000))))
+    [started] = centre.events(ev.Started)
+    assert started.began == centre.sim.now - 40_000
+    [row] = centre.engine.journal.ended((1,))
+    assert row["request"].started == started.began > ordered
+
+
+def test_one_that_ran_longer_than_it_can_have_began_when_it_was_ordered():
+    centre, _ = centre_with_one()
+    ordered = centre.request(1).started
+    centre.sim.now += 1_000
+    see(centre, si.SeenExiting(1, 1, Used(20_000, 40_000)))
+    assert [each.began for each in centre.events(ev.Started)] == [ordered]
+
+
 def test_a_request_is_starting_until_the_hands_say_that_it_runs():
     centre, _ = centre_with_one()
     assert centre.request(1).run.starting

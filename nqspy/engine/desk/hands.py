@@ -11,7 +11,7 @@ from nqspy.model import events as ev
 from nqspy.model import sightings as si
 from nqspy.model.actions import Forget, Kill, Notify, Resume, Suspend
 from nqspy.model.cause import HANDS
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Ending, Request, State, Used
 
 NO_TRACE = "its folder in the spool is gone"
@@ -83,25 +83,31 @@ def _mail(desk: Desk, request: Request, what: str, text: str) -> None:
     desk.act(Notify(mail.to or request.owner, f"nqspy: {name} {what}", text, request.seq))
 
 
-def _running(desk: Desk, request: Request, sighting: si.SeenRunning) -> None:
+def _running(desk: Desk, request: Request, sighting: si.SeenRunning, began: Instant | None = None) -> None:
     if request.run.starting:
-        desk.emit(ev.Started(request.seq, request.attempts, request.pes))
+        desk.emit(ev.Started(request.seq, request.attempts, request.pes, began))
         if request.spec.mail.begin:
             _mail(desk, request, "has begun", f" on {len(request.pes)} PE(s)")
 
 
+def _has_run(desk: Desk, request: Request, used: Used) -> None:
+    """One of which nobody had told that it runs: it began as long ago as it ran, not when that is known."""
+    if request.run.starting:
+        began = max(request.run.started, desk.now - used.wall) if used.wall else None
+        seen = si.SeenRunning(request.seq, request.attempts)
+        _running(desk, request, seen, Instant(began) if began is not None else None)
+
+
 def _exiting(desk: Desk, request: Request, sighting: si.SeenExiting) -> None:
     """Its PEs are free at once: how long its output takes is its owner's doing."""
-    if request.run.starting:
-        _running(desk, request, si.SeenRunning(request.seq, request.attempts))
+    _has_run(desk, request, sighting.used)
     if request.state is not State.EXITING:
         desk.emit(ev.Exiting(request.seq, request.attempts, _used(desk, request, sighting.used)))
         desk.dirty()
 
 
 def _ended(desk: Desk, request: Request, sighting: si.SeenEnded) -> None:
-    if request.run.starting:
-        _running(desk, request, si.SeenRunning(request.seq, request.attempts))
+    _has_run(desk, request, sighting.ending.used)
     if _to_run_again(request):
         _requeue(desk, request, str(request.ending), _used(desk, request, sighting.ending.used))
     elif sighting.ending.reason == "requeued":
