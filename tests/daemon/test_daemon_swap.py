@@ -90,8 +90,9 @@ def test_a_request_gives_way_to_people_and_comes_back_when_they_have_gone(live, 
         until(lambda: stands_still(pid), "its process is stopped")
         why = live.why(id)
         assert why["reason"]["code"] == "MEMORY"
-        assert re.search(r"its memory \(\d+ Mw resident\) gives way: \d+ % in use", why["reason"]["text"])
-        assert why["reason"]["text"] in live.run("qstat", "--why", id).ok().out
+        said = r"its memory \(\d+ Mw resident\) gives way: \d+ % in use; it comes back when there is room"
+        assert re.fullmatch(said, why["reason"]["text"])
+        assert re.search(said, live.run("qstat", "--why", id).ok().out)
         shown = live.run("qmgr", "-c", "show swap_control").ok().out
         assert re.search(rf"{id} +gave way once \(\d+ Mw\), is away", shown), shown
         late = live.submit("true")
