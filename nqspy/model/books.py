@@ -38,11 +38,10 @@ def charge(site: Site, samples: Iterable[tuple[Request, Used]], at: Instant) -> 
     site.balance.advance(at, dict.fromkeys(request.group for request, _ in found))
     missing: dict[tuple[str, str], float] = {}
     for request, used in found:
-        ran = used.wall - request.run.used.wall
         more = _amount(site, request, used) - request.run.charged
         key = (request.group, request.owner)
         missing[key] = missing.get(key, 0.0) + more - _counted(request, at)
-        _book(site, request, used, more, at, ran)
+        _book(site, request, used, more, at)
     site.balance.correct(missing)
     _note(site)
 
@@ -55,8 +54,9 @@ def _counted(request: Request, at: Instant) -> float:
     return request.run.rate * max(0, at - since) / PE
 
 
-def _book(site: Site, request: Request, used: Used, more: int, at: Instant, ran: int) -> None:
+def _book(site: Site, request: Request, used: Used, more: int, at: Instant) -> None:
     former, rate = request.run, request.run.rate
+    ran = used.wall - former.used.wall
     since = former.charged_at if former.charged_at is not None else at
     span, half_life = max(0, at - since), site.settings.usage.half_life
     spread = faded(min(span, ran) if ran > 0 else span, half_life)
@@ -101,7 +101,7 @@ def rest(site: Site, request: Request, at: Instant) -> None:
     its state says so."""
     if request.state is State.RUNNING:
         site.balance.advance(at, (request.group,))
-        _book(site, request, request.used, round(_counted(request, at)), at, 0)
+        _book(site, request, request.used, round(_counted(request, at)), at)
         _leave(site, request)
 
 

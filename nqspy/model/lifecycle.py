@@ -34,7 +34,8 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
         site.news.general += kind in _GENERAL
         _OF_THE_SITE[kind](site, event, recorded.at)
         return _NOTHING
-    return _OF_REQUESTS.get(kind, _change)(site, event, recorded.at)
+    take = _OF_REQUESTS.get(kind) or (_noted if STEPS[kind].stays else _change)
+    return take(site, event, recorded.at)
 
 
 def place(site: Site, request: Request) -> None:
@@ -266,19 +267,17 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.Routed: _moved,
     ev.Moved: _moved,
     ev.Redated: _redated,
-    ev.DependencyFailed: _noted,
     ev.Ranked: _ranked,
     ev.Starting: _starting,
     ev.Started: _started,
     ev.Suspended: _suspended,
     ev.Resumed: _resumed,
-    ev.Deleting: _noted,
     ev.Exiting: _over,
     ev.Ended: _gone,
     ev.Requeued: _over,
     ev.Deleted: _gone,
 }
-"""What follows from events beside that their requests are filed anew (`_change`)."""
+"""What follows from events beside that their requests are filed anew (`_change`), or stay (`_noted`)."""
 
 _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.Decided: _decided,

@@ -2,7 +2,7 @@
 counts follow from it (`lifecycle`); whoever tells of the past follows requests by the same functions, without
 a site.
 
-Nothing here decides or refuses: events are facts. One that does not fit the state changes nothing (`take`).
+Nothing here decides or refuses: events are facts. Whoever takes one asks first whether it `fits`.
 """
 
 from collections.abc import Callable
@@ -41,10 +41,12 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``states``: those in which an event of the kind fits; ``make``: what it makes of the request."""
+    """``states``: those in which an event of the kind fits; ``make``: what it makes of the request;
+    ``stays``: it leaves the request in its place, and in the state it has."""
 
     states: tuple[State, ...]
     make: Callable[[Request, Any, Instant, Ages], None]
+    stays: bool = False
 
 
 def submitted(event: ev.Submitted, at: Instant) -> Request:
@@ -63,14 +65,6 @@ def fits(request: Request, event: ev.Event) -> bool:
         return False
     number = None if isinstance(event, ev.Starting) else getattr(event, "attempt", None)
     return number is None or request.run.number == number
-
-
-def take(request: Request, event: ev.Event, at: Instant, ages: Ages) -> bool:
-    """Changes a request as one event says that concerns it; False, and no change, where that does not fit."""
-    if not fits(request, event):
-        return False
-    STEPS[type(event)].make(request, event, at, ages)
-    return True
 
 
 def wait_state(request: Request, now: Instant) -> State:
@@ -106,8 +100,7 @@ def _release(request: Request, event: ev.Released, at: Instant, ages: Ages) -> N
     request.holds = "".join(letter for letter in request.holds if letter not in event.letters)
     if not request.holds:
         request.hold_text = ""
-    if request.state is State.HELD:
-        _await(request, () if "s" in event.letters else request.unmet, at, event.aging and ages(request))
+    _await(request, () if "s" in event.letters else request.unmet, at, event.aging and ages(request))
 
 
 def _meet(request: Request, event: ev.DependencyMet, at: Instant, ages: Ages) -> None:
@@ -215,17 +208,17 @@ STEPS: dict[type[ev.Event], Step] = {
     ev.Moved: Step(_BEFORE, _move),
     ev.Eligible: Step((State.WAITING,), _come_due),
     ev.Held: Step(WAITING, _hold),
-    ev.Released: Step(_ANY, _release),
+    ev.Released: Step((State.HELD,), _release),
     ev.DependencyMet: Step((State.HELD,), _meet),
-    ev.DependencyFailed: Step(_BEFORE, _fail),
+    ev.DependencyFailed: Step(_BEFORE, _fail, stays=True),
     ev.Redated: Step(WAITING, _redate),
-    ev.Ranked: Step(_ANY, _rank),
+    ev.Ranked: Step(_ANY, _rank, stays=True),
     ev.Modified: Step(_BEFORE, _modify),
     ev.Starting: Step(_BEFORE, _start),
-    ev.Started: Step(STARTED, _begin),
+    ev.Started: Step(STARTED, _begin, stays=True),
     ev.Suspended: Step((State.RUNNING,), _suspend),
     ev.Resumed: Step((State.SUSPENDED,), _resume),
-    ev.Deleting: Step(STARTED, _order_end),
+    ev.Deleting: Step(STARTED, _order_end, stays=True),
     ev.Exiting: Step((State.RUNNING, State.SUSPENDED), _exit),
     ev.Ended: Step(STARTED, _end),
     ev.Requeued: Step(STARTED, _requeue),

@@ -81,9 +81,8 @@ class Track:
     @property
     def runs(self) -> bool:
         """Whether an attempt holds PEs: others have those of a parked one."""
-        request = self.request
-        parked = request.state is State.SUSPENDED and request.pes_released
-        return request.state is State.RUNNING or (request.state is State.SUSPENDED and not parked)
+        state = self.request.state
+        return state is State.RUNNING or (state is State.SUSPENDED and not self.request.pes_released)
 
     def cpu_at(self, at: int) -> float:
         """CPU time (ms) of all its attempts up to an instant."""
@@ -158,12 +157,15 @@ class Follower:
         self._enter(track, n)
 
     def _change(self, track: Track, recorded: ev.Recorded) -> None:
-        self._leave(track)
-        transitions.STEPS[type(recorded.event)].make(track.request, recorded.event, recorded.at, _anew)
-        spans = _SPANS.get(type(recorded.event))
+        kind = type(recorded.event)
+        step, spans = transitions.STEPS[kind], _SPANS.get(kind)
+        if not step.stays:
+            self._leave(track)
+        step.make(track.request, recorded.event, recorded.at, _anew)
         if spans is not None:
             spans(self, track, recorded.event, recorded.at)
-        self._enter(track, recorded.n)
+        if not step.stays:
+            self._enter(track, recorded.n)
 
     # ------------------------------------------------------------ lists and counts
 

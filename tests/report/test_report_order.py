@@ -62,6 +62,17 @@ def test_a_journaled_reason_excuses_unless_the_later_one_met_it_as_well(diary, r
     assert overtaking(diary, wait=[reason])["order_kept"] is kept
 
 
+def test_a_rank_that_is_given_meanwhile_hides_nobody_from_the_pass(diary):
+    book = diary(pes=4, d1=1)
+    one, two = book.submit(-60, "d1", "anne"), book.submit(-50, "d1", "anne")
+    book.night()
+    seen = book.site.n
+    book.add(0, ev.Ranked(one, 0, "op"))
+    book.add(0, ev.Decided(seen))
+    book.add(0, ev.Starting(two, 1, (0,)))
+    assert not report(book, 10)["order_kept"]
+
+
 def test_larger_requests_may_be_passed_over_for_lack_of_room(diary):
     no_pes = ("NO_PES", "machine", "it asks for 3 PEs, 1 is free")
     assert overtaking(diary, wait=[no_pes], pes=3)["order_kept"]

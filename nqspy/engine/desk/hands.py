@@ -83,7 +83,11 @@ def _mail(desk: Desk, request: Request, what: str, text: str) -> None:
     desk.act(Notify(mail.to or request.owner, f"nqspy: {name} {what}", text, request.seq))
 
 
-def _running(desk: Desk, request: Request, sighting: si.SeenRunning, began: Instant | None = None) -> None:
+def _running(desk: Desk, request: Request, sighting: si.SeenRunning) -> None:
+    _begun(desk, request)
+
+
+def _begun(desk: Desk, request: Request, began: Instant | None = None) -> None:
     if request.run.starting:
         desk.emit(ev.Started(request.seq, request.attempts, request.pes, began))
         if request.spec.mail.begin:
@@ -93,9 +97,8 @@ def _running(desk: Desk, request: Request, sighting: si.SeenRunning, began: Inst
 def _has_run(desk: Desk, request: Request, used: Used) -> None:
     """One of which nobody had told that it runs: it began as long ago as it ran, not when that is known."""
     if request.run.starting:
-        began = max(request.run.started, desk.now - used.wall) if used.wall else None
-        seen = si.SeenRunning(request.seq, request.attempts)
-        _running(desk, request, seen, Instant(began) if began is not None else None)
+        began = Instant(max(request.run.started, desk.now - used.wall)) if used.wall else None
+        _begun(desk, request, began)
 
 
 def _exiting(desk: Desk, request: Request, sighting: si.SeenExiting) -> None:

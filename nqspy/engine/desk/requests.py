@@ -24,9 +24,9 @@ from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import STARTED, Request, Spec, State
+from nqspy.model.transitions import WAITING
 from nqspy.model.tree import declared
 
-_WAITING = (State.QUEUED, State.WAITING, State.HELD)
 _RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
 """``first``: the head of its queue; ``next``: ahead of everything; ``now``: in spite of limits."""
 SIGNALS = 64
@@ -97,7 +97,7 @@ def hold(desk: Desk, command: cm.HoldRequests, caller: Caller) -> Any:
 
     def one(request: Request) -> None:
         need_owner(desk.site, caller, request, "hold")
-        if request.state not in _WAITING:
+        if request.state not in WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be held")
         letter = command.letter or ("u" if request.owner == caller.user else "o")
         if letter not in request.holds:
@@ -145,12 +145,12 @@ def move(desk: Desk, command: cm.MoveRequests, caller: Caller) -> Any:
     ids, user = command.ids, role_of(desk.site.settings, caller) == "user"
     if command.source is not None:
         need(desk.site.settings, caller, "operator", "moving a queue's requests")
-        held = _requests_in(desk, command.source, lambda r: r.state in _WAITING)
+        held = _requests_in(desk, command.source, lambda r: r.state in WAITING)
         ids = tuple(desk.site.id_of(request.seq) for request in held)
 
     def one(request: Request) -> None:
         need_owner(desk.site, caller, request, "move")
-        if request.state not in _WAITING:
+        if request.state not in WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be moved")
         if user:
             _may_put(desk, request, queue, caller)
@@ -189,7 +189,7 @@ def modify(desk: Desk, command: cm.ModifyRequest, caller: Caller) -> Any:
 
     def one(request: Request) -> None:
         need_owner(desk.site, caller, request, "modify")
-        if request.state not in _WAITING:
+        if request.state not in WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be modified")
         for name in sorted({path.partition("/")[0] for path in values} & AS_OWNER):
             need_to_be(desk.site.settings, caller, request, f"changing the {name}")
@@ -323,7 +323,7 @@ def schedule(desk: Desk, command: cm.ScheduleRequest, caller: Caller) -> Any:
     need(desk.site.settings, caller, "operator", "schedule request")
 
     def one(request: Request) -> None:
-        if request.state not in _WAITING:
+        if request.state not in WAITING:
             raise _wrong_state(desk, request, "only a waiting one can be scheduled")
         desk.emit(ev.Ranked(request.seq, _RANKS[command.place], caller.user))
         desk.dirty()

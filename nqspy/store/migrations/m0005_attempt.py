@@ -4,8 +4,7 @@ import sqlite3
 
 from nqspy.store import former
 
-CHANGE = """UPDATE requests SET live = nested(live)
-WHERE instr(live, '"attempt":') AND NOT instr(live, '"attempts":')"""
+CHANGE = """UPDATE requests SET live = nested(live) WHERE instr(live, '"attempt":')"""
 
 
 def up(connection: sqlite3.Connection) -> None:
