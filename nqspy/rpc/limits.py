@@ -41,7 +41,8 @@ class Limits:
     pending: int = 1_000
     """Questions of one connection that wait for their answers; beyond, it is not read from."""
     unread: int = 256 * MIB
-    """Bytes of answers that a user's connections may leave unread before one is cut off."""
+    """Bytes of answers kept for a user whose connections do not read them, before one is cut off; an answer
+    that several get counts once."""
     idle_time: float = 600.0
     """A connection that asks nothing and waits for nothing is closed after this."""
     message_time: float = 120.0

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from nqspy.model.people import Caller
 from nqspy.rpc import messages, wire
 from nqspy.rpc.limits import Limits, Shares, person
+from nqspy.rpc.outbox import Outbox
 
 _PROGRESS = 65_536
 """Bytes that a client must have read between two looks to count as one that reads."""
@@ -86,6 +87,8 @@ class Connection(asyncio.Protocol):
         self.caller = caller
         limits = server.limits
         self._lines = wire.Lines(limits.submission, limits.message)
+        self.outbox = Outbox()
+        self._full = False
         self._transport: asyncio.Transport
         self._pending = 0
         self._held = 0
@@ -108,6 +111,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has hung up, or was cut off."""
         self.gone = True
+        self.outbox.clear()
         self._hold(0)
         self._waiting(False)
         self._server.left(self)
@@ -167,7 +171,7 @@ class Connection(asyncio.Protocol):
     def _dismiss(self, text: str, code: str) -> None:
         """One answer, and the connection is closed."""
         if not self.gone:
-            self._transport.write(messages.error_answer(None, text, code))
+            self.outbox.add(messages.error_answer(None, text, code))
             self.finish()
 
     def eof_received(self) -> bool:
@@ -180,13 +184,22 @@ class Connection(asyncio.Protocol):
 
     def answer(self, answers: Sequence[bytes]) -> None:
         """Writes answers; cuts the client off when it reads none of them."""
+        self._answer(len(answers), answers)
+
+    def answer_alike(self, head: bytes, rest: memoryview) -> None:
+        """Writes one answer of which others get the ``rest`` too."""
+        self._answer(1, (head, rest))
+
+    def _answer(self, count: int, parts: Sequence[bytes | memoryview]) -> None:
         if self.gone:
             return
-        self._pending -= len(answers)
+        self._pending -= count
         if not self._pending:
             self._waiting(False)
         self._heard = self._server.time()
-        self._transport.write(answers[0] if len(answers) == 1 else b"".join(answers))
+        for part in parts:
+            self.outbox.add(part)
+        self._write_on()
         if self.unread() and self._server.unread(self.caller) > self._server.limits.unread:
             self.cut_off()
         elif self._half_open is not None and not self._pending:
@@ -194,9 +207,10 @@ class Connection(asyncio.Protocol):
         else:
             self._throttle()
 
-    def answer_alike(self, head: bytes, rest: memoryview) -> None:
-        """Writes one answer of which others get the ``rest`` too."""
-        self.answer([b"".join((head, rest))])
+    def _write_on(self) -> None:
+        """Hands the transport as much as the client reads."""
+        while self.outbox.size and not self._full:
+            self._transport.write(self.outbox.take())
 
     def idle_since(self) -> float | None:
         """Since when it has asked nothing, waits for nothing and sends nothing; None: it is at work."""
@@ -210,16 +224,26 @@ class Connection(asyncio.Protocol):
 
     def unread(self) -> int:
         """Bytes of answers that it has not read and the kernel does not keep."""
+        return self.outbox.size + self.buffered()
+
+    def buffered(self) -> int:
+        """Those of them that are the transport's, and its alone."""
         return self._transport.get_write_buffer_size()
 
     def pause_writing(self) -> None:
         """The client does not read: take no more requests from it."""
-        self.stuck_since, self._unread = self._server.time(), self.unread()
+        self._full = True
+        if self.stuck_since is None:
+            self.stuck_since, self._unread = self._server.time(), self.unread()
         self._throttle()
 
     def resume_writing(self) -> None:
         """It reads again."""
-        self.stuck_since = None
+        self._full = False
+        self._write_on()
+        if not self._full:
+            self.stuck_since = None
+            self._part()
         self._throttle()
 
     # ------------------------------------------------------------ reading on, or not
@@ -270,9 +294,16 @@ class Connection(asyncio.Protocol):
     def cut_off(self) -> None:
         """Closes without waiting for the client."""
         self.gone = True
+        self.outbox.clear()
         self._transport.abort()
 
     def finish(self) -> None:
         """Writes what is left and closes."""
         self.gone, self._leaving = True, self._server.time()
-        self._transport.close()
+        self._write_on()
+        self._part()
+
+    def _part(self) -> None:
+        """Closes once all is written that was to be."""
+        if self._leaving is not None and not self.outbox.size:
+            self._transport.close()

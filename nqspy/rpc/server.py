@@ -241,9 +241,13 @@ class Server:
         self.shares.leave(connection.caller.uid, person(connection.caller) == NAMELESS)
 
     def unread(self, caller: Caller) -> int:
-        """Bytes of answers that a user's clients have not read."""
-        who = person(caller)
-        return sum(each.unread() for each in self.connections if person(each.caller) == who)
+        """Bytes of answers kept for a user's clients that have not read them; what many get counts once."""
+        who, kept, own = person(caller), dict[int, int](), 0
+        for connection in self.connections:
+            if person(connection.caller) == who:
+                own += connection.buffered()
+                kept.update(connection.outbox.kept())
+        return own + sum(kept.values())
 
     def _sweep(self) -> None:
         now = self.time()
