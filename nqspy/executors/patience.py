@@ -89,6 +89,11 @@ class Wait:
             else:
                 self._obey(control)
 
+    def unanswered(self) -> list[dict[str, Any]]:
+        """What the daemon said while it was waited: still to be done where the child went on after all, the
+        order to end it as well."""
+        return [*self.told, self.kill] if self.kill is not None else self.told
+
     def _obey(self, control: socket.socket) -> None:
         for message in messages(control):
             if message["do"] != "kill":

@@ -156,7 +156,7 @@ class Shepherd(Teller):
         pid, problem = child.launch(
             order, who, self.cage, self.streams, outset.secure, self.waited, self._born
         )
-        self.early = self.waited.told
+        self.early = self.waited.unanswered()
         return pid, problem
 
     def _born(self, pid: int) -> None:

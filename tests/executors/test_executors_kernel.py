@@ -1,11 +1,13 @@
 """Where cgroups may be used the kernel itself keeps a request to its limits; escapes are found anywhere."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -262,3 +264,29 @@ def test_a_job_whose_cage_is_gone_does_not_start_outside_of_it(kind):
         child.launch({}, who, cage, (1, 2), lambda: None, wait, lambda pid: None)
     for each in sockets:
         each.close()
+
+
+def test_an_order_to_end_a_job_that_then_begins_after_all_is_not_lost():
+    """Its first process may stand still until the daemon gives up on it, and go on at that very moment."""
+    shepherd, daemon = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    reader, writer = os.pipe()
+    kill = {"do": "kill", "reason": "deleted", "grace": 20_000, "signal": 15}
+    for message in ({"do": "suspend"}, kill):
+        daemon.send(json.dumps(message).encode())
+    wait = patience.Wait(20, lambda: shepherd)
+
+    def begin() -> None:
+        while wait.kill is None:
+            os.sched_yield()
+        os.close(writer)  # it has exec'd
+
+    going = threading.Thread(target=begin)
+    going.start()
+    try:
+        assert wait.read(reader) == (b"", True)
+        assert wait.unanswered() == [{"do": "suspend"}, kill]
+    finally:
+        going.join()
+        os.close(reader)
+        shepherd.close()
+        daemon.close()
