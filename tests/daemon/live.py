@@ -213,6 +213,11 @@ class Live:
         [found] = self.run("qstat", "--why", id, "--json").ok().data
         return dict(found)
 
+    def waits(self, id: str, text: str) -> None:
+        """Waits until a request's reason has these words: the pass that says so may still be under way."""
+        self.until(id, lambda job: text in str((job["reason"] or {}).get("text", "")), f"wait: {text}")
+        assert text in self.why(id)["reason"]["text"]
+
     def ended(self, id: str) -> dict[str, Any]:
         """What a request has become, once it has ended."""
         return dict(self.client.wait(id, PATIENCE))

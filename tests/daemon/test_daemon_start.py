@@ -188,7 +188,7 @@ def test_folders_of_the_configuration_may_lie_elsewhere(make_live):
     (live.work / "rules" / "a.qmgr").write_text(ONE_QUEUE)
     (live.work / "code" / "nobody.py").write_text(REFUSES)
     live.run("nqsd", "start", "--queues", "rules", "--exits", "code").ok()
-    assert live.why(live.submit("true"))["reason"]["who"] == "nobody"
+    live.until(live.submit("true"), lambda job: (job["reason"] or {}).get("who") == "nobody", "be kept back")
     live.stop()
     live.run("nqsd", "start", "--queues", "missing", "--exits", "code").ok()
     assert "missing" in live.run("nqsd", "status").ok().out, "the former settings stay, and it is told"
