@@ -236,7 +236,7 @@ class TestAStoppedChild(AsRoot):
         anne.stop_all(for_ever=True)
         for _ in range(50):
             request = bench.start("exec sleep 60\n", **anne.fields, **spec)
-            bench.until(lambda: (bench.folder(request) / "pid").exists(), "it is listened to")
+            bench.until((bench.folder(request) / "pid").exists, "it is listened to")
             if self.stands_still(bench, request):
                 return request
             bench.do(Kill(request.seq, 1, "deleted", 0, 9))
