@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from nqspy.model import registry
 from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS, Query
-from nqspy.model.configure import OBJECTS, SINGLES
 from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, get
 from nqspy.model.units import format_size, format_time
@@ -157,12 +157,11 @@ def _row(cells: tuple[str, ...]) -> str:
 
 def tables() -> dict[str, str]:
     """All tables by name."""
-    settings = Settings()
-    kinds = {head: cls for head, (_, cls) in OBJECTS.items()}
-    found = {f"settings {head}": settings_table(kind) for head, kind in kinds.items()}
-    for head, attribute in SINGLES.items():
-        node = getattr(settings, attribute)
-        found[f"settings {head}"] = settings_table(type(node), node)
+    shipped = Settings()
+    found = {
+        f"settings {kind.head}": settings_table(kind.kind, None if kind.named else kind.one(shipped))
+        for kind in registry.objects()
+    }
     return found | {
         "events": events_table(),
         "wire": wire_table(),

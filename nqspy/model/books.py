@@ -10,7 +10,8 @@ from dataclasses import replace
 from msgspec import structs
 
 from nqspy.model import events as ev
-from nqspy.model.configure import OBJECTS, apply_changes, renamed
+from nqspy.model import registry
+from nqspy.model.configure import apply_changes, renamed
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
@@ -177,13 +178,13 @@ def _tune(site: Site) -> None:
 
 
 def _touch_settings(site: Site, path: str) -> None:
-    head, _, rest = renamed(path).partition("/")
-    if head not in OBJECTS:
-        site.touched.settings.add(head)
+    path = renamed(path)
+    kind, name, _ = registry.split(path)
+    if kind is None or not kind.named:
+        site.touched.settings.add(path.partition("/")[0])
         return
-    name = rest.partition("/")[0]
-    names = getattr(site.settings, OBJECTS[head][0]) if name == "*" else (name,)
-    site.touched.settings.update(f"{head}/{each}" for each in names)
+    names = kind.all(site.settings) if name == "*" else (name,)
+    site.touched.settings.update(f"{kind.head}/{each}" for each in names)
 
 
 def _forget_probes(site: Site) -> None:

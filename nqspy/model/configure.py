@@ -8,44 +8,15 @@ from collections.abc import Iterable
 from copy import copy
 from typing import Any
 
-from nqspy.model import tree
+from nqspy.model import registry, tree
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
-from nqspy.model.health import Probe
 from nqspy.model.ids import Instant
 from nqspy.model.machine import ExitSettings
-from nqspy.model.people import Group
 from nqspy.model.problems import problems as problems
-from nqspy.model.queues import Complex, Queue
-from nqspy.model.shifts import Shift
+from nqspy.model.queues import Queue
+from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
-
-OBJECTS: dict[str, tuple[str, type]] = {
-    "queue": ("queues", Queue),
-    "complex": ("complexes", Complex),
-    "group": ("groups", Group),
-    "shift": ("shifts", Shift),
-    "exit": ("exits", ExitSettings),
-    "probe": ("probes", Probe),
-}
-"""Kinds of objects that have names: path head -> (attribute of Settings, class)."""
-
-SINGLES = {
-    "server": "server",
-    "mail": "mail",
-    "machine": "machine",
-    "global": "global_",
-    "default": "default",
-    "sched_factor": "sched_factor",
-    "usage": "usage",
-    "calendar": "calendar",
-    "swap_control": "swap_control",
-    "backup": "backup",
-    "history": "history",
-    "decider": "decider",
-}
-"""Objects there is one of: path head -> attribute of Settings."""
-
 
 RENAMED = {"server/mail": "mail/command"}
 """Settings that had another path once: journals and rows may still name it."""
@@ -68,35 +39,36 @@ def apply_changes(settings: Settings, changes: Iterable[Change], upsert: bool = 
 
 def apply_change(settings: Settings, change: Change, upsert: bool = False) -> None:
     """Carries out one change. Raises BadValue."""
-    head, _, rest = renamed(change.path).partition("/")
-    if head == "managers":
+    kind, name, path = registry.split(renamed(change.path))
+    if change.path.partition("/")[0] == "managers":
         _change_managers(settings, change)
-    elif head in SINGLES:
-        _change_single(settings, head, rest, change)
-    elif head in OBJECTS:
-        name, _, path = rest.partition("/")
-        _change_object(settings, head, name, path, change, upsert)
-    else:
+    elif kind is None:
         raise BadValue(f"there is no setting {change.path}")
+    elif kind.named:
+        _change_object(settings, kind, name, path, change, upsert)
+    else:
+        _change_single(settings, kind, path, change)
 
 
-def _change_single(settings: Settings, head: str, path: str, change: Change) -> None:
+def _change_single(settings: Settings, kind: SettingsObject[Any], path: str, change: Change) -> None:
     if change.op not in ("set", "add", "remove"):
-        raise BadValue(f"{head} can only be set; {change.op} is for objects with names")
-    if head == "sched_factor" and change.value is None:
+        raise BadValue(f"{kind.head} can only be set; {change.op} is for objects with names")
+    if kind.head == "sched_factor" and change.value is None:
         raise BadValue(f"sched_factor {path} is a whole number from 0 upward")
-    _set_one(getattr(settings, SINGLES[head]), path, change)
+    _set_one(kind.one(settings), path, change)
 
 
-def _change_object(settings: Settings, head: str, name: str, path: str, change: Change, upsert: bool) -> None:
-    objects: dict[str, Any] = getattr(settings, OBJECTS[head][0])
+def _change_object(
+    settings: Settings, kind: SettingsObject[Any], name: str, path: str, change: Change, upsert: bool
+) -> None:
+    objects, head = kind.all(settings), kind.head
     if change.op in ("create", "delete") and path:
         raise BadValue(f"{change.op} takes a whole {head}, not its {path}")
     if name == "*" and change.op == "set":
         for each in objects.values():
             tree.put(each, path, change.value)
     elif change.op == "create":
-        _create(objects, head, name, change.value, upsert)
+        _create(objects, kind, name, change.value, upsert)
     elif head == "exit" and name not in objects and change.op == "set":
         _check_name(head, name)
         node = ExitSettings(name)
@@ -112,14 +84,15 @@ def _change_object(settings: Settings, head: str, name: str, path: str, change: 
         _set_one(objects[name], path, change)
 
 
-def _create(objects: dict[str, Any], head: str, name: str, given: Any, upsert: bool) -> None:
+def _create(objects: dict[str, Any], kind: SettingsObject[Any], name: str, given: Any, upsert: bool) -> None:
+    head = kind.head
     if name in objects and not upsert:
         raise BadValue(f"{head} {name} exists already")
     _check_name(head, name)
     if not isinstance(given, dict | None):
         raise BadValue(f"the settings of {head} {name} are names with values, not {given!r}")
     values = dict(given or {})
-    node = objects.get(name) or OBJECTS[head][1](name)
+    node = objects.get(name) or kind.kind(name)
     if head == "queue":
         _set_kind(node, values.pop("kind", "batch"), name in objects)
     if head == "shift":
@@ -220,11 +193,10 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 def copy_of(settings: Settings) -> Settings:
     """A copy on which changes can be tried."""
     made = Settings(managers=dict(settings.managers))
-    for attribute in SINGLES.values():
-        setattr(made, attribute, tree.twin(getattr(settings, attribute)))
-    for attribute, _ in OBJECTS.values():
-        objects = getattr(settings, attribute)
-        setattr(made, attribute, {name: tree.twin(node) for name, node in objects.items()})
+    for kind in registry.singles():
+        kind.put(made, tree.twin(kind.one(settings)))
+    for kind in registry.named():
+        kind.put(made, {name: tree.twin(node) for name, node in kind.all(settings).items()})
     return made
 
 
@@ -236,47 +208,42 @@ class Trial:
     def __init__(self, settings: Settings) -> None:
         self.settings = copy(settings)
         self.settings.managers = dict(settings.managers)
-        for attribute, _ in OBJECTS.values():
-            setattr(self.settings, attribute, dict(getattr(settings, attribute)))
+        for kind in registry.named():
+            kind.put(self.settings, dict(kind.all(settings)))
         self.touched: set[str] = set()
         self.plain = True
 
     def apply(self, change: Change, upsert: bool = False) -> None:
         """Carries out one change. Raises BadValue."""
-        head, _, rest = renamed(change.path).partition("/")
-        if head in SINGLES:
-            self._take(self.settings, SINGLES[head], head)
-        elif head in OBJECTS:
-            objects, name = getattr(self.settings, OBJECTS[head][0]), rest.partition("/")[0]
-            for each in list(objects) if name == "*" else (name,):
-                self._take(objects, each, f"{head}/{each}")
+        kind, name, _ = registry.split(renamed(change.path))
+        if kind is not None:
+            names = list(kind.all(self.settings)) if name == "*" else (name,)
+            for each in names:
+                self._take(kind, each)
         self.plain = self.plain and is_plain(self.settings, change)
         apply_change(self.settings, change, upsert)
 
-    def _take(self, holder: Any, name: str, path: str) -> None:
+    def _take(self, kind: SettingsObject[Any], name: str) -> None:
+        path = f"{kind.head}/{name}" if kind.named else kind.head
+        node = kind.find(self.settings, name)
         if path in self.touched:
             return
         self.touched.add(path)
-        if not isinstance(holder, dict):
-            setattr(holder, name, tree.twin(getattr(holder, name)))
-        elif name in holder:
-            holder[name] = tree.twin(holder[name])
-
-
-_JOINING = {"queue": ("destinations", "needs"), "complex": ("queues",), "group": ("parent",)}
-"""Settings in which an object names others: what they say is right or wrong together with those."""
-_JOINED = ("shift", "probe", "calendar", "swap_control", "mail", "default")
-"""Objects whose settings are right or wrong together with each other, or with what shifts set."""
+        if not kind.named:
+            kind.put(self.settings, tree.twin(node))
+        elif node is not None:
+            kind.all(self.settings)[name] = tree.twin(node)
 
 
 def is_plain(settings: Settings, change: Change) -> bool:
     """Whether a change, made on ``settings``, leaves everything right that is right and that it does not
     touch. What is new is named by nothing else yet."""
-    head, _, rest = renamed(change.path).partition("/")
-    name, _, path = rest.partition("/")
-    if change.op == "create" and head in OBJECTS and head != "shift":
-        return name not in getattr(settings, OBJECTS[head][0])
-    return change.op != "delete" and head not in _JOINED and path not in _JOINING.get(head, ())
+    kind, name, path = registry.split(renamed(change.path))
+    if kind is None:
+        return change.op != "delete"
+    if change.op == "create" and kind.named and kind.head != "shift":
+        return name not in kind.all(settings)
+    return change.op != "delete" and not kind.is_joined(path)
 
 
 def dump(settings: Settings) -> dict[str, Any]:
@@ -287,30 +254,17 @@ def dump(settings: Settings) -> dict[str, Any]:
 
 def object_paths(settings: Settings) -> list[str]:
     """Paths of all objects: ``queue/night``, ``global``, ``managers``."""
-    named = [
-        f"{head}/{name}" for head, (attribute, _) in OBJECTS.items() for name in getattr(settings, attribute)
-    ]
-    return [*SINGLES, "managers", *named]
+    paths = [f"{kind.head}/{name}" for kind in registry.named() for name in kind.all(settings)]
+    return [*(kind.head for kind in registry.singles()), "managers", *paths]
 
 
 def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:
     """One object's row; None when it does not exist (any more)."""
-    head, _, name = path.partition("/")
-    if head == "managers":
+    if path == "managers":
         return dict(settings.managers)
-    if head in SINGLES:
-        return tree.dump(getattr(settings, SINGLES[head]))
-    node = getattr(settings, OBJECTS[head][0]).get(name)
-    if node is None:
-        return None
-    extra: dict[str, Any] = {}
-    if head == "queue":
-        extra = {"kind": node.kind}
-    elif head == "shift":
-        extra = {"commands": node.commands} | ({"counts": dict(node.counts)} if node.counts else {})
-    elif head == "exit":
-        extra = {"values": node.values}
-    return extra | tree.dump(node)
+    kind, name, _ = registry.split(path)
+    node = kind.find(settings, name) if kind is not None else None
+    return None if kind is None or node is None else kind.dump(node)
 
 
 def load(rows: dict[str, dict[str, Any]]) -> Settings:
@@ -319,29 +273,14 @@ def load(rows: dict[str, dict[str, Any]]) -> Settings:
     if command := rows.get("server", {}).get("mail"):
         rows = {**rows, "mail": {"command": command, **rows.get("mail", {})}}
     for path, values in rows.items():
-        head, _, name = path.partition("/")
-        if head == "managers":
+        kind, name, _ = registry.split(path)
+        if path == "managers":
             settings.managers = dict(values)
-        elif head in SINGLES:
-            kind = type(getattr(settings, SINGLES[head]))
-            setattr(settings, SINGLES[head], tree.load(kind, _over_defaults(settings, head, values)))
-        elif head in OBJECTS:
-            getattr(settings, OBJECTS[head][0])[name] = _load_object(head, name, dict(values))
+        elif kind is None:
+            continue
+        elif kind.named:
+            kind.all(settings)[name] = kind.load(values, name)
+        else:
+            shipped = tree.dump(settings.sched_factor) if path == "sched_factor" else {}
+            kind.put(settings, kind.load(shipped | values))
     return settings
-
-
-def _over_defaults(settings: Settings, head: str, values: dict[str, Any]) -> dict[str, Any]:
-    return tree.dump(settings.sched_factor) | values if head == "sched_factor" else values
-
-
-def _load_object(head: str, name: str, values: dict[str, Any]) -> Any:
-    kind, commands, own = values.pop("kind", "batch"), values.pop("commands", []), values.pop("values", {})
-    counts = values.pop("counts", {})
-    node = tree.load(OBJECTS[head][1], values, name=name)
-    if isinstance(node, Queue):
-        node.kind = kind
-    elif isinstance(node, Shift):
-        node.commands, node.counts = commands, counts
-    elif isinstance(node, ExitSettings):
-        node.values = own
-    return node

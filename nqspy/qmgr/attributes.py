@@ -4,36 +4,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from nqspy.model.health import Probe, SwapControl
-from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
-from nqspy.model.people import Group, Usage
-from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
-from nqspy.model.shifts import Calendar, Shift
-from nqspy.model.tree import Declared, declared
-from nqspy.model.upkeep import Backup, History
+from nqspy.model import registry
+from nqspy.model.tree import Declared
 from nqspy.qmgr.cursor import Keyword
-
-CLASSES: dict[str, type] = {
-    "queue": Queue,
-    "complex": Complex,
-    "group": Group,
-    "shift": Shift,
-    "exit": ExitSettings,
-    "probe": Probe,
-    "server": Server,
-    "mail": Mail,
-    "machine": Machine,
-    "global": Global,
-    "default": Defaults,
-    "sched_factor": Factors,
-    "usage": Usage,
-    "calendar": Calendar,
-    "swap_control": SwapControl,
-    "backup": Backup,
-    "history": History,
-    "decider": Deciding,
-}
-"""Objects of the settings by the head of their paths."""
 
 SPELLING = {
     "run_limit": "Run_limit", "user_limit": "User_limit", "group_limit": "Group_limit",
@@ -77,7 +50,8 @@ def settings_of(kind: str, branch: str = "") -> dict[str, Declared]:
 @cache
 def _settings_of(kind: str, branch: str) -> dict[str, Declared]:
     prefix = f"{branch}/" if branch else ""
-    every = declared(CLASSES[kind])
+    declaring = registry.object_of(kind)
+    every = declaring.known if declaring is not None else {}
     below = {path.removeprefix(prefix): info for path, info in every.items() if path.startswith(prefix)}
     return {name: info for name, info in below.items() if "/" not in name}
 

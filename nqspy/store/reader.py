@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nqspy.model import configure
+from nqspy.model import configure, registry
 from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
 from nqspy.ports import EndedRow
@@ -71,7 +71,8 @@ class Reader:
         """One object of the settings there is one of, by its path (``backup``), as it was last committed."""
         found = self._fetch(SettingsRow.select(SettingsRow.value).where(SettingsRow.path == path))
         values = rows.decoded(found[0][0]) if found else {}
-        return getattr(configure.load({path: values}), configure.SINGLES[path])
+        kind = registry.object_of(path)
+        return kind.one(configure.load({path: values})) if kind is not None else None
 
     def problems(self) -> list[str]:
         """What SQLite's ``integrity_check`` finds wrong; nothing when the file is sound."""

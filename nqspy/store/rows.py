@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from nqspy.model import codec
+from nqspy.model import codec, registry
 from nqspy.model import events as ev
-from nqspy.model.configure import OBJECTS, dump_object
+from nqspy.model.configure import dump_object
 from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
@@ -122,22 +122,27 @@ def _account_keys(site: Site, known: int) -> list[str]:
 def _gather_settings(changes: Changes, batch: Batch, site: Site) -> None:
     paths = site.touched.settings
     places: dict[str, int] = {}
-    for head in sorted({path.partition("/")[0] for path in paths} & set(OBJECTS)):
-        names = getattr(site.settings, OBJECTS[head][0])
-        wanted = {path.partition("/")[2] for path in paths if path.startswith(f"{head}/")}
-        places |= {f"{head}/{name}": place for place, name in enumerate(names) if name in wanted}
+    for kind in registry.named():
+        if any(path.startswith(f"{kind.head}/") for path in paths):
+            order = _paths(kind, site)
+            places |= {path: place for place, path in enumerate(order) if path in paths}
     for path in sorted(paths, key=lambda path: (places.get(path, -1), path)):
         changes.settings.append((path, _text_or_none(dump_object(site.settings, path))))
-    for head in _bereft(batch):
-        changes.order[head] = [f"{head}/{name}" for name in getattr(site.settings, OBJECTS[head][0])]
+    bereft = _bereft(batch)
+    for kind in registry.named():
+        if kind.head in bereft:
+            changes.order[kind.head] = _paths(kind, site)
+
+
+def _paths(kind: registry.SettingsObject[Any], site: Site) -> list[str]:
+    return [f"{kind.head}/{name}" for name in kind.all(site.settings)]
 
 
 def _bereft(batch: Batch) -> set[str]:
     """Kinds of objects of which some were deleted: one that was made again is the last one now."""
     events = (each.event for each in batch.events if isinstance(each.event, ev.SettingsChanged))
-    deleted = {change.path.partition("/")[0] for event in events for change in event.changes
-               if change.op == "delete"}  # fmt: skip
-    return deleted & set(OBJECTS)
+    return {change.path.partition("/")[0] for event in events for change in event.changes
+            if change.op == "delete"}  # fmt: skip
 
 
 def _text_or_none(value: Any) -> str | None:

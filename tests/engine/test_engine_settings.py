@@ -8,11 +8,9 @@ from nqspy.engine import loop
 from nqspy.engine.desk.settings import commit_changes
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.configure import OBJECTS, SINGLES
+from nqspy.model import registry
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
-from nqspy.model.site import Settings
-from nqspy.model.tree import declared
 from nqspy.qmgr.parser import parse_text
 
 
@@ -158,13 +156,12 @@ def test_nonsense_from_the_wire_is_refused_with_a_line(change):
 
 def _texts():
     """Each setting that is a text or a list of texts, and the value that it gets."""
-    for heads, place in ((SINGLES, "{}"), (OBJECTS, "{}/batch")):
-        for head in heads:
-            kind = OBJECTS[head][1] if head in OBJECTS else type(getattr(Settings(), SINGLES[head]))
-            for path, info in declared(kind).items():
-                if info.unit in ("name", "names", "text", "crons"):
-                    for char in "\x1b\x85\u2028" + ("\n\r" if info.unit != "text" else ""):
-                        yield f"{place.format(head)}/{path}", info.unit in ("names", "crons"), char
+    for kind in registry.objects():
+        place = f"{kind.head}/batch" if kind.named else kind.head
+        for path, info in kind.known.items():
+            if info.unit in ("name", "names", "text", "crons"):
+                for char in "\x1b\x85\u2028" + ("\n\r" if info.unit != "text" else ""):
+                    yield f"{place}/{path}", info.unit in ("names", "crons"), char
     for char in "\n\r\x1b\x85\u2028":
         yield "managers", True, char
     for char in "\x1b\x85\u2028":
@@ -178,9 +175,9 @@ def test_no_setting_has_control_characters(path, listed, char):
     values = [[hostile], [hostile, "ben"]] if listed else [hostile]
     changes = [Change("set", path, value) for value in values]
     changes += [Change("add", path, value) for value in values if listed]
-    head, _, rest = path.partition("/")
-    if head in OBJECTS:
-        changes.append(Change("create", f"{head}/new", {rest.partition("/")[2]: values[-1]}))
+    kind, name, below = registry.split(path)
+    if name:
+        changes.append(Change("create", f"{kind.head}/new", {below: values[-1]}))
     for change in changes:
         said = str(centre.refused(cm.Configure((change,))))
         assert "line breaks and other control characters" in said

@@ -6,9 +6,8 @@ import re
 from house.checkout import PACKAGE
 
 from nqspy.engine.desk import requests
-from nqspy.model.configure import OBJECTS, SINGLES
-from nqspy.model.site import Settings
-from nqspy.model.tree import Declared, declared
+from nqspy.model import registry
+from nqspy.model.tree import Declared
 
 OWNERS = {
     "mail/command", "mail/sendmail", "mail/smtp", "mail/tls", "mail/user", "mail/password_file",
@@ -26,13 +25,10 @@ OF_A_REQUEST = {"shell"}
 
 def texts() -> dict[str, Declared]:
     """All settings that take any text: lists hold names of users, queues, probes and times."""
-    settings = Settings()
-    kinds = {head: kind for head, (_, kind) in OBJECTS.items()}
-    kinds |= {head: type(getattr(settings, attribute)) for head, attribute in SINGLES.items()}
     return {
-        f"{head}/{path}": info
-        for head, kind in kinds.items()
-        for path, info in declared(kind).items()
+        f"{kind.head}/{path}": info
+        for kind in registry.objects()
+        for path, info in kind.known.items()
         if info.unit in ("text", "name") and (info.guard or not info.words)
     }
 
@@ -44,14 +40,10 @@ def test_every_setting_that_is_a_text_is_known_and_programs_and_paths_are_the_ow
 
 
 def test_lists_hold_no_paths():
-    settings = Settings()
     lists = {
-        f"{head}/{path}"
-        for head, kind in (
-            *((head, kind) for head, (_, kind) in OBJECTS.items()),
-            *((head, type(getattr(settings, name))) for head, name in SINGLES.items()),
-        )
-        for path, info in declared(kind).items()
+        f"{kind.head}/{path}"
+        for kind in registry.objects()
+        for path, info in kind.known.items()
         if info.unit == "names"
     }
     assert lists == {

@@ -9,10 +9,9 @@ import tomllib
 import pytest
 from house.checkout import PACKAGE, ROOT
 
+from nqspy.model import registry
 from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS
-from nqspy.model.configure import OBJECTS, SINGLES
-from nqspy.model.site import Settings
 from nqspy.model.tree import declared
 from nqspy.userexit import specs
 
@@ -26,9 +25,7 @@ def page(name: str) -> str:
 
 
 def objects() -> dict[str, type]:
-    settings = Settings()
-    named = {head: kind for head, (_, kind) in OBJECTS.items()}
-    return named | {head: type(getattr(settings, attribute)) for head, attribute in SINGLES.items()}
+    return {each.head: each.kind for each in registry.objects()}
 
 
 def section(text: str, name: str) -> str:

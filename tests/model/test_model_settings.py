@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.model import configure, tree
-from nqspy.model.configure import OBJECTS, SINGLES, apply_changes, copy_of, dump, load, problems
+from nqspy.model import configure, registry, tree
+from nqspy.model.configure import apply_changes, copy_of, dump, load, problems
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
 from nqspy.model.queues import Factors, Weights
 from nqspy.model.site import Settings
 from nqspy.model.units import GREATEST
 
-NAMED = {head: kind for head, (_, kind) in OBJECTS.items()}
-SINGLE = {head: type(getattr(Settings(), attribute)) for head, attribute in SINGLES.items()}
+NAMED = {each.head: each.kind for each in registry.named()}
+SINGLE = {each.head: each.kind for each in registry.singles()}
 DECLARED = [
     (head, path, info)
     for head, kind in (NAMED | SINGLE).items()

@@ -2,15 +2,18 @@
 
 import pytest
 
+from nqspy.model import registry
 from nqspy.model.errors import BadValue
 from nqspy.model.tree import check_value, declared
 from nqspy.model.units import parse_size, parse_time
-from nqspy.qmgr.attributes import CLASSES, keywords_of
+from nqspy.qmgr.attributes import keywords_of
 from nqspy.qmgr.cursor import resolve
 from nqspy.qmgr.grammar import FORMS, OBJECT_WORDS, TREE, VERBS, Node
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.parser import RULES, ParseError, completions, opens_block, parse_line, parse_text
 from nqspy.qmgr.values import can_be_none, what
+
+CLASSES = {each.head: each.kind for each in registry.objects()}
 
 
 def error_of(text: str) -> ParseError:

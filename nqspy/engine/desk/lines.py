@@ -6,20 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 from unicodedata import category
 
-from nqspy.model.configure import OBJECTS, SINGLES, renamed
+from nqspy.model import registry
+from nqspy.model.configure import renamed
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
-from nqspy.model.site import Settings
-from nqspy.model.tree import declared
 
 _BREAKING = ("Cc", "Zl", "Zp", "Cs")
 _SHOWN = 60
 
 
-def check(settings: Settings, change: Change) -> None:
+def check(change: Change) -> None:
     """Raises BadValue for a path or value with a control character that may not stand there."""
     for path, text in _texts(renamed(change.path), change.value):
-        allowed = "" if _is_name(settings, path) else "\n\t\r"
+        allowed = "" if _is_name(path) else "\n\t\r"
         if any(category(char) in _BREAKING and char not in allowed for char in text):
             where = change.path if change.path.isprintable() else "the path of a setting"
             raise BadValue(
@@ -40,12 +39,7 @@ def _texts(path: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _texts(path, one)
 
 
-def _is_name(settings: Settings, path: str) -> bool:
-    head, _, rest = path.partition("/")
-    if head in SINGLES:
-        known = declared(type(getattr(settings, SINGLES[head])))
-    elif head in OBJECTS:
-        known, rest = declared(OBJECTS[head][1]), rest.partition("/")[2]
-    else:
-        return True
-    return rest in known and known[rest].unit != "text"
+def _is_name(path: str) -> bool:
+    kind, _, _ = registry.split(path)
+    known = registry.declared_at(path)
+    return kind is None or (known is not None and known.unit != "text")

@@ -15,7 +15,8 @@ from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import need, role_of
 from nqspy.engine.desk.room import check_spool
 from nqspy.model import commands as cm
-from nqspy.model.configure import OBJECTS, SINGLES, Trial, is_plain, problems, renamed
+from nqspy.model import registry
+from nqspy.model.configure import Trial, is_plain, problems, renamed
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
@@ -67,12 +68,7 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
     if role_of(settings, caller) == "manager":
         return
     for change in changes:
-        head, _, rest = change.path.partition("/")
-        info = None
-        if change.op == "set" and head in OBJECTS:
-            info = declared(OBJECTS[head][1]).get(rest.partition("/")[2])
-        elif change.op == "set" and head in SINGLES:
-            info = declared(type(getattr(settings, SINGLES[head]))).get(rest)
+        info = registry.declared_at(change.path) if change.op == "set" else None
         role: Role = "operator" if info is not None and info.operator else "manager"
         need(settings, caller, role, _words(change))
 
@@ -80,17 +76,13 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
 def _guards(settings: Settings, change: Change) -> Iterator[str]:
     """Why a change is not even a manager's, unless it takes a setting back to its default; what a new object
     or a shift brings along counts. Raises BadValue."""
-    head, _, path = renamed(change.path).partition("/")
-    known: Mapping[str, Declared] = {}
-    if head in SINGLES:
-        known = declared(type(getattr(settings, SINGLES[head])))
-    elif head in OBJECTS:
-        known, path = declared(OBJECTS[head][1]), path.partition("/")[2]
+    kind, _, path = registry.split(renamed(change.path))
+    known: Mapping[str, Declared] = kind.known if kind is not None else {}
     values = change.value if isinstance(change.value, dict) else {path: change.value}
     for name, value in values.items():
         if name in known and known[name].guard and (change.op, value) != ("set", known[name].default):
             yield known[name].guard
-    if head == "shift":
+    if kind is not None and kind.head == "shift":
         for inner in changes_of(list(_listed(values.get("commands")))):
             yield from _guards(settings, inner)
 
@@ -121,7 +113,7 @@ def _try_on(desk: Desk, trial: Trial, changes: Iterable[Change], upsert: bool, s
     for change in changes:
         try:
             if strict:
-                lines.check(trial.settings, change)
+                lines.check(change)
             if strict or not change.path.startswith("exit/"):
                 _check_change(desk, trial.settings, change)
             if strict:
@@ -195,21 +187,18 @@ def _has_host(url: str) -> bool:
 
 def _check_present(settings: Settings, change: Change) -> None:
     """Raises BadValue for a word that is to be taken out of a list and is not in it."""
-    head, _, rest = change.path.partition("/")
-    name, _, path = rest.partition("/")
+    kind, name, path = registry.split(change.path)
     listed: tuple[str, ...] | None
-    if head == "managers":
+    if change.path == "managers":
         listed, where = tuple(settings.managers), "managers and operators"
-    elif head in SINGLES:
-        listed, where = _list_of(getattr(settings, SINGLES[head]), rest), f"{rest} days of the {head}"
-    elif head in OBJECTS:
-        node = getattr(settings, OBJECTS[head][0]).get(name)
-        listed, where = _list_of(node, path), f"{path} of {head} {name}"
-    else:
+    elif kind is None:
         return
+    else:
+        listed = _list_of(kind.find(settings, name), path)
+        where = f"{path} of {kind.head} {name}" if kind.named else f"{path} days of the {kind.head}"
     words = (change.value,) if isinstance(change.value, str) else _listed(change.value)
     for word in words:
-        user = str(word).partition(":")[0] if head == "managers" else word
+        user = str(word).partition(":")[0] if kind is None else word
         if listed is not None and user not in listed:
             raise BadValue(f"{user} is not among the {where}; there are {', '.join(listed) or 'none'}")
 
@@ -317,12 +306,11 @@ def _verify_shift(desk: Desk, settings: Settings, shift: Shift) -> None:
 def _of_one(settings: Settings, change: Change) -> Change | None:
     """A change of all objects as one of the first of them, where what it sets is right or wrong by itself;
     None where there are no objects."""
-    head, _, rest = change.path.partition("/")
-    name, _, path = rest.partition("/")
-    if name != "*" or head not in OBJECTS or not is_plain(settings, change):
+    kind, name, path = registry.split(change.path)
+    if name != "*" or kind is None or not is_plain(settings, change):
         return change
-    first = next(iter(getattr(settings, OBJECTS[head][0])), None)
-    return None if first is None else replace(change, path=f"{head}/{first}/{path}")
+    first = next(iter(kind.all(settings)), None)
+    return None if first is None else replace(change, path=f"{kind.head}/{first}/{path}")
 
 
 def commands_of(commands: Iterable[Any]) -> list[cm.Command]:
