@@ -1,6 +1,6 @@
 """The working copy of one pass: what was proposed so far. What user exits see of it is made in `sight`.
 
-Nothing else in a pass is mutable; the site is only read. Every stage sees what earlier stages proposed.
+Nothing else in a pass is mutable; the site is only read. Every feature sees what earlier ones proposed.
 """
 
 from collections import defaultdict
@@ -143,7 +143,7 @@ class Draft:
     # ------------------------------------------------------------ running requests give way, and come back
 
     def running(self) -> list[Request]:
-        """Requests that run and nobody has asked to end, in the order of their starts: those of which a stage
+        """Requests that run and nobody has asked to end, in the order of their starts: those of which a feature
         may say that they give way."""
         going = (r for r in self.site.started.values() if r.state is State.RUNNING and not r.ending)
         return sorted((r for r in going if r.seq not in self._leaving), key=_by_start)

@@ -1,13 +1,14 @@
-"""PSched's protocol of a scheduling feature (semantics.md 4): one file of `core` with four functions.
+"""PSched's protocol of a scheduling feature (semantics.md 4): one file of `core` that declares a `Feature`,
+and a line in the list of `core.features`."""
 
-A feature is a module; `passes.STAGES` names them in the order in which they act.
-"""
-
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from nqspy.core.draft import Draft
+from nqspy.model.actions import Action
 from nqspy.model.ids import Instant
+from nqspy.model.reasons import Reason
+from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 
 
@@ -25,17 +26,39 @@ def whole_machine(site: Site) -> Domain:
     return Domain("application", 0, site.pes())
 
 
-class Feature(Protocol):
-    """What a feature can do; a module with these four functions is one."""
+def _all_is_well(settings: Settings, site: Site) -> list[str]:
+    return []
 
-    def verify(self, settings: Settings, site: Site) -> list[str]:
-        """What is wrong with a new configuration, one line each; empty when it is acceptable."""
 
-    def bind(self, domain: Domain, settings: Settings) -> Any:
-        """State the feature keeps for a domain between passes; None if it keeps none."""
+def _never(site: Site, action: Action) -> bool:
+    return False
 
-    def action(self, draft: Draft, domain: Domain, now: Instant) -> Instant | None:
-        """Acts on the draft of one pass; answers when it wants to act again at the latest."""
 
-    def exception(self, draft: Draft, domain: Domain) -> None:
-        """Cleans up when the domain is taken down."""
+def _says_nothing(site: Site, request: Request) -> Reason | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """What a feature can do.
+
+    ``act(draft, domain, now)``: proposes in the draft of one pass; answers when it wants to act again at the
+    latest. ``verify(settings, site)``: what it finds unwise in a configuration, one line each.
+    ``stands(site, action)``: whether what it proposed some time ago is still right; the re-check itself looks
+    at states, PEs and limits only. ``explain(site, request)``: why it keeps a waiting or suspended request
+    where it is, as far as the site alone tells; None: it does not.
+    """
+
+    name: str
+    act: Callable[[Draft, Domain, Instant], Instant | None]
+    verify: Callable[[Settings, Site], list[str]] = _all_is_well
+    stands: Callable[[Site, Action], bool] = _never
+    explain: Callable[[Site, Request], Reason | None] = _says_nothing
+
+    def propose(self, draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+        """Acts, and puts its name on what it proposed."""
+        before, after = len(draft.before), len(draft.after)
+        due = self.act(draft, domain, now)
+        for proposals, old in ((draft.before, before), (draft.after, after)):
+            proposals[old:] = [replace(action, by=self.name) for action in proposals[old:]]
+        return due

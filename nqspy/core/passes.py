@@ -1,29 +1,22 @@
 """One pass: state and time in, a plan out. It reads no clock, disk, network, environment or random source.
 
-`STAGES` is all that a pass does, in this order; each stage sees what earlier ones proposed in the draft, and
-none calls another.
+`features.FEATURES` is all that a pass does, in this order.
 """
 
 from collections.abc import Iterable, Mapping
 
-from nqspy.core import alike, broken
-from nqspy.core.accounting import health
-from nqspy.core.allocation import place
+from nqspy.core import alike, features
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Feature, whole_machine
-from nqspy.core.preemption import comeback, spill, swap
-from nqspy.core.queueing import depend, route, select, startable, words
+from nqspy.core.feature import whole_machine
+from nqspy.core.preemption import spill
+from nqspy.core.queueing import depend, startable, words
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
 from nqspy.model.requests import Request, State, Used
-from nqspy.model.site import Settings, Site
+from nqspy.model.site import Site
 from nqspy.ports import Exits
-
-STAGES: tuple[Feature, ...] = (health, spill, swap, comeback, route, select, place)
-"""Have what needs a broken resource give way; clear queues that a shift stopped; give way where memory is
-short; let go on what was suspended; route pipe queues; choose what starts; give PEs."""
 
 
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
@@ -35,7 +28,7 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
     domain = whole_machine(site)
-    dues = [*(stage.action(draft, domain, now) for stage in STAGES), exits.asks_again()]
+    dues = [*(feature.propose(draft, domain, now) for feature in features.FEATURES), exits.asks_again()]
     return Plan(
         actions=(*draft.before, *draft.after),
         reasons=Reasons(draft.own, draft.closing, tuple(draft.reach)),
@@ -46,11 +39,6 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
         failures=exits.failures(),
         ready=startable.changes(draft),
     )
-
-
-def verify(settings: Settings, site: Site) -> list[str]:
-    """What the stages find wrong with a configuration, one line each."""
-    return [line for stage in STAGES for line in stage.verify(settings, site)]
 
 
 # ---------------------------------------------------------------- why
@@ -90,7 +78,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
     if kept is None and queue is not None and queue.kind == "batch" and queue.started:
         if request.spec.ask.pes > site.pes():
             return words.never_reason(site, request)
-        kept = broken.keeping(site, request) or alike.reason_of(reasons, request) or tally.keeping(request)
+        kept = features.keeping(site, request) or alike.reason_of(reasons, request) or tally.keeping(request)
     closing = reasons.closing.get(request.queue)
     if kept is None and closing is not None and closing.code is ReasonCode.NO_PES:
         return words.asking(request, closing)

@@ -1,16 +1,14 @@
 """The second look at a plan that comes back late: each action stands only if nothing that mattered to it
-has changed."""
+has changed. States, PEs and limits are looked at here; whether an action is still called for, the feature
+that proposed it says."""
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
 
-from nqspy.core import broken
-from nqspy.core.accounting import health
+from nqspy.core import features
 from nqspy.core.ledger import Ledger
-from nqspy.core.preemption import spill, swap
 from nqspy.core.queueing.limits import Tally
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
-from nqspy.model.cause import SWAP, Cause
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
@@ -44,7 +42,7 @@ class Recheck:
 
         What a start brings about (a re-dating) falls with the start.
         """
-        holds = self._holds(action)
+        holds = self._holds(action) and features.stands(self._site, action)
         if isinstance(action, Start):
             if holds:
                 self._add(self._site.requests[action.seq])
@@ -68,11 +66,11 @@ class Recheck:
             case Hold(seq):
                 return self._waits(seq)
             case Suspend(seq, attempt):
-                return self._unchanged(seq, attempt) and self._may_suspend(seq, action.cause)
+                return self._unchanged(seq, attempt) and self._site.started[seq].state is State.RUNNING
             case Requeue(seq, attempt):
-                return self._unchanged(seq, attempt) and self._is_wanted(seq, "requeue", action.cause)
-            case Resume(seq, attempt, _, pes):
-                return self._unchanged(seq, attempt) and self._may_resume(self._site.started[seq], pes)
+                return self._unchanged(seq, attempt)
+            case Resume(seq, attempt):
+                return self._unchanged(seq, attempt) and self._may_resume(action)
         return True
 
     def _waits(self, seq: Seq) -> bool:
@@ -81,34 +79,17 @@ class Recheck:
 
     def _unchanged(self, seq: Seq, attempt: int) -> bool:
         request = self._site.started.get(seq)
-        return request is not None and request.attempts == attempt and seq not in self._changed
+        same = request is not None and request.attempts == attempt and not request.ending
+        return same and seq not in self._changed
 
-    def _memory_is_short(self) -> bool:
-        return self._site.pressure.level == "high" and not self._site.pressure.answered
-
-    def _may_resume(self, request: Request, pes: tuple[int, ...]) -> bool:
-        if request.state is not State.SUSPENDED:
+    def _may_resume(self, action: Resume) -> bool:
+        request, pes = self._site.started[action.seq], action.pes
+        if request.state is not State.SUSPENDED or (pes and not self._are_pes(pes, request)):
             return False
         if not request.pes_released:
-            return swap.gave_way(request) and not pes
-        if pes and not self._are_pes(pes, request):
-            return False
-        return self._taken().isdisjoint(pes or request.pes) and health.wish(self._site, request) is None
-
-    def _may_suspend(self, seq: Seq, cause: Cause) -> bool:
-        if self._site.started[seq].state is not State.RUNNING:
-            return False
-        return self._memory_is_short() if cause == SWAP else self._is_wanted(seq, "suspend", cause)
-
-    def _is_wanted(self, seq: Seq, what: str, cause: Cause) -> bool:
-        """Whether what a probe or the shift in force wants of a started request is still called for; nobody
-        else may have one give way."""
-        site, request = self._site, self._site.started[seq]
-        if request.ending:
-            return False
-        if cause.kind == "probe":
-            return health.wants(site, request, cause.name, what)
-        return request.state is State.RUNNING and spill.wish(site, request) == (what, cause)
+            return True
+        free = self._taken().isdisjoint(pes or request.pes)
+        return free and features.keeping(self._site, request, but=action.by) is None
 
     def _taken(self) -> set[int]:
         return {pe for other in self._site.started.values() if not other.pes_released for pe in other.pes}
@@ -126,6 +107,6 @@ class Recheck:
             return False
         if not self._are_pes(action.pes, request) or not self._taken().isdisjoint(action.pes):
             return False
-        if broken.keeping(site, request) is not None:
+        if features.keeping(site, request, but=action.by) is not None:
             return False
         return request.rank >= NOW or self._tally.keeping(request, action.forced) is None

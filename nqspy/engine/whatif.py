@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Protocol
 
+from nqspy.core import features
 from nqspy.core.passes import explain, run_pass
-from nqspy.core.preemption import swap
 from nqspy.engine import calendar, closings
 from nqspy.engine.record import event_of
 from nqspy.model.actions import Action, Plan, Requeue, Resume, Start, Suspend
@@ -21,6 +21,7 @@ from nqspy.model.events import (
 )
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.lifecycle import apply, place
+from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request, State, Used, finite
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
@@ -60,11 +61,10 @@ def estimate_on(site: Site, exits: Exits, request: Request, now: Instant) -> Est
     if request.state is State.HELD:
         return None, "it is held"
     queue = site.settings.queues.get(request.queue)
-    short = (
-        swap.barring(site) if request.state is State.QUEUED and queue is not None and queue.started else None
-    )
-    if short is not None:
-        return None, f"{short.text}; when that will be nobody knows"
+    waits = request.state is State.QUEUED and queue is not None and queue.started
+    kept = features.keeping(site, request) if waits else None
+    if kept is not None and kept.code is ReasonCode.MEMORY:
+        return None, f"{kept.text}; when that will be nobody knows"
     try:
         with exits.rehearsal(now):
             return _Future(site, request, exits, now).start()

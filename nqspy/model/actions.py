@@ -1,6 +1,6 @@
 """What shall be done: each action names request and attempt, so that doing it twice is harmless."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from nqspy.model.cause import SCHEDULER, Cause
@@ -11,9 +11,10 @@ from nqspy.model.requests import Used
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Base of all actions."""
+    """Base of all actions. ``by``: the feature that proposed it in a pass."""
 
     kind: ClassVar[str] = "action"
+    by: str = field(default="", kw_only=True, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

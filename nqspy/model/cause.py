@@ -22,6 +22,11 @@ class Cause:
         """Whether somebody typed it."""
         return self.kind in ("operator", "owner")
 
+    @property
+    def is_feature(self) -> bool:
+        """Whether a scheduling feature decided it."""
+        return self.kind == "feature"
+
     def __str__(self) -> str:
         """As people read it: ``shift day``, ``probe nfs``, else the name."""
         return f"{self.kind} {self.name}" if self.kind in _NAMED else self.name
@@ -31,10 +36,14 @@ SCHEDULER = Cause("system", "scheduler")
 """A pass, by its own rules."""
 HANDS = Cause("system", "hands")
 """What runs the processes."""
-SWAP = Cause("feature", "swap")
-"""Swap control."""
 
-_KNOWN = {str(each): each for each in (SCHEDULER, HANDS, SWAP, Cause("system", "system"))}
+_KNOWN = {str(each): each for each in (SCHEDULER, HANDS, Cause("system", "system"))}
+
+
+def declare_feature(name: str) -> Cause:
+    """The cause of what a scheduling feature decides; also in journals from before events had causes."""
+    cause = _KNOWN[name] = Cause("feature", name)
+    return cause
 
 
 def cause_of(text: str) -> Cause:

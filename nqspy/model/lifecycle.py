@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from nqspy.model import books
 from nqspy.model import events as ev
-from nqspy.model.cause import SWAP
 from nqspy.model.columns import compact
 from nqspy.model.ids import Instant
 from nqspy.model.reported import reported
@@ -203,10 +202,10 @@ def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]
 
 
 def _suspended(site: Site, event: ev.Suspended, at: Instant) -> Sequence[Transition]:
-    return _change(site, event, at, _rest, _gave_way if event.because() == SWAP else None)
+    return _change(site, event, at, _rest, _preempted if event.because().is_feature else None)
 
 
-def _gave_way(site: Site, request: Request, event: Any, at: Instant) -> None:
+def _preempted(site: Site, request: Request, event: Any, at: Instant) -> None:
     held = dict(site.pressure.resident).get(request.seq, 0)
     request.attempt = replace(request.run, preempted_bytes=held)
     books.pressure_answered(site)
@@ -214,7 +213,7 @@ def _gave_way(site: Site, request: Request, event: Any, at: Instant) -> None:
 
 def _resumed(site: Site, event: ev.Resumed, at: Instant) -> Sequence[Transition]:
     made = _change(site, event, at, then=_run)
-    if made and event.because() == SWAP:
+    if made and event.because().is_feature:
         books.pressure_answered(site)
     return made
 

@@ -200,6 +200,11 @@ class Pause:
     text: str = ""
     pes_released: bool = False
 
+    @property
+    def preempted(self) -> bool:
+        """Whether a scheduling feature had it give way."""
+        return self.cause.is_feature
+
 
 @dataclass(frozen=True, slots=True)
 class EndOrder:

@@ -12,7 +12,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from nqspy.model import events as ev
-from nqspy.model.cause import SWAP
 from nqspy.model.ids import Instant
 from nqspy.model.requests import (
     STARTED,
@@ -166,14 +165,14 @@ def _begin(request: Request, event: ev.Started, at: Instant, ages: Ages) -> None
 
 def _suspend(request: Request, event: ev.Suspended, at: Instant, ages: Ages) -> None:
     pause = Pause(event.because(), at, event.text, event.parked)
-    times = request.run.preempted_times + (pause.cause == SWAP)
+    times = request.run.preempted_times + pause.cause.is_feature
     request.attempt = replace(request.run, pause=pause, preempted_times=times)
     request.state = State.SUSPENDED
 
 
 def _resume(request: Request, event: ev.Resumed, at: Instant, ages: Ages) -> None:
     former = request.run
-    let = former.resumed_by_person if event.because() == SWAP else at
+    let = former.resumed_by_person if event.because().is_feature else at
     pes = event.pes or former.pes
     request.attempt = replace(former, pes=pes, pause=None, resumed=at, resumed_by_person=let)
     request.state = State.RUNNING

@@ -2,8 +2,8 @@
 
 from core.harness import spec_of
 
+from nqspy.core.features import verify
 from nqspy.core.limits_of_submission import ask_submit, destination
-from nqspy.core.passes import verify
 from nqspy.core.queueing import route
 from nqspy.ports import SubmitAnswer
 

@@ -3,7 +3,7 @@
 import pytest
 from core.harness import force
 
-from nqspy.core import passes
+from nqspy.core import features
 from nqspy.core.passes import explain
 from nqspy.core.preemption import spill
 from nqspy.model import commands as cm
@@ -225,7 +225,7 @@ def test_one_that_another_feature_parked_does_not_come_back_into_a_stopped_queue
 def test_a_spill_that_means_nothing_is_said(house):
     house.machine(pes=1).queue("night")
     day(house, "suspend", "start night")
-    assert passes.verify(house.site.settings, house.site) == [
+    assert features.verify(house.site.settings, house.site) == [
         "shift day: spill=suspend means nothing, its commands stop no queue"
     ]
 

@@ -12,10 +12,12 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
+from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import Asked
 from nqspy.model import commands as cm
 from nqspy.model import configure
 from nqspy.model import events as ev
+from nqspy.model.actions import Action
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
@@ -245,6 +247,11 @@ class Failpoint:
 def asked(command: cm.Command, by: Caller = ROOT, handle: Any = None) -> Asked:
     """An input of the engine."""
     return Asked(command, by, handle)
+
+
+def signed(*actions: Action) -> tuple[Action, ...]:
+    """Forged actions, each under the name of every feature there is: whichever may have proposed it."""
+    return tuple(replace(action, by=feature.name) for action in actions for feature in FEATURES)
 
 
 def replies_to(handles: Sequence[Any], replies: Sequence[tuple[Any, Any]]) -> list[Any]:

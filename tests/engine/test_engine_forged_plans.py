@@ -1,7 +1,7 @@
 """Whom a plan of another process may have give way or go on: only whom the site itself would."""
 
 import pytest
-from engine.harness import PLAIN
+from engine.harness import PLAIN, signed
 from engine.test_engine_late_plans import Late
 
 from nqspy.engine.inputs import Decision
@@ -44,7 +44,7 @@ def plan(centre: Late, *actions) -> None:
     centre.later_plans.plans.clear()
     centre.engine._mark()
     centre.engine.feed((), centre.sim.now)
-    centre.sim.feed([Decision(Plan(actions, as_of=centre.site.n))])
+    centre.sim.feed([Decision(Plan(signed(*actions), as_of=centre.site.n))])
     centre.later_plans.plans.clear()
 
 
@@ -126,3 +126,13 @@ def test_a_forged_plan_cannot_take_a_parked_requests_pes_back():
     ):
         plan(centre, action)
     assert centre.request(1).pes_released
+
+
+@pytest.mark.parametrize("by", ["", "nobody", "route", "comeback"])
+def test_what_no_feature_or_another_one_signs_does_not_stand(by):
+    centre = a_running_one()
+    centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
+    centre.later_plans.plans.clear()
+    gives_way = Suspend(1, 1, cause_of("probe nfs"), "", True, by=by)
+    centre.sim.feed([Decision(Plan((gives_way,), as_of=centre.site.n))])
+    assert centre.state(1) == "running"

@@ -1,7 +1,7 @@
 """A decider in another process: its plan comes late, and is looked at again before it counts."""
 
 import pytest
-from engine.harness import ANNE, PLAIN, Centre, asked, item
+from engine.harness import ANNE, PLAIN, Centre, asked, item, signed
 
 from nqspy.core.passes import run_pass
 from nqspy.core.plain import NoExits
@@ -71,7 +71,7 @@ def test_nothing_starts_before_the_plan_arrives_and_one_plan_is_in_flight():
 def test_a_plan_that_nobody_asked_for_changes_nothing():
     centre = Late()
     n = centre.count()
-    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)),)))])
+    centre.sim.feed([Decision(Plan(signed(Start(1, 1, (0,)))))])
     assert centre.count() == n
 
 
@@ -146,7 +146,7 @@ def two_waiting(settings: str = "") -> Late:
 
 def test_a_pe_is_given_once():
     centre = two_waiting()
-    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)), Start(2, 1, (0,))), as_of=0))])
+    centre.sim.feed([Decision(Plan(signed(Start(1, 1, (0,)), Start(2, 1, (0,))), as_of=0))])
     assert centre.starts() == [1]
     centre.is_sound()
 
@@ -156,19 +156,19 @@ def test_a_pe_is_given_once():
 )
 def test_limits_hold_for_late_plans_starts_of_the_plan_counted(limit):
     centre = two_waiting(f"set {limit}\n")
-    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)), Start(2, 1, (1,))), as_of=0))])
+    centre.sim.feed([Decision(Plan(signed(Start(1, 1, (0,)), Start(2, 1, (1,))), as_of=0))])
     assert centre.starts() == [1]
 
 
 def test_a_forced_start_goes_past_the_limits():
     centre = two_waiting("set queue batch run_limit=1\n")
-    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)), Start(2, 1, (1,), forced=True)), as_of=0))])
+    centre.sim.feed([Decision(Plan(signed(Start(1, 1, (0,)), Start(2, 1, (1,), forced=True)), as_of=0))])
     assert centre.starts() == [1, 2]
 
 
 def test_a_start_falls_that_names_another_attempt_or_a_stopped_queue():
     centre = two_waiting()
-    centre.sim.feed([Decision(Plan((Start(1, 2, (0,)), Start(9, 1, (1,))), as_of=0))])
+    centre.sim.feed([Decision(Plan(signed(Start(1, 2, (0,)), Start(9, 1, (1,))), as_of=0))])
     assert centre.starts() == []
 
 
@@ -178,7 +178,7 @@ def test_a_redating_falls_with_the_start_it_belongs_to():
     centre.ask(cm.HoldRequests(("1",)))
     dates = [centre.request(seq).date_in_queue for seq in (2, 3)]
     now = centre.sim.now = centre.sim.now + 1000
-    plan = Plan((Start(1, 1, (0,)), Redate((2, 3), now, 1, "gun"), Hold(3, "gun", "later")), as_of=0)
+    plan = Plan(signed(Start(1, 1, (0,)), Redate((2, 3), now, 1, "gun"), Hold(3, "gun", "later")), as_of=0)
     centre.sim.feed([Decision(plan)])
     assert [centre.request(seq).date_in_queue for seq in (2, 3)] == dates
     assert centre.starts() == []
@@ -248,7 +248,7 @@ def test_a_failure_is_told_though_the_plan_is_void(command, off):
     centre.submit("anne")
     centre.qmgr(command)
     failures = (ExitFailure("sel", 1, "it looped", "trace", off),)
-    centre.sim.feed([Decision(Plan((Start(1, 1, (0,)),), as_of=centre.site.n, failures=failures))])
+    centre.sim.feed([Decision(Plan(signed(Start(1, 1, (0,))), as_of=centre.site.n, failures=failures))])
     assert centre.starts() == []
     assert centre.events(ev.Decided)[-1].failures == failures
     assert "it looped" in centre.events(ev.Alarm)[-1].text
@@ -298,7 +298,7 @@ def test_the_starts_of_a_late_plan_hold_no_more_together_than_their_groups_cap()
     centre = Late(settings, pes=4)
     centre.hand_in("anne", "anne", "anne")
     centre.later_plans.plans.clear()
-    forged = Plan(tuple(Start(seq, 1, (seq,)) for seq in (1, 2, 3)))
+    forged = Plan(signed(*(Start(seq, 1, (seq,)) for seq in (1, 2, 3))))
     centre.sim.feed([Decision(forged)])
     assert centre.starts() == [1, 2]
     centre.is_sound()
@@ -322,7 +322,7 @@ def test_the_starts_of_a_late_plan_hold_no_more_together_than_their_groups_cap()
 def test_a_plan_that_is_nonsense_changes_nothing_however_fresh_it_is(action):
     centre = two_waiting()
     before = centre.count()
-    centre.sim.feed([Decision(Plan((action,), as_of=centre.site.n))])
+    centre.sim.feed([Decision(Plan(signed(action), as_of=centre.site.n))])
     assert centre.events()[before:] == [centre.events(ev.Decided)[-1]]
     centre.is_sound()
 

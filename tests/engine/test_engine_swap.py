@@ -8,11 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.core.preemption.pressure import Reading, judge, near, threshold
-from nqspy.core.preemption.swap import COMPARABLE, free_at, words
+from nqspy.core.preemption.swap import COMPARABLE, SWAP, free_at, words
 from nqspy.engine.explain import reason_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.cause import SWAP
 from nqspy.model.errors import Refusal
 from nqspy.model.health import SwapControl
 from nqspy.model.ids import Instant

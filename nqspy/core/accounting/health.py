@@ -7,31 +7,22 @@ it alike.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from nqspy.core.broken import broken, first_of, needs_of, reason
+from nqspy.core.broken import broken, first_of, keeping, needs_of, reason
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain
+from nqspy.core.feature import Domain, Feature
+from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.health import Health, Probe
 from nqspy.model.ids import Instant
-from nqspy.model.requests import Request
-from nqspy.model.site import Settings, Site
+from nqspy.model.reasons import Reason
+from nqspy.model.requests import Request, State
+from nqspy.model.site import Site
 
 _STRENGTH = {"suspend": 1, "requeue": 2}
 
 
-def verify(settings: Settings, site: Site) -> list[str]:
-    """Every configuration is acceptable."""
-    return []
-
-
-def bind(domain: Domain, settings: Settings) -> Any:
-    """It keeps nothing between passes."""
-    return None
-
-
-def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Shuts the queues that need something broken, and has started requests give way or stay parked."""
     found = broken(draft.site)
     if found:
@@ -44,10 +35,6 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
         for request in draft.parked():
             _stay(draft, request)
     return None
-
-
-def exception(draft: Draft, domain: Domain) -> None:
-    """Nothing to clean up."""
 
 
 # ---------------------------------------------------------------- requests that were started
@@ -71,9 +58,19 @@ def wish(site: Site, request: Request) -> Wish | None:
     return best
 
 
-def wants(site: Site, request: Request, probe: str, what: str) -> bool:
-    """Whether that probe wants this (``suspend``, ``requeue``) of a started request now."""
-    return Wish(what, probe) in _wishes(site, request)
+def stands(site: Site, action: Action) -> bool:
+    """Whether a probe still wants this of a started request."""
+    if not isinstance(action, Suspend | Requeue) or action.cause.kind != "probe":
+        return False
+    return Wish(action.kind, action.cause.name) in _wishes(site, site.started[action.seq])
+
+
+def explain(site: Site, request: Request) -> Reason | None:
+    """The broken resource that keeps a request from starting, or from going on."""
+    if request.state is not State.SUSPENDED:
+        return keeping(site, request)
+    wished = wish(site, request) if request.pes_released else None
+    return reason(wished.probe, site.probes[wished.probe], goes_on=True) if wished is not None else None
 
 
 def _wishes(site: Site, request: Request) -> Iterator[Wish]:
@@ -102,9 +99,9 @@ def _give_way(draft: Draft, request: Request) -> None:
 
 
 def _stay(draft: Draft, request: Request) -> None:
-    wished = wish(draft.site, request)
-    if wished is not None:
-        draft.keep(request, reason(wished.probe, draft.site.probes[wished.probe], goes_on=True))
+    wished, kept = wish(draft.site, request), explain(draft.site, request)
+    if wished is not None and kept is not None:
+        draft.keep(request, kept)
         if wished.action == "requeue":
             draft.requeue(request, *_said(draft, wished))
 
@@ -133,3 +130,6 @@ class Count:
             return None
         self.state, self._row = result, 0
         return result
+
+
+FEATURE = Feature("health", act, stands=stands, explain=explain)

@@ -1,4 +1,4 @@
-"""Comeback: suspended requests whose PEs others might have go on, unless an earlier stage keeps them back.
+"""Comeback: suspended requests whose PEs others might have go on, unless an earlier feature keeps them back.
 
 They come before everything that waits, in the order of their starts: on the PEs they had where those are
 free, else on others. While there are too few, those that are free are kept for the first of them, so that it
@@ -6,28 +6,18 @@ cannot starve.
 """
 
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain
+from nqspy.core.feature import Domain, Feature
+from nqspy.model.actions import Action, Resume
 from nqspy.model.cause import SCHEDULER
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
-from nqspy.model.site import Settings, Site
+from nqspy.model.site import Site
 
 
-def verify(settings: Settings, site: Site) -> list[str]:
-    """Every configuration is acceptable."""
-    return []
-
-
-def bind(domain: Domain, settings: Settings) -> Any:
-    """It keeps nothing between passes."""
-    return None
-
-
-def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Lets go on what nobody keeps back any more and for which there are PEs."""
     parked = draft.parked()
     gone = _gone(draft.site) if parked else set()
@@ -80,5 +70,9 @@ def _short(found: int, wanted: int) -> Reason:
     return Reason(ReasonCode.NO_PES, "machine", f"it goes on when {text} free{kept}")
 
 
-def exception(draft: Draft, domain: Domain) -> None:
-    """Nothing to clean up."""
+def stands(site: Site, action: Action) -> bool:
+    """Whether others may still have the PEs of one that is to go on: it is to take some then."""
+    return isinstance(action, Resume) and site.started[action.seq].pes_released
+
+
+FEATURE = Feature("comeback", act, stands=stands)

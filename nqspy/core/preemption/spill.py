@@ -4,14 +4,13 @@ shift says (``set shift day spill=...``), and goes on when the queue is started 
 What ``drain`` keeps back beforehand is a limit like others: see `queueing.limits`.
 """
 
-from typing import Any
-
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain
+from nqspy.core.feature import Domain, Feature
+from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import Request
+from nqspy.model.requests import Request, State
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings, Site
 
@@ -25,12 +24,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
     ]
 
 
-def bind(domain: Domain, settings: Settings) -> Any:
-    """It keeps nothing between passes."""
-    return None
-
-
-def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Suspends or queues again what spills, and keeps suspended what must not go on yet."""
     site = draft.site
     shift = _in_force(site)
@@ -39,11 +33,9 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
             if wish(site, request) is not None:
                 _spill(draft, shift, request)
     for request in draft.parked():
-        pause = request.pause
-        if pause is not None and pause.cause.kind == "shift" and not _is_started(site, request.queue):
-            draft.keep(request, Reason(ReasonCode.SHIFT, str(pause.cause), pause.text))
-        elif shift is not None and _is_over(site, shift, request):
-            draft.keep(request, Reason(ReasonCode.SHIFT, str(_cause(shift)), _stays(shift, request)))
+        kept = explain(site, request)
+        if kept is not None:
+            draft.keep(request, kept)
     return None
 
 
@@ -60,6 +52,26 @@ def wish(site: Site, request: Request) -> tuple[str, Cause] | None:
     if shift.spill == "requeue" and not request.spec.rerunnable:
         return None
     return shift.spill, _cause(shift)
+
+
+def stands(site: Site, action: Action) -> bool:
+    """Whether the shift in force still wants this of a running request."""
+    if not isinstance(action, Suspend | Requeue):
+        return False
+    request = site.started[action.seq]
+    return request.state is State.RUNNING and wish(site, request) == (action.kind, action.cause)
+
+
+def explain(site: Site, request: Request) -> Reason | None:
+    """The shift that keeps a request suspended."""
+    pause, shift = request.pause, _in_force(site)
+    if pause is None or not pause.pes_released:
+        return None
+    if pause.cause.kind == "shift" and not _is_started(site, request.queue):
+        return Reason(ReasonCode.SHIFT, str(pause.cause), pause.text)
+    if shift is not None and _is_over(site, shift, request):
+        return Reason(ReasonCode.SHIFT, str(_cause(shift)), _stays(shift, request))
+    return None
 
 
 def _in_force(site: Site) -> Shift | None:
@@ -96,8 +108,7 @@ def _stays(shift: Shift, request: Request) -> str:
     return f"shift {shift.name} stopped queue {request.queue}; it goes on when the queue is started again"
 
 
-def exception(draft: Draft, domain: Domain) -> None:
-    """Nothing to clean up."""
+FEATURE = Feature("spill", act, verify, stands, explain)
 
 
 # ---------------------------------------------------------------- told beforehand

@@ -16,32 +16,24 @@ The PEs of one that gives way stay its own. Whom people suspended is not touched
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain
-from nqspy.model.cause import SWAP
+from nqspy.core.feature import Domain, Feature
+from nqspy.model.actions import Action, Resume, Suspend
+from nqspy.model.cause import declare_feature
 from nqspy.model.health import Pressure, SwapControl
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
-from nqspy.model.requests import Request
-from nqspy.model.site import Settings, Site
+from nqspy.model.requests import Request, State
+from nqspy.model.site import Site
+
+SWAP = declare_feature("swap")
 
 COMPARABLE = 4
 """Requests are of comparable size when one holds a quarter at least of what the other does."""
 
 
-def verify(settings: Settings, site: Site) -> list[str]:
-    """Every configuration is acceptable (`configure.problems` compares the marks)."""
-    return []
-
-
-def bind(domain: Domain, settings: Settings) -> Any:
-    """It keeps nothing between passes."""
-    return None
-
-
-def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Lets one give way or come back. Due when one that must stay for now may give way."""
     control, pressure = draft.site.settings.swap_control, draft.site.pressure
     away = sorted(suspended(draft.site), key=_by_suspension)
@@ -64,10 +56,23 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     return due
 
 
-def barring(site: Site) -> Reason | None:
-    """Why nothing new is started for want of memory; None where that keeps nobody back."""
+def stands(site: Site, action: Action) -> bool:
+    """Whether memory is still short, for one that gives way; whether one that comes back is still away."""
+    request, pressure = site.started.get(getattr(action, "seq", 0)), site.pressure
+    if isinstance(action, Suspend):
+        return action.cause == SWAP and pressure.level == "high" and not pressure.answered
+    return isinstance(action, Resume) and request is not None and gave_way(request) and not action.pes
+
+
+def explain(site: Site, request: Request) -> Reason | None:
+    """Why a request does not start, or come back, for want of memory."""
     control, pressure = site.settings.swap_control, site.pressure
-    if not control.enabled or (pressure.level == "calm" and not any(suspended(site))):
+    if not control.enabled:
+        return None
+    if gave_way(request):
+        return why_away(request, control, pressure)
+    stays = request.state is State.SUSPENDED and not request.pes_released
+    if stays or (pressure.level == "calm" and not any(suspended(site))):
         return None
     return why_nothing_starts(control, pressure)
 
@@ -78,10 +83,6 @@ def _nothing_starts(draft: Draft, reason: Reason) -> None:
     for request in draft.parked():
         if request.seq not in draft.own:
             draft.keep(request, reason)
-
-
-def exception(draft: Draft, domain: Domain) -> None:
-    """Nothing to clean up."""
 
 
 def suspended(site: Site) -> Iterable[Request]:
@@ -158,7 +159,7 @@ def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | No
 
 
 def _comes_back(draft: Draft, held: Held, away: list[Request]) -> Request | None:
-    """The one that comes back; whom an earlier stage keeps back stays."""
+    """The one that comes back; whom an earlier feature keeps back stays."""
     control, pressure = draft.site.settings.swap_control, draft.site.pressure
     mine = [request for request in away if request.seq not in draft.own]
     alone = mine[0] if mine and not held.large() and not pressure.people else None
@@ -209,3 +210,6 @@ def words(size: int) -> str:
     """A size in words of 8 bytes, as people of a computing centre say it: ``93 Mw``, ``0.5 Mw``."""
     mega = size / 8 / 2**20
     return f"{mega:.0f} Mw" if mega >= 10 else f"{mega:.1f} Mw"
+
+
+FEATURE = Feature("swap", act, stands=stands, explain=explain)

@@ -8,15 +8,14 @@ omitted CPU time counts as ``set default cpu_limit``.
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain
+from nqspy.core.feature import Domain, Feature
 from nqspy.core.queueing.limits import violation
 from nqspy.core.sight import Seen
-from nqspy.model.actions import Move
+from nqspy.model.actions import Action, Move
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
@@ -144,7 +143,7 @@ def as_routed(spec: Spec, default_cpu: int | None) -> Spec:
     return replace(spec, ask=replace(spec.ask, cpu=UNLIMITED if default_cpu is None else default_cpu))
 
 
-# ---------------------------------------------------------------- the stage
+# ---------------------------------------------------------------- the feature
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
@@ -156,12 +155,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
     ]
 
 
-def bind(domain: Domain, settings: Settings) -> Any:
-    """It keeps nothing between passes."""
-    return None
-
-
-def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Moves what a destination takes now; at most ``offers_per_pass`` requests of a pipe queue are tried in
     a pass, others in the next."""
     pipes = [(queue, columns) for queue, columns in draft.waiting() if queue.kind == "pipe"]
@@ -180,10 +174,6 @@ def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
         text = "its turn to be routed comes in one of the next passes"
         draft.closing[pipe.name] = Reason(ReasonCode.LATER, f"queue {pipe.name}", text)
     return again
-
-
-def exception(draft: Draft, domain: Domain) -> None:
-    """Nothing to clean up."""
 
 
 def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
@@ -207,3 +197,11 @@ def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
     later = not objections or any(objection.later for objection in objections)
     code = ReasonCode.LATER if later else ReasonCode.NEVER
     draft.own[request.seq] = Reason(code, f"queue {pipe.name}", f"no destination takes it: {said}")
+
+
+def stands(site: Site, action: Action) -> bool:
+    """A move stands as long as its request waits."""
+    return isinstance(action, Move)
+
+
+FEATURE = Feature("route", act, verify, stands)

@@ -11,7 +11,7 @@ from typing import Any
 
 from nqspy.core import broken
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain
+from nqspy.core.feature import Domain, Feature
 from nqspy.core.queueing import words
 from nqspy.core.queueing.line import FIRST, NOW, Line
 from nqspy.core.queueing.offers import Offers, Walk
@@ -31,22 +31,13 @@ def verify(settings: Settings, site: Site) -> list[str]:
     return ["the machine has no PE: set machine pes=N"] if pes < 1 else []
 
 
-def bind(domain: Domain, settings: Settings) -> Any:
-    """It keeps nothing between passes."""
-    return None
-
-
-def action(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Chooses the requests to start; a date in queue may be the next thing to wait for, or that a group's
     use falls below its cap."""
     selection = _Selection(draft)
     selection.run()
     dues = (draft.site.next_date(), selection.opens(), selection.goes_on())
     return min((due for due in dues if due is not None), default=None)
-
-
-def exception(draft: Draft, domain: Domain) -> None:
-    """Nothing to clean up."""
 
 
 SEEK = 10
@@ -112,7 +103,7 @@ class _Selection:
         self._put_into_words()
 
     def _is_shut(self, queue: Queue) -> bool:
-        """Whether an earlier stage says that nothing of this queue starts now."""
+        """Whether an earlier feature says that nothing of this queue starts now."""
         reason = self._draft.barred or self._draft.shut.get(queue.name)
         if reason is not None:
             self._close(queue, reason)
@@ -400,3 +391,6 @@ _CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.SHIFT)
 
 def _ranked(ranks: Any) -> int:
     return int((ranks >= FIRST).sum())
+
+
+FEATURE = Feature("select", act, verify)

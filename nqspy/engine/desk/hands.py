@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from nqspy.core.preemption.swap import gave_way
 from nqspy.engine.desk import strays
 from nqspy.engine.desk.context import Desk
 from nqspy.model import events as ev
@@ -50,8 +49,8 @@ def adopt(desk: Desk, sighting: si.Sighting) -> None:
     if request.ending:
         reason = "requeued" if request.ending.rerun else "deleted"
         desk.act(Kill(request.seq, request.attempts, reason, desk.site.settings.server.grace))
-    elif request.state is State.SUSPENDED:
-        desk.act(Suspend(request.seq, request.attempts, page_out=gave_way(request)))
+    elif request.pause is not None:
+        desk.act(Suspend(request.seq, request.attempts, page_out=request.pause.preempted))
     elif request.run.resumed is not None:
         # Perhaps it was not told that it moved.
         desk.act(Resume(request.seq, request.attempts, pes=request.pes))

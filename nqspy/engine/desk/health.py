@@ -1,7 +1,6 @@
 """What is told of the machine and the site: probes whose resources break or are well again, memory that
 becomes scarce."""
 
-from nqspy.core.preemption.swap import gave_way
 from nqspy.engine.desk.context import Desk
 from nqspy.model import sightings as si
 from nqspy.model.actions import Notify
@@ -104,7 +103,7 @@ def _pressure(desk: Desk, news: si.SeenPressure) -> None:
     """A reading is kept where something may follow from it: another level, the answer to what was decided
     on the last one, or another use of the memory while requests give way."""
     known, site = desk.site.pressure, desk.site
-    away = any(gave_way(request) for request in site.started.values())
+    away = any(r.pause is not None and r.pause.preempted for r in site.started.values())
     moved = known.answered or news.people != known.people or abs(news.used - known.used) >= NOTABLE
     if news.level != known.level or ((news.level != "calm" or away) and moved):
         desk.emit(PressureChanged(news.level, news.used, news.text, news.resident, news.total, news.people))

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from nqspy.core.passes import verify as core_verify
+from nqspy.core import features
 from nqspy.engine import calendar
 from nqspy.engine.desk import lines, typed
 from nqspy.engine.desk.context import Desk
@@ -48,7 +48,7 @@ def configure(desk: Desk, command: cm.Configure, caller: Caller) -> Any:
     )
     more: dict[str, Any] = {"text": told} if told else {}
     if command.advise:
-        more["warnings"] = core_verify(settings, desk.site)
+        more["warnings"] = features.verify(settings, desk.site)
     return {"changed": len(command.changes)} | more
 
 

@@ -1,0 +1,49 @@
+"""The list of features: a new one is a file of `core` and a line here.
+
+They act in this order in each pass; each sees what earlier ones proposed in the draft, and none calls
+another.
+"""
+
+from collections.abc import Mapping
+
+from nqspy.core.accounting import health
+from nqspy.core.allocation import place
+from nqspy.core.feature import Feature
+from nqspy.core.preemption import comeback, spill, swap
+from nqspy.core.queueing import route, select
+from nqspy.model.actions import Action
+from nqspy.model.reasons import Reason
+from nqspy.model.requests import Request
+from nqspy.model.site import Settings, Site
+
+FEATURES: tuple[Feature, ...] = (
+    health.FEATURE,  # have what needs a broken resource give way
+    spill.FEATURE,  # clear queues that a shift stopped
+    swap.FEATURE,  # give way where memory is short
+    comeback.FEATURE,  # let go on what was suspended
+    route.FEATURE,  # route pipe queues
+    select.FEATURE,  # choose what starts
+    place.FEATURE,  # give PEs
+)
+
+BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
+
+
+def verify(settings: Settings, site: Site) -> list[str]:
+    """What the features find unwise in a configuration, one line each."""
+    return [line for feature in FEATURES for line in feature.verify(settings, site)]
+
+
+def stands(site: Site, action: Action) -> bool:
+    """Whether the feature that proposed an action still wants it; what no feature proposed does not stand."""
+    feature = BY_NAME.get(action.by)
+    return feature is not None and feature.stands(site, action)
+
+
+def keeping(site: Site, request: Request, but: str = "") -> Reason | None:
+    """Why features keep a waiting or suspended request where it is, as far as the site alone tells: the first
+    one's reason, ``but`` that of the feature so named; None: no feature does."""
+    for feature in FEATURES:
+        if feature.name != but and (reason := feature.explain(site, request)) is not None:
+            return reason
+    return None
