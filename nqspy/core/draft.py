@@ -143,8 +143,8 @@ class Draft:
     # ------------------------------------------------------------ running requests give way, and come back
 
     def running(self) -> list[Request]:
-        """Requests that run and nobody has asked to end, in the order of their starts: those of which a feature
-        may say that they give way."""
+        """Requests that run and nobody has asked to end, in the order of their starts: those that a feature
+        may have give way."""
         going = (r for r in self.site.started.values() if r.state is State.RUNNING and not r.ending)
         return sorted((r for r in going if r.seq not in self._leaving), key=_by_start)
 

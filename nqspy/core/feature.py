@@ -3,11 +3,13 @@ and a line in the list of `core.features`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nqspy.core.draft import Draft
 from nqspy.model.actions import Action
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason
+from nqspy.model.registry import SettingsObject
 from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 
@@ -43,14 +45,16 @@ class Feature:
     """What a feature can do.
 
     ``act(draft, domain, now)``: proposes in the draft of one pass; answers when it wants to act again at the
-    latest. ``verify(settings, site)``: what it finds unwise in a configuration, one line each.
-    ``stands(site, action)``: whether what it proposed some time ago is still right; the re-check itself looks
-    at states, PEs and limits only. ``explain(site, request)``: why it keeps a waiting or suspended request
-    where it is, as far as the site alone tells; None: it does not.
+    latest. ``settings``: the kinds of objects that it declares (`registry.declare`). ``verify(settings,
+    site)``: what it finds unwise in a configuration, one line each. ``stands(site, action)``: whether what it
+    proposed some time ago is still right; the re-check itself looks at states, PEs and limits only.
+    ``explain(site, request)``: why it keeps a waiting or suspended request where it is, as far as the site
+    alone tells; None: it does not.
     """
 
     name: str
     act: Callable[[Draft, Domain, Instant], Instant | None]
+    settings: tuple[SettingsObject[Any], ...] = ()
     verify: Callable[[Settings, Site], list[str]] = _all_is_well
     stands: Callable[[Site, Action], bool] = _never
     explain: Callable[[Site, Request], Reason | None] = _says_nothing

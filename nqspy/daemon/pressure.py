@@ -9,11 +9,10 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from nqspy.core.preemption.pressure import Reading, judge, near
-from nqspy.core.preemption.swap import suspended
+from nqspy.core.preemption.swap import CONTROL, Reading, SwapControl, judge, near, suspended
 from nqspy.daemon import memory
 from nqspy.daemon.log import LOG
-from nqspy.model.health import Level, SwapControl
+from nqspy.model.health import Level
 from nqspy.model.ids import Seq
 from nqspy.model.sightings import SeenPressure
 from nqspy.model.site import Site
@@ -92,7 +91,7 @@ class PressureWatch:
 
 
 def _task_of(site: Site) -> _Task | None:
-    control, level = site.settings.swap_control, site.pressure.level
+    control, level = CONTROL.one(site.settings), site.pressure.level
     if not control.enabled or (not site.started and level == "calm"):
         return None
     attempts = {request.seq: request.attempts for request in site.started.values()}

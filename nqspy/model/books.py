@@ -163,9 +163,8 @@ def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None
     for change in event.changes:
         _touch_settings(site, change.path)
     _forget_probes(site)
-    if not site.settings.swap_control.enabled and site.pressure != Pressure():
-        site.pressure = Pressure()
-        site.touched.state = True
+    settled = [kind.settle(site) for kind in registry.objects() if kind.head in heads]
+    site.touched.state = site.touched.state or any(settled)
 
 
 _TERMS = {"usage", "group", "machine"}

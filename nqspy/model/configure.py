@@ -208,6 +208,7 @@ class Trial:
     def __init__(self, settings: Settings) -> None:
         self.settings = copy(settings)
         self.settings.managers = dict(settings.managers)
+        self.settings.of_features = dict(settings.of_features)
         for kind in registry.named():
             kind.put(self.settings, dict(kind.all(settings)))
         self.touched: set[str] = set()

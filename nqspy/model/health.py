@@ -88,35 +88,6 @@ Level = Literal["high", "tight", "calm"]
 marks after it was high: neither, and nothing is started."""
 
 
-@dataclass(slots=True)
-class SwapControl:
-    """Whether batch requests give way when memory is short, and when: per cent of the memory in use."""
-
-    enabled: bool = setting("flag", False, "whether batch requests give way under memory pressure")
-    high: float = setting(
-        "percent", 85.0, "memory in use, per cent, from which requests give way", low=1, high=100
-    )
-    low: float = setting(
-        "percent", 70.0, "memory in use, per cent, under which they come back", low=1, high=100
-    )
-    psi: float = setting(
-        "percent", 10.0, "per cent of the time in which processes wait for memory that count as short too",
-        low=1, high=100,
-    )  # fmt: skip
-    min_resident: int = setting(
-        "time", 120_000, "time a request that started or came back stays in memory at least", low=0
-    )
-    small: int = setting(
-        "size", 4 * 1024**2, "a request that holds no more than this in memory never gives way", low=0
-    )
-    interactive: bool = setting(
-        "flag", True, "while people work at terminals requests give way half way between low and high"
-    )
-    idle: int = setting(
-        "time", 120_000, "real time without input after which nobody works at a terminal", low=1000
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Pressure:
     """How the machine's memory stood when that last mattered. ``used`` is per cent in use of ``total``

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from nqspy.model import tree
+from nqspy.model import registry
 from nqspy.model.health import Probe, wrong_of
 from nqspy.model.people import Group, is_address
 from nqspy.model.queues import Complex, Queue
@@ -26,7 +26,7 @@ def problems(settings: Settings, touched: Collection[str] | None = None) -> list
         *_problems_of_mail(settings, look),
         *_problems_of_calendar(settings),
         *_problems_of_probes(settings, look, queues),
-        *_problems_of_swap(settings),
+        *(line for kind in registry.objects() for line in kind.check(settings, touched)),
     ]
 
 
@@ -188,12 +188,3 @@ def _problems_of_probes(settings: Settings, look: _Look, queues: Iterable[Queue]
         wrong = wrong_of(probe)
         if wrong is not None:
             yield f"probe {probe.name}: {wrong}"
-
-
-def _problems_of_swap(settings: Settings) -> Iterable[str]:
-    swap = settings.swap_control
-    empty = [name for name in tree.declared(type(swap)) if getattr(swap, name) is None]
-    if empty:
-        yield f"swap_control: {empty[0]} needs a value"
-    elif swap.high <= swap.low:
-        yield f"swap_control: high ({swap.high:g} %) must be above low ({swap.low:g} %)"

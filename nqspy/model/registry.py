@@ -1,21 +1,22 @@
 """All kinds of objects of the settings, each declared once: rows, rights, grammar, displays, ``snap`` and the
 manual find them here.
 
-The model declares its own below; a scheduling feature declares its own in its file. `core.features` adds
-those: whoever reads settings imports it first (`complete`).
+The model declares its own below, a scheduling feature declares its own in its file; whoever reads settings
+imports `core.features` first, so that all are there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from nqspy.model import tree
-from nqspy.model.health import Probe, SwapControl
+from nqspy.model.health import Probe
+from nqspy.model.ids import Instant
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
 from nqspy.model.shifts import Calendar, Shift
-from nqspy.model.site import Settings
+from nqspy.model.site import OWNED, Settings, Site
 from nqspy.model.tree import Declared
 from nqspy.model.upkeep import Backup, History
 
@@ -24,23 +25,61 @@ T = TypeVar("T")
 ALL = ("*",)
 """All settings of an object."""
 
+Stamp = Callable[[Instant | None], str | None]
+"""Writes an instant as the site's people read it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the command language says of a feature's object: of its verbs, and of the object itself where it
+    is shown. ``title``: as a heading."""
+
+    title: str
+    set: str
+    show: str
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a feature stands, for programs, and as rows of a label and a text."""
+
+    data: Mapping[str, Any]
+    rows: Sequence[tuple[str, str]]
+
+
+def _nothing_wrong(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    return ()
+
+
+def _nothing_to_settle(site: Site) -> bool:
+    return False
+
 
 @dataclass(frozen=True, slots=True)
 class SettingsObject(Generic[T]):
     """A kind of object of the settings.
 
     ``head``: the first word of its paths; ``kind``: its class, which declares the settings (`tree.setting`);
-    ``attribute``: where `Settings` keeps it; ``named``: there are many, by name, else one; ``extra``: fields
-    that its rows keep beside the settings; ``joined``: settings that are right or wrong together with those
-    of other objects (`ALL` of them).
+    ``attribute``: where `Settings` keeps it; none: a feature's; ``named``: there are many, by name, else one;
+    ``extra``: fields that its rows keep beside the settings; ``joined``: settings that are right or wrong
+    together with those of other objects (`ALL` of them); ``words``: of a feature's object, for which the
+    command language has no rules of its own.
+
+    ``check(settings, touched)``: what is wrong with it, in lines; ``touched``: paths of the objects changed
+    since all was well, None: look at all. ``settle(site)``: called by `lifecycle` after settings were
+    changed: whether it changed the feature's state. ``status(site, stamp)``: how the feature stands.
     """
 
     head: str
     kind: type[T]
-    attribute: str
+    attribute: str = ""
     named: bool = False
     extra: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
+    words: Words | None = None
+    check: Callable[[Settings, Collection[str] | None], Iterable[str]] = _nothing_wrong
+    settle: Callable[[Site], bool] = _nothing_to_settle
+    status: Callable[[Site, Stamp], Status] | None = None
 
     @property
     def known(self) -> Mapping[str, Declared]:
@@ -49,13 +88,16 @@ class SettingsObject(Generic[T]):
 
     def one(self, settings: Settings) -> T:
         """The object there is one of."""
-        found: T = getattr(settings, self.attribute)
+        found: T = self._get(settings)
         return found
 
     def all(self, settings: Settings) -> dict[str, T]:
         """The objects that have names, by name."""
-        found: dict[str, T] = getattr(settings, self.attribute)
+        found: dict[str, T] = self._get(settings)
         return found
+
+    def _get(self, settings: Settings) -> Any:
+        return getattr(settings, self.attribute) if self.attribute else settings.of_features[self.head]
 
     def find(self, settings: Settings, name: str) -> T | None:
         """The object of that name, or the one there is; None when there is none."""
@@ -63,7 +105,10 @@ class SettingsObject(Generic[T]):
 
     def put(self, settings: Settings, value: Any) -> None:
         """Takes another object, or other objects by name, in the place of what there is."""
-        setattr(settings, self.attribute, value)
+        if self.attribute:
+            setattr(settings, self.attribute, value)
+        else:
+            settings.of_features[self.head] = value
 
     def is_joined(self, path: str) -> bool:
         """Whether a setting of it is right or wrong together with others."""
@@ -96,7 +141,6 @@ _objects: dict[str, SettingsObject[Any]] = {
         SettingsObject("sched_factor", Factors, "sched_factor"),
         SettingsObject("usage", Usage, "usage"),
         SettingsObject("calendar", Calendar, "calendar", joined=ALL),
-        SettingsObject("swap_control", SwapControl, "swap_control", joined=ALL),
         SettingsObject("backup", Backup, "backup"),
         SettingsObject("history", History, "history"),
         SettingsObject("decider", Deciding, "decider"),
@@ -110,9 +154,18 @@ _objects: dict[str, SettingsObject[Any]] = {
 }
 
 
+def declare(declared: SettingsObject[T]) -> SettingsObject[T]:
+    """Adds a feature's kind of object. Raises ValueError for a head that is taken."""
+    if declared.head in _objects:
+        raise ValueError(f"settings {declared.head} are declared twice")
+    _objects[declared.head] = declared
+    OWNED[declared.head] = dict if declared.named else declared.kind
+    return declared
+
+
 def objects() -> Iterable[SettingsObject[Any]]:
     """All kinds: those there is one of, then those with names."""
-    return _objects.values()
+    return sorted(_objects.values(), key=lambda each: each.named)
 
 
 def object_of(head: str) -> SettingsObject[Any] | None:
@@ -128,6 +181,11 @@ def singles() -> list[SettingsObject[Any]]:
 def named() -> list[SettingsObject[Any]]:
     """Kinds of which there are many, by name."""
     return [each for each in objects() if each.named]
+
+
+def switched() -> list[tuple[SettingsObject[Any], Words]]:
+    """What features declare of which there is one, with the words for it."""
+    return [(each, each.words) for each in singles() if each.words is not None]
 
 
 def split(path: str) -> tuple[SettingsObject[Any] | None, str, str]:

@@ -4,14 +4,14 @@ Only `lifecycle.apply` changes it. Nothing finished stays in it.
 """
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nqspy.model.balance import Balance, Level
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
-from nqspy.model.health import Pressure, Probe, ProbeState, SwapControl
+from nqspy.model.health import Pressure, Probe, ProbeState
 from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.machine import Deciding, ExitSettings, Found, Machine, Mail, Server
 from nqspy.model.news import News
@@ -26,10 +26,18 @@ from nqspy.model.upkeep import Backup, History
 
 _SHIPPED = (0, 0, 0, 1)
 
+OWNED: dict[str, Callable[[], Any]] = {}
+"""Makes the settings of features, by head of their paths: `registry.declare` fills it."""
+
+
+def _owned() -> dict[str, Any]:
+    return {head: make() for head, make in OWNED.items()}
+
 
 @dataclass(slots=True)
 class Settings:
-    """Everything that operators and managers set, by object."""
+    """Everything that operators and managers set, by object; ``of_features``: what features declare
+    (`registry.SettingsObject` gives it)."""
 
     server: Server = field(default_factory=Server)
     mail: Mail = field(default_factory=Mail)
@@ -39,7 +47,6 @@ class Settings:
     sched_factor: Factors = field(default_factory=lambda: Factors(*_SHIPPED))
     usage: Usage = field(default_factory=Usage)
     calendar: Calendar = field(default_factory=Calendar)
-    swap_control: SwapControl = field(default_factory=SwapControl)
     backup: Backup = field(default_factory=Backup)
     history: History = field(default_factory=History)
     decider: Deciding = field(default_factory=Deciding)
@@ -50,6 +57,7 @@ class Settings:
     shifts: dict[str, Shift] = field(default_factory=dict)
     exits: dict[str, ExitSettings] = field(default_factory=dict)
     probes: dict[str, Probe] = field(default_factory=dict)
+    of_features: dict[str, Any] = field(default_factory=_owned)
 
     def weights(self, queue: str) -> Weights:
         """The factors in force for a queue: its own, else the site's."""

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
+from nqspy.core import features as features  # declares the features' settings
 from nqspy.model import registry
 from nqspy.model.tree import Declared
 from nqspy.qmgr.cursor import Keyword

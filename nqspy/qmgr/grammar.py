@@ -7,6 +7,7 @@ Spellings are the manual's (nqs.md 1.3, 1.4): the capitals always suffice as an 
 from dataclasses import dataclass, field
 from typing import Literal
 
+from nqspy.model import registry
 from nqspy.model.ids import DAY
 from nqspy.qmgr.attributes import SPELLING, SYNONYMS, settings_of
 from nqspy.qmgr.cursor import Keyword
@@ -246,8 +247,8 @@ _SET = (
          "it stops", "operator", "shift"),
     Form("SEt exit", "NAME SETTING=VALUE ...", "set_exit",
          "settings of a user exit, and the CPU time one call may take (budget)", kind="exit"),
-    Form("SEt swap_control", f"[on|off] [{_ATTRIBUTES}]", "set_swap",
-         "whether requests give way when memory is short", kind="swap_control"),
+    *(Form(f"SEt {each.head}", f"[on|off] [{_ATTRIBUTES}]", "set_single", words.set, kind=each.head)
+      for each, words in registry.switched()),
 )  # fmt: skip
 
 _GATES = (
@@ -322,8 +323,7 @@ SHOWS = {
     "groups": "the share tree as it is set",
     "machine": "PEs and memory",
     "global": "limits over all queues",
-    "swap_control": "whether requests give way when memory is short, how it stands, and who gave way",
-}
+} | {each.head: words.show for each, words in registry.switched()}
 """Objects of ``show``: spelling and sentence."""
 
 AHEAD = ("shifts", "calendar")

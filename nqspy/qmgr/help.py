@@ -14,7 +14,7 @@ _WHO = {
     "submitter": "the request's owner, operators and managers",
     "any": "everybody",
 }
-_WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail", "set_swap")
+_WITH_ATTRIBUTES = ("create", "set_object", "set_single", "set_mail")
 
 
 def help_text(words: Sequence[str] = ()) -> str:

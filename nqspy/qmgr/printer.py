@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from nqspy.model import tree
+from nqspy.model import registry, tree
 from nqspy.model.health import Probe
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
@@ -80,11 +80,11 @@ def _singles(settings: Settings) -> Iterator[str]:
         for name, value in _different(node).items():
             if (head, name) != ("default", "queue"):
                 yield f"set {head} {name}={value}"
-    swap = _different(settings.swap_control)
-    if swap:
-        # One command: the marks are compared with each other.
-        state = swap.pop("enabled", "off")
-        yield f"set swap_control {state} {_joined(swap)}".rstrip()
+    for kind, _ in registry.switched():
+        values = _different(kind.one(settings))
+        if values:  # in one command: what is compared with each other is right together
+            state = f"{values.pop('enabled', 'off')} " if "enabled" in kind.known else ""
+            yield f"set {kind.head} {state}{_joined(values)}".rstrip()
     weights = zip(declared(type(settings.sched_factor)), settings.sched_factor.all(), strict=True)
     for factor, weight in weights:
         if weight is not None:

@@ -237,22 +237,16 @@ def set_factors(cursor: Cursor, form: Form) -> Command:
 
 
 def set_single(cursor: Cursor, form: Form) -> Command:
-    """Attributes of what there is one of: ``set global run_limit=6``; ``option``: a word that could stand
-    there too, and begins another command."""
+    """Attributes of what there is one of: ``set global run_limit=6``; what can be switched may be first:
+    ``set swap_control on high=85``. ``option``: a word that could stand there too, and begins another
+    command."""
     words = keywords_of(form.kind)
+    if "enabled" in words and cursor.may_be(values.FLAGS) is not None:
+        found: list[Pair] = [("enabled", cursor.keyword(values.FLAGS) == "on")]
+        return _sets(form.kind, found + _all_pairs(cursor, form.kind))
     if form.option and cursor.may_be(words) is None:
         raise cursor.fail(*words, form.option)
     return _sets(form.kind, read_pairs(cursor, form.kind) + _all_pairs(cursor, form.kind))
-
-
-def set_swap(cursor: Cursor, form: Form) -> Command:
-    """``set swap_control on high=85 low=70``, ``set swap_control off``."""
-    state: list[Pair] = []
-    if cursor.may_be(values.FLAGS) is not None:
-        state = [("enabled", cursor.keyword(values.FLAGS) == "on")]
-    if not state:
-        state = read_pairs(cursor, form.kind)
-    return _sets(form.kind, state + _all_pairs(cursor, form.kind))
 
 
 def set_one(cursor: Cursor, form: Form) -> Command:
@@ -360,7 +354,7 @@ def set_exit(cursor: Cursor, form: Form) -> Command:
 RULES: dict[str, Rule] = {
     "create": create, "define_shift": define_shift, "delete": delete, "set_object": set_object,
     "set_attribute": set_attribute, "set_branch": set_branch, "set_factors": set_factors,
-    "set_single": set_single, "set_swap": set_swap, "set_one": set_one, "set_timezone": set_timezone,
+    "set_single": set_single, "set_one": set_one, "set_timezone": set_timezone,
     "shell_strategy": shell_strategy, "no_default_queue": no_default_queue, "access": access,
     "set_shift": set_shift, "set_exit": set_exit, "set_mail": set_mail,
 }  # fmt: skip

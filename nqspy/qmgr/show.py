@@ -6,13 +6,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nqspy.model import units
+from nqspy.model import registry, units
 from nqspy.model.folding import folded
 from nqspy.model.machine import Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
+from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared, get
-from nqspy.qmgr import hours, show_owed, show_swap
+from nqspy.qmgr import hours, show_owed
 from nqspy.qmgr.table import table
 from nqspy.qmgr.values import write
 
@@ -120,6 +121,14 @@ def _mail(mail: Mail) -> str:
     if way.startswith("smtp ") and mail.tls != "none":
         way += f" ({mail.tls}{f', as {mail.user}' if mail.user else ''})"
     return f"{way} from {mail.sender}" if mail.sender else way
+
+
+def show_feature(settings: Settings, kind: SettingsObject[Any], rows: Sequence[tuple[str, str]] = ()) -> str:
+    """The settings that a feature has declared, and ``rows`` of how it stands."""
+    node, head = kind.one(settings), kind.head.replace("_", " ")
+    lines = [(head, "on" if node.enabled else "off")] if "enabled" in kind.known else []
+    lines += [(path, _value(node, path)) for path in kind.known if path != "enabled"]
+    return "\n".join(f"  {name:<30}{value}" for name, value in (*lines, *rows))
 
 
 def show_global(settings: Settings) -> str:
@@ -358,7 +367,7 @@ def show_all(settings: Settings) -> str:
     parts = [
         show_parameters(settings),
         show_machine(settings),
-        _titled("Swap control", show_swap.marks(settings.swap_control)),
+        *(_titled(words.title, show_feature(settings, kind)) for kind, words in registry.switched()),
         show_managers(settings),
         _titled("Queues", "\n\n".join(map(_queue_settings, settings.queues.values())) or "no queues"),
         _titled("Complexes", show_complex(settings)),
@@ -391,11 +400,13 @@ _BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {
     "machine": lambda settings, names: show_machine(settings),
     "probes": show_probes,
     "global": lambda settings, names: show_global(settings),
-    "swap_control": lambda settings, names: show_swap.marks(settings.swap_control),
 }
 
 
 def show_settings(what: str, settings: Settings, names: Sequence[str] = ()) -> str:
     """The display of ``show WHAT`` from settings alone. Raises KeyError where rows of the daemon are needed
     (shares, shifts, exits, counters)."""
+    kind = registry.object_of(what)
+    if kind is not None and kind.words is not None:
+        return show_feature(settings, kind)
     return _BY_SETTINGS[what](settings, names)

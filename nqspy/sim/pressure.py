@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from nqspy.core.preemption.pressure import Reading, judge
-from nqspy.core.preemption.swap import gave_way, suspended
+from nqspy.core.preemption.swap import CONTROL, Reading, gave_way, judge, suspended
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.sightings import SeenPressure
 from nqspy.sim.main import Simulation
@@ -43,7 +42,7 @@ class Memory:
         """What a reading tells; the next one comes by itself."""
         self._sim.heap.push(Instant(now + self._every), self)
         site = self._sim.site
-        control, known = site.settings.swap_control, site.pressure
+        control, known = CONTROL.one(site.settings), site.pressure
         away = any(True for _ in suspended(site))
         if not control.enabled or (not site.started and known.level == "calm"):
             return ()

@@ -7,13 +7,12 @@ from engine.test_engine_late_plans import Late
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.preemption.pressure import Reading, judge, near, threshold
-from nqspy.core.preemption.swap import COMPARABLE, SWAP, free_at, words
+from nqspy.core.preemption import swap
+from nqspy.core.preemption.swap import COMPARABLE, CONTROL, SWAP, SwapControl, free_at, words
 from nqspy.engine.explain import reason_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
-from nqspy.model.health import SwapControl
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
@@ -75,19 +74,19 @@ class Prime(Centre):
 def test_the_level_has_two_marks_and_people_and_waiting_processes_lower_the_upper_one(
     used, stalled, people, former, level
 ):
-    assert judge(SwapControl(), Reading(used, stalled, people), former)[0] == level
+    assert swap.judge(SwapControl(), swap.Reading(used, stalled, people), former)[0] == level
 
 
 def test_people_do_not_count_where_the_site_says_so():
     control = SwapControl(interactive=False)
-    assert threshold(control, True) == control.high
-    assert judge(control, Reading(80, people=True), "calm")[0] == "calm"
+    assert swap.threshold(control, True) == control.high
+    assert swap.judge(control, swap.Reading(80, people=True), "calm")[0] == "calm"
 
 
 def test_memory_far_from_the_marks_is_looked_at_seldom():
-    assert not near(SwapControl(), Reading(54))
-    assert near(SwapControl(), Reading(55))
-    assert near(SwapControl(), Reading(10, stalled=1))
+    assert not swap.near(SwapControl(), swap.Reading(54))
+    assert swap.near(SwapControl(), swap.Reading(55))
+    assert swap.near(SwapControl(), swap.Reading(10, stalled=1))
 
 
 def test_sizes_are_told_in_words():
@@ -354,7 +353,7 @@ def test_a_day_of_scarcity_does_not_fill_the_journal():
 def watch_choices(centre, until):
     """Looks at every decision to the instant ``until``: one for each reading, not before ``min_resident``,
     and never one that gave way more often than another that could have."""
-    control = centre.site.settings.swap_control
+    control = CONTROL.one(centre.site.settings)
     while (at := centre.sim.heap.next_at()) is not None and at <= until:
         able = {
             r.seq: r.run.preempted_times for r in centre.site.started.values()

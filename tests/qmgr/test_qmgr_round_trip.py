@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.model import registry
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import apply_changes, problems
 from nqspy.model.health import Probe
@@ -214,8 +215,9 @@ def sites(draw) -> Settings:
         backup=draw(filled(type(Settings().backup))),
         history=draw(filled(type(Settings().history))),
         server=draw(filled(type(Settings().server))),
-        swap_control=draw(filled(type(Settings().swap_control))),
     )
+    for kind, _ in registry.switched():
+        kind.put(site, draw(filled(kind.kind)))
     site.server.timezone = draw(st.sampled_from((None, "Europe/Paris")))
     site.server.shell_strategy = draw(st.sampled_from(("login", "free")) | words.map("fixed=/{}".format))
     for factor in declared(type(site.sched_factor)):

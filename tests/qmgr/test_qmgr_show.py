@@ -2,11 +2,11 @@
 
 from nqspy.model.commands import Configure
 from nqspy.model.configure import apply_changes
-from nqspy.model.health import Pressure, SwapControl
+from nqspy.model.events import Change
 from nqspy.model.machine import Found
 from nqspy.model.queues import Queue
 from nqspy.model.site import Settings
-from nqspy.qmgr import hours, show, show_swap
+from nqspy.qmgr import hours, show
 from nqspy.qmgr.parser import parse_text
 
 SITE = """
@@ -152,28 +152,13 @@ def test_probes_show_what_they_try_and_what_they_found():
     assert show.show_probes(Settings()) == "no probes"
 
 
-def test_swap_control_shows_its_marks_how_the_memory_stands_and_who_gave_way():
-    control = SwapControl(enabled=True, high=90.5)
-    pressure = Pressure("high", used=91.2, text="91 % in use")
-    rows = [
-        {"id": "17.ymp", "times": 1, "away": True, "resident": "93 Mw"},
-        {"id": "18.ymp", "times": 2, "away": False, "resident": "40 Mw"},
-    ]
-    text = show_swap.state(control, pressure, "2026-03-02T10:00:00+01:00", rows)
-    told = [" ".join(line.split()) for line in text.splitlines()]
-    for line in (
-        "swap control on",
-        "high 90.5%",
-        "low 70%",
-        "min_resident 2:00",
-        "memory high (91 % in use) since 2026-03-02T10:00:00+01:00",
-        "17.ymp gave way once (93 Mw), is away",
-        "18.ymp gave way 2 times (40 Mw), is back",
-    ):
-        assert line in told
-    assert "not measured yet" in show_swap.state(SwapControl(), Pressure(), None, ())
-    assert "Swap control" in show.show_all(site())
-    assert "swap control" in show.show_settings("swap_control", site())
+def test_what_a_feature_declares_is_shown_with_its_marks():
+    settings = site()
+    apply_changes(settings, (Change("set", "swap_control/high", 90.5),))
+    told = [" ".join(line.split()) for line in show.show_settings("swap_control", settings).splitlines()]
+    assert told[:4] == ["swap control off", "high 90.5%", "low 70%", "psi 10%"]
+    assert "min_resident 2:00" in told
+    assert "Swap control" in show.show_all(settings)
 
 
 def test_a_wide_table_is_folded_between_words():

@@ -108,7 +108,7 @@ def _stays(shift: Shift, request: Request) -> str:
     return f"shift {shift.name} stopped queue {request.queue}; it goes on when the queue is started again"
 
 
-FEATURE = Feature("spill", act, verify, stands, explain)
+FEATURE = Feature("spill", act, verify=verify, stands=stands, explain=explain)
 
 
 # ---------------------------------------------------------------- told beforehand

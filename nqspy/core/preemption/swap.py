@@ -13,19 +13,29 @@ is what helps, and where giving way frees nothing (there is no swap) the only th
 terminals neither holds: the room is theirs until they rest.
 
 The PEs of one that gives way stay its own. Whom people suspended is not touched.
+
+How scarce the memory is, a reading of it says, with hysteresis; the daemon's readings and the simulator's go
+through `judge` alike. It is ``high`` from the mark ``high`` on, or when processes wait for memory in ``psi``
+per cent of the time or more (the kernel's pressure stall information: "some" of the last 10 s) while ``low``
+or more is in use: one that waits inside a limit of its own says nothing of the machine. It stays short until
+less than ``low`` is in use. While people work at terminals it is high from half way between the two marks on
+(seed 003, section 6.3: people who type are not to be swapped).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, fields
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain, Feature
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.cause import declare_feature
-from nqspy.model.health import Pressure, SwapControl
+from nqspy.model.health import Level, Pressure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.registry import ALL, SettingsObject, Stamp, Status, Words, declare
 from nqspy.model.requests import Request, State
-from nqspy.model.site import Site
+from nqspy.model.site import Settings, Site
+from nqspy.model.tree import setting
 
 SWAP = declare_feature("swap")
 
@@ -33,9 +43,102 @@ COMPARABLE = 4
 """Requests are of comparable size when one holds a quarter at least of what the other does."""
 
 
+@dataclass(slots=True)
+class SwapControl:
+    """Whether batch requests give way when memory is short, and when: per cent of the memory in use."""
+
+    enabled: bool = setting("flag", False, "whether batch requests give way under memory pressure")
+    high: float = setting(
+        "percent", 85.0, "memory in use, per cent, from which requests give way", low=1, high=100
+    )
+    low: float = setting(
+        "percent", 70.0, "memory in use, per cent, under which they come back", low=1, high=100
+    )
+    psi: float = setting(
+        "percent", 10.0, "per cent of the time in which processes wait for memory that count as short too",
+        low=1, high=100,
+    )  # fmt: skip
+    min_resident: int = setting(
+        "time", 120_000, "time a request that started or came back stays in memory at least", low=0
+    )
+    small: int = setting(
+        "size", 4 * 1024**2, "a request that holds no more than this in memory never gives way", low=0
+    )
+    interactive: bool = setting(
+        "flag", True, "while people work at terminals requests give way half way between low and high"
+    )
+    idle: int = setting(
+        "time", 120_000, "real time without input after which nobody works at a terminal", low=1000
+    )
+
+
+def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    control = CONTROL.one(settings)
+    empty = [each.name for each in fields(control) if getattr(control, each.name) is None]
+    if empty:
+        yield f"swap_control: {empty[0]} needs a value"
+    elif control.high <= control.low:
+        yield f"swap_control: high ({control.high:g} %) must be above low ({control.low:g} %)"
+
+
+def _settle(site: Site) -> bool:
+    """Once it is switched off what was known of the memory is forgotten."""
+    stale = not CONTROL.one(site.settings).enabled and site.pressure != Pressure()
+    if stale:
+        site.pressure = Pressure()
+    return stale
+
+
+def _status(site: Site, stamp: Stamp) -> Status:
+    """How the memory stands, and who gave way."""
+    known, at = site.pressure, stamp(site.pressure.at or None)
+    gave = [r for _, r in sorted(site.started.items()) if r.run.preempted_times]
+    data = {
+        "pressure": {"level": known.level, "used_percent": known.used, "text": known.text, "at": at},
+        "gave_way": [
+            {
+                "id": site.id_of(r.seq),
+                "times": r.run.preempted_times,
+                "away": gave_way(r),
+                "gave_bytes": r.run.preempted_bytes,
+            }
+            for r in gave
+        ],
+    }
+    last = f"{known.level} ({_now(known)}) since {at}" if at else "not measured yet"
+    return Status(data, [("memory", last), *((site.id_of(r.seq), _told(r)) for r in gave)])
+
+
+def _told(request: Request) -> str:
+    times = request.run.preempted_times
+    often = "once" if times == 1 else f"{times} times"
+    held = words(request.run.preempted_bytes)
+    return f"gave way {often} ({held}), is {'away' if gave_way(request) else 'back'}"
+
+
+CONTROL = declare(
+    SettingsObject(
+        "swap_control",
+        SwapControl,
+        joined=ALL,
+        words=Words(
+            "Swap control",
+            "whether requests give way when memory is short",
+            "whether requests give way when memory is short, how it stands, and who gave way",
+        ),
+        check=_check,
+        settle=_settle,
+        status=_status,
+    )
+)
+
+
+# ---------------------------------------------------------------- in a pass
+
+
 def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Lets one give way or come back. Due when one that must stay for now may give way."""
-    control, pressure = draft.site.settings.swap_control, draft.site.pressure
+    control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
     away = sorted(suspended(draft.site), key=_by_suspension)
     if not control.enabled:
         for request in away:
@@ -66,7 +169,7 @@ def stands(site: Site, action: Action) -> bool:
 
 def explain(site: Site, request: Request) -> Reason | None:
     """Why a request does not start, or come back, for want of memory."""
-    control, pressure = site.settings.swap_control, site.pressure
+    control, pressure = CONTROL.one(site.settings), site.pressure
     if not control.enabled:
         return None
     if gave_way(request):
@@ -120,7 +223,7 @@ class Held:
 
     def large(self) -> list[Request]:
         """Running requests that matter."""
-        small = self._draft.site.settings.swap_control.small
+        small = CONTROL.one(self._draft.site.settings).small
         return [request for request in self._draft.running() if self.now(request) > small]
 
 
@@ -129,7 +232,7 @@ class Held:
 
 def _give_way(draft: Draft, held: Held, now: Instant) -> Instant | None:
     """Proposes the one that gives way; else says when one may."""
-    control, large = draft.site.settings.swap_control, held.large()
+    control, large = CONTROL.one(draft.site.settings), held.large()
     if len(large) == 1 and held.by_others() < control.low and not draft.site.pressure.people:
         return None
     free = [request for request in large if free_at(request, control) <= now]
@@ -160,7 +263,7 @@ def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | No
 
 def _comes_back(draft: Draft, held: Held, away: list[Request]) -> Request | None:
     """The one that comes back; whom an earlier feature keeps back stays."""
-    control, pressure = draft.site.settings.swap_control, draft.site.pressure
+    control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
     mine = [request for request in away if request.seq not in draft.own]
     alone = mine[0] if mine and not held.large() and not pressure.people else None
     if pressure.level == "calm":
@@ -212,4 +315,40 @@ def words(size: int) -> str:
     return f"{mega:.0f} Mw" if mega >= 10 else f"{mega:.1f} Mw"
 
 
-FEATURE = Feature("swap", act, stands=stands, explain=explain)
+# ---------------------------------------------------------------- how scarce memory is
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One look at the machine: per cent of the memory in use, per cent of the time in which some process
+    waits for memory, whether somebody works at a terminal."""
+
+    used: float
+    stalled: float = 0.0
+    people: bool = False
+
+
+def threshold(control: SwapControl, people: bool) -> float:
+    """Per cent in use from which requests give way."""
+    return (control.high + control.low) / 2 if people and control.interactive else control.high
+
+
+def judge(control: SwapControl, reading: Reading, former: Level) -> tuple[Level, str]:
+    """The level, and what makes it so, in words; ``former``: the level before."""
+    mark = threshold(control, reading.people)
+    text = f"{reading.used:.0f} % in use"
+    if reading.used >= control.low and reading.stalled >= control.psi:
+        return "high", f"{text}, processes wait for memory {reading.stalled:.0f} % of the time"
+    if reading.used >= mark:
+        return "high", f"{text}, people are at work" if mark < control.high else text
+    if reading.used < control.low or former == "calm":
+        return "calm", text
+    return "tight", text
+
+
+def near(control: SwapControl, reading: Reading) -> bool:
+    """Whether memory may become scarce within seconds: time to look often."""
+    return reading.used >= control.low - 15 or reading.stalled > 0
+
+
+FEATURE = Feature("swap", act, (CONTROL,), stands=stands, explain=explain)

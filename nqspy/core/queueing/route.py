@@ -204,4 +204,4 @@ def stands(site: Site, action: Action) -> bool:
     return isinstance(action, Move)
 
 
-FEATURE = Feature("route", act, verify, stands)
+FEATURE = Feature("route", act, verify=verify, stands=stands)

@@ -393,4 +393,4 @@ def _ranked(ranks: Any) -> int:
     return int((ranks >= FIRST).sum())
 
 
-FEATURE = Feature("select", act, verify)
+FEATURE = Feature("select", act, verify=verify)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nqspy.core.ledger import Ledger, entitlements
-from nqspy.core.preemption.swap import gave_way, words
 from nqspy.core.totals import ALL
 from nqspy.daemon.answers import queues
 from nqspy.daemon.answers.later import still
@@ -17,16 +16,18 @@ from nqspy.daemon.deciding import foresight
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
 from nqspy.model import commands as cm
+from nqspy.model import registry
 from nqspy.model.configure import dump
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.ids import DAY, Instant, JobRef, Seq
 from nqspy.model.owed import Entry
 from nqspy.model.people import with_default
+from nqspy.model.registry import SettingsObject
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.model.tree import declared, get
-from nqspy.qmgr import hours, show_swap
+from nqspy.qmgr import hours
 from nqspy.qmgr import show as qmgr_show
 from nqspy.qmgr.grammar import FARTHEST
 from nqspy.qmgr.help import help_text
@@ -44,6 +45,9 @@ def show(daemon: "Daemon", asked: cm.ShowObject, as_json: bool) -> str:
     """The text (or JSON) of one ``show``, but for `show_counters`. Raises Refusal for names that do not
     exist."""
     _known(daemon, asked)
+    feature = registry.object_of(asked.what)
+    if feature is not None and feature.words is not None:
+        return _json(_feature_data(daemon, feature)) if as_json else _feature_text(daemon, feature)
     data = _DATA.get(asked.what)
     if as_json:
         found = data(daemon, asked) if data is not None else _settings(daemon, asked)
@@ -321,35 +325,16 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _swap_data(daemon: "Daemon", asked: object = None) -> dict[str, Any]:
+def _feature_data(daemon: "Daemon", kind: SettingsObject[Any]) -> dict[str, Any]:
     site = daemon.engine.site
-    known = site.pressure
-    rows = [
-        {
-            "id": site.id_of(r.seq),
-            "times": r.run.preempted_times,
-            "away": gave_way(r),
-            "gave_bytes": r.run.preempted_bytes,
-        }
-        for r in sorted(site.started.values(), key=lambda r: r.seq)
-        if r.run.preempted_times
-    ]
-    pressure = {
-        "level": known.level, "used_percent": known.used, "text": known.text,
-        "at": Zone(site.timezone).stamp(known.at or None),
-    }  # fmt: skip
-    return {
-        "settings": msgspec.to_builtins(site.settings.swap_control),
-        "pressure": pressure,
-        "gave_way": rows,
-    }
+    status = kind.status(site, Zone(site.timezone).stamp).data if kind.status is not None else {}
+    return {"settings": msgspec.to_builtins(kind.one(site.settings)), **status}
 
 
-def _swap_text(daemon: "Daemon", asked: object = None) -> str:
-    site, found = daemon.engine.site, _swap_data(daemon)
-    rows = [row | {"resident": words(row["gave_bytes"])} for row in found["gave_way"]]
-    control, at = site.settings.swap_control, found["pressure"]["at"]
-    return show_swap.state(control, site.pressure, at, rows)
+def _feature_text(daemon: "Daemon", kind: SettingsObject[Any]) -> str:
+    site = daemon.engine.site
+    rows = kind.status(site, Zone(site.timezone).stamp).rows if kind.status is not None else ()
+    return qmgr_show.show_feature(site.settings, kind, rows)
 
 
 def _exits_text(daemon: "Daemon") -> str:
@@ -358,7 +343,6 @@ def _exits_text(daemon: "Daemon") -> str:
 
 
 _DATA: dict[str, Any] = {
-    "swap_control": _swap_data,
     "shares": shares,
     "shifts": _shifts_data,
     "calendar": _calendar_data,
@@ -366,7 +350,6 @@ _DATA: dict[str, Any] = {
     "probes": probes,
 }
 _TEXTS: dict[str, Any] = {
-    "swap_control": _swap_text,
     "shares": lambda daemon, asked: qmgr_show.show_shares(shares(daemon)),
     "shifts": _shifts_text,
     "calendar": _calendar_text,
