@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from nqspy.core.ledger import Ledger
 from nqspy.core.sight import SiteView
@@ -14,6 +15,7 @@ from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Sus
 from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.promises import Promise, plain
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reach, Reason, ReasonCode
 from nqspy.model.requests import Request, State, Used
@@ -169,6 +171,10 @@ class Draft:
         """Proposes to end a running request, which then waits again; its PEs are free once it has ended."""
         self.before.append(Requeue(request.seq, request.attempts, cause, text))
         self._leaving.add(request.seq)
+
+    def promise(self, key: str, value: Any) -> None:
+        """Proposes what the feature that acts must not forget (None: to take it back); see `promises`."""
+        self.before.append(Promise(key, plain(value)))
 
     def keep(self, request: Request, reason: Reason) -> None:
         """A suspended request stays so in this pass, for this reason."""

@@ -5,27 +5,26 @@ another.
 """
 
 from collections.abc import Mapping
+from importlib import import_module
 
-from nqspy.core.accounting import health
-from nqspy.core.allocation import place
 from nqspy.core.feature import Feature
-from nqspy.core.preemption import comeback, spill, swap
-from nqspy.core.queueing import route, select
 from nqspy.model.actions import Action
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 
-FEATURES: tuple[Feature, ...] = (
-    health.FEATURE,  # have what needs a broken resource give way
-    spill.FEATURE,  # clear queues that a shift stopped
-    swap.FEATURE,  # give way where memory is short
-    comeback.FEATURE,  # let go on what was suspended
-    route.FEATURE,  # route pipe queues
-    select.FEATURE,  # choose what starts
-    place.FEATURE,  # give PEs
+FILES = (
+    "accounting.health",  # have what needs a broken resource give way
+    "preemption.spill",  # clear queues that a shift stopped
+    "preemption.swap",  # give way where memory is short
+    "preemption.comeback",  # let go on what was suspended
+    "queueing.route",  # route pipe queues
+    "queueing.select",  # choose what starts
+    "allocation.place",  # give PEs
 )
+"""Files of `core` that declare a ``FEATURE``."""
 
+FEATURES: tuple[Feature, ...] = tuple(import_module(f"nqspy.core.{name}").FEATURE for name in FILES)
 BY_NAME: Mapping[str, Feature] = {feature.name: feature for feature in FEATURES}
 
 

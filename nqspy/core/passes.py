@@ -68,7 +68,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Re
         text = "it waits for the date its owner gave"
         return Reason(ReasonCode.DATE, "owner", text, request.spec.eligible)
     if request.state is State.SUSPENDED:
-        return reasons.own.get(request.seq) or _suspended(request)
+        return reasons.own.get(request.seq) or features.keeping(site, request) or _suspended(request)
     if request.state is State.RUNNING:
         return spill.outlook(site, request)
     if request.state is not State.QUEUED:
@@ -93,7 +93,7 @@ def _suspended(request: Request) -> Reason | None:
     return Reason(code, str(pause.cause), pause.text or f"it was suspended by {pause.cause}")
 
 
-_PAUSED = {"shift": ReasonCode.SHIFT, "probe": ReasonCode.RESOURCE, "feature": ReasonCode.MEMORY}
+_PAUSED = {"shift": ReasonCode.SHIFT, "probe": ReasonCode.RESOURCE}
 """By kind of cause, as the passes say it; where a person did it an operator must let it go on."""
 
 

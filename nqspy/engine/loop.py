@@ -37,6 +37,7 @@ from nqspy.model.actions import (
 )
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.promises import Promise
 from nqspy.model.requests import Used
 from nqspy.model.sightings import News, SeenNotStarted, SeenRunning, SeenUse, Sighting
 from nqspy.model.site import Site
@@ -395,7 +396,7 @@ class Engine:
 
     def _hand_out(self, actions: list[Action], now: Instant) -> None:
         for action in actions:
-            if not isinstance(action, (Notify, Redate, Move, Hold)):
+            if not isinstance(action, (Notify, Redate, Move, Hold, Promise)):
                 seq: Seq = getattr(action, "seq", 0)
                 try:
                     self.hands.do(action, self.site.requests.get(seq), self.site, now)

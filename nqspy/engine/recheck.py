@@ -8,8 +8,10 @@ from functools import cached_property
 from nqspy.core import features
 from nqspy.core.ledger import Ledger
 from nqspy.core.queueing.limits import Tally
+from nqspy.model import promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.promises import Promise
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
 
@@ -71,6 +73,8 @@ class Recheck:
                 return self._unchanged(seq, attempt)
             case Resume(seq, attempt):
                 return self._unchanged(seq, attempt) and self._may_resume(action)
+            case Promise():
+                return promises.fits(self._site, action)
         return True
 
     def _waits(self, seq: Seq) -> bool:

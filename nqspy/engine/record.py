@@ -3,6 +3,7 @@
 from nqspy.model import events as ev
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import Cause
+from nqspy.model.promises import Promise, Promised
 from nqspy.model.site import Site
 
 
@@ -24,4 +25,6 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
             return ev.Resumed(seq, attempt, str(cause), pes, cause=cause)
         case Requeue(seq, attempt, cause, text):
             return ev.Deleting(seq, attempt, str(cause), True, text, cause=cause)
+        case Promise(key, value):
+            return Promised(action.by, key, value)
     return None

@@ -201,6 +201,7 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
     copy = Site(copy_of(settings), site.found, site.host, site.zone, shift=site.shift, n=site.n, at=site.at)
     copy.settings.global_.offers_per_pass = min(OFFERS, site.settings.global_.offers_per_pass)
     copy.next_seq, copy.probes = site.next_seq, dict(site.probes)
+    copy.promises = {feature: dict(kept) for feature, kept in site.promises.items()}
     copy.runs, copy.spent = list(site.runs), site.spent
     copy.accounts = {key: account.twin() for key, account in site.accounts.items()}
     chosen = {request.seq: request for request in site.started.values()}

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from nqspy.model import promises as promises  # its event is one of them
 from nqspy.model.events import Event
 
 KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in Event.__subclasses__()}

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.model import books
+from nqspy.model import books, promises
 from nqspy.model import events as ev
 from nqspy.model.columns import compact
 from nqspy.model.ids import Instant
@@ -278,6 +278,11 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
 }
 """What follows from events beside that their requests are filed anew (`_change`), or stay (`_noted`)."""
 
+
+def _promised(site: Site, event: promises.Promised, at: Instant) -> None:
+    promises.keep(site, event)
+
+
 _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.Decided: _decided,
     ev.SettingsChanged: books.settings_changed,
@@ -290,6 +295,7 @@ _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.ProbeChanged: books.probe_changed,
     ev.PressureChanged: books.pressure_changed,
     ev.Restored: books.restored,
+    promises.Promised: _promised,
     ev.Alarm: _nothing,
     ev.DaemonStarted: _nothing,
     ev.Reported: reported,

@@ -126,10 +126,11 @@ class Site:
     not ended write a file, by its path (`outputs.files`); ``tally``: how many requests there are;
     ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``; ``runs``: wall time (ms) of the last 20 requests that
     ended, ``spent``: what all groups were charged while time passed (`balance.Level`); ``probes``: what each
-    probe found, once it was tried; ``closings``: when a shift stops a queue next, by queue: worked out by
-    the engine from settings and time, and no part of what is kept; ``reported``: day of the last night whose
-    report was made; ``misfits``: how many events did not fit their request's state, ``misfit`` the last one;
-    ``news``: what changed lately, no part of what is kept either.
+    probe found, once it was tried; ``promises``: of features, by their names (`promises`); ``closings``: when
+    a shift stops a queue next, by queue: worked out by the engine from settings and time, and no part of what
+    is kept; ``reported``: day of the last night whose report was made; ``misfits``: how many events did not
+    fit their request's state, ``misfit`` the last one; ``news``: what changed lately, no part of what is kept
+    either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -149,6 +150,7 @@ class Site:
     shift: ShiftState = field(default_factory=ShiftState)
     probes: dict[str, ProbeState] = field(default_factory=dict)
     pressure: Pressure = field(default_factory=Pressure)
+    promises: dict[str, dict[str, Any]] = field(default_factory=dict)
     closings: dict[str, Closing] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     reported: str = ""

@@ -68,6 +68,7 @@ class Rest(msgspec.Struct):
     reported: str = ""
     runs: list[int] = []
     spent: float = 0.0
+    promises: dict[str, dict[str, Any]] = {}
 
 
 _live_decoder = msgspec.json.Decoder(_Live)
@@ -205,7 +206,7 @@ def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
     rest = Rest(
         site.shift, site.found, site.host, site.zone, site.files, site.probes, site.pressure, site.reported,
-        site.runs, site.spent,
+        site.runs, site.spent, site.promises,
     )  # fmt: skip
     return site.n, site.at, site.next_seq, text(rest)
 

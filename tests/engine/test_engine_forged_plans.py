@@ -10,6 +10,7 @@ from nqspy.model import events as ev
 from nqspy.model import sightings as si
 from nqspy.model.actions import Plan, Requeue, Resume, Suspend
 from nqspy.model.cause import cause_of
+from nqspy.model.promises import Promise
 
 PROBED = """
 create probe nfs file=/etc/passwd running={}
@@ -135,4 +136,11 @@ def test_what_no_feature_or_another_one_signs_does_not_stand(by):
     centre.later_plans.plans.clear()
     gives_way = Suspend(1, 1, cause_of("probe nfs"), "", True, by=by)
     centre.sim.feed([Decision(Plan((gives_way,), as_of=centre.site.n))])
+    assert centre.state(1) == "running"
+
+
+def test_a_feature_that_promises_nothing_cannot_be_made_to():
+    centre = a_running_one()
+    plan(centre, Promise("1", 1), Promise("2", None), Suspend(1, 1))
+    assert not centre.site.promises
     assert centre.state(1) == "running"

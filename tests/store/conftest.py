@@ -12,6 +12,7 @@ import pytest
 from nqspy.model import configure, lifecycle
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
+from nqspy.model.promises import Promised
 from nqspy.model.requests import Ask, Dependency, Mail, Output, Request, Spec, State, Used
 from nqspy.model.site import Site
 from nqspy.ports import Batch
@@ -308,6 +309,7 @@ class Story:
         self.tell(ev.Alarm("large", "too slow", Instant(self._at - 5)))
         self.tell(ev.ProbeChanged("nfs", self._random.choice(("ok", "broken")), "stale handle"))
         self.tell(ev.PressureChanged(self._random.choice(("calm", "high")), 91.5, "", ((1, 5),)))
+        self.tell(Promised("rest", str(self._random.randrange(3)), self._random.choice((1, [2], None))))
         attempts = tuple((r.seq, r.attempts + 1) for r in self._some(*BEFORE_START)[:1])
         self.tell(ev.Restored("a backup", self.site.next_seq + self._random.randrange(2), attempts))
         self.tell(ev.DaemonStarted(Instant(self._at), False))

@@ -26,6 +26,7 @@ from nqspy.model.actions import (
     Suspend,
 )
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.promises import Promise
 from nqspy.model.reasons import Reach, Reason, Reasons
 from nqspy.model.requests import Request, Used
 from nqspy.model.shifts import Closing
@@ -338,7 +339,7 @@ def why(word: Word) -> str:
 # ---------------------------------------------------------------- plans
 
 _KINDS: dict[str, type[Action]] = {
-    kind.kind: kind for kind in (Start, Suspend, Resume, Requeue, Redate, Hold, Move)
+    kind.kind: kind for kind in (Start, Suspend, Resume, Requeue, Redate, Hold, Move, Promise)
 }
 """What a pass may propose; the child can ask for nothing else."""
 _ACTIONS = {name: msgspec.msgpack.Decoder(kind) for name, kind in _KINDS.items()}

@@ -1,0 +1,68 @@
+"""Promises: what a feature must not forget between passes, such as a reservation or the end of a rest.
+
+They are facts: a pass proposes one, an event changes it, it lies in the site's row, and so it survives a
+restart and a replay. Only the feature that made a promise reads it. What can be reckoned anew is no promise.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
+
+from nqspy.model.actions import Action
+from nqspy.model.events import Event
+from nqspy.model.site import Site
+
+LONGEST = 4096
+"""Bytes of a promise as JSON at most, its key counted."""
+MOST = 10_000
+"""Promises of one feature at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise(Action):
+    """A feature promises ``value`` (what JSON can hold) under ``key``, or takes it back (None)."""
+
+    kind: ClassVar[str] = "promise"
+    key: str
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Promised(Event):
+    """A feature has promised ``value`` under ``key``, or taken it back (null)."""
+
+    kind: ClassVar[str] = "promised"
+    feature: str
+    key: str
+    value: Any = None
+
+
+def made(site: Site, feature: str) -> Mapping[str, Any]:
+    """What a feature has promised, by key."""
+    return site.promises.get(feature, {})
+
+
+def keep(site: Site, event: Promised) -> None:
+    """Carries a promise out: `lifecycle` calls it."""
+    kept = site.promises.setdefault(event.feature, {})
+    if event.value is None:
+        kept.pop(event.key, None)
+    else:
+        kept[event.key] = event.value
+    if not kept:
+        del site.promises[event.feature]
+    site.touched.state = True
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON gives it back, so that it is the same after a restart. Raises TypeError."""
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def fits(site: Site, promise: Promise) -> bool:
+    """Whether there is room for it."""
+    kept = made(site, promise.by)
+    size = len(msgspec.json.encode((promise.key, promise.value)))
+    return size <= LONGEST and (promise.value is None or promise.key in kept or len(kept) < MOST)
