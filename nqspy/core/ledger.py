@@ -12,40 +12,21 @@ from functools import cached_property
 from math import fsum
 from weakref import proxy
 
+from nqspy.core.runtime import cpu_limit, wall_limit
 from nqspy.core.stock import Stock
 from nqspy.core.totals import ALL, Booking, Totals
 from nqspy.model import people
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.owed import PE, faded
 from nqspy.model.people import Group
-from nqspy.model.requests import Ask, Request, State, Used, finite
-from nqspy.model.site import Settings, Site
+from nqspy.model.requests import Request, State, Used
+from nqspy.model.site import Site
 
 EXPECTED_MS = 60_000
 """What a request is expected to use where neither its group's past nor any limit says more."""
 
 ACTIVE_MS = 1.0
 """Decayed use (ms) from which a user without requests still counts as active: no account decays to 0."""
-
-
-def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """CPU time (ms) a request can use at most: what it asks, else its queue's limit; None without any."""
-    asked = finite(ask.cpu_wanted())
-    if asked is not None or queue not in settings.queues:
-        return asked
-    node = settings.queues[queue]
-    return _either(node.per_request.cpu_limit, node.per_process.cpu_limit)
-
-
-def _wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    asked = finite(ask.wall)
-    if asked is not None or queue not in settings.queues:
-        return asked
-    return finite(settings.queues[queue].per_request.wall_limit)
-
-
-def _either(first: int | None, second: int | None) -> int | None:
-    return finite(first) if finite(first) is not None else finite(second)
 
 
 def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
@@ -182,7 +163,7 @@ class Ledger:
         settings, ask = self._site.settings, request.spec.ask
         if self._by_cpu:
             return cpu_limit(settings, request.queue, ask)
-        wall = _wall_limit(settings, request.queue, ask)
+        wall = wall_limit(settings, request.queue, ask)
         return None if wall is None else wall * ask.pes
 
     def _per_ms(self, request: Request) -> int:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from nqspy.core import features
 from nqspy.core.passes import explain, run_pass
+from nqspy.core.runtime import UNKNOWN, expected_wall
 from nqspy.engine import calendar, closings
 from nqspy.engine.record import event_of
 from nqspy.model.actions import Action, Plan, Requeue, Resume, Start, Suspend
@@ -22,7 +23,7 @@ from nqspy.model.events import (
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.lifecycle import apply, place
 from nqspy.model.reasons import ReasonCode
-from nqspy.model.requests import Request, State, Used, finite
+from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
 
@@ -34,8 +35,6 @@ ROUNDS = 100
 """Passes run forward at most."""
 HORIZON = 8 * DAY
 """How far ahead is looked: every weekly shift has come once."""
-UNKNOWN = 3_600_000
-"""Length of a request of which nothing is known, ms."""
 
 Estimate = tuple[Instant | None, str]
 
@@ -221,20 +220,5 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
 def _expected_end(site: Site, request: Request, now: Instant) -> Instant:
     """One that has run longer than expected is expected to run as long again."""
     began = request.started if request.started is not None else now
-    end = began + _length(site, request)
+    end = began + expected_wall(site, request)
     return Instant(end if end > now else now + max(1_000, now - began))
-
-
-def _length(site: Site, request: Request) -> int:
-    """Expected wall time: its limit, else its queue's, but no more than its group's last requests used on
-    average."""
-    queue = site.settings.queues.get(request.queue)
-    limits = [finite(request.spec.ask.wall), finite(request.spec.ask.cpu_wanted())]
-    if queue is not None:
-        limits += [queue.per_request.wall_limit, queue.per_request.cpu_limit]
-    limit = min((each for each in limits if each is not None), default=UNKNOWN)
-    account = site.accounts.get(f"g:{request.group}")
-    if account is None or not account.recent:
-        return limit
-    pes = 1 if site.settings.usage.charge == "cpu" else request.spec.ask.pes
-    return min(limit, max(1, round(sum(account.recent) / len(account.recent) / pes)))

@@ -19,7 +19,7 @@ from nqspy.model.outputs import files
 from nqspy.model.owed import UNKNOWN_RUN, Entry, Terms
 from nqspy.model.people import Group, Usage, lineage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
-from nqspy.model.requests import STARTED, Request, State, finite
+from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.shifts import Calendar, Closing, Shift, ShiftState
 from nqspy.model.tally import Tally
 from nqspy.model.upkeep import Backup, History
@@ -199,12 +199,6 @@ class Site:
         """PEs on which nothing may be started as their CPU is gone; none where PEs are time-shared."""
         pes = self.pes()
         return tuple(pe for pe in self.found.offline if pe < pes) if pes <= len(self.found.cpus) else ()
-
-    def wall_limit(self, request: Request) -> int | None:
-        """The wall limit that will end a request, ms: its own, else its queue's; None where there is none."""
-        own = finite(request.spec.ask.wall)
-        queue = self.settings.queues.get(request.queue)
-        return own if own is not None or queue is None else finite(queue.per_request.wall_limit)
 
     def columns(self, queue: str) -> Columns:
         """The waiting requests of a queue."""

@@ -108,6 +108,32 @@ def test_an_estimate_goes_by_what_the_group_used_lately():
     assert starts_at(centre, 3)[0] == 50
 
 
+@pytest.mark.parametrize(
+    ("asked", "limit", "seconds"),
+    [
+        ("pes=4 cpu=40:00", "", 600),  # on all its PEs at once
+        ("pes=4 cpu=40:00 wall=5:00", "", 300),
+        ("pes=1 cpu=40:00", "", 2400),
+        ("pes=4", "set per_request cpu_limit=1:20:00 batch", 1200),
+        ("pes=4", "set per_process cpu_limit=10:00 batch", 600),  # of each process
+        ("pes=4", "set per_request wall_limit=7:00 batch", 420),
+    ],
+)
+def test_cpu_time_of_a_wide_request_is_no_wall_time(asked, limit, seconds):
+    centre = Centre(PLAIN + limit + "\n", pes=4)
+    centre.submit(f"anne {asked}", "ben pes=4")
+    assert starts_at(centre, 2)[0] == seconds
+
+
+def test_what_wide_requests_of_a_group_used_lately_is_no_wall_time_either():
+    centre = Centre(PLAIN, pes=4, length=50)
+    centre.submit("anne pes=4 wall=10:00")
+    centre.later(seconds=60)
+    used = centre.site.accounts["g:default"].recent
+    centre.submit("anne pes=4 wall=10:00", "anne pes=4")
+    assert starts_at(centre, 3)[0] == round(sum(used) / len(used) / 4 / 1000)
+
+
 def test_a_request_in_a_pipe_queue_is_estimated_where_it_will_be_routed():
     centre = Centre(PLAIN + "create pipe_queue p destination=(batch)\nenable queue p\n", pes=1)
     centre.submit("anne wall=100")

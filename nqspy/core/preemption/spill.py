@@ -6,6 +6,7 @@ What ``drain`` keeps back beforehand is a limit like others: see `queueing.limit
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain, Feature
+from nqspy.core.runtime import wall_limit
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
@@ -119,7 +120,10 @@ _WILL = {"suspend": "suspended", "requeue": "ended and queued again"}
 def foretold(site: Site, request: Request, began: Instant) -> str | None:
     """What a shift will do to a request that began (or went on) at ``began`` and may by its wall limit
     outlast its queue's time; None when it ends in time, has no wall limit, or will be left alone."""
-    closing, wall = site.closings.get(request.queue), site.wall_limit(request)
+    closing, wall = (
+        site.closings.get(request.queue),
+        wall_limit(site.settings, request.queue, request.spec.ask),
+    )
     if closing is None or wall is None or began + wall <= closing.at or closing.spill not in _WILL:
         return None
     if closing.spill == "requeue" and not request.spec.rerunnable:

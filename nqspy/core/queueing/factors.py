@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nqspy.core.queueing.limits import cpu_limit, memory_limit
+from nqspy.core.runtime import cpu_of, memory_of
 from nqspy.model.columns import Columns, Floats, Ints
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue, Weights
@@ -60,8 +60,8 @@ class Terms:
         latest = columns.most("date") if redated is None else redated.max()
         self._longest = max(0, self._now - int(earliest))
         self._future = int(latest) > self._now
-        self._cpu = _scale(columns, "cpu", cpu_limit(queue))
-        self._memory = _scale(columns, "memory", memory_limit(queue))
+        self._cpu = _scale(columns, "cpu", cpu_of(queue))
+        self._memory = _scale(columns, "memory", memory_of(queue))
 
     def _in_blocks(self, weights: Weights, dates: Ints) -> Floats:
         found = np.empty(len(dates))

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from nqspy.core import broken
 from nqspy.core.ledger import Ledger
 from nqspy.core.queueing.caps import Caps
+from nqspy.core.runtime import memory_of, wall_limit
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import LIMIT_NAMES, LimitHolder, Queue
@@ -83,18 +84,6 @@ def _shower(path: str) -> Callable[[int], str]:
     if path.endswith(("cpu_limit", "wall_limit", "cpu_warning")):
         return format_seconds
     return str if path.endswith(("pe_limit", "process_limit")) else format_size
-
-
-def memory_limit(queue: Queue) -> int | None:
-    """What an unlimited or omitted memory request counts as: the queue's limit if that is finite."""
-    own = finite(queue.per_request.memory_limit)
-    return own if own is not None else finite(queue.per_process.memory_limit)
-
-
-def cpu_limit(queue: Queue) -> int | None:
-    """What an unlimited or omitted CPU time counts as: the queue's limit if that is finite."""
-    own = finite(queue.per_request.cpu_limit)
-    return own if own is not None else finite(queue.per_process.cpu_limit)
 
 
 # ---------------------------------------------------------------- what runs, and what that leaves
@@ -201,7 +190,7 @@ class Tally:
         if asked is not None:
             return asked
         queue = self._site.settings.queues.get(request.queue)
-        return (memory_limit(queue) or 0) if queue is not None else 0
+        return (memory_of(queue) or 0) if queue is not None else 0
 
     def closed(self, queue: str) -> Reason | None:
         """The run limit that keeps back a whole queue; None while none is reached."""
@@ -265,7 +254,9 @@ class Tally:
 
     def _keeping_wall(self, request: Request) -> Reason | None:
         left = self._wall_left(request.queue)
-        wall = self._site.wall_limit(request) if left != float("inf") else None
+        wall = (
+            wall_limit(self._site.settings, request.queue, request.spec.ask) if left != float("inf") else None
+        )
         if wall is None or wall <= left:
             return None
         closing = self._site.closings[request.queue]
@@ -357,7 +348,7 @@ def _by_size(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Iterator
         yield columns.pes > most
     if columns.most("memory") > gate.memory:
         too_large = columns.memory > gate.memory
-        if (memory_limit(queue) or 0) <= gate.memory:
+        if (memory_of(queue) or 0) <= gate.memory:
             too_large &= columns.memory != float("inf")
         yield too_large
     if gate.wall != float("inf"):

@@ -11,7 +11,7 @@ from core.properties.worlds import GROUPS, live, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.queueing.limits import memory_limit
+from nqspy.core import runtime
 from nqspy.model.queues import LIMIT_NAMES, Weights
 from nqspy.model.requests import finite
 
@@ -29,7 +29,7 @@ def _members(holder):
 
 def memory_of(site, request):
     asked = finite(request.spec.ask.memory_wanted())
-    return asked if asked is not None else memory_limit(site.settings.queues[request.queue]) or 0
+    return asked if asked is not None else runtime.memory_of(site.settings.queues[request.queue]) or 0
 
 
 def within(site, holder, queues, running):
@@ -157,7 +157,7 @@ def _priority(house, queue, waiting, request, top):
     return (
         weights.share * (min(VALUES[request.group] / top, 1) if top else 0)
         + weights.cpu * largest(lambda r: finite(r.spec.ask.cpu_wanted()), queue.per_request.cpu_limit)
-        + weights.memory * largest(lambda r: finite(r.spec.ask.memory_wanted()), memory_limit(queue))
+        + weights.memory * largest(lambda r: finite(r.spec.ask.memory_wanted()), runtime.memory_of(queue))
         + weights.time * ((house.now - request.date_in_queue) / longest if longest else 0)
     )
 

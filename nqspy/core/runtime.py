@@ -1,0 +1,56 @@
+"""How long a request may run, and how long it will: the one home of the limits in force and of what is
+expected of them."""
+
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Ask, Request, finite
+from nqspy.model.site import Settings, Site
+
+UNKNOWN = 3_600_000
+"""Wall time of a request of which nothing is known, ms."""
+
+
+def cpu_of(queue: Queue) -> int | None:
+    """What an unlimited or omitted CPU time (ms) counts as: the queue's limit if that is finite."""
+    return _either(queue.per_request.cpu_limit, queue.per_process.cpu_limit)
+
+
+def memory_of(queue: Queue) -> int | None:
+    """The same of memory, in bytes."""
+    return _either(queue.per_request.memory_limit, queue.per_process.memory_limit)
+
+
+def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
+    """CPU time (ms) a request can use at most: what it asks, else its queue's limit; None without any."""
+    asked = finite(ask.cpu_wanted())
+    return asked if asked is not None or queue not in settings.queues else cpu_of(settings.queues[queue])
+
+
+def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
+    """Wall time (ms) after which a request will be ended: its own limit, else its queue's; None without
+    any."""
+    asked = finite(ask.wall)
+    if asked is not None or queue not in settings.queues:
+        return asked
+    return finite(settings.queues[queue].per_request.wall_limit)
+
+
+def _either(first: int | None, second: int | None) -> int | None:
+    return finite(first) if finite(first) is not None else finite(second)
+
+
+def expected_wall(site: Site, request: Request) -> int:
+    """Wall time (ms) that a request is expected to run: as long as its limits let it, but no longer than its
+    group's last requests used on the mean. CPU time of a request with several PEs goes by on all of them at
+    once; that of a process on one."""
+    ask, queue = request.spec.ask, site.settings.queues.get(request.queue)
+    walls = [finite(ask.wall), finite(ask.cpu_process)]
+    cpus = [finite(ask.cpu)]
+    if queue is not None:
+        walls += [finite(queue.per_request.wall_limit), finite(queue.per_process.cpu_limit)]
+        cpus.append(finite(queue.per_request.cpu_limit))
+    account, pes = site.accounts.get(f"g:{request.group}"), max(1, ask.pes)
+    walls += [cpu // pes for cpu in cpus if cpu is not None]
+    limit = min((wall for wall in walls if wall is not None), default=UNKNOWN)
+    if account is None or not account.recent:
+        return limit
+    return min(limit, max(1, round(sum(account.recent) / len(account.recent) / pes)))
