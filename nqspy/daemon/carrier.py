@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 
 from nqspy.daemon.letters import Letter, compose
-from nqspy.daemon.timed import Command, Hand, NotRun, connection, cut_at, run
 from nqspy.model.machine import Mail
+from nqspy.system.timed import Command, Hand, NotRun, connection, cut_at, run
 
 TIMEOUT = 30
 """Longest time one mail may take, real seconds."""

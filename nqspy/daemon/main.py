@@ -40,7 +40,6 @@ from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk.context import Reply
 from nqspy.engine.inputs import Asked, Input, Outcome
 from nqspy.engine.loop import Engine
-from nqspy.executors import urgency
 from nqspy.executors.local import LocalHands
 from nqspy.model.commands import Command
 from nqspy.model.errors import NqspyError
@@ -53,6 +52,7 @@ from nqspy.rpc import server as rpc
 from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.reserve import Reserve
+from nqspy.system import urgency
 
 PENDING = 0.1
 """Longest time that events nobody waits for stay uncommitted, real seconds."""

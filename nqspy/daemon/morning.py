@@ -20,7 +20,6 @@ from nqspy.daemon.letters import Letter
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import managers
 from nqspy.daemon.post import NIGHT as NIGHT_LETTER
-from nqspy.daemon.post import write_private
 from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm, Recorded, Reported, ShiftChanged
 from nqspy.model.people import is_address
@@ -28,6 +27,7 @@ from nqspy.report import departments, pages
 from nqspy.report.moments import Zone
 from nqspy.report.night import NIGHT
 from nqspy.report.night_pages import night_html
+from nqspy.system.private_files import write_private
 
 if TYPE_CHECKING:
     from nqspy.daemon.main import Daemon

@@ -9,7 +9,6 @@ import contextlib
 import heapq
 import itertools
 import json
-import os
 import queue
 import threading
 import time
@@ -22,9 +21,10 @@ from nqspy.daemon.clock import Clock
 from nqspy.daemon.letters import Letter, gathered
 from nqspy.daemon.log import LOG
 from nqspy.daemon.ration import Ration
-from nqspy.daemon.timed import Hand
 from nqspy.model.ids import DAY, HOUR, Instant
 from nqspy.model.machine import Mail
+from nqspy.system.private_files import write_private
+from nqspy.system.timed import Hand
 
 PAUSES = (1.0, 5.0, 30.0, 120.0)
 """Real seconds between the tries of one letter."""
@@ -323,14 +323,3 @@ def _remove(paths: Iterable[Path]) -> None:
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
-
-
-def write_private(path: Path, pieces: Iterable[str], encoding: str = "utf-8") -> None:
-    """Writes a file that only its owner reads, whole or not at all, and durable. Raises OSError."""
-    new = path.with_name(path.name + ".new")
-    fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(fd, "w", encoding=encoding, errors="replace", newline="") as out:
-        out.writelines(pieces)
-        out.flush()
-        os.fsync(out.fileno())
-    os.replace(new, path)

@@ -13,11 +13,11 @@ from itertools import count
 
 from nqspy.core.accounting.health import Count
 from nqspy.daemon.log import LOG
-from nqspy.daemon.timed import Hand
 from nqspy.daemon.trying import Result, attempt
 from nqspy.model.health import Probe, ProbeState
 from nqspy.model.ids import Instant
 from nqspy.model.sightings import SeenProbe
+from nqspy.system.timed import Hand
 
 MOST = 8
 """Threads that try probes at most."""

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from nqspy.daemon.timed import Command, Hand, NotRun, connection, cut_at, left_until, run
 from nqspy.model.health import Probe, address_of, kind_of
 from nqspy.model.units import format_seconds
+from nqspy.system.timed import Command, Hand, NotRun, connection, cut_at, left_until, run
 
 SHOWN = 200
 """Characters of output that become the text."""

@@ -7,10 +7,11 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import bells, cage, forks, outset, records, traits, urgency
+from nqspy.executors import bells, cage, forks, outset, records, traits
 from nqspy.executors.shepherd import Shepherd
 from nqspy.executors.spares import Message, Offer
 from nqspy.executors.teller import Station, Teller
+from nqspy.system import urgency
 
 _ATTEMPTS = 100
 """So many attempts one shepherd serves at most."""

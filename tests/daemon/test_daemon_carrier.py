@@ -15,10 +15,11 @@ from daemon import test_daemon_post as posting
 from daemon.live import alive, until
 from daemon.test_daemon_post import letter
 
-from nqspy.daemon import carrier, timed
+from nqspy.daemon import carrier
 from nqspy.daemon import post as post_office
 from nqspy.daemon.carrier import NotSent, carry
 from nqspy.model.machine import Mail
+from nqspy.system import timed
 
 office = posting.office
 

@@ -18,12 +18,12 @@ from nqspy.core.passes import run_pass
 from nqspy.daemon.deciding import words
 from nqspy.daemon.deciding.process import Ends
 from nqspy.engine.whatif import estimate_on, outlook
-from nqspy.executors import urgency
 from nqspy.model import lifecycle
 from nqspy.model.actions import ExitFailure
 from nqspy.model.configure import apply_changes, copy_of
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
+from nqspy.system import urgency
 from nqspy.userexit.kept import Kept, Rest, Spare
 from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits

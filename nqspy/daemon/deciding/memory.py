@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from nqspy.daemon.deciding import words
 from nqspy.daemon.log import LOG
-from nqspy.daemon.post import write_private
+from nqspy.system.private_files import write_private
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

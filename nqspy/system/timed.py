@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nqspy.executors import urgency
+from nqspy.system import urgency
 
 KEPT = 8_192
 """Bytes of a command's output that are kept: the last."""
