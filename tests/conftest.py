@@ -22,7 +22,7 @@ settings.register_profile("nqspy", deadline=None, suppress_health_check=[HealthC
 settings.load_profile("nqspy")  # no test is timed: the machine may be busy
 
 MEMORY = {
-    "tests/daemon/test_daemon_decider.py",
+    "tests/decider/test_decider_process.py",
     "tests/daemon/test_daemon_swap.py",
     "tests/executors/test_executors_kernel.py",
     "tests/executors/test_executors_pageout.py",

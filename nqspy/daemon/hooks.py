@@ -10,8 +10,8 @@ from msgspec import structs
 
 from nqspy.core.draft import Draft
 from nqspy.core.sight import FIELDS, Seen
-from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.notices import Notices
+from nqspy.decider.notice_runner import NoticeRunner
 from nqspy.model.events import Ended, Recorded, Requeued, ShiftChanged, Started, Starting
 from nqspy.model.ids import Seq
 from nqspy.model.requests import Request, State
@@ -20,13 +20,13 @@ from nqspy.ports import Exits
 
 
 class Hooks:
-    """Looks at what was committed; costs nothing where no exit listens. ``teller`` gives notices, in the
+    """Looks at what was committed; costs nothing where no exit listens. ``runner`` gives notices, in the
     notices' thread."""
 
-    def __init__(self, exits: Exits, notices: Notices, teller: Teller) -> None:
+    def __init__(self, exits: Exits, notices: Notices, runner: NoticeRunner) -> None:
         self._exits = exits
         self._notices = notices
-        self._teller = teller
+        self._runner = runner
         self._begun: dict[Seq, Request] = {}
 
     def adopt(self, site: Site) -> None:
@@ -72,5 +72,5 @@ class Hooks:
             self._later(hook, {"request": fields})
 
     def _later(self, hook: str, arguments: dict[str, Any]) -> None:
-        self._teller.ready()
-        self._notices.later(partial(self._teller.tell, hook, arguments))
+        self._runner.ready()
+        self._notices.later(partial(self._runner.tell, hook, arguments))

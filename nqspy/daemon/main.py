@@ -15,11 +15,6 @@ from nqspy.daemon import files, heap, log, systemd
 from nqspy.daemon.answers.front import Front
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.deciding.exits import RemoteExits
-from nqspy.daemon.deciding.parent import Parent
-from nqspy.daemon.deciding.process import Heard
-from nqspy.daemon.deciding.strikes import Loss
-from nqspy.daemon.deciding.teller import Teller
 from nqspy.daemon.failpoints import Failpoints
 from nqspy.daemon.heap import Clearance
 from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, take_back, unlock
@@ -35,6 +30,11 @@ from nqspy.daemon.probes import Probes
 from nqspy.daemon.reloads import Reloads
 from nqspy.daemon.troubles import Troubles
 from nqspy.daemon.upkeep import Trouble, Upkeep
+from nqspy.decider.backoff import Loss
+from nqspy.decider.client import DeciderClient
+from nqspy.decider.notice_runner import NoticeRunner
+from nqspy.decider.process import FromWorker
+from nqspy.decider.remote_exits import RemoteExits
 from nqspy.engine import restart
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk.context import Reply
@@ -72,14 +72,16 @@ class Daemon:
         self.journal = reserve.let(lambda: SqliteJournal.open(home.database))
         self.journal.reserve = reserve
         site, folder = self.journal.load(), Path(options.exits) if options.exits else home.path / "exits"
-        self.decider = Parent(site, folder, self.inbox.put, self.clock.now, self.exits_lost, home=home.path)
+        self.decider = DeciderClient(
+            site, folder, self.inbox.put, self.clock.now, self.exits_lost, home=home.path
+        )
         self.exits = RemoteExits(self.decider)
         self.hands = LocalHands(str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed)
         self.engine = Engine(site, self.journal, self.hands, self.exits, self.decider, LOG.error)
         self.upkeep = Upkeep(self.journal, home.reports, self.inbox.put)
         self.notices = Notices(Post(home.mail, self.clock, self.tell_trouble))
-        self.teller = Teller(self.decider, lambda work: self.inbox.put(Back(work)))
-        self.hooks = Hooks(self.exits, self.notices, self.teller)
+        self.notice_runner = NoticeRunner(self.decider, lambda work: self.inbox.put(Back(work)))
+        self.hooks = Hooks(self.exits, self.notices, self.notice_runner)
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
         self.probes = Probes(self.inbox.put, self.clock.now)
@@ -186,7 +188,7 @@ class Daemon:
                     inputs.append(command)
             elif isinstance(item, Trouble):
                 self.pump(self.engine.note(Alarm(item.who, item.text), self.clock.now()))
-            elif isinstance(item, Heard):
+            elif isinstance(item, FromWorker):
                 decision = self.decider.take(item)
                 inputs += [decision] if decision is not None else []
             elif isinstance(item, Ring):
@@ -294,7 +296,7 @@ class Daemon:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.upkeep.close, self.front.close, self.decider.close,
-                         self.teller.close, self.notices.close, self.hands.close, self.memory.close,
+                         self.notice_runner.close, self.notices.close, self.hands.close, self.memory.close,
                          self.bell.close, self.probes.close,
                          self.server.close):  # fmt: skip
                 last.callback(step)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nqspy.daemon.deciding import loading
-from nqspy.daemon.deciding.loading import Loading
 from nqspy.daemon.inbox import Back
 from nqspy.daemon.log import LOG
+from nqspy.decider import loading
+from nqspy.decider.loading import Loading
 from nqspy.engine.desk.people import role_of
 from nqspy.model.commands import ReloadExits
 from nqspy.model.errors import NqspyError

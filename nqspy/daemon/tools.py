@@ -15,9 +15,9 @@ import typer
 
 from nqspy.daemon import memory
 from nqspy.daemon.clock import clock_of
-from nqspy.daemon.deciding.trial import problems_of
 from nqspy.daemon.home import Home, file_system, lock, not_empty, running_pid, unlock
 from nqspy.daemon.troubles import fullness
+from nqspy.decider.file_check import problems_of
 from nqspy.executors import pageout
 from nqspy.executors.cage import Seat
 from nqspy.model.errors import NqspyError

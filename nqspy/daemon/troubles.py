@@ -42,8 +42,8 @@ class Troubles:
             event = recorded.event
             if isinstance(event, ExitOff):
                 decider = self._daemon.decider
-                decider.strikes.off[event.exit] = event.text
-                decider.memory.save(decider.strikes)
+                decider.backoff.off[event.exit] = event.text
+                decider.saved.save(decider.backoff)
             elif isinstance(event, Alarm) and event.who.startswith("exit "):
                 self._exits[event.who.removeprefix("exit ")] = (recorded.at, event.text)
 
@@ -53,7 +53,7 @@ class Troubles:
         if sources is not self._sources:
             self._sources = sources
             self._exits.clear()
-            self._daemon.teller.failing.clear()
+            self._daemon.notice_runner.failing.clear()
 
     def lines(self) -> list[str]:
         """A line for each trouble, for people."""
@@ -99,29 +99,29 @@ class Troubles:
     def _exit_lines(self) -> Iterator[str]:
         self._look_at_exits()
         daemon = self._daemon
-        parent = daemon.decider
+        decider = daemon.decider
         yield from daemon.exits.problems
         if daemon.exits.refused:
             yield f"reload exits was refused: {daemon.exits.refused}"
-        sources = self._folder.look(parent.folder, lambda: _texts(parent.folder))
-        before = {source.path.name: source.text for source in parent.sources}
+        sources = self._folder.look(decider.folder, lambda: _texts(decider.folder))
+        before = {source.path.name: source.text for source in decider.sources}
         left_out = "".join(daemon.exits.problems)
         now = {name: text for name, text in sources.items() if name not in left_out}
         before = {name: text for name, text in before.items() if name not in left_out}
         yield from _changes("exits", before, now, "loaded", "reload exits")
-        yield from self._failing({source.path.stem for source in parent.sources})
+        yield from self._failing({source.path.stem for source in decider.sources})
 
     def _failing(self, loaded: set[str]) -> Iterator[str]:
         """Exits that fail, or were switched off for it, until somebody has done something about it."""
         known, now = self._daemon.engine.site.settings.exits, self._daemon.clock.now()
         on = {name for name in loaded if name not in known or known[name].enabled}
         self._exits = {name: seen for name, seen in self._exits.items() if now - seen[0] < QUIET}
-        off = self._daemon.decider.strikes.off.items()
+        off = self._daemon.decider.backoff.off.items()
         yield from (f"exit {name} is switched off: {text}" for name, text in off if name in loaded - on)
         yield from (text for name, (_, text) in self._exits.items() if name in on)
 
     def _notice_lines(self) -> Iterator[str]:
-        yield from list(self._daemon.teller.failing.values())
+        yield from list(self._daemon.notice_runner.failing.values())
         failing = self._daemon.notices.post.failing
         if failing:
             yield failing

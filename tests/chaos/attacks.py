@@ -37,7 +37,8 @@ class Score:
 
 
 _ROLES, _START, _ROOM = (f"daemon/test_daemon_{name}.py" for name in ("roles", "start", "room"))
-_LOST, _MISHAPS, _DECIDER = (f"daemon/test_daemon_{name}.py" for name in ("lost", "mishaps", "decider"))
+_LOST, _MISHAPS = (f"daemon/test_daemon_{name}.py" for name in ("lost", "mishaps"))
+_DECIDER = "decider/test_decider_process.py"
 _KEEPER, _BACKUP = "executors/test_executors_keeper.py", "daemon/test_daemon_backup.py"
 
 ATTACKS = (

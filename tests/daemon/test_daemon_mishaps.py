@@ -15,12 +15,12 @@ from daemon.live import alive, until
 
 from nqspy.daemon import notices
 from nqspy.daemon.answers import front, output
-from nqspy.daemon.deciding import process
 from nqspy.daemon.home import Home, HomeError
 from nqspy.daemon.inbox import Back
 from nqspy.daemon.main import Daemon
 from nqspy.daemon.options import Options
 from nqspy.daemon.pressure import PressureWatch
+from nqspy.decider import process
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
 from nqspy.store import restoring
@@ -138,11 +138,11 @@ def test_where_no_process_can_be_begun_a_notice_is_left_out_and_logged(noticed, 
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr(process.os, "fork", refused)
-    noticed.daemon.turn([Back(noticed.daemon.teller.ready)])
+    noticed.daemon.turn([Back(noticed.daemon.notice_runner.ready)])
     assert "no process for it can be begun: [Errno 11] Resource temporarily unavailable" in caplog.text
     monkeypatch.undo()
-    noticed.daemon.turn([Back(noticed.daemon.teller.ready)])
-    assert noticed.daemon.teller._child is not None
+    noticed.daemon.turn([Back(noticed.daemon.notice_runner.ready)])
+    assert noticed.daemon.notice_runner._worker is not None
 
 
 class _NoThread(threading.Thread):

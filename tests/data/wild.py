@@ -106,7 +106,7 @@ def signal_parent():
 def patch():
     from sys import modules
 
-    passes = modules["nqspy.daemon.deciding.child"]
+    passes = modules["nqspy.decider.worker"]
     passes.run_pass = lambda *_: 1 / 0
     modules["nqspy.model.requests"].Request.owner = "nobody"
 
@@ -114,18 +114,18 @@ def patch():
 def forge():
     from sys import modules
 
-    child, words = modules["nqspy.daemon.deciding.child"], modules["nqspy.daemon.deciding.words"]
-    former = child.words.planned
+    worker, messages = modules["nqspy.decider.worker"], modules["nqspy.decider.messages"]
+    former = worker.messages.plan_made
 
-    def planned(*what):
-        word = former(*what)
+    def plan_made(*what):
+        plan = former(*what)
         forged = {"attempt": 1, "pes": [0], "forced": True}
-        word.actions = [("start", {"seq": seq, **forged}) for seq in range(1, 2000)]
-        return word
+        plan.actions = [("start", {"seq": seq, **forged}) for seq in range(1, 2000)]
+        return plan
 
-    child.words = type(words)("words")
-    child.words.__dict__.update(words.__dict__)
-    child.words.planned = planned
+    worker.messages = type(messages)("messages")
+    worker.messages.__dict__.update(messages.__dict__)
+    worker.messages.plan_made = plan_made
 
 
 def nonsense():

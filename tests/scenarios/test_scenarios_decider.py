@@ -7,10 +7,10 @@ import pytest
 from scenarios.computing_centre import ROOT, Site, lists_for, seconds_in_name, until_all_ended
 from store.conftest import observable
 
-from nqspy.daemon.deciding import loading
-from nqspy.daemon.deciding.exits import RemoteExits
-from nqspy.daemon.deciding.parent import Parent
-from nqspy.daemon.deciding.process import Heard
+from nqspy.decider import loading
+from nqspy.decider.client import DeciderClient
+from nqspy.decider.process import FromWorker
+from nqspy.decider.remote_exits import RemoteExits
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
@@ -20,12 +20,12 @@ from nqspy.model.site import Site as State
 FIVE = {"d1": 29, "d2": 29, "d3": 22, "d4": 15, "d5": 5}
 
 
-class Waiting(Parent):
+class Waiting(DeciderClient):
     """A decider with a real child, each plan of which is waited for: time stands still meanwhile, as it
     does where passes run at once."""
 
     def __init__(self, folder: Path) -> None:
-        self.heard: queue.SimpleQueue[Heard] = queue.SimpleQueue()
+        self.heard: queue.SimpleQueue[FromWorker] = queue.SimpleQueue()
         self.troubles = []
         self.plans = 0
         super().__init__(State(), folder, self.heard.put, lambda: Instant(0), self.troubles.append)
@@ -85,17 +85,17 @@ def test_a_child_forked_in_the_middle_of_a_night_goes_on_as_the_former_would(chi
         lists_for(site, FIVE, 40, seed=7)
         site.until("2026-03-02T22:30:00+01:00")
         if site is there:
-            former = child.child.pid
+            former = child.worker.pid
             child.drop("to be forked anew")
         until_all_ended(site)
-    assert child.child.pid != former
+    assert child.worker.pid != former
     assert there.starts() == here.starts()
 
 
 def test_after_a_commit_that_failed_the_child_is_forked_from_the_rows(child):
     site = Site(lambda r: 600, decided=(RemoteExits(child), child))
     site.list_of("d1", "name=a mem=4mw", "name=b mem=4mw")
-    former = child.child.pid
+    former = child.worker.pid
 
     def full():
         site.journal.failpoint = None
@@ -106,6 +106,6 @@ def test_after_a_commit_that_failed_the_child_is_forked_from_the_rows(child):
         site.list_of("d1", "name=lost mem=4mw")
     site.until("2026-03-02T21:30:00+01:00")
     assert len(site.starts()) == 2
-    assert child.child.pid != former
+    assert child.worker.pid != former
     assert not child.troubles
     site.is_sound()

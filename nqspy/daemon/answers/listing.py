@@ -8,8 +8,8 @@ from nqspy.daemon.answers import queues
 from nqspy.daemon.answers.fields import seq_of
 from nqspy.daemon.answers.later import Later
 from nqspy.daemon.answers.sight import Sight
-from nqspy.daemon.deciding import foresight
-from nqspy.daemon.deciding.foresight import PATIENCE, Foresight
+from nqspy.decider import estimates
+from nqspy.decider.estimates import PATIENCE, LateEstimate
 from nqspy.engine.desk.advice import shared
 from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.model.errors import Refusal
@@ -353,8 +353,8 @@ def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:
     return {"needed_by": needed_by, "word": word} | {key: each[key] for key in kept}
 
 
-def _estimate(daemon: "Daemon", seq: Seq) -> Foresight | None:
+def _estimate(daemon: "Daemon", seq: Seq) -> LateEstimate | None:
     request = daemon.engine.site.requests.get(seq)
     if request is None or request.state is not State.QUEUED:
         return None
-    return foresight.start(daemon.decider, request, daemon.clock.now())
+    return estimates.start(daemon.decider, request, daemon.clock.now())

@@ -12,7 +12,7 @@ from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.totals import ALL
 from nqspy.daemon.answers import queues
 from nqspy.daemon.answers.later import still
-from nqspy.daemon.deciding import foresight
+from nqspy.decider import estimates
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
 from nqspy.model import commands as cm
@@ -271,11 +271,11 @@ def plan(daemon: "Daemon", parsed: list[Any]) -> Callable[[], str]:
     desk = daemon.engine.desk(now)
     after = try_changes(desk, site.settings, changes, upsert=False).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
-    starts, names = foresight.outlook(daemon.decider, now, changes), Names(site.name, Zone(site.timezone))
+    starts, names = estimates.outlook(daemon.decider, now, changes), Names(site.name, Zone(site.timezone))
 
     def work() -> str:
         try:
-            moves = _moves(names, *starts(foresight.PATIENCE))
+            moves = _moves(names, *starts(estimates.PATIENCE))
         except Refusal as refusal:
             moves = [str(refusal)]
         return "".join(f"{line}\n" for line in [*lines, *moves])

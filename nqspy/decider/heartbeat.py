@@ -1,6 +1,6 @@
-"""A page of memory that the daemon and a child share: the child notes whose code it is about to run, so that
-the daemon can see who hangs and who died. The child's code is not trusted: what stands here is looked at with
-care."""
+"""A page of memory that the daemon and a worker share: the worker notes whose code it is about to run, so
+that the daemon can see who hangs and who died. The worker's code is not trusted: what stands here is looked
+at with care."""
 
 import ctypes
 import mmap
@@ -38,8 +38,8 @@ class Call:
         return (time.monotonic_ns() - self.since) / 1e9
 
 
-class Page(Watch):
-    """The page. Made before the fork; the child writes (`Watch`), the daemon reads."""
+class Heartbeat(Watch):
+    """The page. Made before the fork; the worker writes (`Watch`), the daemon reads."""
 
     def __init__(self) -> None:
         self._map = mmap.mmap(-1, SIZE)

@@ -3,8 +3,8 @@
 import pytest
 from daemon.live import Live
 
-from nqspy.daemon.deciding import sample
-from nqspy.daemon.deciding.trial import problems_of
+from nqspy.decider import made_up_site
+from nqspy.decider.file_check import problems_of
 
 HEAD = """\
 from nqspy.userexit import changes, force, hold_line, redate, refuse, setting, userexit
@@ -142,7 +142,7 @@ def test_the_shipped_exits_are_right():
 
 
 def test_the_made_up_site_is_sound():
-    made, _ = sample.site()
+    made, _ = made_up_site.site()
     made.check()
 
 

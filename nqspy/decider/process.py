@@ -1,8 +1,9 @@
-"""A child of the daemon: forked in the engine's thread, spoken to over pipes that never block the engine."""
+"""A worker of the daemon: forked in the engine's thread, spoken to over pipes that never block the engine."""
 
 import contextlib
 import errno
 import gc
+import logging
 import os
 import queue
 import select
@@ -16,32 +17,33 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol
 
-from nqspy.daemon.deciding import rights, words
-from nqspy.daemon.deciding.page import Page
-from nqspy.daemon.deciding.rights import Jail
-from nqspy.daemon.log import LOG
+from nqspy.decider import messages, sandbox
+from nqspy.decider.heartbeat import Heartbeat
+from nqspy.decider.sandbox import Sandbox
+
+LOG = logging.getLogger("nqspy")
 
 PRINTED = 30
 """Lines a minute that the log takes of what exits print."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
-    """The child has ended: how, in words."""
+class WorkerEnded:
+    """The worker has ended: how, in words."""
 
     how: str
 
 
-class Ends:
-    """The child's ends of the pipes."""
+class WorkerPipes:
+    """The worker's ends of the pipes."""
 
-    def __init__(self, orders: int, answers: int, page: Page) -> None:
+    def __init__(self, orders: int, answers: int, heartbeat: Heartbeat) -> None:
         self._orders, self._answers = orders, answers
-        self.page = page
+        self.heartbeat = heartbeat
 
-    def take(self) -> words.Orders:
+    def take(self) -> messages.Orders:
         """The next order; waits for it. Ends the process when the daemon has gone."""
-        return words.order_of(self._read(int.from_bytes(self._read(4), "big")))
+        return messages.order_of(self._read(int.from_bytes(self._read(4), "big")))
 
     def _read(self, count: int) -> bytes:
         parts = []
@@ -53,22 +55,26 @@ class Ends:
             count -= len(part)
         return b"".join(parts)
 
-    def answer(self, word: words.Word) -> None:
+    def answer(self, answer: messages.WorkerMessage) -> None:
         """Says something."""
-        body = memoryview(words.encode(word))
+        body = memoryview(messages.encode(answer))
         while body:
             body = body[os.write(self._answers, body) :]
 
 
-class Process:
-    """The daemon's side. ``hear(process, what)`` is called in a thread of its own with each `words.Word`, and
-    at last with `Gone`; ``why``: what it is killed for; ``mailbox``:
+class WorkerProcess:
+    """The daemon's side. ``hear(process, what)`` is called in a thread of its own with each
+    `messages.WorkerMessage`, and at last with `WorkerEnded`; ``why``: what it is killed for; ``mailbox``:
     for answers that somebody waits for at once."""
 
     def __init__(
-        self, name: str, work: Callable[[Ends], None], jail: Jail, hear: Callable[["Process", Any], None]
+        self,
+        name: str,
+        work: Callable[[WorkerPipes], None],
+        box: Sandbox,
+        hear: Callable[["WorkerProcess", Any], None],
     ) -> None:
-        self.name, self.page, self.began = name, Page(), time.monotonic()
+        self.name, self.heartbeat, self.began = name, Heartbeat(), time.monotonic()
         self.why = ""
         self.dead = False
         self.mailbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -87,7 +93,7 @@ class Process:
                 os.close(fd)
             raise
         if self.pid == 0:
-            _live(work, jail, Ends(orders, answers, self.page), (orders, answers), printed, parent)
+            _live(work, box, WorkerPipes(orders, answers, self.heartbeat), (orders, answers), printed, parent)
         for fd in (orders, answers, printed):
             os.close(fd)
         for fd in (self._orders, self._answers, self._printed):
@@ -102,7 +108,7 @@ class Process:
             raise OSError(errno.EAGAIN, f"it cannot be listened to: {error}") from error
 
     def _give_up(self) -> None:
-        """Ends a child that nobody can listen to, and leaves nothing of it."""
+        """Ends a worker that nobody can listen to, and leaves nothing of it."""
         self.dead = True
         os.kill(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -114,9 +120,9 @@ class Process:
 
     # ------------------------------------------------------------ out
 
-    def send(self, order: words.Order) -> None:
-        """Has it told, soon; never blocks. A child that does not read for long is killed."""
-        frame = words.encode(order)
+    def send(self, order: messages.Order) -> None:
+        """Has it told, soon; never blocks. A worker that does not read for long is killed."""
+        frame = messages.encode(order)
         with self._lock:
             if self.dead:
                 return
@@ -124,7 +130,7 @@ class Process:
             if not self._backlog:
                 frame = frame[self._write(frame) :]
             self._backlog += frame
-            late = len(self._backlog) > words.LARGEST
+            late = len(self._backlog) > messages.LARGEST
             if frame:
                 os.eventfd_write(self._wake, 1)
         if late:
@@ -149,13 +155,13 @@ class Process:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
-    def drained(self) -> list[words.Word]:
+    def drained(self) -> list[messages.WorkerMessage]:
         """Answers that came just when nobody waited for them any more."""
         found = []
         while not self.mailbox.empty():
-            word = self.mailbox.get()
-            if isinstance(word, words.Word):
-                found.append(word)
+            answer = self.mailbox.get()
+            if isinstance(answer, messages.WorkerMessage):
+                found.append(answer)
         return found
 
     # ------------------------------------------------------------ in, in a thread of its own
@@ -197,12 +203,12 @@ class Process:
             if not data:
                 return False
             try:
-                for word in into.take(data):
+                for answer in into.take(data):
                     self._heard += 1
                     if self._heard > self._sent + 1:
-                        raise words.Nonsense("it answers what nobody asked")
-                    self._hear(self, word)
-            except words.Nonsense as error:
+                        raise messages.BadWorkerMessage("it answers what nobody asked")
+                    self._hear(self, answer)
+            except messages.BadWorkerMessage as error:
                 self.kill(str(error))
                 return False
 
@@ -214,7 +220,7 @@ class Process:
                 how = _how(os.waitpid(self.pid, 0)[1])
             for fd in (self._orders, self._answers, self._printed, self._wake, self._pidfd):
                 os.close(fd)
-        self._hear(self, Gone(self.why or how))
+        self._hear(self, WorkerEnded(self.why or how))
 
 
 def _how(status: int) -> str:
@@ -226,16 +232,16 @@ def _how(status: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """What a child said, for the inbox; None: nothing will be said to that order."""
+class FromWorker:
+    """What a worker said, for the inbox; None: nothing will be said to that order."""
 
-    process: Process | None
+    process: WorkerProcess | None
     what: Any
     id: int = 0
 
 
 @dataclass(slots=True)
-class Open:
+class OpenOrder:
     """An order that is not answered yet; ``future`` None: nobody waits any more."""
 
     since: float
@@ -243,19 +249,19 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PassAsked:
     """The pass that was asked for, as of event ``n``."""
 
     id: int
     n: int
-    samples: words.Samples
+    samples: messages.Samples
 
 
-class Beside(Protocol):
-    """Files that are loaded into another child beside the one at work (`loading.Loading`)."""
+class LoadingBeside(Protocol):
+    """Files that are loaded into another worker beside the one at work (`loading.Loading`)."""
 
-    def hear(self, process: Process, what: Any) -> None:
-        """What a process said that is not the child at work."""
+    def hear(self, process: WorkerProcess, what: Any) -> None:
+        """What a process said that is not the worker at work."""
 
     def look(self) -> None:
         """To be called each turn."""
@@ -273,24 +279,24 @@ class _Frames:
     def __init__(self) -> None:
         self._data = bytearray()
 
-    def take(self, data: bytes) -> list[words.Words]:
+    def take(self, data: bytes) -> list[messages.WorkerMessages]:
         """What is complete now. Raises Nonsense."""
         self._data += data
         found = []
         while len(self._data) >= 4:
             length = int.from_bytes(self._data[:4], "big")
-            if length > words.LARGEST_ANSWER:
-                raise words.Nonsense("its answer is larger than any answer")
+            if length > messages.LARGEST_ANSWER:
+                raise messages.BadWorkerMessage("its answer is larger than any answer")
             if len(self._data) < 4 + length:
                 break
             body = bytes(self._data[4 : 4 + length])
             del self._data[: 4 + length]
-            found.append(words.word_of(body))
+            found.append(messages.message_of(body))
         return found
 
 
 class _Lines:
-    """What the child prints: lines of the log, so many a minute."""
+    """What the worker prints: lines of the log, so many a minute."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -298,7 +304,7 @@ class _Lines:
         self._minute = 0.0
         self._count = 0
 
-    def take(self, data: bytes) -> list[words.Words]:
+    def take(self, data: bytes) -> list[messages.WorkerMessages]:
         """Logs what is complete."""
         *lines, rest = (self._rest + data).split(b"\n")
         self._rest = rest[-4096:]
@@ -317,20 +323,25 @@ class _Lines:
             LOG.info("%s: it prints more than %d lines a minute; the rest is left out", self._name, PRINTED)
 
 
-# ---------------------------------------------------------------- in the child
+# ---------------------------------------------------------------- in the worker
 
 
 def _live(
-    work: Callable[[Ends], None], jail: Jail, ends: Ends, keep: tuple[int, int], printed: int, parent: int
+    work: Callable[[WorkerPipes], None],
+    box: Sandbox,
+    pipes: WorkerPipes,
+    keep: tuple[int, int],
+    printed: int,
+    parent: int,
 ) -> NoReturn:
-    """The child's whole life."""
+    """The worker's whole life."""
     status = 70
     try:
         # The frames below are the daemon's: they stay, so that nothing of it is finalised here.
-        rights.enter(jail, keep, ends.page.address, printed, parent)
+        sandbox.enter(box, keep, pipes.heartbeat.address, printed, parent)
         LOG.handlers[:] = []
         _log_to_stderr()
-        work(ends)
+        work(pipes)
         status = 0
     except BaseException as error:
         if not (isinstance(error, OSError) and error.errno == errno.EPIPE):

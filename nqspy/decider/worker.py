@@ -1,4 +1,4 @@
-"""The child in which passes and deciding exits run. It was forked with the site as the daemon had it, keeps
+"""The worker in which passes and deciding exits run. It was forked with the site as the daemon had it, keeps
 it by the same events, and answers one order after another until it is ended."""
 
 import logging
@@ -15,8 +15,8 @@ import msgspec
 
 from nqspy.core.draft import Draft
 from nqspy.core.passes import run_pass
-from nqspy.daemon.deciding import words
-from nqspy.daemon.deciding.process import Ends
+from nqspy.decider import messages
+from nqspy.decider.process import WorkerPipes
 from nqspy.engine.whatif import estimate_on, outlook
 from nqspy.model import lifecycle
 from nqspy.model.actions import ExitFailure
@@ -32,22 +32,22 @@ _kept = msgspec.msgpack.Decoder(Kept)
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """What a child is born with. ``listing``: figures of the exits it goes on counting from;
-    ``memory``: what an earlier child remembered, its failures too unless it is ``forgiving``."""
+class WorkerTask:
+    """What a worker is born with. ``listing``: figures of the exits it goes on counting from;
+    ``memory``: what an earlier worker remembered, its failures too unless it is ``forgiving``."""
 
     folder: Path
     sources: tuple[Source, ...]
     site: Site
     spares: tuple[Spare, ...] = ()
     rests: tuple[Rest, ...] = ()
-    listing: words.Listing = ()  # type: ignore[assignment]
+    listing: messages.Listing = ()  # type: ignore[assignment]
     memory: bytes = b""
     forgiving: bool = False
 
-    def __call__(self, ends: Ends) -> None:
+    def __call__(self, pipes: WorkerPipes) -> None:
         """Loads the exits and serves."""
-        exits = SiteExits(self.folder, sources=self.sources, watch=ends.page)
+        exits = SiteExits(self.folder, sources=self.sources, watch=pipes.heartbeat)
         exits.begin(self.site)
         exits.lost(self.spares, self.rests)
         exits.remember(self.listing)
@@ -56,11 +56,11 @@ class Work:
             exits.recollect(_kept.decode(self.memory), {} if self.forgiving else files)
         units = {name: dict(settings) for name, settings in exits.declared().items()}
         unfit = exits.unfit(self.site.settings.exits)
-        ends.answer(words.Loaded(0, exits.problems, unfit, exits.listing(), units))
-        Child(self.site, exits, ends, files).serve()
+        pipes.answer(messages.ExitsLoaded(0, exits.problems, unfit, exits.listing(), units))
+        Worker(self.site, exits, pipes, files).serve()
 
 
-class Shown:
+class SentRequest:
     """A request as exits see it, of fields that were sent: read only."""
 
     __slots__ = ("_fields",)
@@ -83,127 +83,127 @@ class Shown:
         return f"<request {self.id} {self.name} of {self.owner}>"
 
 
-class Child:
+class Worker:
     """Serves orders over a site of its own."""
 
-    def __init__(self, site: Site, exits: SiteExits, ends: Ends, files: Mapping[str, str]) -> None:
-        self._site, self._exits, self._ends, self._files = site, exits, ends, files
-        self._answers: dict[type[words.Order], Callable[[Any], words.Word]] = {
-            words.Ask: self._pass,
-            words.AskSubmit: self._submit,
-            words.AskRoute: self._route,
-            words.AskShares: self._shares,
-            words.AskStart: self._start,
-            words.AskOutlook: self._outlook,
-            words.AskTrace: self._trace,
-            words.AskMemory: self._memory,
+    def __init__(self, site: Site, exits: SiteExits, pipes: WorkerPipes, files: Mapping[str, str]) -> None:
+        self._site, self._exits, self._pipes, self._files = site, exits, pipes, files
+        self._answers: dict[type[messages.Order], Callable[[Any], messages.WorkerMessage]] = {
+            messages.AskPass: self._pass,
+            messages.AskSubmit: self._submit,
+            messages.AskRoute: self._route,
+            messages.AskShares: self._shares,
+            messages.AskStart: self._start,
+            messages.AskOutlook: self._outlook,
+            messages.AskTrace: self._trace,
+            messages.AskState: self._memory,
         }
 
     def serve(self) -> None:
         """Until it is ended."""
         while True:
-            order = self._ends.take()
-            if isinstance(order, words.Events):
+            order = self._pipes.take()
+            if isinstance(order, messages.FollowEvents):
                 self._follow(order)
             else:
-                self._ends.answer(self._answer(order))
+                self._pipes.answer(self._answer(order))
 
-    def _follow(self, order: words.Events) -> None:
-        for recorded in words.recorded_of(order.rows):
+    def _follow(self, order: messages.FollowEvents) -> None:
+        for recorded in messages.events_in(order.rows):
             lifecycle.apply(self._site, recorded)
         self._site.touched.clear()
 
-    def _answer(self, order: words.Order) -> words.Word:
+    def _answer(self, order: messages.Order) -> messages.WorkerMessage:
         if order.n != self._site.n:
-            return words.Behind(order.id, f"it knows {self._site.n} events, not {order.n}")
+            return messages.OutOfStep(order.id, f"it knows {self._site.n} events, not {order.n}")
         try:
             return self._answers[type(order)](order)
         except BaseException:
-            return words.Failed(order.id, format_exc())
+            return messages.OrderFailed(order.id, format_exc())
 
     # ------------------------------------------------------------ answers
 
-    def _pass(self, order: words.Ask) -> words.Word:
+    def _pass(self, order: messages.AskPass) -> messages.WorkerMessage:
         self._site.closings = order.closings
         plan = run_pass(self._site, order.now, self._exits, dict(order.samples))
-        return words.planned(order.id, plan, self._exits.listing(), self._exits.stamp)
+        return messages.plan_made(order.id, plan, self._exits.listing(), self._exits.stamp)
 
-    def _draft(self, now: Instant, samples: words.Samples = ()) -> Draft:
+    def _draft(self, now: Instant, samples: messages.Samples = ()) -> Draft:
         self._exits.begin(self._site)
         return Draft(self._site, now, self._exits, dict(samples))
 
-    def _submit(self, order: words.AskSubmit) -> words.Word:
+    def _submit(self, order: messages.AskSubmit) -> messages.WorkerMessage:
         view = self._draft(order.now).view
-        answer = self._exits.submit(Shown(order.request), view)
+        answer = self._exits.submit(SentRequest(order.request), view)
         fields = None if answer is None else dict(answer.changes)
         refusal, who = (answer.refusal, answer.who) if answer is not None else (None, "")
         failures, listing = self._failed()
-        return words.Submitted(order.id, refusal, who, fields, failures, self._exits.stamp, listing)
+        return messages.SubmitAnswered(order.id, refusal, who, fields, failures, self._exits.stamp, listing)
 
-    def _route(self, order: words.AskRoute) -> words.Word:
+    def _route(self, order: messages.AskRoute) -> messages.WorkerMessage:
         view = self._draft(order.now).view
-        found = self._exits.route(Shown(order.request), order.destinations, view)
+        found = self._exits.route(SentRequest(order.request), order.destinations, view)
         failures, listing = self._failed()
-        return words.Routed(order.id, tuple(found), failures, self._exits.stamp, listing)
+        return messages.RouteAnswered(order.id, tuple(found), failures, self._exits.stamp, listing)
 
-    def _failed(self) -> tuple[tuple[ExitFailure, ...], words.Listing]:
+    def _failed(self) -> tuple[tuple[ExitFailure, ...], messages.Listing]:
         failures = self._exits.failures()
         return failures, self._exits.listing() if failures else []
 
-    def _shares(self, order: words.AskShares) -> words.Word:
+    def _shares(self, order: messages.AskShares) -> messages.WorkerMessage:
         view = self._draft(order.now, order.samples).view
         with self._exits.rehearsal(order.now):
             values = [self._exits.shrpri(owner, group, view) for owner, group in order.pairs]
-        return words.Shared(order.id, values)
+        return messages.SharesAnswered(order.id, values)
 
-    def _start(self, order: words.AskStart) -> words.Word:
+    def _start(self, order: messages.AskStart) -> messages.WorkerMessage:
         request = order.request or self._site.requests[order.seq]
         at, basis = estimate_on(self._site, self._exits, request, order.now)
-        return words.Begins(order.id, at, basis)
+        return messages.StartEstimated(order.id, at, basis)
 
-    def _outlook(self, order: words.AskOutlook) -> words.Word:
+    def _outlook(self, order: messages.AskOutlook) -> messages.WorkerMessage:
         settings = copy_of(self._site.settings)
         apply_changes(settings, order.changes)
         before = outlook(self._site, self._exits, order.now)
         then = outlook(self._site, self._exits, order.now, settings)
-        return words.Outlooks(order.id, dict(before), dict(then))
+        return messages.OutlookEstimated(order.id, dict(before), dict(then))
 
-    def _trace(self, order: words.AskTrace) -> words.Word:
-        return words.traced(order.id, self._exits.trace(order.seq))
+    def _trace(self, order: messages.AskTrace) -> messages.WorkerMessage:
+        return messages.trace_answered(order.id, self._exits.trace(order.seq))
 
-    def _memory(self, order: words.AskMemory) -> words.Word:
-        return words.Remembered(order.id, msgspec.msgpack.encode(self._exits.kept(self._files)))
+    def _memory(self, order: messages.AskState) -> messages.WorkerMessage:
+        return messages.StateAnswered(order.id, msgspec.msgpack.encode(self._exits.kept(self._files)))
 
 
 # ---------------------------------------------------------------- notices
 
 
 @dataclass(frozen=True, slots=True)
-class Notices:
-    """The work of the other child: it gives notices and knows no site."""
+class NoticeTask:
+    """The work of the other worker: it gives notices and knows no site."""
 
     folder: Path
     sources: tuple[Source, ...]
     site: Site
 
-    def __call__(self, ends: Ends) -> None:
+    def __call__(self, pipes: WorkerPipes) -> None:
         """Loads the exits and gives notices."""
         urgency.ordinary()  # nobody waits for it
-        exits = SiteExits(self.folder, sources=self.sources, watch=ends.page)
+        exits = SiteExits(self.folder, sources=self.sources, watch=pipes.heartbeat)
         exits.begin(self.site)
         # What failed is told to the daemon, whose log has it with its traceback.
         logging.getLogger("nqspy.userexit").addFilter(lambda record: record.levelno < logging.ERROR)
-        ends.answer(words.Loaded(0, exits.problems, [], exits.listing(), {}))
+        pipes.answer(messages.ExitsLoaded(0, exits.problems, [], exits.listing(), {}))
         while True:
-            order = ends.take()
-            if isinstance(order, words.Tell):
-                ends.answer(words.Told(order.id, _notify(exits, order), exits.listing()))
+            order = pipes.take()
+            if isinstance(order, messages.GiveNotice):
+                pipes.answer(messages.NoticeGiven(order.id, _notify(exits, order), exits.listing()))
 
 
-def _notify(exits: SiteExits, order: words.Tell) -> tuple[ExitFailure, ...]:
+def _notify(exits: SiteExits, order: messages.GiveNotice) -> tuple[ExitFailure, ...]:
     arguments = dict(order.arguments)
     if "request" in arguments:
-        arguments["request"] = Shown(arguments["request"])
+        arguments["request"] = SentRequest(arguments["request"])
     if "report" in arguments:
         arguments["report"] = read_only(arguments["report"])
     with suppress(Exception):

@@ -1,7 +1,7 @@
-"""What the daemon and its child say to each other: msgpack of plain data, a length before each message.
+"""What the daemon and its worker say to each other: msgpack of plain data, a length before each message.
 
-Nothing that comes from the child is trusted: answers are decoded into these types and no others, a plan is
-built from them action by action, and whatever does not fit counts as a failure of the child.
+Nothing that comes from the worker is trusted: answers are decoded into these types and no others, a plan is
+built from them action by action, and whatever does not fit counts as a failure of the worker.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -32,14 +32,14 @@ from nqspy.model.requests import Request, Used
 from nqspy.model.shifts import Closing
 
 LARGEST = 64 << 20
-"""Bytes of what may wait to be written to the child."""
+"""Bytes of what may wait to be written to the worker."""
 LARGEST_ANSWER = 16 << 20
 """Bytes of one answer: the reasons of 100,000 requests take less."""
 MOST = 200_000
 """Actions, reasons and starts in one answer."""
 FEW = 1_000
 """Exits, and what an answer says of one of them."""
-LARGEST_MEMORY = 8 << 20
+LARGEST_STATE = 8 << 20
 """Bytes of what is remembered over a process: 10,000 answers are about one MB."""
 LARGEST_TRACE = 1 << 20
 """Bytes of what exits answered about one request."""
@@ -48,7 +48,7 @@ K = TypeVar("K")
 Samples = tuple[tuple[Seq, Used], ...]
 
 
-class Figures(TypedDict):
+class HookFigures(TypedDict):
     """How often a hook was called, how long it took."""
 
     calls: int
@@ -57,7 +57,7 @@ class Figures(TypedDict):
     longest_ms: float
 
 
-class Row(TypedDict):
+class ExitRow(TypedDict):
     """What a listing shows of an exit (`userexit.seats.entry`)."""
 
     name: str
@@ -70,7 +70,7 @@ class Row(TypedDict):
     failures: int
     total_ms: float
     longest_ms: float
-    by_hook: dict[str, Figures]
+    by_hook: dict[str, HookFigures]
 
 
 Listing = list[dict[str, Any]]
@@ -78,15 +78,15 @@ Listing = list[dict[str, Any]]
 if TYPE_CHECKING:
     Rows = Listing
 else:
-    Rows = Annotated[list[Row], msgspec.Meta(max_length=FEW)]
+    Rows = Annotated[list[ExitRow], msgspec.Meta(max_length=FEW)]
 Failures = Annotated[tuple[ExitFailure, ...], msgspec.Meta(max_length=MOST)]
 Why = Annotated[dict[K, Reason], msgspec.Meta(max_length=MOST)]
 Pes = Annotated[int, msgspec.Meta(ge=0, le=1 << 31)]
 Starts = Annotated[dict[int, int], msgspec.Meta(max_length=MOST)]
 
 
-class Nonsense(Exception):
-    """The child said something that is no answer."""
+class BadWorkerMessage(Exception):
+    """The worker said something that is no answer."""
 
 
 # ---------------------------------------------------------------- what the daemon says
@@ -99,13 +99,13 @@ class Order(msgspec.Struct, tag_field="kind"):
     n: int
 
 
-class Events(Order, tag="events"):
+class FollowEvents(Order, tag="events"):
     """These happened: number, instant, kind and fields of each."""
 
     rows: list[tuple[int, int, str, bytes]]
 
 
-class Ask(Order, tag="ask"):
+class AskPass(Order, tag="ask"):
     """Run a pass."""
 
     now: Instant
@@ -157,29 +157,40 @@ class AskTrace(Order, tag="trace"):
     seq: Seq
 
 
-class AskMemory(Order, tag="memory"):
+class AskState(Order, tag="memory"):
     """What is to be remembered over this process?"""
 
 
-class Tell(Order, tag="tell"):
+class GiveNotice(Order, tag="tell"):
     """A notice: call this hook of all exits with these arguments."""
 
     hook: str
     arguments: dict[str, Any]
 
 
-Orders = Events | Ask | AskSubmit | AskRoute | AskShares | AskStart | AskOutlook | AskTrace | AskMemory | Tell
+Orders = (
+    FollowEvents
+    | AskPass
+    | AskSubmit
+    | AskRoute
+    | AskShares
+    | AskStart
+    | AskOutlook
+    | AskTrace
+    | AskState
+    | GiveNotice
+)
 
-# ---------------------------------------------------------------- what the child says
+# ---------------------------------------------------------------- what the worker says
 
 
-class Word(msgspec.Struct, tag_field="kind", forbid_unknown_fields=True):
-    """Base of what the child says; ``id``: of what it answers."""
+class WorkerMessage(msgspec.Struct, tag_field="kind", forbid_unknown_fields=True):
+    """Base of what the worker says; ``id``: of what it answers."""
 
     id: int
 
 
-class Loaded(Word, tag="loaded"):
+class ExitsLoaded(WorkerMessage, tag="loaded"):
     """The files are loaded, but for those with a problem. ``unfit``: values in force that they would not
     take; ``units``: exit -> setting -> unit."""
 
@@ -189,7 +200,7 @@ class Loaded(Word, tag="loaded"):
     units: dict[str, dict[str, str]]
 
 
-class Planned(Word, tag="planned"):
+class PlanMade(WorkerMessage, tag="planned"):
     """A pass has been run."""
 
     actions: Annotated[list[tuple[str, msgspec.Raw]], msgspec.Meta(max_length=MOST)]
@@ -204,7 +215,7 @@ class Planned(Word, tag="planned"):
     stamp: int = 0
 
 
-class Submitted(Word, tag="submitted"):
+class SubmitAnswered(WorkerMessage, tag="submitted"):
     """``fields`` None: nothing to say; ``listing``: figures, where something failed."""
 
     refusal: str | None
@@ -215,7 +226,7 @@ class Submitted(Word, tag="submitted"):
     listing: Rows = msgspec.field(default_factory=list)
 
 
-class Routed(Word, tag="routed"):
+class RouteAnswered(WorkerMessage, tag="routed"):
     """The destinations to try; ``listing``: figures, where something failed."""
 
     destinations: Annotated[tuple[str, ...], msgspec.Meta(max_length=MOST)]
@@ -224,27 +235,27 @@ class Routed(Word, tag="routed"):
     listing: Rows = msgspec.field(default_factory=list)
 
 
-class Shared(Word, tag="shared"):
+class SharesAnswered(WorkerMessage, tag="shared"):
     """Share terms, in the order of the pairs."""
 
     values: Annotated[list[float | None], msgspec.Meta(max_length=MOST)]
 
 
-class Begins(Word, tag="begins"):
+class StartEstimated(WorkerMessage, tag="begins"):
     """An estimated start, and what it rests on."""
 
     at: int | None
     basis: str
 
 
-class Outlooks(Word, tag="outlooks"):
+class OutlookEstimated(WorkerMessage, tag="outlooks"):
     """Starts as it is, and as it would be."""
 
     before: Starts
     then: Starts
 
 
-class Traced(Word, tag="traced"):
+class TraceAnswered(WorkerMessage, tag="traced"):
     """Answers of the exits about a request, packed: they may be anything."""
 
     rows: msgspec.Raw
@@ -257,43 +268,43 @@ class Traced(Word, tag="traced"):
             return []
 
 
-class Remembered(Word, tag="remembered"):
+class StateAnswered(WorkerMessage, tag="remembered"):
     """What is to be handed to the next process: packed, and read by none but it."""
 
-    body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_MEMORY)]
+    body: Annotated[bytes, msgspec.Meta(max_length=LARGEST_STATE)]
 
 
-class Told(Word, tag="told"):
+class NoticeGiven(WorkerMessage, tag="told"):
     """A notice has been given."""
 
     failures: Failures
     listing: Rows
 
 
-class Failed(Word, tag="failed"):
+class OrderFailed(WorkerMessage, tag="failed"):
     """It could not be answered: a traceback of our own code."""
 
     text: str
 
 
-class Behind(Word, tag="behind"):
+class OutOfStep(WorkerMessage, tag="behind"):
     """It does not know the same events as the daemon."""
 
     text: str
 
 
-Words = (
-    Loaded | Planned | Submitted | Routed | Shared | Begins | Outlooks | Traced | Remembered | Told | Failed
-    | Behind
+WorkerMessages = (
+    ExitsLoaded | PlanMade | SubmitAnswered | RouteAnswered | SharesAnswered | StartEstimated
+    | OutlookEstimated | TraceAnswered | StateAnswered | NoticeGiven | OrderFailed | OutOfStep
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()
 _orders = msgspec.msgpack.Decoder(Orders)
-_words = msgspec.msgpack.Decoder(Words)
+_messages = msgspec.msgpack.Decoder(WorkerMessages)
 _rows = msgspec.msgpack.Decoder(list[dict[str, Any]])
 
 
-def encode(message: Order | Word) -> bytes:
+def encode(message: Order | WorkerMessage) -> bytes:
     """A message with its length before it."""
     body = _encoder.encode(message)
     return len(body).to_bytes(4, "big") + body
@@ -305,34 +316,36 @@ def order_of(body: bytes) -> Orders:
     return order
 
 
-def word_of(body: bytes) -> Words:
-    """What the child said. Raises Nonsense."""
+def message_of(body: bytes) -> WorkerMessages:
+    """What the worker said. Raises BadWorkerMessage."""
     try:
-        word: Words = _words.decode(body)
+        answer: WorkerMessages = _messages.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Nonsense(f"its answer cannot be read: {error}") from None
-    return word
+        raise BadWorkerMessage(f"its answer cannot be read: {error}") from None
+    return answer
 
 
-def traced(id: int, rows: Listing) -> Traced:
+def trace_answered(id: int, rows: Listing) -> TraceAnswered:
     """Answers of the exits as they are sent."""
-    return Traced(id, msgspec.Raw(_encoder.encode(rows)))
+    return TraceAnswered(id, msgspec.Raw(_encoder.encode(rows)))
 
 
-def events_of(events: Sequence[ev.Recorded]) -> Events:
+def follow_events(events: Sequence[ev.Recorded]) -> FollowEvents:
     """Events as they are sent."""
     rows = [(each.n, int(each.at), each.event.kind, codec.encode(each.event)) for each in events]
-    return Events(0, events[-1].n, rows)
+    return FollowEvents(0, events[-1].n, rows)
 
 
-def recorded_of(rows: Sequence[tuple[int, int, str, bytes]]) -> list[ev.Recorded]:
+def events_in(rows: Sequence[tuple[int, int, str, bytes]]) -> list[ev.Recorded]:
     """Events as they were sent."""
     return [ev.Recorded(n, Instant(at), codec.decode(kind, fields)) for n, at, kind, fields in rows]
 
 
-def why(word: Word) -> str:
+def why(answer: WorkerMessage) -> str:
     """Why an answer is none, in a line."""
-    text = word.text.strip() if isinstance(word, Failed | Behind) else "it answered something else"
+    text = (
+        answer.text.strip() if isinstance(answer, OrderFailed | OutOfStep) else "it answered something else"
+    )
     return text.splitlines()[-1][:300] if text else "it failed"
 
 
@@ -341,31 +354,31 @@ def why(word: Word) -> str:
 _KINDS: dict[str, type[Action]] = {
     kind.kind: kind for kind in (Start, Suspend, Resume, Requeue, Redate, Hold, Move, Promise)
 }
-"""What a pass may propose; the child can ask for nothing else."""
+"""What a pass may propose; the worker can ask for nothing else."""
 _ACTIONS = {name: msgspec.msgpack.Decoder(kind) for name, kind in _KINDS.items()}
 
 
-def planned(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> Planned:
+def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> PlanMade:
     """A plan as it is sent."""
     actions = [(action.kind, msgspec.Raw(_encoder.encode(action))) for action in plan.actions]
-    return Planned(
+    return PlanMade(
         id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
         plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready, plan.reasons.reach, stamp,
     )  # fmt: skip
 
 
-def plan_of(word: Planned, as_of: int, samples: Samples, exits: Collection[str]) -> Plan:
+def plan_of(answer: PlanMade, as_of: int, samples: Samples, exits: Collection[str]) -> Plan:
     """The plan, with what the daemon itself knows of it; failures of exits that are none are left out.
-    Raises Nonsense."""
+    Raises BadWorkerMessage."""
     return Plan(
-        actions=tuple(_action(kind, fields) for kind, fields in word.actions),
-        reasons=Reasons(_in_time(word.own), _in_time(word.closing), tuple(_known(word.reach))),
-        wake_at=Instant(word.wake_at) if _is_moment(word.wake_at) else None,
+        actions=tuple(_action(kind, fields) for kind, fields in answer.actions),
+        reasons=Reasons(_in_time(answer.own), _in_time(answer.closing), tuple(_known(answer.reach))),
+        wake_at=Instant(answer.wake_at) if _is_moment(answer.wake_at) else None,
         as_of=as_of,
-        short_of_pes=word.short,
+        short_of_pes=answer.short,
         samples=samples,
-        failures=known(word.failures, exits),
-        ready=word.ready,
+        failures=known_failures(answer.failures, exits),
+        ready=answer.ready,
     )
 
 
@@ -386,7 +399,7 @@ def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
             yield replace(each, reason=replace(each.reason, until=None))
 
 
-def known(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
+def known_failures(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
     """Those failures that are of exits which are loaded."""
     return tuple(each for each in failures if each.exit in exits)
 
@@ -398,12 +411,12 @@ _LATEST = 253_370_764_800_000
 
 def _action(kind: str, fields: msgspec.Raw) -> Action:
     if kind not in _KINDS:
-        raise Nonsense(f"its plan holds {kind!r}, which is no action of a pass")
+        raise BadWorkerMessage(f"its plan holds {kind!r}, which is no action of a pass")
     try:
         action: Action = _ACTIONS[kind].decode(fields)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise Nonsense(f"its plan holds a {kind} that is none: {error}") from None
+        raise BadWorkerMessage(f"its plan holds a {kind} that is none: {error}") from None
     numbers = [value for value in asdict(action).values() if isinstance(value, int)]
     if any(abs(number) > _GREATEST for number in numbers):
-        raise Nonsense(f"its plan holds a {kind} with a number out of all bounds")
+        raise BadWorkerMessage(f"its plan holds a {kind} with a number out of all bounds")
     return action

@@ -1,4 +1,4 @@
-"""What is remembered of children that were lost: who was at work then, on whose request, who is left out,
+"""What is remembered of workers that were lost: who was at work then, on whose request, who is left out,
 when the next may be forked. Nobody has an exit left out alone: it is not asked about theirs instead.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from nqspy.daemon.deciding.page import Call
+from nqspy.decider.heartbeat import Call
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
@@ -18,17 +18,17 @@ from nqspy.userexit.ledger import Mark
 
 HOUR = 3600.0
 DEADLY = 2
-"""So many children within an hour of real time, and an exit is left out where they were lost on requests
+"""So many workers within an hour of real time, and an exit is left out where they were lost on requests
 of as many owners, or on nobody's; where on those of one, it is not asked about theirs for `ledger.RETRY`."""
 GIVE_UP = 5
-"""So many children in a row without a plan between them, and all exits are left out; of those that were
+"""So many workers in a row without a plan between them, and all exits are left out; of those that were
 lost on one owner's requests DEADLY count, and after so many no exit is asked about theirs for as long."""
 LONGEST_PAUSE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A child was lost. ``exit``: at whose work, empty: nobody's; ``off``: the exits that are left out from
+    """A worker was lost. ``exit``: at whose work, empty: nobody's; ``off``: the exits that are left out from
     now on; ``text``: what managers are told."""
 
     exit: str
@@ -39,10 +39,10 @@ class Loss:
 
 
 @dataclass(slots=True)
-class Strikes:
+class Backoff:
     """``out``: exits that are left out, with why; ``off``: who was switched off for what it did, with
     why, until somebody switches it on; ``spares``: what exits died on and are not asked about; ``rests``:
-    whose requests they are not asked about; ``losses``: children lost in all; ``files``: content hash of
+    whose requests they are not asked about; ``losses``: workers lost in all; ``files``: content hash of
     each exit when this was so."""
 
     out: dict[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Strikes:
     _until: float = 0.0
 
     def lost(self, call: Call | None, how: str, exits: list[str], now: Instant) -> Loss:
-        """A child was lost while ``call`` was at work: what follows from that."""
+        """A worker was lost while ``call`` was at work: what follows from that."""
         call = call if call is not None and call.exit in exits else None
         self.losses += 1
         self._row.append(call.owner if call is not None else "")
@@ -69,7 +69,7 @@ class Strikes:
         about = f" about {call.owner}" if call.owner and call.seq is None else ""
         text = f"{call.hook}{about} ended the process of the exits: {how}"
         self._spare(call, now, text)
-        owners = self._strikes(call)
+        owners = self._owners_lost_on(call)
         if max(len(set(owners) - {""}), owners.count("")) >= DEADLY:
             return self._leave_out((call.exit,), call, f"{text}; for the second time within an hour")
         if self._row.count(call.owner) >= GIVE_UP:
@@ -99,7 +99,7 @@ class Strikes:
         who = call.exit if call is not None else ""
         return Loss(who, call.hook if call else "", call.seq if call else None, text, exits)
 
-    def _strikes(self, call: Call) -> list[str]:
+    def _owners_lost_on(self, call: Call) -> list[str]:
         """On whose requests the exit died within the hour, this one with them."""
         now = time.monotonic()
         known = [each for each in self._died.get(call.exit, ()) if now - each[0] < HOUR]
@@ -111,7 +111,7 @@ class Strikes:
         return 0.0 if beyond <= 0 else float(min(2.0 ** (beyond - 1), LONGEST_PAUSE))
 
     def dump(self) -> dict[str, Any]:
-        """What outlives the daemon, as JSON has it; children lost at real times since the epoch."""
+        """What outlives the daemon, as JSON has it; workers lost at real times since the epoch."""
         shift = time.time() - time.monotonic()
         died = {name: [(at + shift, owner) for at, owner in each] for name, each in self._died.items()}
         spares, rests = [asdict(each) for each in self.spares], [asdict(each) for each in self.rests]
@@ -120,7 +120,7 @@ class Strikes:
 
     def load(self, data: dict[str, Any]) -> None:
         """Takes that over. Raises TypeError, KeyError, ValueError, AttributeError for anything else. An older
-        version did not know on whose requests children were lost: those count no more."""
+        version did not know on whose requests workers were lost: those count no more."""
         shift = time.time() - time.monotonic()
         out = {str(name): str(text) for name, text in data["out"].items()}
         died = {
@@ -142,7 +142,7 @@ class Strikes:
                 self.forgive(name)
 
     def pause(self) -> float:
-        """Real seconds until the next child may be forked."""
+        """Real seconds until the next worker may be forked."""
         return max(0.0, self._until - time.monotonic())
 
     def well(self) -> None:
@@ -167,14 +167,14 @@ class Strikes:
 
 
 def _weight(owners: Iterable[str]) -> int:
-    """How many of these lost children count, DEADLY of each owner's; empty: nobody's, which all do."""
+    """How many of these lost workers count, DEADLY of each owner's; empty: nobody's, which all do."""
     counts = Counter(owners)
     return counts.pop("", 0) + sum(min(count, DEADLY) for count in counts.values())
 
 
 def named(call: Call | None, site: Site) -> Call | None:
-    """What was at work when a child was lost. A number that a request would have got if it had been submitted
-    (a look ahead) is nobody's, or another's by now."""
+    """What was at work when a worker was lost. A number that a request would have got if it had been
+    submitted (a look ahead) is nobody's, or another's by now."""
     if call is None or call.seq is None:
         return call
     known = site.requests.get(call.seq)
@@ -182,7 +182,7 @@ def named(call: Call | None, site: Site) -> Call | None:
 
 
 def standstill(site: Site) -> Plan:
-    """The plan while no child can be had: nothing is started that an exit might refuse."""
+    """The plan while no worker can be had: nothing is started that an exit might refuse."""
     text = "the process of the user exits is begun again in a moment; nothing starts before"
     why = Reason(ReasonCode.EXIT, "exits", text)
     return Plan(reasons=Reasons({}, dict.fromkeys(site.settings.queues, why)), as_of=site.n)

@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.core.draft import Draft
 from nqspy.core.sight import FIELDS, Handed, Seen
-from nqspy.daemon.deciding.child import Shown, read_only
+from nqspy.decider.worker import SentRequest, read_only
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant
 from nqspy.model.lifecycle import apply
@@ -92,7 +92,7 @@ def _notify(exits: SiteExits, made: Site, history: list[ev.Recorded], hook: str)
     """A notice may do what it has no right to here: that is no failure."""
     seen = Seen(made.requests[1], Draft(made, NOW, exits, {}))
     arguments: dict[str, Any] = {
-        "request": Shown({name: getattr(seen, name) for name in FIELDS}),
+        "request": SentRequest({name: getattr(seen, name) for name in FIELDS}),
         "old": "day", "new": "night",
     }  # fmt: skip
     if hook == "night_report":

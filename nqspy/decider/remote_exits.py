@@ -1,5 +1,5 @@
-"""The exits as the engine sees them (`ports.Exits`) where they run in a child: what they declare is known,
-what they decide is asked of the child, with a deadline; then the stock rule counts."""
+"""The exits as the engine sees them (`ports.Exits`) where they run in a worker: what they declare is known,
+what they decide is asked of the worker, with a deadline; then the stock rule counts."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -7,8 +7,8 @@ from typing import Any
 
 from nqspy.core.plain import NoExits
 from nqspy.core.sight import FIELDS, Handed
-from nqspy.daemon.deciding import loading, words
-from nqspy.daemon.deciding.parent import QUESTION, Parent
+from nqspy.decider import loading, messages
+from nqspy.decider.client import QUESTION, DeciderClient
 from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq
@@ -20,14 +20,14 @@ FRESH = 0.5
 
 
 class RemoteExits(NoExits):
-    """jobselect and elected are asked in the child only, in its passes. ``refused``: why the latest `reload`
+    """jobselect and elected are asked in the worker only, in its passes. ``refused``: why the latest `reload`
     was, with file and line; empty when it was not."""
 
     beside: Callable[[], None] | None = None
     """Has the files loaded beside and then reloaded; None: `reload` waits for them."""
 
-    def __init__(self, parent: Parent) -> None:
-        self._parent = parent
+    def __init__(self, client: DeciderClient) -> None:
+        self._client = client
         self._failures: list[ExitFailure] = []
         self._shares: dict[tuple[str, str], float | None] = {}
         self._shares_at = -FRESH
@@ -38,33 +38,33 @@ class RemoteExits(NoExits):
     @property
     def problems(self) -> list[str]:
         """One line for each file that was left out."""
-        return self._parent.problems
+        return self._client.problems
 
     def begin(self, site: Site) -> None:
         """Takes over the settings of the exits."""
         self._failures = []
-        self._parent.begin(site)
+        self._client.begin(site)
 
     def has(self, hook: str) -> bool:
         """Whether any exit that is switched on implements that hook."""
-        return self._parent.roster.has(hook)
+        return self._client.registry.has(hook)
 
     def declared(self) -> Mapping[str, Mapping[str, str]]:
         """Loaded exits: name -> setting -> unit."""
-        return self._parent.roster.declared()
+        return self._client.registry.declared()
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
         """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
-        self._parent.roster.check_setting(exit, setting, text)
+        self._client.registry.check_setting(exit, setting, text)
 
     def reload(self) -> str:
         """The files that were loaded beside count from now on, all or none; where none were (a shift asks),
         that begins now. Raises Refusal with file and line."""
-        if self._parent.loading is None and self.beside is not None:
+        if self._client.loading is None and self.beside is not None:
             self.beside()
             return "the exits are being loaded; they count as soon as they are"
         try:
-            told = loading.reload(self._parent)
+            told = loading.reload(self._client)
         except Refusal as refusal:
             self.refused = str(refusal)
             raise
@@ -73,13 +73,13 @@ class RemoteExits(NoExits):
 
     def listing(self) -> list[dict[str, Any]]:
         """One entry for each exit; ``left_out``: why it is not loaded any more."""
-        return self._parent.roster.listing(self._parent.strikes.out)
+        return self._client.registry.listing(self._client.backoff.out)
 
     def trace(self, seq: Seq) -> list[dict[str, Any]]:
-        """The latest answers about a request since the child was forked; empty where it does not answer."""
-        if not self._parent.needed:
+        """The latest answers about a request since the worker was forked; empty where it does not answer."""
+        if not self._client.needed:
             return []
-        found = self._parent.question(words.AskTrace(0, 0, seq), words.Traced, QUESTION)
+        found = self._client.question(messages.AskTrace(0, 0, seq), messages.TraceAnswered, QUESTION)
         return found.read() if found is not None else []
 
     def failures(self) -> tuple[ExitFailure, ...]:
@@ -91,8 +91,8 @@ class RemoteExits(NoExits):
 
     def submit(self, request: RequestView, view: View) -> SubmitAnswer | None:
         """What the exits say of a submission; accepted as it is where they do not say it in time."""
-        order = words.AskSubmit(0, 0, view.now, _fields(request))
-        found = self._parent.question(order, words.Submitted, self._wall("submit"))
+        order = messages.AskSubmit(0, 0, view.now, _fields(request))
+        found = self._client.question(order, messages.SubmitAnswered, self._wall("submit"))
         if found is None:
             self._silent("submit")
             return None
@@ -104,8 +104,8 @@ class RemoteExits(NoExits):
 
     def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
         """The destinations to try; in the queue's order where the exits do not say it in time."""
-        order = words.AskRoute(0, 0, view.now, _fields(request), tuple(destinations))
-        found = self._parent.question(order, words.Routed, self._wall("route"))
+        order = messages.AskRoute(0, 0, view.now, _fields(request), tuple(destinations))
+        found = self._client.question(order, messages.RouteAnswered, self._wall("route"))
         if found is None:
             self._silent("route")
             return destinations
@@ -113,35 +113,35 @@ class RemoteExits(NoExits):
         return [name for name in found.destinations if name in destinations]
 
     def shrpri(self, owner: str, group: str, view: View) -> float | None:
-        """The share term for displays: all are asked for together, when the child has nothing else to do."""
+        """The share term for displays: all are asked for together, when the worker has nothing else to do."""
         pair = (owner, group)
         if time.monotonic() - self._shares_at > FRESH or pair not in self._shares:
             self._ask_shares(view.now, pair)
         return self._shares.get(pair)
 
     def _ask_shares(self, now: Instant, pair: tuple[str, str]) -> None:
-        if self._parent.busy:
+        if self._client.busy:
             return
-        busy = {(owner, group) for group, owner in self._parent.site.busy()}
+        busy = {(owner, group) for group, owner in self._client.site.busy()}
         pairs = sorted(busy | {pair})
-        order = words.AskShares(0, 0, now, (), pairs)
-        found = self._parent.question(order, words.Shared, self._wall("shrpri"))
+        order = messages.AskShares(0, 0, now, (), pairs)
+        found = self._client.question(order, messages.SharesAnswered, self._wall("shrpri"))
         self._shares_at = time.monotonic()
         if found is not None and len(found.values) == len(pairs):
             good = [v if v is not None and 0 <= v < float("inf") else None for v in found.values]
             self._shares = dict(zip(pairs, good, strict=True))
 
     def _wall(self, hook: str) -> float:
-        return self._parent.roster.wall(hook) + QUESTION
+        return self._client.registry.wall(hook) + QUESTION
 
     def _take(self, failures: tuple[ExitFailure, ...]) -> None:
-        self._failures += words.known(failures, self._parent.roster.names)
+        self._failures += messages.known_failures(failures, self._client.registry.names)
 
     def _silent(self, hook: str) -> None:
-        for name in self._parent.roster.of(hook):
+        for name in self._client.registry.of(hook):
             text = f"{hook} was not answered in time; the stock rule counts"
             self._failures.append(ExitFailure(name, None, text))
-            self._parent.roster.failed(name)
+            self._client.registry.failed(name)
 
 
 def _fields(request: RequestView) -> dict[str, Any]:

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from nqspy.daemon.deciding import strikes
-from nqspy.daemon.deciding.page import Call
-from nqspy.daemon.deciding.strikes import Strikes, named
+from nqspy.decider import backoff
+from nqspy.decider.backoff import Backoff, named
+from nqspy.decider.heartbeat import Call
 from nqspy.model.site import Site
 from nqspy.userexit.ledger import RETRY
 
@@ -34,12 +34,12 @@ def rests(strike):
 @pytest.fixture
 def clock(monkeypatch):
     clock = [1000.0]
-    monkeypatch.setattr(strikes.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(backoff.time, "monotonic", lambda: clock[0])
     return clock
 
 
 def test_children_lost_on_requests_of_two_owners_within_an_hour_leave_an_exit_out(clock):
-    strike = Strikes()
+    strike = Backoff()
     first = strike.lost(call("gun"), "it crashed", KNOWN, NOW)
     assert (first.exit, first.seq, first.off) == ("gun", 5, ())
     assert [(each.exit, each.subject) for each in strike.spares] == [("gun", 5)]
@@ -56,11 +56,11 @@ def test_children_lost_on_requests_of_two_owners_within_an_hour_leave_an_exit_ou
 
 @pytest.mark.parametrize(("owners", "off"), [(["", ""], ("gun",)), (["", "anne"], ()), (["anne"] * 2, ())])
 def test_so_do_two_on_nobodys_and_no_others(owners, off):
-    assert die(Strikes(), *(call("gun", owner, None) for owner in owners)) == off
+    assert die(Backoff(), *(call("gun", owner, None) for owner in owners)) == off
 
 
 def test_from_the_second_within_an_hour_on_one_owner_waits_and_the_exit_stays(clock):
-    strike = Strikes()
+    strike = Backoff()
     die(strike, call("gun"), call("other"))
     assert not strike.rests
     for n in range(2, 9):
@@ -73,9 +73,9 @@ def test_from_the_second_within_an_hour_on_one_owner_waits_and_the_exit_stays(cl
 
 
 def test_children_lost_in_a_row_come_again_slower_and_at_last_not_at_all():
-    strike = Strikes()
+    strike = Backoff()
     pauses = []
-    for _ in range(strikes.GIVE_UP - 1):
+    for _ in range(backoff.GIVE_UP - 1):
         assert strike.lost(None, "it was ended by SIGKILL", ["a", "b"], NOW).off == ()
         pauses.append(strike.pause())
     assert pauses[0] == pauses[1] == 0
@@ -85,7 +85,7 @@ def test_children_lost_in_a_row_come_again_slower_and_at_last_not_at_all():
 
 
 def test_one_owner_alone_has_nobody_give_up_whatever_exits_die_on_theirs():
-    strike = Strikes()
+    strike = Backoff()
     assert die(strike, *map(call, ("gun", "other", "third", "gun")), well=False) == ()
     assert rests(strike) == [("gun", "anne")]
     assert die(strike, call("other"), well=False) == ()
@@ -95,7 +95,7 @@ def test_one_owner_alone_has_nobody_give_up_whatever_exits_die_on_theirs():
 
 
 def test_it_is_remembered_as_it_was():
-    strike = Strikes()
+    strike = Backoff()
     die(
         strike,
         call("gun"),
@@ -104,7 +104,7 @@ def test_it_is_remembered_as_it_was():
         Call("other", "shrpri", ("ben", "d"), 1),
     )
     strike.files = {"gun": "a", "other": "b"}
-    later = Strikes()
+    later = Backoff()
     later.load(json.loads(json.dumps(strike.dump())))
     assert (later.spares, later.rests, later.files) == (strike.spares, strike.rests, strike.files)
     assert die(later, call("gun", "ben")) == ("gun",)
@@ -112,14 +112,14 @@ def test_it_is_remembered_as_it_was():
 
 def test_of_what_an_older_version_remembered_the_owners_are_not_known():
     spare = {"exit": "gun", "hook": "jobselect", "subject": 5, "at": NOW, "text": "no"}
-    strike = Strikes()
-    strike.load({"out": {"third": "no"}, "spares": [spare], "died": {"gun": [strikes.time.time()]}})
+    strike = Backoff()
+    strike.load({"out": {"third": "no"}, "spares": [spare], "died": {"gun": [backoff.time.time()]}})
     assert (strike.out, len(strike.spares), strike.rests) == ({"third": "no"}, 1, [])
     assert die(strike, call("gun")) == ()
 
 
 def test_a_file_that_is_another_one_begins_anew_unless_it_is_left_out():
-    strike = Strikes()
+    strike = Backoff()
     die(strike, call("gun"), call("gun"), call("other"), call("other"), call("third"), call("third", "ben"))
     strike.files = {"gun": "a", "other": "b", "third": "c"}
     strike.meet({"gun": "a", "other": "x", "third": "x", "new": "d"})

@@ -1,4 +1,4 @@
-"""Loads the exits into a new child beside the one at work: nobody waits but whoever asked for it. At the
+"""Loads the exits into a new worker beside the one at work: nobody waits but whoever asked for it. At the
 start what can be loaded is, later all files or none."""
 
 import queue
@@ -6,32 +6,32 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.daemon.deciding import words
-from nqspy.daemon.deciding.child import names
-from nqspy.daemon.deciding.parent import LOAD, Parent
-from nqspy.daemon.deciding.process import Gone, Process
+from nqspy.decider import messages
+from nqspy.decider.client import LOAD, DeciderClient
+from nqspy.decider.process import WorkerEnded, WorkerProcess
+from nqspy.decider.worker import names
 from nqspy.model.errors import Refusal
 from nqspy.userexit.loader import loaded, owner_of, read_folder
 from nqspy.userexit.shadows import shadows
 
 
 class Loading:
-    """One set of files on its way (`Parent.loading`), in the engine's thread. ``done``: it is known what
-    becomes of it, and `take_on` has it count, unless `refusal` says why not.
+    """One set of files on its way (`DeciderClient.loading`), in the engine's thread. ``done``: it is known
+    what becomes of it, and `take_on` has it count, unless `refusal` says why not.
 
     ``strict``: all files or none, and settings in force must fit; else files that cannot be loaded are left
     out, with a line in ``problems`` for each.
     """
 
-    def __init__(self, parent: Parent, strict: bool) -> None:
-        self.parent, self.strict = parent, strict
-        self.process: Process | None = None
+    def __init__(self, client: DeciderClient, strict: bool) -> None:
+        self.client, self.strict = client, strict
+        self.process: WorkerProcess | None = None
         self.done = False
         self._over: Callable[[], None] = _nothing
-        self._said: words.Loaded | None = None
-        found, self.problems = read_folder(parent.folder, owner_of(parent.folder))
+        self._said: messages.ExitsLoaded | None = None
+        found, self.problems = read_folder(client.folder, owner_of(client.folder))
         self.sources = tuple(found)
-        parent.loading = self
+        client.loading = self
         self._begin()
 
     def when_over(self, over: Callable[[], None]) -> None:
@@ -44,9 +44,9 @@ class Loading:
         if not self.sources or (self.strict and self.problems):
             self._end()
             return
-        self.parent.later_events.clear()
+        self.client.later_events.clear()
         try:
-            self.process = self.parent.fork(self.sources, forgiving=self.strict)
+            self.process = self.client.fork(self.sources, forgiving=self.strict)
         except OSError as error:
             self.problems.append(f"no process can be begun for the exits: {error}")
             self._end()
@@ -57,24 +57,24 @@ class Loading:
 
     # ------------------------------------------------------------ what comes of it
 
-    def hear(self, process: Process, what: Any) -> None:
+    def hear(self, process: WorkerProcess, what: Any) -> None:
         """What its process said, or that it has gone."""
         if self.done or process is not self.process:
             return
-        if isinstance(what, words.Loaded):
+        if isinstance(what, messages.ExitsLoaded):
             self._said = what
             self.problems = sorted([*self.problems, *what.problems])
             self._end()
-        elif isinstance(what, Gone):
+        elif isinstance(what, WorkerEnded):
             self._lost(process, what.how)
 
-    def _lost(self, process: Process, how: str) -> None:
-        call = process.page.read()
+    def _lost(self, process: WorkerProcess, how: str) -> None:
+        call = process.heartbeat.read()
         known = names(self.sources)
         bad = call.exit if call is not None and call.exit in known else known[-1]
         left = "" if self.strict else "left out: "
         self.problems.append(
-            f"{self.parent.folder.name}/{bad}.py: {left}loading it ended its process: {process.why or how}"
+            f"{self.client.folder.name}/{bad}.py: {left}loading it ended its process: {process.why or how}"
         )
         self.process = None
         if self.strict:
@@ -88,7 +88,7 @@ class Loading:
         process = self.process
         if process is None or self.done:
             return
-        call, age = process.page.read(), time.monotonic() - process.began
+        call, age = process.heartbeat.read(), time.monotonic() - process.began
         if (call is not None and call.age() > LOAD) or age > LOAD * (1 + len(self.sources)):
             process.kill(f"it was not loaded within {LOAD:.0f} s")
 
@@ -113,8 +113,8 @@ class Loading:
 
     def drop(self) -> None:
         """It is not wanted."""
-        if self.parent.loading is self:
-            self.parent.loading = None
+        if self.client.loading is self:
+            self.client.loading = None
         self.done = True
         if self.process is not None:
             self.process.kill("it is not wanted")
@@ -122,14 +122,14 @@ class Loading:
     def take_on(self) -> None:
         """Its exits are those in force from now on; without one there are none."""
         process, said = self.process, self._said
-        self.parent.loading = None
+        self.client.loading = None
         if process is None or said is None:
-            self.parent.forget()
+            self.client.forget()
         else:
-            self.parent.drop("the exits were loaded again")
-            self.parent.take_on(process, self.sources, said)
+            self.client.drop("the exits were loaded again")
+            self.client.take_on(process, self.sources, said)
             if process.dead:  # between its last word and now
-                self.parent.drop("it has gone")
+                self.client.drop("it has gone")
 
     def refusal(self) -> Refusal | None:
         """Why it cannot count, all or none: one line."""
@@ -144,10 +144,10 @@ def _nothing() -> None:
     """Nobody waits for it."""
 
 
-def load(parent: Parent) -> None:
+def load(client: DeciderClient) -> None:
     """At the start: loads what can be loaded; a file that ends the process it is loaded in is left out
     too. Waits for it."""
-    loading = Loading(parent, strict=False)
+    loading = Loading(client, strict=False)
     loading.wait(float("inf"))
     settle(loading)
 
@@ -155,22 +155,22 @@ def load(parent: Parent) -> None:
 def settle(loading: Loading) -> None:
     """The exits of the start, as far as they could be loaded, count from now on."""
     loading.take_on()
-    loading.parent.problems = loading.problems
+    loading.client.problems = loading.problems
 
 
-def reload(parent: Parent) -> str:
-    """The files that were loaded beside (`Parent.loading`; else it waits for them) count from now on, all or
-    none; a sentence for the person who asked. Raises Refusal with file and line; the child before stays in
-    force then."""
-    found = parent.loading
-    loading = found if isinstance(found, Loading) else Loading(parent, strict=True)
+def reload(client: DeciderClient) -> str:
+    """The files that were loaded beside (`DeciderClient.loading`; else it waits for them) count from now on,
+    all or none; a sentence for the person who asked. Raises Refusal with file and line; the worker before
+    stays in force then."""
+    found = client.loading
+    loading = found if isinstance(found, Loading) else Loading(client, strict=True)
     loading.wait(float("inf"))
     refusal = loading.refusal()
     if refusal is not None:
         loading.drop()
         raise refusal
-    parent.strikes.forgive()
-    parent.memory.save(parent.strikes)
+    client.backoff.forgive()
+    client.saved.save(client.backoff)
     loading.take_on()
-    parent.problems = []
-    return loaded(parent.roster.names, shadows(parent.roster.listing(parent.strikes.out)))
+    client.problems = []
+    return loaded(client.registry.names, shadows(client.registry.listing(client.backoff.out)))

@@ -1,4 +1,4 @@
-"""What a child gives up before any code of the site runs in it: descriptors, shared memory, rights.
+"""What a worker gives up before any code of the site runs in it: descriptors, shared memory, rights.
 
 Standard modules that site code usually imports are imported before: below a folder that the user without
 rights cannot read, they could not be found later.
@@ -15,7 +15,7 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from nqspy.daemon.deciding import walls
+from nqspy.decider import syscalls
 
 USERS = ("nqspy", "nobody")
 """As whom exits run where the daemon is root: the first that exists."""
@@ -33,8 +33,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Jail:
-    """What a child may have. ``memory``: bytes beyond what it begins with; ``alone``: it may begin neither
+class Sandbox:
+    """What a worker may have. ``memory``: bytes beyond what it begins with; ``alone``: it may begin neither
     process nor thread, and has no sockets (else: none of this machine, AF_UNIX); ``files``: descriptors;
     ``user``: (name, uid, gid) it becomes, None: it stays who it is."""
 
@@ -57,8 +57,8 @@ def user() -> tuple[str, int, int] | None:
     raise OSError(f"user exits do not run as root, and there is no user {' or '.join(USERS)}")
 
 
-def enter(jail: Jail, keep: Collection[int], page: int, output: int, parent: int) -> None:
-    """Becomes a child that can do nothing but answer: descriptors ``keep`` stay, ``output`` takes what is
+def enter(box: Sandbox, keep: Collection[int], page: int, output: int, parent: int) -> None:
+    """Becomes a worker that can do nothing but answer: descriptors ``keep`` stay, ``output`` takes what is
     printed, ``page`` is the address of the shared page. Raises OSError when anything of it fails."""
     os.setsid()
     _forget_signals()
@@ -68,11 +68,11 @@ def enter(jail: Jail, keep: Collection[int], page: int, output: int, parent: int
         importlib.import_module(name)
     os.chdir("/")
     os.umask(0o077)
-    _limit(jail)
+    _limit(box)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-    if jail.user is not None:
-        _become(*jail.user)
-    walls.raise_walls(all_sockets=jail.alone)
+    if box.user is not None:
+        _become(*box.user)
+    syscalls.restrict(all_sockets=box.alone)
     # Asked for last: a change of user takes it back. The parent may have died before.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -111,20 +111,20 @@ def _unmap_shared(page: int) -> None:
         found = [line.split() for line in maps]
     for words in found:
         if words[1].endswith("s") and len(words) > 5 and words[5].startswith("/"):
-            first, last = (int(word, 16) for word in words[0].split("-"))
+            first, last = (int(answer, 16) for answer in words[0].split("-"))
             if not first <= page < last and words[5] != "/dev/zero":
                 _libc.munmap(ctypes.c_void_p(first), ctypes.c_size_t(last - first))
 
 
-def _limit(jail: Jail) -> None:
+def _limit(box: Sandbox) -> None:
     with open("/proc/self/statm") as statm:
         size = int(statm.read().split()[0]) * resource.getpagesize()
     limits = [
-        (resource.RLIMIT_AS, size + jail.memory),
-        (resource.RLIMIT_NOFILE, jail.files),
+        (resource.RLIMIT_AS, size + box.memory),
+        (resource.RLIMIT_NOFILE, box.files),
         (resource.RLIMIT_CORE, 0),
     ]
-    if jail.alone:
+    if box.alone:
         limits.append((resource.RLIMIT_NPROC, 0))
     for kind, most in limits:
         hard = resource.getrlimit(kind)[1]

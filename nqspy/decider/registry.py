@@ -1,17 +1,17 @@
-"""What a child said last of its exits, under the settings in force: answered without asking it."""
+"""What a worker said last of its exits, under the settings in force: answered without asking it."""
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from nqspy.daemon.deciding.words import Listing
+from nqspy.decider.messages import Listing
 from nqspy.model.errors import BadValue
 from nqspy.model.machine import ExitSettings
 from nqspy.model.site import Site
 from nqspy.userexit import settings
 
 
-class Roster:
+class ExitRegistry:
     """Names, hooks, settings and figures of the loaded exits."""
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Roster:
         self._uncounted: Counter[str] = Counter()
 
     def take(self, listing: Listing, units: dict[str, dict[str, str]], fresh: bool = False) -> None:
-        """A child has loaded the exits. ``fresh``: they are all there is; else others are left out."""
+        """A worker has loaded the exits. ``fresh``: they are all there is; else others are left out."""
         if fresh:
             self._rows, self._units = {}, {}
             self._uncounted.clear()
@@ -34,7 +34,7 @@ class Roster:
         self._rows |= {row["name"]: row for row in listing}
 
     def failed(self, exit: str) -> None:
-        """A failure that no child can count: it was lost at it, or did not answer."""
+        """A failure that no worker can count: it was lost at it, or did not answer."""
         self._uncounted[exit] += 1
 
     @property
@@ -84,7 +84,7 @@ class Roster:
         settings.read(known[setting], text)
 
     def counted(self) -> Listing:
-        """The figures as the child said them last."""
+        """The figures as the worker said them last."""
         return [self._rows[name] for name in self.names]
 
     def listing(self, out: Mapping[str, str]) -> list[dict[str, Any]]:

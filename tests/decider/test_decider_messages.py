@@ -4,8 +4,8 @@ import tracemalloc
 
 import pytest
 
-from nqspy.daemon.deciding import process, strikes, words
-from nqspy.daemon.deciding.page import Page
+from nqspy.decider import backoff, messages, process
+from nqspy.decider.heartbeat import Heartbeat
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
@@ -25,9 +25,9 @@ def test_a_plan_comes_out_as_it_went_in():
     reasons = Reasons({2: Reason(ReasonCode.LIMIT, "queue night", "full", NOW)}, {"night": NEVER})
     failures = (ExitFailure("gun", 2, "no", "trace", True), ExitFailure("no such exit", 2, "no"))
     plan = Plan(actions, reasons, NOW, 17, True, (), failures)
-    body = words.encode(words.planned(5, plan, []))
-    word = words.word_of(body[4:])
-    again = words.plan_of(word, 17, (), ["gun"])
+    body = messages.encode(messages.plan_made(5, plan, []))
+    word = messages.message_of(body[4:])
+    again = messages.plan_of(word, 17, (), ["gun"])
     assert again == Plan(actions, reasons, NOW, 17, True, (), failures[:1])
 
 
@@ -47,26 +47,26 @@ NEVER = Reason(ReasonCode.NEVER, "queue night", "never")
     ],
 )
 def test_what_is_no_action_of_a_pass_is_not_taken(action):
-    word = words.planned(1, Plan(), [])
+    word = messages.plan_made(1, Plan(), [])
     word.actions = [action]
-    with pytest.raises(words.Nonsense):
-        words.plan_of(words.word_of(words.encode(word)[4:]), 1, (), [])
+    with pytest.raises(messages.BadWorkerMessage):
+        messages.plan_of(messages.message_of(messages.encode(word)[4:]), 1, (), [])
 
 
 @pytest.mark.parametrize("at", [-1, 10**17, 1 << 62])
 def test_an_instant_that_no_calendar_has_is_left_out_of_a_plan(at):
     bad, good, never = (Reason(ReasonCode.LIMIT, "queue night", "full", each) for each in (at, NOW, None))
     plan = Plan((), Reasons({1: good, 2: bad}, {"night": bad, "day": good}), at)
-    word = words.word_of(words.encode(words.planned(1, plan, []))[4:])
-    found = words.plan_of(word, 1, (), [])
+    word = messages.message_of(messages.encode(messages.plan_made(1, plan, []))[4:])
+    found = messages.plan_of(word, 1, (), [])
     assert found.reasons == Reasons({1: good, 2: never}, {"night": never, "day": good})
     assert found.wake_at is None
 
 
 @pytest.mark.parametrize("body", [b"", b"\xc1", b"\x81\xa4kind\xa3ask", b"\x93" * 100_000, b"\x80"])
 def test_what_is_no_message_is_nonsense(body):
-    with pytest.raises(words.Nonsense):
-        words.word_of(body)
+    with pytest.raises(messages.BadWorkerMessage):
+        messages.message_of(body)
 
 
 def packed(text: str) -> bytes:
@@ -80,7 +80,7 @@ def planned(actions: bytes = b"\x90", own: bytes = b"\x80", listing: bytes = b"\
     return bytes([0x80 + len(parts)]) + b"".join(packed(name) + value for name, value in parts.items())
 
 
-ROOM = words.LARGEST_ANSWER - 300
+ROOM = messages.LARGEST_ANSWER - 300
 MANY = ROOM // 3
 ANYTHING = b"\x81" + packed("x") + b"\xdd" + ROOM.to_bytes(4, "big") + b"\x80" * ROOM
 FORGED = {
@@ -95,24 +95,24 @@ FORGED = {
 @pytest.mark.parametrize("forged", FORGED)
 def test_rubbish_as_long_as_an_answer_may_be_is_refused_before_it_fills_the_memory(forged):
     body = FORGED[forged]
-    assert len(body) <= words.LARGEST_ANSWER
+    assert len(body) <= messages.LARGEST_ANSWER
     tracemalloc.start()
     try:
-        word = words.word_of(body)
-        if isinstance(word, words.Traced):
+        word = messages.message_of(body)
+        if isinstance(word, messages.TraceAnswered):
             assert word.read() == []
-            raise words.Nonsense
-        words.plan_of(word, 1, (), [])
-    except words.Nonsense:
+            raise messages.BadWorkerMessage
+        messages.plan_of(word, 1, (), [])
+    except messages.BadWorkerMessage:
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert taken < 3 * words.LARGEST_ANSWER
+    assert taken < 3 * messages.LARGEST_ANSWER
 
 
 def test_what_is_larger_than_any_answer_is_refused_at_its_first_bytes():
-    with pytest.raises(words.Nonsense, match="larger than any answer"):
-        process._Frames().take((words.LARGEST_ANSWER + 1).to_bytes(4, "big"))
+    with pytest.raises(messages.BadWorkerMessage, match="larger than any answer"):
+        process._Frames().take((messages.LARGEST_ANSWER + 1).to_bytes(4, "big"))
 
 
 def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
@@ -123,13 +123,13 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
     moves = tuple(Move(seq, "a queue with a long name") for seq in seqs)
     redate = Redate(tuple(seqs), 1_795_262_400_000, 1, "gun")
     for word in (
-        words.planned(1, Plan((redate,), Reasons(own, {})), []),
-        words.planned(1, Plan(moves), []),
-        words.Outlooks(1, starts, starts),
+        messages.plan_made(1, Plan((redate,), Reasons(own, {})), []),
+        messages.plan_made(1, Plan(moves), []),
+        messages.OutlookEstimated(1, starts, starts),
     ):
-        [found] = process._Frames().take(words.encode(word))
-        if isinstance(found, words.Planned):
-            plan = words.plan_of(found, 1, (), [])
+        [found] = process._Frames().take(messages.encode(word))
+        if isinstance(found, messages.PlanMade):
+            plan = messages.plan_of(found, 1, (), [])
             assert plan.actions in ((redate,), moves)
             assert plan.reasons.own in (own, {})
         else:
@@ -138,12 +138,12 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
 
 def test_a_trace_comes_out_as_it_went_in():
     rows = [{"at": 5, "exit": "gun", "hook": "route", "answer": ["a", {"b": 1.5}], "error": None}]
-    found = words.word_of(words.encode(words.traced(1, rows))[4:])
+    found = messages.message_of(messages.encode(messages.trace_answered(1, rows))[4:])
     assert found.read() == rows
 
 
 def test_the_page_says_whose_code_runs():
-    page = Page()
+    page = Heartbeat()
     assert page.read() is None
     for subject, owner in ((17, "ben"), (("anne", "d1"), "anne"), (None, "")):
         page.enter("gun", "jobselect", subject, owner)
@@ -162,6 +162,6 @@ def test_while_no_child_can_be_had_nothing_starts_and_the_reason_says_why():
 
     site = Site()
     site.settings.queues["night"] = Queue("night")
-    plan = strikes.standstill(site)
+    plan = backoff.standstill(site)
     assert not plan.actions
     assert plan.reason(1, "night").matches(code=ReasonCode.EXIT, who="exits")

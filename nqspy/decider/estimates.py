@@ -1,12 +1,12 @@
-"""Looks ahead for people who ask: by the child where exits run there, without keeping the engine waiting."""
+"""Looks ahead for people who ask: by the worker where exits run there, without keeping the engine waiting."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
 from nqspy.core.plain import NoExits
-from nqspy.daemon.deciding import words
-from nqspy.daemon.deciding.parent import SILENT, Parent
+from nqspy.decider import messages
+from nqspy.decider.client import SILENT, DeciderClient
 from nqspy.engine import whatif
 from nqspy.engine.whatif import Estimate
 from nqspy.model.configure import apply_changes, copy_of
@@ -16,47 +16,47 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
 
 PATIENCE = 5.0
-"""Real seconds that a look ahead may take in the child."""
+"""Real seconds that a look ahead may take in the worker."""
 
-Foresight = Callable[[float], Estimate]
+LateEstimate = Callable[[float], Estimate]
 """Gives the estimate; waits at most so many seconds for it. In any thread."""
 Starts = Mapping[Seq, Instant]
 
 
-def start(parent: Parent, request: Request, now: Instant) -> Foresight:
+def start(client: DeciderClient, request: Request, now: Instant) -> LateEstimate:
     """When a request that waits would start. To be called in the engine's thread."""
-    if not parent.needed:
-        found = whatif.estimate_on(parent.site, NoExits(), request, now)
+    if not client.needed:
+        found = whatif.estimate_on(client.site, NoExits(), request, now)
         return lambda seconds: found
-    future = parent.later(words.AskStart(0, 0, now, request.seq))
+    future = client.later(messages.AskStart(0, 0, now, request.seq))
 
     def wait(seconds: float) -> Estimate:
-        word = _result(future, seconds)
-        if not isinstance(word, words.Begins):
+        answer = _result(future, seconds)
+        if not isinstance(answer, messages.StartEstimated):
             return None, SILENT
-        return (None if word.at is None else Instant(word.at)), word.basis
+        return (None if answer.at is None else Instant(answer.at)), answer.basis
 
     return wait
 
 
 def outlook(
-    parent: Parent, now: Instant, changes: tuple[Change, ...]
+    client: DeciderClient, now: Instant, changes: tuple[Change, ...]
 ) -> Callable[[float], tuple[Starts, Starts]]:
     """When the waiting requests would start, as it is and after these changes. What it gives raises Refusal
     where nothing can be said."""
-    if not parent.needed:
-        after = copy_of(parent.site.settings)
+    if not client.needed:
+        after = copy_of(client.site.settings)
         apply_changes(after, changes)
         exits = NoExits()
-        starts = whatif.outlook(parent.site, exits, now), whatif.outlook(parent.site, exits, now, after)
+        starts = whatif.outlook(client.site, exits, now), whatif.outlook(client.site, exits, now, after)
         return lambda seconds: starts
-    future = parent.later(words.AskOutlook(0, 0, now, changes))
+    future = client.later(messages.AskOutlook(0, 0, now, changes))
 
     def wait(seconds: float) -> tuple[Starts, Starts]:
-        word = _result(future, seconds)
-        if not isinstance(word, words.Outlooks):
+        answer = _result(future, seconds)
+        if not isinstance(answer, messages.OutlookEstimated):
             raise Refusal(SILENT, "no_estimate")
-        return _instants(word.before), _instants(word.then)
+        return _instants(answer.before), _instants(answer.then)
 
     return wait
 

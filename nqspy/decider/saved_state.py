@@ -1,37 +1,39 @@
 """What outlives the exits' process and the daemon: what exits answered about requests, where they failed,
 which are left out. Two files of the home, read by nobody else.
 
-``exits.memory`` is what a child says of itself (`userexit.ledger.Kept`): the daemon keeps it and hands it to
-the next child, unread. It is asked for soon after an exit failed, and now and then after passes.
+``exits.memory`` is what a worker says of itself (`userexit.ledger.Kept`): the daemon keeps it and hands it to
+the next worker, unread. It is asked for soon after an exit failed, and now and then after passes.
 """
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nqspy.daemon.deciding import words
-from nqspy.daemon.log import LOG
+from nqspy.decider import messages
 from nqspy.system.private_files import write_private
+
+LOG = logging.getLogger("nqspy.decider")
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from nqspy.daemon.deciding.strikes import Strikes
+    from nqspy.decider.backoff import Backoff
 
 SOON = 1.0
 """Real seconds after a failure of an exit until that is kept."""
 SELDOM = 30.0
 """Real seconds after a pass until its answers are kept."""
 AT_END = 1.0
-"""Real seconds that a daemon which stops waits for a child to say what it remembers."""
+"""Real seconds that a daemon which stops waits for a worker to say what it remembers."""
 
-Later = Callable[[words.Order], "Future[Any] | None"]
+Later = Callable[[messages.Order], "Future[Any] | None"]
 
 
-class Memory:
+class SavedState:
     """In the engine's thread. ``home``: the folder, None: nothing is kept."""
 
     def __init__(self, home: Path | None) -> None:
@@ -42,21 +44,21 @@ class Memory:
         self._asked: Future[Any] | None = None
         self._writer: threading.Thread | None = None
 
-    # ------------------------------------------------------------ the child's
+    # ------------------------------------------------------------ the worker's
 
     def read(self) -> bytes:
-        """What the last child remembered; empty where there is nothing."""
+        """What the last worker remembered; empty where there is nothing."""
         try:
             return (self._home / "exits.memory").read_bytes() if self._home is not None else b""
         except OSError:
             return b""
 
     def born(self) -> None:
-        """A new child counts from nothing."""
+        """A new worker counts from nothing."""
         self._stamp, self._asked = 0, None
 
     def note(self, stamp: int) -> None:
-        """A child has answered; its stamp is another one where a failure was added or forgotten."""
+        """A worker has answered; its stamp is another one where a failure was added or forgotten."""
         if self._home is None:
             return
         pause = SOON if stamp != self._stamp else SELDOM
@@ -71,24 +73,24 @@ class Memory:
         return max(0.0, self._due - time.monotonic())
 
     def look(self, later: Later) -> None:
-        """Asks the child when it is time, and keeps what it has said."""
+        """Asks the worker when it is time, and keeps what it has said."""
         if self._asked is not None and self._asked.done():
-            word, self._asked = self._asked.result(), None
-            if isinstance(word, words.Remembered) and not self._writing():
-                self._writer = threading.Thread(target=self._write, args=(word.body,), name="exits-memory")
+            answer, self._asked = self._asked.result(), None
+            if isinstance(answer, messages.StateAnswered) and not self._writing():
+                self._writer = threading.Thread(target=self._write, args=(answer.body,), name="exits-memory")
                 self._writer.start()
         if self._asked is None and self._due is not None and time.monotonic() >= self._due:
-            self._due, self._asked = None, later(words.AskMemory(0, 0))
+            self._due, self._asked = None, later(messages.AskState(0, 0))
 
     def _writing(self) -> bool:
         return self._writer is not None and self._writer.is_alive()
 
-    def close(self, word: words.Remembered | None) -> None:
-        """Keeps what the last child has said."""
+    def close(self, answer: messages.StateAnswered | None) -> None:
+        """Keeps what the last worker has said."""
         if self._writer is not None:
             self._writer.join()
-        if word is not None:
-            self._write(word.body)
+        if answer is not None:
+            self._write(answer.body)
 
     def _write(self, body: bytes) -> None:
         self._put("exits.memory", body.decode("latin-1"))
@@ -102,15 +104,15 @@ class Memory:
 
     # ------------------------------------------------------------ the daemon's own
 
-    def save(self, strikes: "Strikes") -> None:
-        """Keeps who is left out and what ended a child; at once, it happens rarely."""
-        self._put("exits.strikes", json.dumps(strikes.dump(), ensure_ascii=True))
+    def save(self, backoff: "Backoff") -> None:
+        """Keeps who is left out and what ended a worker; at once, it happens rarely."""
+        self._put("exits.strikes", json.dumps(backoff.dump(), ensure_ascii=True))
 
-    def restore(self, strikes: "Strikes") -> None:
+    def restore(self, backoff: "Backoff") -> None:
         """Remembers it."""
         try:
             if self._home is not None:
-                strikes.load(json.loads((self._home / "exits.strikes").read_text(encoding="latin-1")))
+                backoff.load(json.loads((self._home / "exits.strikes").read_text(encoding="latin-1")))
         except FileNotFoundError:
             pass
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -7,7 +7,7 @@ import os
 import pytest
 from daemon.live import ONE_QUEUE, until
 from daemon.person import submit_as
-from daemon.wild import Wild
+from decider.wild import Wild
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root may speak as other users")
 ANNE = 61001

@@ -1,4 +1,4 @@
-"""What the kernel refuses a child before code of the site runs in it: sockets, and other processes.
+"""What the kernel refuses a worker before code of the site runs in it: sockets, and other processes.
 
 By a filter of system calls (seccomp(2)) and by Landlock (landlock(7)), both of which a process of any user
 may put on itself, for good and for all that it begins.
@@ -52,7 +52,7 @@ class _Ruleset(ctypes.Structure):
     _fields_ = (("files", ctypes.c_uint64), ("net", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
 
 
-def raise_walls(*, all_sockets: bool) -> None:
+def restrict(*, all_sockets: bool) -> None:
     """Takes sockets and other processes from this process and all that it begins: every socket, else those
     of this machine (``AF_UNIX``). Where the kernel has none of it that is told on stderr.
 

@@ -1,4 +1,4 @@
-"""Tries a candidate file in a child without rights: for `nqspy exits check` and `nqspy doctor`."""
+"""Tries a candidate file in a worker without rights: for `nqspy exits check` and `nqspy doctor`."""
 
 import logging
 import queue
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.core.sight import FIELDS, HANDED
-from nqspy.daemon.deciding import rights, sample, words
-from nqspy.daemon.deciding.parent import LOAD
-from nqspy.daemon.deciding.process import Ends, Gone, Process
+from nqspy.decider import made_up_site, messages, sandbox
+from nqspy.decider.client import LOAD
+from nqspy.decider.process import WorkerEnded, WorkerPipes, WorkerProcess
 from nqspy.model.machine import Deciding
 from nqspy.userexit.inspection import inspect_module
 from nqspy.userexit.loader import LoadError, Source, load_source, read_file
@@ -20,9 +20,9 @@ from nqspy.userexit.loader import LoadError, Source, load_source, read_file
 class _Trial:
     source: Source
 
-    def __call__(self, ends: Ends) -> None:
+    def __call__(self, pipes: WorkerPipes) -> None:
         logging.getLogger("nqspy.userexit").setLevel(logging.CRITICAL)  # what failed is told by its line
-        ends.answer(words.Loaded(0, list(_problems(self.source)), [], [], {}))
+        pipes.answer(messages.ExitsLoaded(0, list(_problems(self.source)), [], [], {}))
 
 
 def _problems(source: Source) -> Iterator[str]:
@@ -35,7 +35,7 @@ def _problems(source: Source) -> Iterator[str]:
     seen = list(inspect_module(module, source.text, FIELDS, HANDED))
     yield from (str(LoadError(source.path, line, text)) for line, text in seen)
     if not seen:
-        yield from sample.run(source)
+        yield from made_up_site.run(source)
 
 
 def problems_of(file: Path) -> list[str]:
@@ -44,8 +44,8 @@ def problems_of(file: Path) -> list[str]:
     said: queue.SimpleQueue[Any] = queue.SimpleQueue()
     try:
         work = _Trial(read_file(file))
-        jail = rights.Jail(Deciding().memory, True, 64, rights.user())
-        process = Process("exits check", work, jail, lambda _, what: said.put(what))
+        box = sandbox.Sandbox(Deciding().memory, True, 64, sandbox.user())
+        process = WorkerProcess("exits check", work, box, lambda _, what: said.put(what))
     except LoadError as error:
         return [str(error)]
     except OSError as error:
@@ -55,7 +55,7 @@ def problems_of(file: Path) -> list[str]:
     except queue.Empty:
         process.kill(f"it was not loaded within {LOAD:.0f} s")
         answer = said.get()
-    if isinstance(answer, Gone):
+    if isinstance(answer, WorkerEnded):
         return [f"{file}: loading it ended its process: {answer.how}"]
     process.kill("it has answered")
     return list(answer.problems)

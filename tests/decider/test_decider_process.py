@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from daemon.live import ONE_QUEUE, alive, until
 from daemon.person import submit_as
-from daemon.wild import WILD, Wild
+from decider.wild import WILD, Wild
 
 ROOT_ONLY = pytest.mark.skipif(os.geteuid() != 0, reason="only root's daemon gives up rights")
 

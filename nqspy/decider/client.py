@@ -1,0 +1,433 @@
+"""The daemon's side of the decider: asks a worker for plans, keeps it by the same events, sees when it hangs,
+and forks another from the engine's own state when it is lost."""
+
+import logging
+import queue
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+from nqspy.core.plain import NoExits
+from nqspy.decider import messages, sandbox
+from nqspy.decider.backoff import Backoff, Loss, named, standstill
+from nqspy.decider.heartbeat import Call
+from nqspy.decider.process import (
+    FromWorker,
+    LoadingBeside,
+    OpenOrder,
+    PassAsked,
+    WorkerEnded,
+    WorkerPipes,
+    WorkerProcess,
+)
+from nqspy.decider.registry import ExitRegistry
+from nqspy.decider.saved_state import AT_END, SavedState
+from nqspy.decider.worker import WorkerTask, digests, names
+from nqspy.engine.decider import AtOnce
+from nqspy.engine.inputs import Decision
+from nqspy.engine.whatif import Estimate
+from nqspy.model import events as ev
+from nqspy.model.actions import Plan
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Request, Used
+from nqspy.model.site import Site
+from nqspy.userexit.loader import Source
+
+LOG = logging.getLogger("nqspy.decider")
+
+LOOK = 0.25
+"""Real seconds between two looks at a worker that has something to answer."""
+GRACE = 1.0
+"""Real seconds that a call may take beyond ten times its budget."""
+PASS = 30.0
+"""Real seconds that an answer may take at most."""
+LOAD = 10.0
+"""Real seconds that loading one file may take."""
+SEEN = 0.2
+"""Real seconds that the daemon itself must have seen a call at work before it judges: it may have slept."""
+QUESTION = 0.3
+"""Real seconds beyond ten times the budgets that somebody waits for a submit or route exit."""
+FORESIGHT = 1.0
+"""Real seconds that `qsub --dry-run` waits for an estimate."""
+SILENT = "no estimate: the process of the user exits does not answer"
+
+W = TypeVar("W", bound=messages.WorkerMessage)
+
+
+class DeciderClient:
+    """``ports.Decider``: passes run in a worker where there are exits, else at once. All of it belongs to the
+    engine's thread. ``put``: the inbox; ``now``: the site's clock; ``tell``: what managers must know.
+
+    ``problems``: one line for each file that was left out when the exits were loaded; ``user``: as whom exits
+    run, None: as the daemon. ``home``: where what they remember is kept, None: nowhere.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        folder: Path,
+        put: Callable[[Any], None],
+        now: Callable[[], Instant],
+        tell: Callable[[Loss], None],
+        name: str = "exits",
+        home: Path | None = None,
+    ) -> None:
+        self.site, self.folder, self.problems = site, folder, list[str]()
+        self.user = sandbox.user()
+        self.registry, self.backoff, self.saved = ExitRegistry(), Backoff(), SavedState(home)
+        self._put, self._now, self._tell, self._name = put, now, tell, name
+        self._plain = AtOnce(NoExits())
+        self.worker: WorkerProcess | None = None
+        self.sources: tuple[Source, ...] = ()
+        self.loading: LoadingBeside | None = None
+        self.later_events: list[ev.Recorded] = []
+        self._events: list[ev.Recorded] = []
+        self._ids = count(1)
+        self._asked: PassAsked | None = None
+        self._open: dict[int, OpenOrder] = {}
+        self._sync = 0
+        self._seen: tuple[int, float] = (0, 0.0)
+        self.saved.restore(self.backoff)
+        self._was_off = {name for name in self.backoff.out if not self._enabled(name)}
+        for name in set(self.backoff.out) - self._was_off:
+            self.backoff.forgive(name)
+        self.backoff.pardon(self._enabled)
+        self._memory = site.settings.decider.memory
+        self._paused = False
+
+    # ------------------------------------------------------------ the door
+
+    @property
+    def needed(self) -> bool:
+        """Whether there is an exit to run."""
+        return any(name not in self.backoff.out for name in names(self.sources))
+
+    def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
+        """Has the worker run a pass; its plan comes as `FromWorker`. At once where there are no exits; where
+        no worker can be had for a moment, a plan that starts nothing."""
+        if not self.needed:
+            return self._plain.ask(site, now, samples)
+        if (worker := self._ready()) is None:
+            self._paused = True
+            return standstill(site)
+        asked = PassAsked(next(self._ids), site.n, tuple(samples.items()))
+        self._asked = asked
+        self._open[asked.id] = OpenOrder(time.monotonic())
+        self._send(worker, messages.AskPass(asked.id, asked.n, now, asked.samples, dict(site.closings)))
+        return None
+
+    def follow(self, events: Sequence[ev.Recorded]) -> None:
+        """Keeps them until the worker is told, which is soon."""
+        if self.worker is not None:
+            self._events += events
+        if self.loading is not None:
+            self.later_events += events
+
+    def reset(self, site: Site) -> None:
+        """The worker is thrown away; the next is forked from the new site."""
+        self.site = site
+        self.drop("the site was read again")
+        if self.loading is not None:
+            self.loading.again()
+        self._was_off = {name for name in self.backoff.out if not self._enabled(name)}
+
+    def foresee(self, site: Site, request: Request, now: Instant) -> Estimate:
+        """When a request that may be submitted would start; somebody waits, so not for long."""
+        if not self.needed:
+            return self._plain.foresee(site, request, now)
+        found = self.question(
+            messages.AskStart(0, 0, now, request.seq, request), messages.StartEstimated, FORESIGHT
+        )
+        return (None, SILENT) if found is None else (_instant(found.at), found.basis)
+
+    # ------------------------------------------------------------ files
+
+    def take_on(
+        self, process: WorkerProcess, sources: tuple[Source, ...], said: messages.ExitsLoaded
+    ) -> None:
+        """A worker that has loaded these files is the one from now on."""
+        known = {row["name"] for row in said.listing}
+        self.sources = tuple(source for source in sources if source.path.stem in known)
+        self.backoff.files = digests(self.sources)
+        self.registry.take(said.listing, said.units, fresh=True)
+        self.worker = process if self.sources else None
+        if not self.sources:
+            process.kill("there is nothing to do for it")
+        self._events, self.later_events = self.later_events, []
+        self.begin(self.site)
+
+    # ------------------------------------------------------------ workers
+
+    def forget(self) -> None:
+        """There are no exits any more."""
+        self.drop("there are no exits any more")
+        self.sources, self.problems, self.registry = (), [], ExitRegistry()
+
+    def fork(
+        self, sources: tuple[Source, ...], listing: messages.Listing | None = None, forgiving: bool = False
+    ) -> WorkerProcess:
+        """A worker with the site as it is, which loads these files. ``listing``: it takes the place of one
+        that was lost, and goes on counting from there; ``forgiving``: failures before count no more. Raises
+        OSError."""
+        site = self.site
+        self._memory = site.settings.decider.memory
+        box = sandbox.Sandbox(self._memory, True, 64, self.user)
+        self.backoff.meet({} if forgiving else digests(sources))
+        spares, rests = ((), ()) if forgiving else (tuple(self.backoff.spares), tuple(self.backoff.rests))
+        work: Callable[[WorkerPipes], None] = WorkerTask(
+            self.folder, sources, site, spares, rests, listing or [], self.saved.read(), forgiving
+        )
+        self.saved.born()
+        return WorkerProcess(self._name, work, box, self._hear)
+
+    def _ready(self) -> WorkerProcess | None:
+        """The worker, forked anew where there is none; None while it may not be."""
+        if self.worker is None and self.backoff.pause() <= 0:
+            sources = tuple(s for s in self.sources if s.path.stem not in self.backoff.out)
+            try:
+                self.worker = self.fork(sources, self.registry.counted())
+            except OSError as error:
+                how = f"it cannot be begun: {error}"
+                self._tell(self.backoff.lost(None, how, names(sources), self._now()))
+                return None
+            self._open[0] = OpenOrder(time.monotonic())  # until it says that the exits are loaded
+            self._events.clear()
+        return self.worker
+
+    def drop(self, why: str) -> None:
+        """Ends the worker; what it was asked is asked again of the next."""
+        worker, self.worker = self.worker, None
+        if worker is not None:
+            worker.kill(why)
+        self._close_open()
+        if self._asked is not None:
+            self._put(FromWorker(None, None, self._asked.id))
+
+    def _close_open(self) -> None:
+        for each in self._open.values():
+            if each.future is not None:
+                each.future.set_result(None)
+        self._open.clear()
+        self._events.clear()
+
+    def close(self) -> None:
+        """Ends the worker for good."""
+        if self.loading is not None:
+            self.loading.drop()
+        if self._asked is not None:  # what fails in a plan that never counts is to be told by the next
+            self.saved.close(None)
+        elif self.worker is not None:
+            self.saved.close(self.question(messages.AskState(0, 0), messages.StateAnswered, AT_END))
+        self.drop("the daemon ends")
+        self.sources = ()
+
+    # ------------------------------------------------------------ talk
+
+    def _send(self, worker: WorkerProcess, order: messages.Order) -> None:
+        self.flush()
+        worker.send(order)
+
+    def flush(self) -> None:
+        """Tells the worker what has happened."""
+        if self._events and self.worker is not None:
+            self.worker.send(messages.follow_events(self._events))
+            self._events.clear()
+
+    def _hear(self, process: WorkerProcess, what: Any) -> None:
+        """In the worker's own thread."""
+        waits = isinstance(what, messages.WorkerMessage) and what.id == self._sync and what.id
+        if waits or process is not self.worker or isinstance(what, WorkerEnded):
+            process.mailbox.put(what)
+        if not waits:
+            self._put(FromWorker(process, what))
+
+    def question(self, order: messages.Order, kind: type[W], seconds: float) -> W | None:
+        """The worker's answer, None when there is none in time. While an answer is overdue nobody waits."""
+        if any(each.future is None and id != self._asked_id for id, each in self._open.items() if id):
+            return None
+        if (worker := self._ready()) is None:
+            return None
+        order.id, order.n = next(self._ids), self.site.n
+        self._sync = order.id
+        since = time.monotonic()
+        self._send(worker, order)
+        answer = self._await(worker, order.id, since + seconds)
+        self._sync = 0
+        if isinstance(answer, kind):
+            self._stamped(answer)
+            return answer
+        if answer is None:
+            self._open[order.id] = OpenOrder(since)
+        elif isinstance(answer, messages.OutOfStep):
+            worker.kill(answer.text)
+        else:
+            LOG.warning("the process of the exits has no answer: %s", messages.why(answer))
+        return None
+
+    @property
+    def busy(self) -> bool:
+        """Whether the worker has something to answer, or there is none."""
+        return self.worker is None or bool(self._open)
+
+    @property
+    def _asked_id(self) -> int:
+        return self._asked.id if self._asked is not None else 0
+
+    def _await(self, worker: WorkerProcess, id: int, end: float) -> Any:
+        while (left := end - time.monotonic()) > 0 and not worker.dead:
+            try:
+                answer = worker.mailbox.get(timeout=min(left, LOOK))
+            except queue.Empty:
+                continue
+            if isinstance(answer, messages.WorkerMessage) and answer.id == id:
+                return answer
+        return None
+
+    def later(self, order: messages.Order) -> "Future[Any] | None":
+        """Asks without waiting: the answer, or None, comes in the future. None where no worker can be had."""
+        if (worker := self._ready()) is None:
+            return None
+        order.id, order.n = next(self._ids), self.site.n
+        future: Future[Any] = Future()
+        self._open[order.id] = OpenOrder(time.monotonic(), future)
+        self._send(worker, order)
+        return future
+
+    # ------------------------------------------------------------ what comes back
+
+    def take(self, heard: FromWorker) -> Decision | None:
+        """What a worker said, or that it has gone; a plan (or that there will be none) is for the engine."""
+        if heard.process is None:
+            return self._nothing() if heard.id == self._asked_id and heard.id else None
+        if heard.process is not self.worker:
+            if self.loading is not None:
+                self.loading.hear(heard.process, heard.what)
+            return None
+        what = heard.what
+        if isinstance(what, WorkerEnded):
+            return self._lost(heard.process, what.how)
+        waits = self._open.pop(what.id, None)
+        if isinstance(what, messages.ExitsLoaded):
+            self.registry.take(what.listing, what.units)
+            self.registry.follow(self.site, self.backoff.out)
+        elif isinstance(what, messages.PlanMade) and self._asked is not None and what.id == self._asked.id:
+            return self._planned(heard.process, what)
+        elif waits is not None and waits.future is not None:
+            waits.future.set_result(what)
+        elif isinstance(what, messages.OrderFailed | messages.OutOfStep):
+            LOG.warning("the process of the exits failed: %s", what.text)
+            heard.process.kill(messages.why(what))
+        return None
+
+    def _planned(self, process: WorkerProcess, answer: messages.PlanMade) -> Decision | None:
+        asked = self._asked
+        try:
+            assert asked is not None
+            plan = messages.plan_of(answer, asked.n, asked.samples, self.registry.names)
+        except messages.BadWorkerMessage as error:
+            process.kill(str(error))
+            return None
+        self._asked = None
+        self._stamped(answer)
+        self.backoff.well()
+        return Decision(plan)
+
+    def _stamped(self, answer: messages.WorkerMessage) -> None:
+        if isinstance(answer, messages.PlanMade | messages.SubmitAnswered | messages.RouteAnswered):
+            self.saved.note(answer.stamp)
+            self.registry.figures([row for row in answer.listing if row.get("name") in self.registry.names])
+
+    def _nothing(self) -> Decision:
+        self._asked = None
+        return Decision(None)
+
+    def _lost(self, process: WorkerProcess, how: str) -> Decision | None:
+        self.worker = None
+        self._close_open()
+        running = [name for name in names(self.sources) if name not in self.backoff.out]
+        loss = self.backoff.lost(named(process.heartbeat.read(), self.site), how, running, self._now())
+        self.saved.save(self.backoff)
+        if loss.exit:
+            self.registry.failed(loss.exit)
+        self._tell(loss)
+        self._was_off |= {name for name in loss.off if not self._enabled(name)}
+        self.registry.follow(self.site, self.backoff.out)
+        return self._nothing() if self._asked is not None else None
+
+    # ------------------------------------------------------------ looking after it
+
+    def look(self) -> bool:
+        """To be called each turn: tells the worker what has happened, ends it when it hangs. True: a pass may
+        be run again."""
+        self.flush()
+        worker = self.worker
+        if worker is not None and self._open:
+            self._judge(worker)
+        if self.loading is not None:
+            self.loading.look()
+        if worker is not None:
+            self.saved.look(self.later)
+        if self._paused and self.backoff.pause() <= 0:
+            self._paused = False
+            return True
+        return False
+
+    def patience(self) -> float | None:
+        """Real seconds until the next look; None: there is nothing to look for."""
+        if self._paused:
+            return self.backoff.pause()
+        if self.loading is not None or (self._open and self.worker is not None):
+            return LOOK
+        return self.saved.patience() if self.worker is not None else None
+
+    def _judge(self, worker: WorkerProcess) -> None:
+        for answer in worker.drained():
+            self._open.pop(answer.id, None)
+        now, call = time.monotonic(), worker.heartbeat.read()
+        if call is not None and call.since != self._seen[0]:
+            self._seen = (call.since, now)
+        if call is not None and now - self._seen[1] >= SEEN and call.age() > self._limit(call):
+            worker.kill(f"it did not come back within {call.age():.1f} s")
+        elif self._open and now - min(each.since for each in self._open.values()) > PASS:
+            worker.kill(f"it did not answer within {PASS:.0f} s")
+
+    def _limit(self, call: Call) -> float:
+        return LOAD if call.hook == "load" else self.registry.settings_of(call.exit).budget / 100 + GRACE
+
+    # ------------------------------------------------------------ settings
+
+    def begin(self, site: Site) -> None:
+        """Takes over the settings: an exit that was switched on again is loaded again."""
+        self.site = site
+        if self.backoff.pardon(self._enabled):
+            self.saved.save(self.backoff)
+        back = [name for name in self._was_off if self._enabled(name)]
+        for name in back:
+            self.backoff.forgive(name)
+            self._was_off.discard(name)
+            self.saved.save(self.backoff)
+        if back:
+            self.drop(f"exit {back[0]} comes back")
+        elif site.settings.decider.memory != self._memory:
+            self.drop("it may take another amount of memory")
+        self.registry.follow(site, self.backoff.out)
+
+    def _enabled(self, name: str) -> bool:
+        known = self.site.settings.exits.get(name)
+        return known is None or known.enabled
+
+    def state(self) -> str:
+        """How it stands, in a line."""
+        if not self.needed:
+            return "passes run in the daemon: there is no user exit to run"
+        who = f" as {self.user[0]}" if self.user is not None else ""
+        lost = f"; lost {self.backoff.losses} times" if self.backoff.losses else ""
+        where = f"process {self.worker.pid}" if self.worker else "a process that is begun when needed"
+        return f"passes and exits run in {where}{who}{lost}"
+
+
+def _instant(at: int | None) -> Instant | None:
+    return None if at is None else Instant(at)

@@ -1,0 +1,120 @@
+"""Gives the exits' notices in a worker of their own, which knows no site: nothing waits for them but the next
+notice."""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from nqspy.decider import messages, sandbox
+from nqspy.decider.client import DeciderClient
+from nqspy.decider.process import WorkerEnded, WorkerProcess
+from nqspy.decider.worker import NoticeTask
+from nqspy.model.site import Site
+from nqspy.userexit.loader import Source
+
+LOG = logging.getLogger("nqspy.decider")
+
+WALL = 30.0
+"""Real seconds that a notice may take."""
+FILES = 256
+FORK = 10.0
+
+
+class NoticeRunner:
+    """``tell`` is called by the notices' thread; workers are forked in the engine's (``in_engine``)."""
+
+    def __init__(self, client: DeciderClient, in_engine: Callable[[Callable[[], None]], None]) -> None:
+        self._client, self._in_engine = client, in_engine
+        self._worker: WorkerProcess | None = None
+        self._born_with: object = None
+        self._stale = False
+        self._ids = count(1)
+        self.failing: dict[str, str] = {}
+        """Notices that failed last, by exit and hook: what was wrong."""
+
+    def tell(self, hook: str, arguments: dict[str, Any]) -> None:
+        """Gives a notice to every exit that has it. One that does not come back is ended."""
+        worker = self._living()
+        if worker is None:
+            return
+        id = next(self._ids)
+        worker.send(messages.GiveNotice(id, 0, hook, arguments))
+        end = time.monotonic() + WALL * max(1, len(self._client.registry.of(hook)))
+        while (left := end - time.monotonic()) > 0:
+            try:
+                answer = worker.mailbox.get(timeout=left)
+            except queue.Empty:
+                break
+            if isinstance(answer, WorkerEnded):
+                self._failed(worker, hook, f"ended its process: {answer.how}")
+                return
+            if isinstance(answer, messages.NoticeGiven) and answer.id == id:
+                for name in self._client.registry.of(hook):
+                    self.failing.pop(f"{name}.{hook}", None)
+                for each in answer.failures:
+                    self.failing[f"{each.exit}.{hook}"] = f"exit {each.exit}: {each.text}"
+                    LOG.error("exit %s: %s\n%s", each.exit, each.text, each.traceback)
+                return
+        self._failed(worker, hook, f"did not come back within {WALL:.0f} s")
+        worker.kill("a notice did not come back")
+
+    def _failed(self, worker: WorkerProcess, hook: str, how: str) -> None:
+        call = worker.heartbeat.read()
+        name = call.exit if call else "?"
+        self.failing[f"{name}.{hook}"] = f"exit {name}: {hook} {how}"
+        LOG.error("exit %s: %s %s", name, hook, how)
+
+    def close(self) -> None:
+        """Ends the worker."""
+        if self._worker is not None:
+            self._worker.kill("the daemon ends")
+
+    def ready(self) -> None:
+        """In the engine's thread, before a notice is to be given: there is a worker, and it is looked at
+        whether the exits are others by now."""
+        if self._worker is None or self._worker.dead:
+            self._look()
+        elif self._born() != self._born_with:
+            self._stale = True
+
+    def _living(self) -> WorkerProcess | None:
+        if self._worker is not None and not self._worker.dead and not self._stale:
+            return self._worker
+        done = threading.Event()
+
+        def look() -> None:
+            try:
+                self._look()
+            finally:
+                done.set()
+
+        self._in_engine(look)
+        return self._worker if done.wait(FORK) else None
+
+    def _look(self) -> None:
+        """In the engine's thread: a worker that lives, born with the exits and settings in force."""
+        born, self._stale = self._born(), False
+        if born != self._born_with:
+            self.failing.clear()  # they are others now
+        if self._worker is not None and (self._worker.dead or born != self._born_with):
+            self._worker.kill("the exits are others now")
+            self._worker = None
+        if self._worker is None and born[0]:
+            try:
+                self._worker, self._born_with = self._fork(born[0], self._client.site), born
+            except OSError as error:
+                LOG.error("a notice is not given: no process for it can be begun: %s", error)
+
+    def _born(self) -> tuple[tuple[Source, ...], dict[str, tuple[bool, dict[str, str]]]]:
+        known = self._client.site.settings.exits
+        sources = tuple(s for s in self._client.sources if s.path.stem not in self._client.backoff.out)
+        return sources, {name: (each.enabled, dict(each.values)) for name, each in known.items()}
+
+    def _fork(self, sources: tuple[Source, ...], site: Site) -> WorkerProcess:
+        box = sandbox.Sandbox(site.settings.decider.memory, False, FILES, self._client.user)
+        work = NoticeTask(self._client.folder, sources, site)
+        return WorkerProcess("notices", work, box, lambda process, what: process.mailbox.put(what))

@@ -1,0 +1,6 @@
+"""The decider under a real daemon: see ``daemon/live.py``."""
+
+from daemon import live as stage
+
+make_live, live = stage.make_live, stage.live
+open_folder = stage.open_folder
