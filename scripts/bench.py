@@ -246,7 +246,7 @@ def bench_many(count: int) -> Iterator[Figure]:
         here.run("nqsd", "start")
         took = time.perf_counter() - began
         imports = statistics.median(
-            spawn([sys.executable, "-c", "import nqspy.daemon.main"], here.env) for _ in range(3)
+            spawn([sys.executable, "-c", "import nqspy.daemon.running"], here.env) for _ in range(3)
         )
         yield figure(
             f"start-up, {count} waiting",

@@ -18,8 +18,8 @@ from typing import Any
 
 from bench_tools import Figure, figure
 
+from nqspy.answers import nights
 from nqspy.daemon import heap
-from nqspy.daemon.answers import nights
 from nqspy.model import events as ev
 from nqspy.model import lifecycle
 from nqspy.model.ids import HOUR, Instant

@@ -205,7 +205,7 @@ def _without_threads() -> None:
 
 
 def _serve(where: Home, options: Options, ready: int | None) -> None:
-    from nqspy.daemon.main import serve
+    from nqspy.daemon.running import serve
 
     serve(where, options, lambda text: _say(ready, f"ok\n{text}"))
 

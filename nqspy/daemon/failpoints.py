@@ -19,16 +19,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nqspy.daemon.clock import Clock
 from nqspy.daemon.log import LOG
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
 from nqspy.model.sightings import Sighting
-
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
+from nqspy.store.journal import SqliteJournal
 
 VARIABLE = "NQSPY_FAILPOINTS"
 
@@ -95,25 +93,25 @@ class Failpoints:
         """The clock, or one that can be stepped."""
         return clock if self.file is None else SteppedClock(**asdict(clock), file=self.file)
 
-    def arm(self, daemon: "Daemon") -> None:
-        """Puts itself between the daemon and its rooms, where a rule names a place there."""
+    def arm(self, journal: SqliteJournal, hands: object, upkeep: object, front: object, loop: object) -> None:
+        """Puts itself between the daemon (``loop``, with `turn`) and its rooms, where a rule names a place
+        there; ``front``: who sends replies."""
         wanted = {rule.point for rule in self.rules}
-        journal, hands = daemon.journal, daemon.hands
         if "commit" in wanted:
             journal.failpoint = lambda: self.hit("commit")
         if "row" in wanted:
             journal.trace(lambda statement: self.hit("row"))
         for room, method, before, after in (
             (journal, "commit", "", "committed"),
-            (daemon.upkeep, "copy", "backup", "copied"),
+            (upkeep, "copy", "backup", "copied"),
             (hands, "do", "hand", "handed"),
             (hands, "scan", "scan", "scanned"),
-            (daemon.front, "reply", "reply", "replied"),
+            (front, "reply", "reply", "replied"),
         ):
             if wanted & {before, after}:
                 setattr(room, method, self._around(getattr(room, method), before, after))
         if "sighted" in wanted:
-            setattr(daemon, "turn", self._with_sightings(daemon.turn))  # noqa: B010 - mypy: a method
+            setattr(loop, "turn", self._with_sightings(getattr(loop, "turn")))  # noqa: B009, B010 - any object
 
     def hit(self, point: str) -> None:
         """The point is passed. Raises the OSError that is wanted here."""

@@ -5,28 +5,20 @@ import os
 import re
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nqspy.daemon.host import Host
 from nqspy.daemon.log import LOG
 from nqspy.model.commands import ApplyFiles, Command, encode
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm
-from nqspy.model.people import Caller
 from nqspy.qmgr.parser import ParseError, parse_text
 from nqspy.userexit.loader import writable_by_others
-
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
 _NOT_APPLIED = "queues.d was not applied, the former settings stay: "
 
 Applied = tuple[str, str, tuple[dict[str, Any], ...]]
 """Name, content hash and commands of a file."""
-
-
-def folder(daemon: "Daemon") -> Path:
-    """Where the site's configuration lies."""
-    return Path(daemon.options.queues) if daemon.options.queues else daemon.home.path / "queues.d"
 
 
 def read(path: Path, owner: int) -> list[tuple[str, str, str]]:
@@ -57,11 +49,6 @@ def _bytes(path: Path, owner: int) -> bytes:
         return file.read()
 
 
-def current(daemon: "Daemon") -> list[tuple[str, str, str]]:
-    """The files as they are now, see `read`."""
-    return read(folder(daemon), daemon.home.path.stat().st_uid)
-
-
 def read_through(path: Path, owner: int) -> None:
     """Reads and parses each file, and does nothing with them. Raises NqspyError, ParseError."""
     for name, _, text in read(path, owner):
@@ -74,47 +61,63 @@ def parse(name: str, text: str) -> tuple[dict[str, Any], ...]:
                  if isinstance(each.command, Command))  # fmt: skip
 
 
-def apply_changed(daemon: "Daemon") -> None:
-    """At the start: applies the files that changed. An error in any line leaves the old settings in force: an
-    alarm. With no settings at all it is raised."""
-    try:
-        apply(daemon, daemon.owner)
-    except NqspyError as error:
-        _complain(daemon, str(error))
+class QueueFiles:
+    """The site's configuration, in the engine's thread. ``folder``: where it lies; ``trouble``: why the files
+    were not applied, empty while they are."""
+
+    def __init__(self, host: Host, folder: Path) -> None:
+        self._host, self.folder, self.trouble = host, folder, ""
+
+    def current(self) -> list[tuple[str, str, str]]:
+        """The files as they are now, see `read`."""
+        return read(self.folder, self._host.home.path.stat().st_uid)
+
+    def apply_changed(self) -> None:
+        """At the start: applies the files that changed. An error in any line leaves the old settings in
+        force: an alarm. With no settings at all it is raised."""
+        try:
+            self._apply()
+        except NqspyError as error:
+            self._complain(str(error))
+
+    def reload(self) -> str:
+        """The same as somebody asks for it: while it is refused `trouble` says why. Gives a sentence; raises
+        NqspyError naming file and line."""
+        try:
+            return self._apply()
+        except NqspyError as error:
+            self.trouble = _NOT_APPLIED + str(error).partition("\n")[0]
+            raise
+
+    def _apply(self) -> str:
+        """Applies the files that changed; those that did not are left alone, and with them what operators
+        have set since."""
+        known = self._host.engine.site.files
+        files = self.current()
+        changed = [name for name, digest, _ in files if known.get(name) != digest]
+        if known == {name: digest for name, digest, _ in files}:
+            self.trouble = ""
+            return "no file has changed"
+        try:
+            parsed = tuple(_parsed(*file, file[0] in changed) for file in files)
+        except ParseError as error:
+            raise NqspyError(f"{error}\n{error.caret()}") from None
+        reply = self._host.ask(ApplyFiles(parsed), self._host.owner)
+        if reply.refusal is not None:
+            raise NqspyError(_with_caret(self.folder, str(reply.refusal)))
+        text = f"applied {', '.join(changed) or 'nothing: files were taken away'}"
+        self.trouble = ""
+        LOG.info("%s", text)
+        return text
+
+    def _complain(self, text: str) -> None:
+        if not self._host.engine.site.settings.queues:
+            raise NqspyError(f"queues.d: {text}")
+        self.trouble = _NOT_APPLIED + text
+        self._host.note(Alarm("queues.d", self.trouble))
 
 
-def reload(daemon: "Daemon") -> str:
-    """`apply` as somebody asks for it: while it is refused the troubles say why. Raises NqspyError."""
-    try:
-        return apply(daemon, daemon.owner)
-    except NqspyError as error:
-        daemon.troubles.files = _NOT_APPLIED + str(error).partition("\n")[0]
-        raise
-
-
-def apply(daemon: "Daemon", caller: Caller) -> str:
-    """Applies the files that changed; those that did not are left alone, and with them what operators have
-    set since. Gives a sentence; raises NqspyError naming file and line, the former settings stay then."""
-    known = daemon.engine.site.files
-    files = current(daemon)
-    changed = [name for name, digest, _ in files if known.get(name) != digest]
-    if known == {name: digest for name, digest, _ in files}:
-        daemon.troubles.files = ""
-        return "no file has changed"
-    try:
-        parsed = tuple(_parsed(daemon, *file, file[0] in changed) for file in files)
-    except ParseError as error:
-        raise NqspyError(f"{error}\n{error.caret()}") from None
-    reply = daemon.ask(ApplyFiles(parsed), caller)
-    if reply.refusal is not None:
-        raise NqspyError(_with_caret(folder(daemon), str(reply.refusal)))
-    text = f"applied {', '.join(changed) or 'nothing: files were taken away'}"
-    daemon.troubles.files = ""
-    LOG.info("%s", text)
-    return text
-
-
-def _parsed(daemon: "Daemon", name: str, digest: str, text: str, changed: bool) -> Applied:
+def _parsed(name: str, digest: str, text: str, changed: bool) -> Applied:
     """Files that did not change keep their place and bring no commands."""
     return name, digest, parse(name, text) if changed else ()
 
@@ -126,11 +129,3 @@ def _with_caret(path: Path, text: str) -> str:
         return text
     row = (path / found["file"]).read_text().splitlines()[int(found["line"]) - 1]
     return f"{text}\n{row}\n{' ' * (len(row) - len(row.lstrip()))}^"
-
-
-def _complain(daemon: "Daemon", text: str) -> None:
-    if not daemon.engine.site.settings.queues:
-        raise NqspyError(f"queues.d: {text}")
-    text = _NOT_APPLIED + text
-    daemon.troubles.files = text
-    daemon.pump(daemon.engine.note(Alarm("queues.d", text), daemon.clock.now()))

@@ -3,30 +3,30 @@ answers."""
 
 import contextlib
 import os
-import signal
 import socket
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nqspy.daemon import files, heap, log, systemd
-from nqspy.daemon.answers.front import Front
+from nqspy.answers.dispatcher import Dispatcher
+from nqspy.answers.serving import Readers
+from nqspy.daemon import log, systemd
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
 from nqspy.daemon.failpoints import Failpoints
+from nqspy.daemon.files import QueueFiles
 from nqspy.daemon.heap import Clearance
-from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, take_back, unlock
+from nqspy.daemon.home import Home, HomeError
 from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.inbox import Back, Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
-from nqspy.daemon.morning import Morning
+from nqspy.daemon.morning import NightReportJob
 from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import Options
 from nqspy.daemon.post import Post
 from nqspy.daemon.pressure import PressureWatch
-from nqspy.daemon.probes import Probes
+from nqspy.daemon.probes import Last, Probes
 from nqspy.daemon.reloads import Reloads
 from nqspy.daemon.troubles import Troubles
 from nqspy.daemon.upkeep import Trouble, Upkeep
@@ -41,18 +41,17 @@ from nqspy.engine.desk.context import Reply
 from nqspy.engine.inputs import Asked, Input, Outcome
 from nqspy.engine.loop import Engine
 from nqspy.executors.local import LocalHands
-from nqspy.model.commands import Command
-from nqspy.model.errors import NqspyError
-from nqspy.model.events import Alarm, DaemonStarted, SettingsChanged
+from nqspy.model.commands import Command, RerunRequests
+from nqspy.model.events import Alarm, DaemonStarted, Event, SettingsChanged
 from nqspy.model.machine import Found
 from nqspy.model.people import Caller
+from nqspy.model.requests import State
 from nqspy.model.sightings import News, SeenMachine, Sighting
 from nqspy.model.tree import twin
 from nqspy.rpc import server as rpc
 from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.reserve import Reserve
-from nqspy.system import urgency
 
 PENDING = 0.1
 """Longest time that events nobody waits for stay uncommitted, real seconds."""
@@ -86,25 +85,32 @@ class Daemon:
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
         self.probes = Probes(self.inbox.put, self.clock.now)
         self.memory = PressureWatch(self.inbox.put, self.hands.resident)
-        self.server = rpc.Server(
-            str(home.socket),
-            self.inbox.put_message,
-            allow_uid=self._serves,
-            mode=0o666 if os.geteuid() == 0 else 0o600,
-            backlog=self.inbox.backlog,
-            tell=LOG.warning,
+        self.server = self._counter()
+        self.readers = Readers(home.database)
+        self.dispatcher = Dispatcher(self)
+        self.night_report = NightReportJob(self, self.dispatcher.work, self.notices, self.hooks)
+        self.queue_files = QueueFiles(
+            self, Path(options.queues) if options.queues else home.path / "queues.d"
         )
-        self.front: Front = Front(self)
-        self.morning = Morning(self)
-        self.troubles = Troubles(self)
-        self.reloads = Reloads(self)
+        self.reloads = Reloads(self, self.go)
+        self.troubles = Troubles(self, self.queue_files, self.reloads, self.notice_runner, self.notices.post)
         self.exits.beside = self.reloads.for_shift
         self.stopping: str | None = None
         self.clearance = Clearance()
         self.watchdog = systemd.Watchdog()
         self._pending: float | None = None
         self._found: Found | None = None
-        failpoints.arm(self)
+        failpoints.arm(self.journal, self.hands, self.upkeep, self.dispatcher, self)
+
+    def _counter(self) -> rpc.Server:
+        return rpc.Server(
+            str(self.home.socket),
+            self.inbox.put_message,
+            allow_uid=self._serves,
+            mode=0o666 if os.geteuid() == 0 else 0o600,
+            backlog=self.inbox.backlog,
+            tell=LOG.warning,
+        )
 
     def _serves(self, uid: int) -> bool:
         return os.geteuid() in (0, uid) or uid == 0
@@ -121,8 +127,7 @@ class Daemon:
         self.notices.start(self.engine.site)
         self.bell.start()
         if self.engine.site.n:
-            event = DaemonStarted(self.engine.site.at, clean)
-            self.pump(self.engine.note(event, self.clock.now()))
+            self.note(DaemonStarted(self.engine.site.at, clean))
         host, zone = socket.gethostname().split(".")[0], _zone()
         later, found = self._later(), self.hands.found()
         self._found = found
@@ -131,26 +136,26 @@ class Daemon:
             raise HomeError("what a restore has left behind could not be written; start nqsd again")
         restoring.taken(self.home.database)
         if loaded:
-            files.apply_changed(self)
+            self.queue_files.apply_changed()
             log.set_zone(self.engine.site.timezone)
             self.engine.resting = False
         else:
-            self.front.hold_back()
-        self.front.open_history()
+            self.dispatcher.hold_back()
+        self.readers.open()
         self.server.start()
         self._follow_probes()
         self.pump(self.engine.feed((), self.clock.now()))
-        self.morning.begin()
+        self.night_report.begin()
         self.journal.set_aside()
 
     def go(self) -> None:
         """The exits are loaded after all: what had to wait for them. Raises NqspyError."""
         try:
-            files.apply_changed(self)
+            self.queue_files.apply_changed()
         finally:
             self.engine.resting = self.stopping is not None
             self.engine.desk(self.clock.now()).dirty()
-            self.pump(self.engine.feed(self.front.let_go(), self.clock.now()))
+            self.pump(self.engine.feed(self.dispatcher.let_go(), self.clock.now()))
 
     def _later(self) -> restart.Later | None:
         """What a restore has left behind, and what the spool has that the database does not know."""
@@ -170,7 +175,7 @@ class Daemon:
         if self._pending is not None:
             return max(0.0, self._pending + PENDING - time.monotonic())
         times = (
-            self.front.patience(), self.decider.patience(), self.clearance.patience(),
+            self.dispatcher.patience(), self.decider.patience(), self.clearance.patience(),
             None if self.stopping is None else 0.2,
         )  # fmt: skip
         return min((each for each in times if each is not None), default=None)
@@ -183,11 +188,11 @@ class Daemon:
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
                 self.clearance.taken(item.size)
-                command = self.front.take(item)
+                command = self.dispatcher.take(item)
                 if command is not None:
                     inputs.append(command)
             elif isinstance(item, Trouble):
-                self.pump(self.engine.note(Alarm(item.who, item.text), self.clock.now()))
+                self.note(Alarm(item.who, item.text))
             elif isinstance(item, FromWorker):
                 decision = self.decider.take(item)
                 inputs += [decision] if decision is not None else []
@@ -208,17 +213,18 @@ class Daemon:
             self.pump(self.engine.flush(now))
         log.set_level(self.engine.site.settings.server.log_level)
         log.set_zone(self.engine.site.timezone)
-        self.front.answer_questions()
-        self.front.after_turn()
-        self.morning.look()
+        self.dispatcher.answer_questions()
+        self.dispatcher.after_turn()
+        if self.stopping is None:
+            self.night_report.look()
         self.clearance.look()
 
     def pump(self, outcome: Outcome) -> None:
         """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""
         while True:
-            self.front.reply(outcome.replies)
+            self.dispatcher.reply(outcome.replies)
             self.hooks.tell(outcome.happened, self.engine.site)
-            self.morning.watch(outcome.happened)
+            self.night_report.watch(outcome.happened)
             self.troubles.watch(outcome.happened)
             if any(_is_of("probe/", each.event) for each in outcome.happened):
                 self._follow_probes()
@@ -258,15 +264,36 @@ class Daemon:
         self.pump(outcome)
         return [found[id(handle)] for handle in handles]
 
+    def note(self, event: Event) -> None:
+        """Has an event journaled that nobody has asked for."""
+        self.pump(self.engine.note(event, self.clock.now()))
+
     def commit(self) -> None:
         """Commits what nobody has waited for yet."""
         if self._pending is not None:
             self.pump(self.engine.flush(self.clock.now()))
 
+    # ------------------------------------------------------------ what answers may have done (`Serving`)
+
+    def reload_queues(self) -> str:
+        """Applies the files of ``queues.d`` that changed. Raises NqspyError."""
+        return self.queue_files.reload()
+
+    def alarms(self) -> list[str]:
+        """A line for each thing that is wrong."""
+        return self.troubles.lines()
+
+    def last_try(self, probe: str) -> Last | None:
+        """The last try of a probe, None before its first."""
+        return self.probes.last(probe)
+
+    def sent(self, size: int) -> None:
+        """So many bytes were sent out."""
+        self.clearance.sent(size)
+
     def tell_trouble(self, text: str) -> None:
         """Has an alarm journaled that cannot be mailed; from any thread."""
-        event = Alarm("mail", text)
-        self.inbox.put(Back(lambda: self.pump(self.engine.note(event, self.clock.now()))))
+        self.inbox.put(Back(lambda: self.note(Alarm("mail", text))))
 
     def exits_lost(self, loss: Loss) -> None:
         """Has it journaled and told that the process of the exits was lost; fed with what comes next."""
@@ -281,7 +308,14 @@ class Daemon:
         self.stopping = mode
         self.engine.resting = True
         if mode == "requeue":
-            self.front.requeue_all()
+            self._requeue_all()
+
+    def _requeue_all(self) -> None:
+        """Ends all started requests; they are queued again."""
+        site = self.engine.site
+        again = [r for r in site.started.values() if r.spec.rerunnable and r.state is not State.EXITING]
+        if again:
+            self.ask(RerunRequests(tuple(site.id_of(request.seq) for request in again)), self.owner)
 
     def _done(self) -> bool:
         if self.stopping == "drain":
@@ -295,7 +329,7 @@ class Daemon:
     def close(self) -> None:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
-            for step in (self.journal.close, self.upkeep.close, self.front.close, self.decider.close,
+            for step in (self.journal.close, self.upkeep.close, self.dispatcher.close, self.decider.close,
                          self.notice_runner.close, self.notices.close, self.hands.close, self.memory.close,
                          self.bell.close, self.probes.close,
                          self.server.close):  # fmt: skip
@@ -320,62 +354,3 @@ def _zone() -> str:
         return name if (Path("/usr/share/zoneinfo") / name).is_file() else "UTC"
     link = os.path.realpath("/etc/localtime")
     return link.partition("/zoneinfo/")[2] or "UTC"
-
-
-def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
-    """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers, with what
-    whoever started it should know. Raises NqspyError."""
-    reserve = Reserve(home.reserve, time.monotonic)
-    reserve.open_up()
-    before, came = home.names(), False
-    make(home)
-    clean = not left_behind(home)
-    held = reserve.let(lambda: lock(home))
-    log.set_up(home.log if options.background else None)
-    heap.settle()
-    urgency.hurry()
-    sys.setswitchinterval(0.0005)
-
-    def answers(text: str) -> None:
-        nonlocal came
-        came = True
-        ready(text)
-
-    try:
-        _live(home, options, answers, clean)
-    except OSError as error:
-        LOG.exception("nqsd cannot go on")
-        raise HomeError(f"home {home.path} cannot be used: {error}") from None
-    except NqspyError as error:
-        LOG.error("%s", error)
-        raise
-    except Exception:
-        LOG.exception("nqsd ends by an error of its own")
-        raise
-    finally:
-        if not came:
-            take_back(home, before)
-        unlock(held)
-
-
-def _live(home: Home, options: Options, ready: Callable[[str], None], clean: bool) -> None:
-    daemon = Daemon(home, options)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: daemon.inbox.put(Stop()))
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        daemon.start(clean)
-        heap.calm()
-        LOG.info("nqsd serves %s, process %d%s", home.path, os.getpid(), _clock_words(daemon))
-        told = (daemon.reloads.trouble, daemon.troubles.files, *daemon.exits.problems)
-        ready("\n".join(filter(None, told)))
-        systemd.notify("READY=1")
-        daemon.run()
-    finally:
-        systemd.notify("STOPPING=1")
-        daemon.close()
-        LOG.info("stopped")
-
-
-def _clock_words(daemon: Daemon) -> str:
-    return f", accelerated clock {daemon.clock.text}" if daemon.clock.accelerated else ""

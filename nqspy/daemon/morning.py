@@ -7,18 +7,20 @@ it has the next one send what still lies there.
 
 import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nqspy.daemon.answers import nights
+from nqspy.answers import nights
+from nqspy.daemon.hooks import Hooks
+from nqspy.daemon.host import Host
 from nqspy.daemon.inbox import Back
 from nqspy.daemon.letters import Letter
 from nqspy.daemon.log import LOG
-from nqspy.daemon.notices import managers
+from nqspy.daemon.notices import Notices, managers
 from nqspy.daemon.post import NIGHT as NIGHT_LETTER
 from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm, Recorded, Reported, ShiftChanged
@@ -28,9 +30,6 @@ from nqspy.report.moments import Zone
 from nqspy.report.night import NIGHT
 from nqspy.report.night_pages import night_html
 from nqspy.system.private_files import write_private
-
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
 REPORT = "report"
 """Name of the shift at whose start the night is reported; where there is none, at leaving the night."""
@@ -56,11 +55,14 @@ class _Made:
     folder: Path
 
 
-class Morning:
+class NightReportJob:
     """Lives in the engine's thread; what takes long is handed to the reports' thread."""
 
-    def __init__(self, daemon: "Daemon") -> None:
-        self._daemon = daemon
+    def __init__(
+        self, host: Host, work: Callable[[Callable[[], None]], None], notices: Notices, hooks: Hooks
+    ) -> None:
+        """``work``: has something done by the reports' thread."""
+        self._host, self._in_reports_thread, self._notices, self._hooks = host, work, notices, hooks
         self._due = False
         self._busy = False
         self._told = False
@@ -77,21 +79,21 @@ class Morning:
     def look(self) -> None:
         """Has the report made when its time has come. A night left by hand is not over by that: it may be
         entered again."""
-        if not self._due or self._busy or self._daemon.stopping is not None:
+        if not self._due or self._busy:
             return
         self._due = False
-        site = self._daemon.engine.site
+        site = self._host.engine.site
         shift = site.shift
         if shift.current in (None, NIGHT) or (shift.manual and shift.current != REPORT):
             return
         self._busy = True
-        picture = nights.take(self._daemon)
-        site = self._daemon.engine.site
+        picture = nights.take(self._host)
+        site = self._host.engine.site
         zone, done = Zone(site.timezone), site.reported
         mails = {name: group.mail for name, group in site.settings.groups.items()}
         members = {name: group.members for name, group in site.settings.groups.items()}
         operators = tuple(managers(site, operators=True).split(","))
-        self._daemon.front.work(lambda: self._work(picture, zone, done, (mails, members, operators)))
+        self._in_reports_thread(lambda: self._work(picture, zone, done, (mails, members, operators)))
 
     # ------------------------------------------------------------ in the reports' thread
 
@@ -108,7 +110,7 @@ class Morning:
         except Exception as problem:
             LOG.error("the night could not be reported", exc_info=True)
             error = f"the night could not be reported: {problem}; it is tried again every minute"
-        self._daemon.inbox.put(Back(lambda: self._finish(made, done, error)))
+        self._host.inbox.put(Back(lambda: self._finish(made, done, error)))
 
     def _make(
         self,
@@ -117,13 +119,13 @@ class Morning:
         done: str,
         people: tuple[Addresses, Addresses, tuple[str, ...]],
     ) -> _Made | None:
-        past = nights.Past(self._daemon.front.history, picture.n)
+        past = nights.Past(self._host.readers.reports, picture.n)
         bounds = past.night_over(zone, picture.at)
         if bounds is None or bounds.day.isoformat() <= done:
             return None
-        day, clock = bounds.day.isoformat(), self._daemon.clock
+        day, clock = bounds.day.isoformat(), self._host.clock
         data = nights.report(past, picture, bounds.day, clock.text, clock.now())
-        folder = self._daemon.home.reports / day
+        folder = self._host.home.reports / day
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         names = [each["name"] for each in data["groups"]]
@@ -136,7 +138,7 @@ class Morning:
             write_private(folder / name, [text])
         write_private(folder / MAILS, [json.dumps([asdict(each) for each in letters])])
         event = nights.event_of(picture, day, ("night.json", *files), len(letters))
-        if not self._daemon.exits.has("night_report"):
+        if not self._host.exits.has("night_report"):
             cut.clear()
             let_go(data)
         return _Made(day, data, event, folder)
@@ -144,33 +146,31 @@ class Morning:
     # ------------------------------------------------------------ back in the engine's
 
     def _finish(self, made: _Made | None, done: str, error: str) -> None:
-        daemon, self._busy = self._daemon, False
+        host, self._busy = self._host, False
         if made is not None:
-            daemon.pump(daemon.engine.note(made.event, daemon.clock.now()))
-            daemon.commit()
-            if daemon.engine.site.reported != made.day:
+            host.note(made.event)
+            host.commit()
+            if host.engine.site.reported != made.day:
                 error = "the night's report could not be journaled; it is tried again every minute"
         if error:
             self._try_again(error)
             return
         self._told = False
-        site = daemon.engine.site
+        site = host.engine.site
         if site.reported:
-            mails = daemon.home.reports / site.reported / MAILS
-            daemon.notices.post.send_file(mails, copy(site.settings.mail), site.name)
+            mails = host.home.reports / site.reported / MAILS
+            self._notices.post.send_file(mails, copy(site.settings.mail), site.name)
         if made is not None:
             LOG.info("the night of %s is reported in %s", made.day, made.folder)
-            daemon.hooks.report(made.data)
+            self._hooks.report(made.data)
 
     def _try_again(self, error: str) -> None:
-        daemon = self._daemon
         if not self._told:
             self._told = True
-            daemon.pump(daemon.engine.note(Alarm("report", error), daemon.clock.now()))
-            daemon.notices.mail(
-                Notify("", "nqspy: the night could not be reported", error), daemon.engine.site
-            )
-        timer = threading.Timer(RETRY, lambda: daemon.inbox.put(Back(self._again)))
+            self._host.note(Alarm("report", error))
+            notice = Notify("", "nqspy: the night could not be reported", error)
+            self._notices.mail(notice, self._host.engine.site)
+        timer = threading.Timer(RETRY, lambda: self._host.inbox.put(Back(self._again)))
         timer.daemon = True
         timer.start()
 

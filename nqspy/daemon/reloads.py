@@ -4,8 +4,8 @@ carried out when it is known what becomes of them. Nobody else waits for it."""
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from nqspy.daemon.host import Host
 from nqspy.daemon.inbox import Back
 from nqspy.daemon.log import LOG
 from nqspy.decider import loading
@@ -17,9 +17,6 @@ from nqspy.model.events import Alarm
 from nqspy.model.people import Caller
 from nqspy.userexit.shadows import shadows
 
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
-
 AT_START = 2.0
 """Real seconds that the start waits for the exits; later ones are waited for with the counter open."""
 
@@ -30,8 +27,9 @@ class Reloads:
     """Belongs to the engine's thread, as all that it calls. ``trouble``: that the exits of the start are not
     known yet."""
 
-    def __init__(self, daemon: "Daemon") -> None:
-        self._daemon = daemon
+    def __init__(self, host: Host, go: Callable[[], None]) -> None:
+        """``go``: has done what had to wait for the exits of the start; raises NqspyError."""
+        self._host, self._go = host, go
         self._waiting: list[Callable[[], bool]] = []
         self.trouble = ""
 
@@ -40,12 +38,11 @@ class Reloads:
     def start(self) -> bool:
         """Loads the exits; whether they count already. If not, nothing is decided, submitted or set before
         they do, a little later."""
-        daemon = self._daemon
-        first = Loading(daemon.decider, strict=False)
+        first = Loading(self._host.decider, strict=False)
         if first.wait(AT_START):
             self._settle(first)
             return True
-        first.when_over(lambda: daemon.inbox.put(Back(partial(self._late, first))))
+        first.when_over(lambda: self._host.inbox.put(Back(partial(self._late, first))))
         text = "user exits are still being loaded; nothing is started, submitted or set before they are"
         self.trouble = text
         LOG.warning("%s", text)
@@ -53,18 +50,18 @@ class Reloads:
 
     def _settle(self, first: Loading) -> None:
         loading.settle(first)
-        for problem in self._daemon.exits.problems:
+        for problem in self._host.exits.problems:
             LOG.error("user exit left out: %s", problem)
-        for note in shadows(self._daemon.exits.listing()):
+        for note in shadows(self._host.exits.listing()):
             LOG.warning("user exit: %s", note)
 
     def _late(self, first: Loading) -> None:
-        if not first.done or self._daemon.decider.loading is not first:
+        if not first.done or self._host.decider.loading is not first:
             return
         self._settle(first)
         self.trouble = ""
         try:
-            self._daemon.go()
+            self._go()
         except NqspyError as error:
             LOG.error("%s", error)
             self.trouble = str(error)
@@ -77,7 +74,7 @@ class Reloads:
 
     def allowed(self, caller: Caller) -> bool:
         """Whether somebody may reload exits."""
-        return role_of(self._daemon.engine.site.settings, caller) == "manager"
+        return role_of(self._host.engine.site.settings, caller) == "manager"
 
     def before(self, go: Callable[[], bool]) -> None:
         """Loads the files beside, then calls ``go``, in which `RemoteExits.reload` has them count or tells
@@ -91,19 +88,16 @@ class Reloads:
         self.before(self._as_owner)
 
     def _as_owner(self) -> bool:
-        daemon = self._daemon
-        reply = daemon.ask(ReloadExits(), daemon.owner)
+        reply = self._host.ask(ReloadExits(), self._host.owner)
         if reply.refusal is not None:
-            daemon.pump(daemon.engine.note(Alarm("exits", str(reply.refusal)), daemon.clock.now()))
+            self._host.note(Alarm("exits", str(reply.refusal)))
         return False
 
     def _begin(self) -> None:
-        Loading(self._daemon.decider, strict=True).when_over(
-            lambda: self._daemon.inbox.put(Back(self._finish))
-        )
+        Loading(self._host.decider, strict=True).when_over(lambda: self._host.inbox.put(Back(self._finish)))
 
     def _finish(self) -> None:
-        found = self._daemon.decider.loading
+        found = self._host.decider.loading
         if not isinstance(found, Loading) or not found.done or not self._waiting:
             return
         goes_on = False
@@ -116,7 +110,7 @@ class Reloads:
     def over(self) -> None:
         """Whoever had them loaded is done; the next one's turn."""
         del self._waiting[0]
-        found = self._daemon.decider.loading
+        found = self._host.decider.loading
         if isinstance(found, Loading):
             found.drop()
         if self._waiting:

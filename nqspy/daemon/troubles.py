@@ -3,18 +3,18 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from nqspy.daemon import files
+from nqspy.daemon.files import QueueFiles
 from nqspy.daemon.glance import Glance
+from nqspy.daemon.host import Host
+from nqspy.daemon.post import Post
+from nqspy.daemon.reloads import Reloads
+from nqspy.decider.notice_runner import NoticeRunner
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm, ExitOff, Recorded
 from nqspy.model.ids import MINUTE, Instant
 from nqspy.report.moments import Zone
 from nqspy.userexit.loader import owner_of, read_folder
-
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
 LEAST, PART = 100_000_000, 50
 """A disk is full with less than this free, on a small one with less than a fiftieth."""
@@ -27,13 +27,15 @@ meanwhile about what it failed on."""
 class Troubles:
     """Lives in the engine's thread. `watch` takes what happens, `lines` says how it stands."""
 
-    def __init__(self, daemon: "Daemon") -> None:
-        self._daemon = daemon
+    def __init__(
+        self, host: Host, queue_files: QueueFiles, reloads: Reloads, runner: NoticeRunner, mail: Post
+    ) -> None:
+        self._host, self._queue_files, self._reloads = host, queue_files, reloads
+        self._runner, self._mail = runner, mail
         self._exits: dict[str, tuple[Instant, str]] = {}
         self._sources: object = None
         self._queues: Glance[dict[str, str]] = Glance()
         self._folder: Glance[dict[str, bytes]] = Glance()
-        self.files = ""
 
     def watch(self, happened: Iterable[Recorded]) -> None:
         """Takes note of exits that fail."""
@@ -41,7 +43,7 @@ class Troubles:
         for recorded in happened:
             event = recorded.event
             if isinstance(event, ExitOff):
-                decider = self._daemon.decider
+                decider = self._host.decider
                 decider.backoff.off[event.exit] = event.text
                 decider.saved.save(decider.backoff)
             elif isinstance(event, Alarm) and event.who.startswith("exit "):
@@ -49,63 +51,62 @@ class Troubles:
 
     def _look_at_exits(self) -> None:
         """Those that were loaded since have not failed yet."""
-        sources = self._daemon.decider.sources
+        sources = self._host.decider.sources
         if sources is not self._sources:
             self._sources = sources
             self._exits.clear()
-            self._daemon.notice_runner.failing.clear()
+            self._runner.failing.clear()
 
     def lines(self) -> list[str]:
         """A line for each trouble, for people."""
-        daemon = self._daemon
-        site, zone = daemon.engine.site, Zone(daemon.engine.site.timezone)
+        site = self._host.engine.site
+        zone = Zone(site.timezone)
         found = [] if site.shift.failed is None else [f"shift {site.shift.failed} could not be entered"]
         for name, state in site.probes.items():
             if state.state == "broken":
                 why = f": {state.text}" if state.text else ""
                 found.append(f"resource {name} is broken since {zone.text(state.since)}{why}")
-        if daemon.reloads.trouble:
-            found.append(daemon.reloads.trouble)
+        if self._reloads.trouble:
+            found.append(self._reloads.trouble)
         return [*found, *self._disk(zone), *self._files(), *self._exit_lines(), *self._notice_lines()]
 
     # ------------------------------------------------------------ one kind each
 
     def _disk(self, zone: Zone) -> Iterator[str]:
-        unwritten = self._daemon.engine.outage.since
+        unwritten = self._host.engine.outage.since
         if unwritten is not None:
             yield f"nothing can be written since {zone.text(unwritten[0])}: {unwritten[1]}"
-        text = fullness(self._daemon.home.path)
+        text = fullness(self._host.home.path)
         if text:
             yield text
 
     def _files(self) -> Iterator[str]:
-        daemon = self._daemon
+        files = self._queue_files
         try:
             found = self._queues.look(
-                files.folder(daemon), lambda: {name: digest for name, digest, _ in files.current(daemon)}
+                files.folder, lambda: {name: digest for name, digest, _ in files.current()}
             )
         except NqspyError as error:
             yield f"queues.d cannot be read: {error}"
             return
-        if self.files:
-            if found == daemon.engine.site.files:
-                self.files = ""  # they are again what was applied last
+        known = self._host.engine.site.files
+        if files.trouble:
+            if found == known:
+                files.trouble = ""  # they are again what was applied last
             else:
-                yield self.files
+                yield files.trouble
                 return
-        known = daemon.engine.site.files
         yield from _changes("queues.d", known, found, "applied", "reload queues, or restart")
 
     def _exit_lines(self) -> Iterator[str]:
         self._look_at_exits()
-        daemon = self._daemon
-        decider = daemon.decider
-        yield from daemon.exits.problems
-        if daemon.exits.refused:
-            yield f"reload exits was refused: {daemon.exits.refused}"
+        decider, exits = self._host.decider, self._host.exits
+        yield from exits.problems
+        if exits.refused:
+            yield f"reload exits was refused: {exits.refused}"
         sources = self._folder.look(decider.folder, lambda: _texts(decider.folder))
         before = {source.path.name: source.text for source in decider.sources}
-        left_out = "".join(daemon.exits.problems)
+        left_out = "".join(exits.problems)
         now = {name: text for name, text in sources.items() if name not in left_out}
         before = {name: text for name, text in before.items() if name not in left_out}
         yield from _changes("exits", before, now, "loaded", "reload exits")
@@ -113,16 +114,16 @@ class Troubles:
 
     def _failing(self, loaded: set[str]) -> Iterator[str]:
         """Exits that fail, or were switched off for it, until somebody has done something about it."""
-        known, now = self._daemon.engine.site.settings.exits, self._daemon.clock.now()
+        known, now = self._host.engine.site.settings.exits, self._host.clock.now()
         on = {name for name in loaded if name not in known or known[name].enabled}
         self._exits = {name: seen for name, seen in self._exits.items() if now - seen[0] < QUIET}
-        off = self._daemon.decider.backoff.off.items()
+        off = self._host.decider.backoff.off.items()
         yield from (f"exit {name} is switched off: {text}" for name, text in off if name in loaded - on)
         yield from (text for name, (_, text) in self._exits.items() if name in on)
 
     def _notice_lines(self) -> Iterator[str]:
-        yield from list(self._daemon.notice_runner.failing.values())
-        failing = self._daemon.notices.post.failing
+        yield from list(self._runner.failing.values())
+        failing = self._mail.failing
         if failing:
             yield failing
 

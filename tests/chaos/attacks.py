@@ -36,7 +36,8 @@ class Score:
     got_through: list[str] = field(default_factory=list)
 
 
-_ROLES, _START, _ROOM = (f"daemon/test_daemon_{name}.py" for name in ("roles", "start", "room"))
+_ROLES = "answers/test_answers_roles.py"
+_START, _ROOM = (f"daemon/test_daemon_{name}.py" for name in ("start", "room"))
 _LOST, _MISHAPS = (f"daemon/test_daemon_{name}.py" for name in ("lost", "mishaps"))
 _DECIDER = "decider/test_decider_process.py"
 _KEEPER, _BACKUP = "executors/test_executors_keeper.py", "daemon/test_daemon_backup.py"

@@ -1,4 +1,4 @@
-"""A daemon inside the test: real store, engine and front, and callers whoever the test says, as if the kernel
+"""A daemon inside the test: real store, engine and dispatcher, and callers whoever the test says, as if the kernel
 had named them."""
 
 import queue

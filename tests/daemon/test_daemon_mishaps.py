@@ -13,8 +13,8 @@ import pytest
 from daemon.inner import Inner
 from daemon.live import alive, until
 
+from nqspy.answers import dispatcher, output
 from nqspy.daemon import notices
-from nqspy.daemon.answers import front, output
 from nqspy.daemon.home import Home, HomeError
 from nqspy.daemon.inbox import Back
 from nqspy.daemon.main import Daemon
@@ -41,8 +41,8 @@ def test_an_error_of_our_own_over_one_message_refuses_that_one_and_is_logged(fre
     def fails(*_):
         raise LookupError("an error of our own")
 
-    monkeypatch.setattr(front, "_key", fails)
-    monkeypatch.setattr(front, "_decode", fails)
+    monkeypatch.setattr(dispatcher, "_key", fails)
+    monkeypatch.setattr(dispatcher, "_decode", fails)
     for cmd, fields in (("qstat", {}), ("hold", {"ids": ["1"]})):
         assert fresh.refusal("owner", cmd, **fields) == (
             "internal",

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 from rpc.test_rpc_limits import ANNE, until
 
-from nqspy.daemon.answers import fields
-from nqspy.daemon.answers.front import _decode
+from nqspy.answers import fields
+from nqspy.answers.dispatcher import _decode
 from nqspy.model.errors import Refusal
 from nqspy.rpc import auth, wire
 from nqspy.rpc.limits import DEFAULTS, NAMELESS, Limits, person

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from nqspy.daemon.answers.later import Later
+from nqspy.answers.later import Later
 from nqspy.rpc import server as rpc
 
 

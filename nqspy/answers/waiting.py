@@ -2,12 +2,14 @@
 come."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nqspy.daemon.answers import listing, output
-from nqspy.daemon.answers.fields import seq_of
-from nqspy.daemon.answers.sight import Sight
+from nqspy.answers import listing, output
+from nqspy.answers.fields import seq_of
+from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
 from nqspy.engine.desk.people import need, need_owner
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
@@ -17,15 +19,15 @@ from nqspy.report.history import event_object
 from nqspy.report.moments import Zone
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
-from nqspy.store.reader import Reader
-
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
 PAGE = 1_000
 """Events in one answer."""
 TAIL = 0.25
 """How often a file that somebody follows is looked at, real seconds; only while somebody does."""
+
+
+Told = Callable[[rpc.Asked], AbstractContextManager[None]]
+"""Tells whoever asked what is wrong in its block."""
 
 
 @dataclass(slots=True)
@@ -38,24 +40,12 @@ class _Ends:
 class Waiting:
     """Keeps open questions; `look` answers those whose time has come."""
 
-    def __init__(self, daemon: "Daemon") -> None:
-        self._daemon = daemon
+    def __init__(self, serving: Serving, told: Told) -> None:
+        self._serving, self._told = serving, told
         self._ends: list[_Ends] = []
         self._events: list[rpc.Asked] = []
         self._tails: list[rpc.Asked] = []
         self._commits = 0
-        self._is_open = False
-        self.reader: Reader
-
-    def open(self) -> None:
-        """Opens a reader of the store."""
-        self.reader = Reader(self._daemon.home.database)
-        self._is_open = True
-
-    def close(self) -> None:
-        """Closes it: what was committed is in the one file then."""
-        if self._is_open:
-            self.reader.close()
 
     def patience(self) -> float | None:
         """How long may pass before the next look."""
@@ -65,10 +55,10 @@ class Waiting:
         """Answers whoever waited for what has happened."""
         if self._ends:
             self._look_at_ends()
-        if self._events and self._daemon.engine.commits != self._commits:
+        if self._events and self._serving.engine.commits != self._commits:
             waiting, self._events = self._events, []
             self._again(waiting, self.events)
-        self._commits = self._daemon.engine.commits
+        self._commits = self._serving.engine.commits
         if self._tails:
             tails, self._tails = self._tails, []
             self._again(tails, self.cat)
@@ -76,24 +66,24 @@ class Waiting:
     def _again(self, waiting: list[rpc.Asked], answer: Callable[[rpc.Asked], Any]) -> None:
         for asked in waiting:
             if not asked.handle.gone:
-                with self._daemon.front.told(asked):
+                with self._told(asked):
                     self._send(asked, answer(asked))
 
     def _send(self, asked: rpc.Asked, data: Any) -> None:
         if isinstance(data, bytes):
-            self._daemon.server.reply(asked.handle, data)
+            self._serving.server.reply(asked.handle, data)
         elif data is not None:
-            self._daemon.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
+            self._serving.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
 
     # ------------------------------------------------------------ ends
 
     def wait(self, asked: rpc.Asked) -> bytes | None:
         """Answers once all of ``ids`` have ended: their objects, or (text form) the last one's exit
         status."""
-        site = self._daemon.engine.site
+        site = self._serving.engine.site
         seqs = [seq_of(site.name, text) for text in asked.message["ids"]]
         ends = _Ends(asked, seqs, {seq for seq in seqs if seq in site.requests})
-        known = Sight(self._daemon, asked.caller).known(seqs)
+        known = Visibility(self._serving, asked.caller).known(seqs)
         for seq in seqs:
             if seq not in known:
                 raise Refusal(f"Unknown Job Id {site.id_of(seq)}", "unknown_request", 153)
@@ -103,16 +93,16 @@ class Waiting:
         return self._ended(ends)
 
     def _look_at_ends(self) -> None:
-        requests = self._daemon.engine.site.requests
+        requests = self._serving.engine.site.requests
         for ends in tuple(self._ends):
             ends.left = {seq for seq in ends.left if seq in requests}
             if not ends.left or ends.asked.handle.gone:
                 self._ends.remove(ends)
-                with self._daemon.front.told(ends.asked):
-                    self._daemon.server.reply(ends.asked.handle, self._ended(ends))
+                with self._told(ends.asked):
+                    self._serving.server.reply(ends.asked.handle, self._ended(ends))
 
     def _ended(self, ends: _Ends) -> bytes:
-        rows = listing.ended_objects(self._daemon, ends.seqs, Sight(self._daemon, ends.asked.caller))
+        rows = listing.ended_objects(self._serving, ends.seqs, Visibility(self._serving, ends.asked.caller))
         id = ends.asked.handle.id
         if ends.asked.message.get("text") is None:
             return messages.result_answer(id, rows)
@@ -130,13 +120,13 @@ class Waiting:
         message = asked.message
         after = int(message.get("after") or 0)
         limit = min(int(message.get("limit") or PAGE), PAGE)
-        site, sight = self._daemon.engine.site, Sight(self._daemon, asked.caller)
+        site, sight = self._serving.engine.site, Visibility(self._serving, asked.caller)
         seq, since = None, message.get("since")
         if message.get("request"):
             seq = seq_of(site.name, str(message["request"]))
             sight.need(seq)
             since = self._submitted(seq) if not after else None
-        found = list(self.reader.events(after=after, since=since, limit=limit))
+        found = list(self._serving.readers.live.events(after=after, since=since, limit=limit))
         if not found and message.get("wait"):
             self._events.append(asked)
             return None
@@ -148,10 +138,10 @@ class Waiting:
         return {"events": objects, "last": found[-1].n if found else after}
 
     def _submitted(self, seq: Seq) -> Instant:
-        request = self._daemon.engine.site.requests.get(seq)
+        request = self._serving.engine.site.requests.get(seq)
         if request is not None:
             return request.submitted
-        [row] = self.reader.ended(seqs=(seq,))
+        [row] = self._serving.readers.live.ended(seqs=(seq,))
         return row["submitted"]
 
     # ------------------------------------------------------------ output
@@ -159,20 +149,20 @@ class Waiting:
     def cat(self, asked: rpc.Asked) -> bytes | None:
         """Output of a started request from ``offset`` on; ``follow``: held back until there is more or it
         has ended."""
-        site, message = self._daemon.engine.site, asked.message
+        site, message = self._serving.engine.site, asked.message
         seq = seq_of(site.name, str(message["request"]))
         offset = int(message.get("offset") or 0)
         request = site.requests.get(seq)
         if request is None:
             return self._cat_ended(asked, seq, offset)
-        Sight(self._daemon, asked.caller).need(seq)
+        Visibility(self._serving, asked.caller).need(seq)
         need_owner(site, asked.caller, request, "read")
         if request.state not in STARTED:
             raise Refusal(f"{site.id_of(seq)} has not started; there is no output yet", "wrong_state", 168)
         stream = "stderr" if message.get("stream") == "stderr" and not request.spec.output.join else "stdout"
         place = output.place(seq, request.attempts, stream)
         try:
-            data = output.read(self._daemon.home.spool, place, offset, request.spec.uid)
+            data = output.read(self._serving.home.spool, place, offset, request.spec.uid)
         except OSError:
             data = b""
         if not data and message.get("follow"):
@@ -181,9 +171,9 @@ class Waiting:
         return _piece(asked, data, offset)
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
-        site = self._daemon.engine.site
+        site = self._serving.engine.site
         name = site.id_of(seq)
-        rows = listing.ended_objects(self._daemon, [seq], Sight(self._daemon, asked.caller))
+        rows = listing.ended_objects(self._serving, [seq], Visibility(self._serving, asked.caller))
         if not rows:
             raise Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
         if rows[0]["owner"] != asked.caller.user:
@@ -199,7 +189,7 @@ class Waiting:
     def _undelivered(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes | None:
         """A piece of the output of an ended request that had to stay in the spool, which is closed to its
         owner where the daemon is root; None where it was delivered, or is not to be had."""
-        [row] = self.reader.ended(seqs=(seq,))
+        [row] = self._serving.readers.live.ended(seqs=(seq,))
         ended, spec = row["ended"], row["spec"]
         if not isinstance(ended, Ended):
             return None
@@ -210,7 +200,7 @@ class Waiting:
             stream = "stderr" if errors and not spec.output.join else "stdout"
             place = output.place(seq, request.attempts if request is not None else 0, stream)
         try:
-            return output.read(self._daemon.home.spool, place, offset, spec.uid) if place else None
+            return output.read(self._serving.home.spool, place, offset, spec.uid) if place else None
         except OSError:
             return None
 

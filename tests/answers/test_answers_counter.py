@@ -9,15 +9,15 @@ import pytest
 from daemon.inner import PEOPLE, Catch
 from daemon.live import until
 
-from nqspy.daemon.answers import shows
-from nqspy.daemon.answers.sight import Sight
+from nqspy.answers import shows
+from nqspy.answers.visibility import Visibility
 from nqspy.daemon.log import _Formatter
 from nqspy.rpc.server import Asked
 
 
 def test_long_answers_are_made_a_few_of_each_user_at_a_time(fresh):
     fresh.submit("owner", count=50)
-    front = fresh.daemon.front
+    dispatcher = fresh.daemon.dispatcher
     handles = [Catch(n) for n in range(1, 21)]
     message = {"v": 1, "cmd": "qstat", "text": "json"}
     crowd = [
@@ -25,28 +25,30 @@ def test_long_answers_are_made_a_few_of_each_user_at_a_time(fresh):
         for each in handles
     ]
     last = Catch(99)
-    front.answer_questions()
+    dispatcher.answer_questions()
     for each in (*crowd, Asked(last, PEOPLE["owner"], message | {"id": 99})):
-        assert front.take(each) is None
-    front.answer_questions()
-    assert [slow.asked.handle.id for slow in front._in_turn()] == [1, 2, 3, 4, 99]
+        assert dispatcher.take(each) is None
+    dispatcher.answer_questions()
+    assert [slow.asked.handle.id for slow in dispatcher._in_turn()] == [1, 2, 3, 4, 99]
     handles[0].stuck = True
-    assert [slow.asked.handle.id for slow in front._in_turn()] == [2, 3, 4, 5, 99]
+    assert [slow.asked.handle.id for slow in dispatcher._in_turn()] == [2, 3, 4, 5, 99]
     handles[0].stuck = False
-    while front._slow:
-        front.after_turn()
+    while dispatcher._slow:
+        dispatcher.after_turn()
     until(lambda: all(not each.answers.empty() for each in (*handles, last)), "all to be answered")
 
 
 def test_who_does_not_read_does_not_keep_the_engine_awake(fresh):
     handle = Catch(1)
     handle.stuck = True
-    fresh.daemon.front.take(Asked(handle, PEOPLE["other"], {"v": 1, "id": 1, "cmd": "qstat", "text": "json"}))
-    fresh.daemon.front.answer_questions()
-    fresh.daemon.front.after_turn()
-    assert fresh.daemon.front.patience() > 0
+    fresh.daemon.dispatcher.take(
+        Asked(handle, PEOPLE["other"], {"v": 1, "id": 1, "cmd": "qstat", "text": "json"})
+    )
+    fresh.daemon.dispatcher.answer_questions()
+    fresh.daemon.dispatcher.after_turn()
+    assert fresh.daemon.dispatcher.patience() > 0
     handle.gone = True
-    assert fresh.daemon.front.patience() == 0
+    assert fresh.daemon.dispatcher.patience() == 0
 
 
 def test_a_log_line_shows_control_characters_and_stays_one_entry():
@@ -152,6 +154,6 @@ def test_a_text_with_a_number_of_any_length_is_shown(fresh):
     name, huge = fresh.daemon.engine.site.name, "9" * 6_000
     fresh.qmgr("set privacy=own")
     [id] = fresh.submit("owner")
-    sight = Sight(fresh.daemon, PEOPLE["other"])
-    assert sight.masked(f"it waits for {id}") == "it waits for another request"
-    assert sight.masked(f"it waits for {huge}.{name}") == f"it waits for {huge}.{name}"
+    visibility = Visibility(fresh.daemon, PEOPLE["other"])
+    assert visibility.masked(f"it waits for {id}") == "it waits for another request"
+    assert visibility.masked(f"it waits for {huge}.{name}") == f"it waits for {huge}.{name}"

@@ -5,7 +5,7 @@ import queue
 import pytest
 from daemon.inner import PEOPLE, SITE, Catch, Inner
 
-from nqspy.daemon.answers import language
+from nqspy.answers import language
 from nqspy.rpc.server import Asked
 
 QUEUES = 400
@@ -49,7 +49,7 @@ def test_a_long_script_lets_others_be_answered_and_tells_each_line_that_is_wrong
     commits = inner.daemon.engine.commits
     handle = begin(inner, script[:-1])
     meanwhile = 0
-    while handle.answers.empty() and inner.daemon.front.patience() == 0.0:
+    while handle.answers.empty() and inner.daemon.dispatcher.patience() == 0.0:
         assert inner.result("other", "status")["text"]
         meanwhile += handle.answers.empty()
     assert meanwhile > 1, "others were answered while it ran"
@@ -80,7 +80,7 @@ def test_a_script_whose_client_has_gone_is_carried_out_to_its_end(inner):
     handle = Gone(5)
     message = {"v": 1, "id": 5, "cmd": "qmgr", "script": "\n".join(lines(0, QUEUES))}
     inner.daemon.turn([Asked(handle, PEOPLE["root"], message)])
-    while inner.daemon.front.patience() == 0.0:
+    while inner.daemon.dispatcher.patience() == 0.0:
         inner.daemon.turn([])
     assert inner.daemon.engine.site.settings.queues[f"q{QUEUES - 1}"].enabled
 

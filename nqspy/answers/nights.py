@@ -5,11 +5,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import chain, takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nqspy.answers.later import Later
+from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
-from nqspy.daemon.answers.later import Later
-from nqspy.daemon.answers.sight import Sight
 from nqspy.engine import calendar
 from nqspy.model import events as ev
 from nqspy.model.configure import apply_changes
@@ -25,9 +26,6 @@ from nqspy.report.moments import Zone, parse_day
 from nqspy.rpc import server as rpc
 from nqspy.store.loading import no_collector
 from nqspy.store.reader import Reader
-
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
 MOST_REASONS = 1_000
 """Requests whose own reasons are kept with a report; the others have their queue's."""
@@ -58,10 +56,10 @@ class Picture:
         return None if found is None else Reason(ReasonCode(found[0]), found[1], found[2])
 
 
-def take(daemon: "Daemon") -> Picture:
+def take(serving: Serving) -> Picture:
     """The picture as of now; what is decided is committed first."""
-    daemon.commit()
-    engine = daemon.engine
+    serving.commit()
+    engine = serving.engine
     reasons, queues = engine.plan.reasons, engine.site.settings.queues
     closing = {queue: _named(reason) for queue, reason in reasons.closing.items()}
     for queue in queues.values():
@@ -76,7 +74,7 @@ def take(daemon: "Daemon") -> Picture:
             own[seq] = _named(reason)
             if len(own) >= MOST_REASONS:
                 break
-    return Picture(engine.site.n, daemon.clock.now(), dict(engine.samples), own, closing)
+    return Picture(engine.site.n, serving.clock.now(), dict(engine.samples), own, closing)
 
 
 def _named(reason: Reason) -> Named:
@@ -231,14 +229,14 @@ def for_group(data: dict[str, Any], group: str) -> dict[str, Any]:
     return departments.page_of(data, group)
 
 
-def answer(daemon: "Daemon", asked: rpc.Asked) -> Later:
+def answer(serving: Serving, asked: rpc.Asked) -> Later:
     """``report_night``: ``date``, ``group``, ``final``."""
     message = asked.message
     day = parse_day(str(message["date"])) if message.get("date") else None
     group = str(message["group"]) if message.get("group") else None
     final = bool(message.get("final")) or day is None
-    picture, reader, clock = take(daemon), daemon.front.history, daemon.clock
-    sight = Sight(daemon, asked.caller)
+    picture, reader, clock = take(serving), serving.readers.reports, serving.clock
+    sight = Visibility(serving, asked.caller)
 
     def work() -> dict[str, Any]:
         data = sight.night(report(Past(reader), picture, day, clock.text, clock.now(), final))

@@ -3,35 +3,27 @@ its state."""
 
 import contextlib
 import dataclasses
+import logging
 import pwd
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from nqspy.daemon import files
-from nqspy.daemon.answers import fields, language, listing, queries, texts
-from nqspy.daemon.answers.later import Later
-from nqspy.daemon.answers.slow import Pending, Slow
-from nqspy.daemon.answers.waiting import Waiting
-from nqspy.daemon.log import LOG
+from nqspy.answers import administration, fields, language, listing, queries, texts
+from nqspy.answers.later import Later
+from nqspy.answers.serving import Serving
+from nqspy.answers.slow import Pending, Slow
+from nqspy.answers.waiting import Waiting
 from nqspy.engine.desk.context import Reply
-from nqspy.engine.desk.people import need
 from nqspy.engine.inputs import Asked
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
-from nqspy.model.people import Caller
-from nqspy.model.requests import State
-from nqspy.qmgr.dates import settled
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
-from nqspy.store.reader import Reader
-
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
 DIRECT = {
     "submit", "configure", "delete", "hold", "release", "move", "modify", "rerun", "suspend", "schedule",
@@ -46,35 +38,26 @@ AT_ONCE = 4
 LOOK_AGAIN = 0.1
 """When a client that did not read is looked at again, real seconds."""
 
-Question = Callable[["Daemon", rpc.Asked], Any]
+LOG = logging.getLogger("nqspy.answers")
+
+Question = Callable[["Dispatcher", rpc.Asked], Any]
 
 
-class Front:
+class Dispatcher:
     """Sorts what comes in, renders what goes out, keeps those who wait."""
 
-    def __init__(self, daemon: "Daemon") -> None:
-        self._daemon = daemon
-        self.waiting = Waiting(daemon)
+    def __init__(self, serving: Serving) -> None:
+        self.serving = serving
+        self.waiting: Waiting = Waiting(serving, self.told)
         self._slow: list[Slow] = []
         self._worker = ThreadPoolExecutor(1, "reports")
         self._questions: list[rpc.Asked] = []
         self._held_back: list[rpc.Asked] | None = None
-        self.history: Reader
-        self._opened = False
-
-    def open_history(self) -> None:
-        """Opens the readers of the store, once the database is there: reports have one of their own, for they
-        read long."""
-        self.waiting.open()
-        self.history = Reader(self._daemon.home.database)
-        self._opened = True
 
     def close(self) -> None:
-        """Ends the slow answers, then closes the reader they read from."""
+        """Ends the slow answers, then closes what they read from."""
         self._worker.shutdown(wait=True, cancel_futures=True)
-        self.waiting.close()
-        if self._opened:
-            self.history.close()
+        self.serving.readers.close()
 
     def work(self, work: Callable[[], Any]) -> None:
         """Has something done by the thread that makes the reports."""
@@ -111,9 +94,9 @@ class Front:
                 command = _with_users(command)
             elif isinstance(command, cm.Configure):
                 fields.check_changes(command.changes)
-            command = self.dated(command)
-            if isinstance(command, cm.ReloadExits) and self._daemon.reloads.allowed(asked.caller):
-                self._daemon.reloads.before(partial(self._reload, asked, command))
+            command = administration.dated(self.serving, command)
+            if isinstance(command, cm.ReloadExits) and self.serving.reloads.allowed(asked.caller):
+                self.serving.reloads.before(partial(self._reload, asked, command))
                 return None
         except Refusal as refusal:
             self._refuse(asked, refusal)
@@ -122,13 +105,6 @@ class Front:
             self._refuse(asked, Refusal(f"bad {name} message: {error}"[:300], "bad_message", 2))
             return None
         return Asked(command, asked.caller, Pending(asked.handle, asked.message.get("text")))
-
-    def dated(self, command: cm.Command) -> cm.Command:
-        """The command with the date it names by the site's clock and zone. Raises BadValue."""
-        if not isinstance(command, cm.ModifyRequest):
-            return command
-        now, zone = self._daemon.clock.now(), self._daemon.engine.site.timezone
-        return replace(command, values=settled(command.values, now, zone))
 
     def hold_back(self) -> None:
         """Keeps what needs the exits until they are loaded."""
@@ -141,14 +117,14 @@ class Front:
 
     def _reload(self, asked: rpc.Asked, command: cm.ReloadExits) -> bool:
         with self.told(asked):
-            reply = self._daemon.ask(command, asked.caller)
+            reply = self.serving.ask(command, asked.caller)
             self.reply([(Pending(asked.handle, asked.message.get("text")), reply)])
         return False
 
     def _qmgr(self, asked: rpc.Asked) -> bool:
         data: Any = None
         with self.told(asked):
-            data = language.answer(self._daemon, asked)
+            data = language.answer(self.serving, asked)
             self._give(asked, self._to_its_end(data) if isinstance(data, Iterator) else data)
         return isinstance(data, Iterator)
 
@@ -157,15 +133,15 @@ class Front:
         try:
             yield from slices
         finally:
-            self._daemon.reloads.over()
+            self.serving.reloads.over()
 
     def qmgr(self, asked: rpc.Asked) -> Any:
         """A script of qmgr; one that reloads exits is run when those are loaded."""
-        reloads = self._daemon.reloads
+        reloads = self.serving.reloads
         if reloads.wanted(str(asked.message["script"]), asked.caller):
             reloads.before(partial(self._qmgr, asked))
             return None
-        return language.answer(self._daemon, asked)
+        return language.answer(self.serving, asked)
 
     def answer_questions(self) -> None:
         """Answers the questions of this turn from the state as it is now."""
@@ -187,9 +163,9 @@ class Front:
             self._refuse(asked, Refusal(f"there is no command {name!r} here", "unknown_command", 2))
             return
         with self.told(asked):
-            data = question(self._daemon, asked)
+            data = question(self, asked)
             if others and isinstance(data, bytes):
-                self._daemon.server.reply_alike([each.handle for each in (asked, *others)], data)
+                self.serving.server.reply_alike([each.handle for each in (asked, *others)], data)
                 return
             self._give(asked, data)
         for each in others:
@@ -213,11 +189,11 @@ class Front:
             self._worker.submit(self._work, asked, data)
             return
         if isinstance(data, bytes):
-            self._daemon.server.reply(asked.handle, data)
+            self.serving.server.reply(asked.handle, data)
         elif isinstance(data, Iterator):
             self._queue(asked, data)
         else:
-            self._daemon.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
+            self.serving.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
 
     def _queue(self, asked: rpc.Asked, slices: Iterator[bytes | Later | None]) -> None:
         key = None if asked.message["cmd"] == "qmgr" else _key(asked)
@@ -237,10 +213,10 @@ class Front:
             LOG.error("answering %s failed", asked.message.get("cmd"), exc_info=True)
             refusal = Refusal(f"internal error: {error}; the daemon's log has it", "internal")
             answer = texts.refusal(asked.handle.id, asked.message.get("text"), refusal)
-        self._daemon.server.reply(asked.handle, answer)
+        self.serving.server.reply(asked.handle, answer)
 
     def _refuse(self, asked: rpc.Asked, error: NqspyError) -> None:
-        self._daemon.server.reply(
+        self.serving.server.reply(
             asked.handle, texts.refusal(asked.handle.id, asked.message.get("text"), error)
         )
 
@@ -254,7 +230,7 @@ class Front:
             if isinstance(to, Pending)
         ]
         if ready:
-            self._daemon.server.reply_many(ready)
+            self.serving.server.reply_many(ready)
 
     def after_turn(self) -> None:
         """One slice of each slow answer, of the first long one only; and whoever waited for what has
@@ -294,10 +270,10 @@ class Front:
         if isinstance(done, Later):
             self._give(slow.asked, done)
         elif done:
-            self._daemon.clearance.sent(len(done))
-            self._daemon.server.reply(slow.asked.handle, done)
+            self.serving.sent(len(done))
+            self.serving.server.reply(slow.asked.handle, done)
             if slow.others:
-                self._daemon.server.reply_alike([asked.handle for asked in slow.others], done)
+                self.serving.server.reply_alike([asked.handle for asked in slow.others], done)
             return True
         for asked in slow.others:  # what was wrong with the first is told to each
             self.answer(asked)
@@ -308,29 +284,6 @@ class Front:
         if not self._slow:
             return self.waiting.patience()
         return 0.0 if self._in_turn() else LOOK_AGAIN
-
-    def shut_down(self, caller: Caller, mode: str) -> None:
-        """Has the daemon stop. Raises Refusal."""
-        need(self._daemon.engine.site.settings, caller, "operator", "shutdown")
-        if mode not in ("leave", "drain", "requeue"):
-            raise Refusal(f"{mode!r} is no way to stop; there are leave, drain and requeue", "bad_value", 2)
-        self._daemon.stop(mode)
-
-    def reload_queues(self, caller: Caller) -> str:
-        """Applies the files of ``queues.d`` that changed. Raises NqspyError."""
-        need(self._daemon.engine.site.settings, caller, "manager", "reload queues")
-        return files.reload(self._daemon)
-
-    def requeue_all(self) -> None:
-        """Ends all started requests; they are queued again."""
-        site = self._daemon.engine.site
-        ids = tuple(
-            site.id_of(seq)
-            for seq, r in site.started.items()
-            if r.spec.rerunnable and r.state is not State.EXITING
-        )
-        if ids:
-            self._daemon.ask(cm.RerunRequests(ids), self._daemon.owner)
 
 
 def _key(asked: rpc.Asked) -> tuple[Any, ...] | None:
@@ -372,21 +325,34 @@ def _with_user(item: cm.Submission) -> cm.Submission:
     return replace(item, spec=spec)
 
 
-def _shutdown(daemon: "Daemon", asked: rpc.Asked) -> Any:
+def _shutdown(serving: Serving, asked: rpc.Asked) -> Any:
     mode = str(asked.message.get("mode", "leave"))
-    daemon.front.shut_down(asked.caller, mode)
+    administration.shut_down(serving, asked.caller, mode)
     return {"stopping": mode}
 
 
-QUESTIONS: dict[str, Question] = {
+def _reload_queues(serving: Serving, asked: rpc.Asked) -> Any:
+    return {"text": administration.reload_queues(serving, asked.caller)}
+
+
+_OF_STATE: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "shutdown": _shutdown,
-    "reload_queues": lambda daemon, asked: {"text": daemon.front.reload_queues(asked.caller)},
-    "qmgr": lambda daemon, asked: daemon.front.qmgr(asked),
+    "reload_queues": _reload_queues,
     "qstat": listing.qstat,
     "list_requests": listing.list_requests,
-    "wait": lambda daemon, asked: daemon.front.waiting.wait(asked),
-    "events": lambda daemon, asked: daemon.front.waiting.events(asked),
-    "cat": lambda daemon, asked: daemon.front.waiting.cat(asked),
     **queries.QUESTIONS,
+}
+
+
+def _of_state(question: Callable[[Serving, rpc.Asked], Any]) -> Question:
+    return lambda dispatcher, asked: question(dispatcher.serving, asked)
+
+
+QUESTIONS: dict[str, Question] = {
+    **{name: _of_state(question) for name, question in _OF_STATE.items()},
+    "qmgr": lambda dispatcher, asked: dispatcher.qmgr(asked),
+    "wait": lambda dispatcher, asked: dispatcher.waiting.wait(asked),
+    "events": lambda dispatcher, asked: dispatcher.waiting.events(asked),
+    "cat": lambda dispatcher, asked: dispatcher.waiting.cat(asked),
 }
 """Messages that are answered from the state, the store or the files."""

@@ -1,13 +1,14 @@
 """Questions about the site as a whole: status, the clock, counters, reports, exits, what `doctor` asks."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nqspy.answers import fields, nights, shows
+from nqspy.answers.fields import seq_of
+from nqspy.answers.later import Later, still
+from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
-from nqspy.daemon.answers import fields, nights, shows
-from nqspy.daemon.answers.fields import seq_of
-from nqspy.daemon.answers.later import Later, still
-from nqspy.daemon.answers.sight import Sight
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.reasons import ALIKE, ReasonCode
@@ -16,36 +17,34 @@ from nqspy.report import counters, quotas, usage
 from nqspy.report.moments import Zone
 from nqspy.rpc import server as rpc
 
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
-
-def _status(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
-    site = daemon.engine.site
+def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
+    site = serving.engine.site
     zone = Zone(site.timezone)
     running = len(site.started)
-    clock = zone.text(daemon.clock.now())
-    alarms = daemon.troubles.lines()
+    clock = zone.text(serving.clock.now())
+    alarms = serving.alarms()
     words = [
-        f"nqsd serves {daemon.home.path}: {len(site.requests)} requests, {running} started, {site.pes()} PEs",
-        f"clock {clock}{f' (accelerated: {daemon.clock.text})' if daemon.clock.accelerated else ''}",
+        f"nqsd serves {serving.home.path}: {len(site.requests)} requests, {running} started, "
+        f"{site.pes()} PEs",
+        f"clock {clock}{f' (accelerated: {serving.clock.text})' if serving.clock.accelerated else ''}",
         f"shift {site.shift.current or 'none'}{' (switched by hand)' if site.shift.manual else ''}",
-        daemon.decider.state(),
+        serving.decider.state(),
         *(f"ALARM {text}" for text in alarms),
     ]
     return {
         "text": "\n".join(words), "host": site.name, "requests": len(site.requests), "started": running,
         "pes": site.pes(), "clock": clock, "shift": site.shift.current, "alarms": alarms, "events": site.n,
-        "commits": daemon.engine.commits, "decider": daemon.decider.state(),
+        "commits": serving.engine.commits, "decider": serving.decider.state(),
     }  # fmt: skip
 
 
-def _now(daemon: "Daemon", asked: rpc.Asked) -> dict[str, Any]:
-    return {"now": daemon.clock.now(), "zone": daemon.engine.site.timezone}
+def _now(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
+    return {"now": serving.clock.now(), "zone": serving.engine.site.timezone}
 
 
-def _counters(daemon: "Daemon", asked: rpc.Asked) -> Later:
-    made = shows.counting(daemon)
+def _counters(serving: Serving, asked: rpc.Asked) -> Later:
+    made = shows.counting(serving)
 
     def work() -> dict[str, Any]:
         found = made()
@@ -54,9 +53,9 @@ def _counters(daemon: "Daemon", asked: rpc.Asked) -> Later:
     return Later(work)
 
 
-def _report_quota(daemon: "Daemon", asked: rpc.Asked) -> Later:
-    site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
-    reader, clock, zone = daemon.front.waiting.reader, daemon.clock.text, Zone(daemon.engine.site.timezone)
+def _report_quota(serving: Serving, asked: rpc.Asked) -> Later:
+    site, now, samples = still(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
+    reader, clock, zone = serving.readers.live, serving.clock.text, Zone(serving.engine.site.timezone)
     begin, end, shift = (asked.message.get(name) for name in ("from", "to", "shift"))
     for name, value in (("from", begin), ("to", end)):
         if value is not None and (type(value) is not int or not 0 <= value <= fields.LATEST):
@@ -73,26 +72,26 @@ def _report_quota(daemon: "Daemon", asked: rpc.Asked) -> Later:
     return Later(work)
 
 
-def _report_usage(daemon: "Daemon", asked: rpc.Asked) -> Any:
-    data = Sight(daemon, asked.caller).usage(usage.usage(daemon.engine.site, daemon.clock.now()))
+def _report_usage(serving: Serving, asked: rpc.Asked) -> Any:
+    data = Visibility(serving, asked.caller).usage(usage.usage(serving.engine.site, serving.clock.now()))
     return {"text": usage.usage_text(data), **data}
 
 
-def _exits_list(daemon: "Daemon", asked: rpc.Asked) -> Any:
-    return {"exits": daemon.exits.listing()}
+def _exits_list(serving: Serving, asked: rpc.Asked) -> Any:
+    return {"exits": serving.exits.listing()}
 
 
-def _exits_trace(daemon: "Daemon", asked: rpc.Asked) -> Any:
-    site = daemon.engine.site
+def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
+    site = serving.engine.site
     seq = seq_of(site.name, str(asked.message["request"]))
-    Sight(daemon, asked.caller).need(seq)
-    return {"id": site.id_of(seq), "trace": [*daemon.exits.trace(seq), *_reached(daemon, seq)]}
+    Visibility(serving, asked.caller).need(seq)
+    return {"id": site.id_of(seq), "trace": [*serving.exits.trace(seq), *_reached(serving, seq)]}
 
 
-def _reached(daemon: "Daemon", seq: Seq) -> list[dict[str, Any]]:
+def _reached(serving: Serving, seq: Seq) -> list[dict[str, Any]]:
     """The refusal of another request that keeps back this one too, as the exit said (``alike``); none where
     it was asked about itself."""
-    engine = daemon.engine
+    engine = serving.engine
     request, reasons = engine.site.requests.get(seq), engine.plan.reasons
     if request is None or request.state is not State.QUEUED or seq in reasons.own:
         return []
@@ -100,14 +99,14 @@ def _reached(daemon: "Daemon", seq: Seq) -> list[dict[str, Any]]:
     if found is None:
         return []
     said = "never" if found.reason.code is ReasonCode.NEVER else "refuse"
-    row = {"at": int(daemon.clock.now()), "exit": found.reason.who, "hook": "jobselect", "error": None}
+    row = {"at": int(serving.clock.now()), "exit": found.reason.who, "hook": "jobselect", "error": None}
     named = [name for name, _ in found.fields if name in ALIKE]
     return [row | {"answer": f"{said}({found.reason.text!r})", "alike": named}]
 
 
-QUESTIONS: dict[str, Callable[["Daemon", rpc.Asked], Any]] = {
+QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "status": _status,
-    "ping": lambda daemon, asked: {"ok": True},
+    "ping": lambda serving, asked: {"ok": True},
     "now": _now,
     "counters": _counters,
     "report_night": nights.answer,

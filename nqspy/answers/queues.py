@@ -2,20 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nqspy.answers.serving import Serving
 from nqspy.model.requests import State
 from nqspy.model.site import Site
 from nqspy.report import summaries
 
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
-
-def counts(daemon: "Daemon") -> dict[str, dict[str, int]]:
+def counts(serving: Serving) -> dict[str, dict[str, int]]:
     """How many requests each queue holds, by state word."""
-    found: dict[str, dict[str, int]] = {name: {} for name in daemon.engine.site.settings.queues}
-    for (queue, state), number in _tally(daemon.engine.site).items():
+    found: dict[str, dict[str, int]] = {name: {} for name in serving.engine.site.settings.queues}
+    for (queue, state), number in _tally(serving.engine.site).items():
         found.setdefault(queue, {})[state.value] = number
     return found
 
@@ -29,15 +27,15 @@ def _tally(site: Site) -> Counter[tuple[str, State]]:
     return tally
 
 
-def _summary(render: Callable[..., str]) -> Callable[["Daemon", dict[str, Any]], str]:
-    def answer(daemon: "Daemon", message: dict[str, Any]) -> str:
-        site = daemon.engine.site
-        return render(site, counts(daemon))
+def _summary(render: Callable[..., str]) -> Callable[[Serving, dict[str, Any]], str]:
+    def answer(serving: Serving, message: dict[str, Any]) -> str:
+        site = serving.engine.site
+        return render(site, counts(serving))
 
     return answer
 
 
-Summary = Callable[["Daemon", dict[str, Any]], str]
+Summary = Callable[[Serving, dict[str, Any]], str]
 
 FORMS: dict[str, Summary] = {
     "queues": _summary(summaries.nqs_batch_summary),
@@ -46,7 +44,7 @@ FORMS: dict[str, Summary] = {
     "limits": _summary(summaries.limits),
     "mpp": _summary(summaries.mpp),
     "posix": _summary(summaries.queues_posix),
-    "server": lambda daemon, message: server_text(daemon),
+    "server": lambda serving, message: server_text(serving),
 }
 """Forms of ``qstat`` that are about queues and the server."""
 
@@ -59,9 +57,9 @@ def form_of(message: dict[str, Any], form: str) -> Summary | None:
     return FORMS.get(form)
 
 
-def server_text(daemon: "Daemon") -> str:
+def server_text(serving: Serving) -> str:
     """``qstat -B``: the server in one row."""
-    site = daemon.engine.site
+    site = serving.engine.site
     tally: Counter[State] = Counter()
     for (_, state), number in _tally(site).items():
         tally[state] += number

@@ -4,14 +4,15 @@ knows."""
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from nqspy.answers import queues
+from nqspy.answers.later import still
+from nqspy.answers.serving import Serving
 from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.totals import ALL
-from nqspy.daemon.answers import queues
-from nqspy.daemon.answers.later import still
 from nqspy.decider import estimates
 from nqspy.engine import calendar
 from nqspy.engine.desk.settings import try_changes
@@ -37,33 +38,30 @@ from nqspy.report.moments import Zone
 from nqspy.report.shares import kept
 from nqspy.userexit.shadows import shadows
 
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
-
-def show(daemon: "Daemon", asked: cm.ShowObject, as_json: bool) -> str:
+def show(serving: Serving, asked: cm.ShowObject, as_json: bool) -> str:
     """The text (or JSON) of one ``show``, but for `show_counters`. Raises Refusal for names that do not
     exist."""
-    _known(daemon, asked)
+    _known(serving, asked)
     feature = registry.object_of(asked.what)
     if feature is not None and feature.words is not None:
-        return _json(_feature_data(daemon, feature)) if as_json else _feature_text(daemon, feature)
+        return _json(_feature_data(serving, feature)) if as_json else _feature_text(serving, feature)
     data = _DATA.get(asked.what)
     if as_json:
-        found = data(daemon, asked) if data is not None else _settings(daemon, asked)
+        found = data(serving, asked) if data is not None else _settings(serving, asked)
         return _json(found)
     text = _TEXTS.get(asked.what)
     if text is not None:
-        return str(text(daemon, asked))
-    return qmgr_show.show_settings(asked.what, daemon.engine.site.settings, _known(daemon, asked))
+        return str(text(serving, asked))
+    return qmgr_show.show_settings(asked.what, serving.engine.site.settings, _known(serving, asked))
 
 
 def _json(data: Any) -> str:
     return msgspec.json.encode(data).decode() + "\n"
 
 
-def _known(daemon: "Daemon", asked: cm.ShowObject) -> tuple[str, ...]:
-    settings = daemon.engine.site.settings
+def _known(serving: Serving, asked: cm.ShowObject) -> tuple[str, ...]:
+    settings = serving.engine.site.settings
     places: dict[str, Any] = {
         "queue": settings.queues,
         "complex": settings.complexes,
@@ -80,8 +78,8 @@ def _known(daemon: "Daemon", asked: cm.ShowObject) -> tuple[str, ...]:
 _HEADS = {"queue": "queue/", "complex": "complex/", "groups": "group/", "shifts": "shift/"}
 
 
-def _settings(daemon: "Daemon", asked: cm.ShowObject) -> Any:
-    rows = dump(daemon.engine.site.settings)
+def _settings(serving: Serving, asked: cm.ShowObject) -> Any:
+    rows = dump(serving.engine.site.settings)
     head = _HEADS.get(asked.what)
     if asked.what in rows:
         return rows[asked.what]
@@ -94,10 +92,10 @@ def _settings(daemon: "Daemon", asked: cm.ShowObject) -> Any:
 # ---------------------------------------------------------------- rows of what is not a setting
 
 
-def shares(daemon: "Daemon", asked: object = None) -> list[dict[str, Any]]:
+def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
     """The share tree with entitlement and decayed use, parents before children."""
-    site, now = daemon.engine.site, daemon.clock.now()
-    ledger, entitled = Ledger(site, now, daemon.engine.samples, ()), entitlements(site.settings.groups)
+    site, now = serving.engine.site, serving.clock.now()
+    ledger, entitled = Ledger(site, now, serving.engine.samples, ()), entitlements(site.settings.groups)
     half = site.settings.usage.half_life
     rows: list[dict[str, Any]] = []
 
@@ -147,8 +145,8 @@ def _span(asked: cm.ShowObject, usual: int) -> int:
     return span
 
 
-def _coming(daemon: "Daemon", asked: cm.ShowObject) -> list[dict[str, str]]:
-    site, now = daemon.engine.site, daemon.clock.now()
+def _coming(serving: Serving, asked: cm.ShowObject) -> list[dict[str, str]]:
+    site, now = serving.engine.site, serving.clock.now()
     zone = Zone(site.timezone)
     settings, until = site.settings, Instant(now + _span(asked, DAY))
     shifts = settings.shifts.values()
@@ -160,49 +158,49 @@ def _coming(daemon: "Daemon", asked: cm.ShowObject) -> list[dict[str, str]]:
     return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
 
 
-def _holidays(daemon: "Daemon", asked: cm.ShowObject, span: int = DAY) -> list[dict[str, str]]:
+def _holidays(serving: Serving, asked: cm.ShowObject, span: int = DAY) -> list[dict[str, str]]:
     """The coming days that count as Sundays."""
-    site, now = daemon.engine.site, daemon.clock.now()
+    site, now = serving.engine.site, serving.clock.now()
     until = Instant(now + _span(asked, span))
     found = calendar.holidays_between(site.settings.calendar, site.timezone, now, until)
     return [{"date": day.isoformat(), "name": name} for day, name in found]
 
 
-def _calendar_data(daemon: "Daemon", asked: cm.ShowObject) -> dict[str, Any]:
-    return {**dump(daemon.engine.site.settings)["calendar"], "coming": _holidays(daemon, asked, 366 * DAY)}
+def _calendar_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
+    return {**dump(serving.engine.site.settings)["calendar"], "coming": _holidays(serving, asked, 366 * DAY)}
 
 
-def _calendar_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
-    return hours.show_calendar(daemon.engine.site.settings, _holidays(daemon, asked, 366 * DAY))
+def _calendar_text(serving: Serving, asked: cm.ShowObject) -> str:
+    return hours.show_calendar(serving.engine.site.settings, _holidays(serving, asked, 366 * DAY))
 
 
-def _shifts_data(daemon: "Daemon", asked: cm.ShowObject) -> dict[str, Any]:
-    state = daemon.engine.site.shift
-    coming = _coming(daemon, asked)
+def _shifts_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
+    state = serving.engine.site.shift
+    coming = _coming(serving, asked)
     return {
         "current": state.current,
         "manual": state.manual,
         "coming": coming,
-        "holidays": _holidays(daemon, asked),
-        "shifts": _settings(daemon, asked),
+        "holidays": _holidays(serving, asked),
+        "shifts": _settings(serving, asked),
     }
 
 
-def _shifts_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
-    state = daemon.engine.site.shift
-    until = Zone(daemon.engine.site.timezone).stamp(state.until)
-    settings, coming, days = daemon.engine.site.settings, _coming(daemon, asked), _holidays(daemon, asked)
+def _shifts_text(serving: Serving, asked: cm.ShowObject) -> str:
+    state = serving.engine.site.shift
+    until = Zone(serving.engine.site.timezone).stamp(state.until)
+    settings, coming, days = serving.engine.site.settings, _coming(serving, asked), _holidays(serving, asked)
     return hours.show_shifts(settings, state.current, coming, state.manual, until, days)
 
 
-def probes(daemon: "Daemon", asked: cm.ShowObject) -> list[dict[str, Any]]:
+def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
     """What each probe tries and found, and when it was tried last; ``text``: what its last try said."""
-    site = daemon.engine.site
+    site = serving.engine.site
     stamp, rows = Zone(site.timezone).stamp, []
     for name, probe in site.settings.probes.items():
         if asked.names and name not in asked.names:
             continue
-        known, last = site.probes.get(name), daemon.probes.last(name)
+        known, last = site.probes.get(name), serving.last_try(name)
         rows.append(
             {
                 "name": name, "state": known.state if known is not None else "untried",
@@ -220,16 +218,16 @@ def get_all(node: Any) -> dict[str, Any]:
     return {path: get(node, path) for path in declared(type(node))}
 
 
-def _probes_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
-    rows = {row["name"]: row for row in probes(daemon, asked)}
-    return qmgr_show.show_probes(daemon.engine.site.settings, _known(daemon, asked), rows)
+def _probes_text(serving: Serving, asked: cm.ShowObject) -> str:
+    rows = {row["name"]: row for row in probes(serving, asked)}
+    return qmgr_show.show_probes(serving.engine.site.settings, _known(serving, asked), rows)
 
 
-def _queue_text(daemon: "Daemon", asked: cm.ShowObject) -> str:
+def _queue_text(serving: Serving, asked: cm.ShowObject) -> str:
     long = bool((asked.options or {}).get("long"))
-    site = daemon.engine.site
-    names = _known(daemon, asked)
-    return qmgr_show.show_queue(site.settings, names, long, queues.counts(daemon), site.name)
+    site = serving.engine.site
+    names = _known(serving, asked)
+    return qmgr_show.show_queue(site.settings, names, long, queues.counts(serving), site.name)
 
 
 def count(
@@ -242,10 +240,10 @@ def count(
     return counters.counters(listed, site, now, entered[-1] if entered else None, samples)
 
 
-def counting(daemon: "Daemon") -> Callable[[], dict[str, Any]]:
+def counting(serving: Serving) -> Callable[[], dict[str, Any]]:
     """What makes the same as of now, once. It reads days of events: not in the engine's thread."""
-    site, now, samples = still(daemon.engine.site), daemon.clock.now(), dict(daemon.engine.samples)
-    reader = daemon.front.waiting.reader
+    site, now, samples = still(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
+    reader = serving.readers.live
     return cache(lambda: count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples))
 
 
@@ -259,19 +257,19 @@ def word(verb: str, args: tuple[str, ...]) -> str:
     return help_text(args) if verb == "help" else ""
 
 
-def plan(daemon: "Daemon", parsed: list[Any]) -> Callable[[], str]:
+def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     """What a script would change: its settings line by line, and which waiting requests the next pass would
     start then and not now. What it gives may take a while, in any thread."""
-    site, now = daemon.engine.site, daemon.clock.now()
+    site, now = serving.engine.site, serving.clock.now()
     changes = tuple(
         c for each in parsed if isinstance(each.command, cm.Configure) for c in each.command.changes
     )
     if not changes:
         return lambda: "it changes no setting\n"
-    desk = daemon.engine.desk(now)
+    desk = serving.engine.desk(now)
     after = try_changes(desk, site.settings, changes, upsert=False).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
-    starts, names = estimates.outlook(daemon.decider, now, changes), Names(site.name, Zone(site.timezone))
+    starts, names = estimates.outlook(serving.decider, now, changes), Names(site.name, Zone(site.timezone))
 
     def work() -> str:
         try:
@@ -325,20 +323,20 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _feature_data(daemon: "Daemon", kind: SettingsObject[Any]) -> dict[str, Any]:
-    site = daemon.engine.site
+def _feature_data(serving: Serving, kind: SettingsObject[Any]) -> dict[str, Any]:
+    site = serving.engine.site
     status = kind.status(site, Zone(site.timezone).stamp).data if kind.status is not None else {}
     return {"settings": msgspec.to_builtins(kind.one(site.settings)), **status}
 
 
-def _feature_text(daemon: "Daemon", kind: SettingsObject[Any]) -> str:
-    site = daemon.engine.site
+def _feature_text(serving: Serving, kind: SettingsObject[Any]) -> str:
+    site = serving.engine.site
     rows = kind.status(site, Zone(site.timezone).stamp).rows if kind.status is not None else ()
     return qmgr_show.show_feature(site.settings, kind, rows)
 
 
-def _exits_text(daemon: "Daemon") -> str:
-    rows = daemon.exits.listing()
+def _exits_text(serving: Serving) -> str:
+    rows = serving.exits.listing()
     return "\n".join([qmgr_show.show_exits(rows), *shadows(rows)])
 
 
@@ -346,18 +344,18 @@ _DATA: dict[str, Any] = {
     "shares": shares,
     "shifts": _shifts_data,
     "calendar": _calendar_data,
-    "exits": lambda daemon, asked: daemon.exits.listing(),
+    "exits": lambda serving, asked: serving.exits.listing(),
     "probes": probes,
 }
 _TEXTS: dict[str, Any] = {
-    "shares": lambda daemon, asked: qmgr_show.show_shares(shares(daemon)),
+    "shares": lambda serving, asked: qmgr_show.show_shares(shares(serving)),
     "shifts": _shifts_text,
     "calendar": _calendar_text,
-    "exits": lambda daemon, asked: _exits_text(daemon),
+    "exits": lambda serving, asked: _exits_text(serving),
     "queue": _queue_text,
     "probes": _probes_text,
-    "machine": lambda daemon, asked: qmgr_show.show_machine(
-        daemon.engine.site.settings, daemon.engine.site.found
+    "machine": lambda serving, asked: qmgr_show.show_machine(
+        serving.engine.site.settings, serving.engine.site.found
     ),
-    "snap": lambda daemon, asked: print_settings(daemon.engine.site.settings),
+    "snap": lambda serving, asked: print_settings(serving.engine.site.settings),
 }

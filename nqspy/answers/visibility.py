@@ -4,8 +4,9 @@ as if there were none."""
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from nqspy.answers.serving import Serving
 from nqspy.engine.desk.people import may_see, sees_all
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
@@ -13,18 +14,15 @@ from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
 from nqspy.model.requests import Spec
 
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
 
-
-class Sight:
+class Visibility:
     """One caller's view. ``all``: nothing is hidden."""
 
-    def __init__(self, daemon: "Daemon", caller: Caller) -> None:
-        self._daemon, self._caller = daemon, caller
-        self._settings = daemon.engine.site.settings
+    def __init__(self, serving: Serving, caller: Caller) -> None:
+        self._serving, self._caller = serving, caller
+        self._settings = serving.engine.site.settings
         self.all = sees_all(self._settings, caller)
-        self._id = re.compile(rf"\b([0-9]{{1,18}})\.{re.escape(daemon.engine.site.name)}\b")
+        self._id = re.compile(rf"\b([0-9]{{1,18}})\.{re.escape(serving.engine.site.name)}\b")
 
     def sees(self, spec: Spec) -> bool:
         """Whether a request of this specification is shown."""
@@ -32,16 +30,16 @@ class Sight:
 
     def known(self, seqs: Iterable[Seq]) -> set[Seq]:
         """Those of these requests, ended or not, that there are for the caller."""
-        requests, wanted = self._daemon.engine.site.requests, set(seqs)
+        requests, wanted = self._serving.engine.site.requests, set(seqs)
         found = {seq for seq in wanted if seq in requests and self.sees(requests[seq].spec)}
         rest = sorted(seq for seq in wanted if seq not in requests)
-        rows = self._daemon.front.waiting.reader.ended(seqs=rest) if rest else ()
+        rows = self._serving.readers.live.ended(seqs=rest) if rest else ()
         return found | {row["seq"] for row in rows if self.sees(row["spec"])}
 
     def need(self, seq: Seq) -> None:
         """Raises Refusal, the same for a request that is hidden and for one that never was."""
         if seq not in self.known((seq,)):
-            name = self._daemon.engine.site.id_of(seq)
+            name = self._serving.engine.site.id_of(seq)
             raise Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
 
     def masked(self, text: str) -> str:

@@ -2,12 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from nqspy.daemon.answers import queues
-from nqspy.daemon.answers.fields import seq_of
-from nqspy.daemon.answers.later import Later
-from nqspy.daemon.answers.sight import Sight
+from nqspy.answers import queues
+from nqspy.answers.fields import seq_of
+from nqspy.answers.later import Later
+from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
 from nqspy.decider import estimates
 from nqspy.decider.estimates import PATIENCE, LateEstimate
 from nqspy.engine.desk.advice import shared
@@ -23,9 +24,6 @@ from nqspy.report.moments import Zone
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
-
 SLICE = 1_000
 """Requests looked at between two looks at the inbox."""
 
@@ -35,13 +33,13 @@ Objects = list[dict[str, Any]]
 class Lister:
     """Makes request objects as of one instant."""
 
-    def __init__(self, daemon: "Daemon", sight: Sight) -> None:
-        self._engine = daemon.engine
+    def __init__(self, serving: Serving, sight: Visibility) -> None:
+        self._engine = serving.engine
         self._sight = sight
-        site = daemon.engine.site
-        now = daemon.clock.now()
+        site = serving.engine.site
+        now = serving.clock.now()
         self.place = views.Place(site.name, Zone(site.timezone), now)
-        self._places = Places(daemon.engine, now)
+        self._places = Places(serving.engine, now)
 
     def objects(self, requests: Sequence[Request]) -> Objects:
         """Requests that have not ended, as `qstat --json` shows them."""
@@ -56,10 +54,10 @@ class Lister:
         return self._sight.mask(made)
 
 
-def ended_objects(daemon: "Daemon", seqs: Sequence[Seq], sight: Sight) -> Objects:
+def ended_objects(serving: Serving, seqs: Sequence[Seq], sight: Visibility) -> Objects:
     """Objects of ended requests, in the order of ``seqs``; hidden ones are left out."""
-    place = Lister(daemon, sight).place
-    found = daemon.front.waiting.reader.ended(seqs=seqs)
+    place = Lister(serving, sight).place
+    found = serving.readers.live.ended(seqs=seqs)
     return [sight.mask(views.ended_object(row, place)) for row in found if sight.sees(row["spec"])]
 
 
@@ -69,9 +67,9 @@ def ended_objects(daemon: "Daemon", seqs: Sequence[Seq], sight: Sight) -> Object
 class Choice:
     """Which requests an answer is about. Raises Refusal for a state or an operand that says nothing."""
 
-    def __init__(self, daemon: "Daemon", message: dict[str, Any], caller: Caller) -> None:
-        self.site = daemon.engine.site
-        self.sight = Sight(daemon, caller)
+    def __init__(self, serving: Serving, message: dict[str, Any], caller: Caller) -> None:
+        self.site = serving.engine.site
+        self.sight = Visibility(serving, caller)
         operands = [str(word) for word in message.get("operands") or message.get("ids") or ()]
         self.seqs = [seq_of(self.site.name, word) for word in operands if word[:1].isdigit()]
         named = [word for word in operands if not word[:1].isdigit()]
@@ -104,10 +102,10 @@ class Choice:
             found = (requests.get(seq) for seq in seqs[start : start + SLICE])
             yield [request for request in found if request is not None and self.fits(request)]
 
-    def gone(self, daemon: "Daemon") -> Iterator[Any]:
+    def gone(self, serving: Serving) -> Iterator[Any]:
         """Rows of the ended requests asked for, None now and then; identifiers of no request are kept in
         ``unknown``."""
-        reader = daemon.front.waiting.reader
+        reader = serving.readers.live
         if self.seqs:
             requests = self.site.requests
             missing = [
@@ -142,19 +140,19 @@ def _state(word: Any) -> State | None:
 
 
 def _pieces(
-    daemon: "Daemon", choice: Choice, into: list[bytes], write: Callable[[Objects], bytes]
+    serving: Serving, choice: Choice, into: list[bytes], write: Callable[[Objects], bytes]
 ) -> Iterator[None]:
     """Fills ``into`` with objects as they are written, pausing after each slice: objects of ten thousand
     requests would take ten times that memory. Those of named requests are written in their order."""
     if choice.seqs:
         found: Objects = []
-        yield from _objects(daemon, choice, found)
+        yield from _objects(serving, choice, found)
         into += [write(found)] if found else []
         return
     gone: list[bytes] = []
     rows: Objects = []
-    place = Lister(daemon, choice.sight).place
-    for row in choice.gone(daemon):
+    place = Lister(serving, choice.sight).place
+    for row in choice.gone(serving):
         if row is None:
             gone += [write(rows)] if rows else []
             rows = []
@@ -162,7 +160,7 @@ def _pieces(
         else:
             rows.append(choice.sight.mask(views.ended_object(row, place)))
     gone += [write(rows)] if rows else []
-    lister = Lister(daemon, choice.sight)
+    lister = Lister(serving, choice.sight)
     for requests in choice.slices():
         into += [write(lister.objects(requests))] if requests else []
         yield None
@@ -178,18 +176,18 @@ def _escaped(objects: Objects) -> bytes:
     return messages.escaped(_written(objects).decode())
 
 
-def _objects(daemon: "Daemon", choice: Choice, into: Objects, *, options: bool = False) -> Iterator[None]:
+def _objects(serving: Serving, choice: Choice, into: Objects, *, options: bool = False) -> Iterator[None]:
     """Fills ``into``, pausing after each slice; with ``options`` those of each request besides."""
     gone: Objects = []
-    sight, place = choice.sight, Lister(daemon, choice.sight).place
-    for row in choice.gone(daemon):
+    sight, place = choice.sight, Lister(serving, choice.sight).place
+    for row in choice.gone(serving):
         if row is None:
             yield None
         else:
             gone.append(sight.mask(views.ended_object(row, place)))
             if options:
                 gone[-1]["options"] = views.options(row["spec"])
-    lister = Lister(daemon, sight)
+    lister = Lister(serving, sight)
     for requests in choice.slices():
         found = lister.objects(requests)
         if options:
@@ -203,11 +201,11 @@ def _objects(daemon: "Daemon", choice: Choice, into: Objects, *, options: bool =
         into.sort(key=lambda each: order[each["seq"]])
 
 
-def list_requests(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
+def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     """The objects, for programs. Raises Refusal when an identifier names no request."""
     found: list[bytes] = []
-    choice = Choice(daemon, asked.message, asked.caller)
-    yield from _pieces(daemon, choice, found, _written)
+    choice = Choice(serving, asked.message, asked.caller)
+    yield from _pieces(serving, choice, found, _written)
     _refuse_unknown(choice)
     yield messages.list_answer(asked.handle.id, found)
 
@@ -222,46 +220,46 @@ def _answer(asked: rpc.Asked, choice: Choice, text: str) -> bytes:
     return messages.text_answer(asked.handle.id, 153 if choice.unknown else 0, text, choice.complaint())
 
 
-def qstat(daemon: "Daemon", asked: rpc.Asked) -> Any:
+def qstat(serving: Serving, asked: rpc.Asked) -> Any:
     """The answer in the form that ``text`` names."""
     form = str(asked.message.get("text") or "table")
     summary = queues.form_of(asked.message, form)
     if summary is not None:
-        return messages.text_answer(asked.handle.id, 0, summary(daemon, asked.message))
+        return messages.text_answer(asked.handle.id, 0, summary(serving, asked.message))
     if form == "why":
-        return _why(daemon, asked)
+        return _why(serving, asked)
     if form == "table":
-        return _table(daemon, asked)
+        return _table(serving, asked)
     if form == "json":
-        return _json(daemon, asked)
+        return _json(serving, asked)
     render = _RENDERERS.get(form)
     if render is None:
         raise Refusal(f"qstat has no form {form!r}", "bad_value", 2)
-    return _rendered(daemon, asked, render)
+    return _rendered(serving, asked, render)
 
 
-def _rendered(daemon: "Daemon", asked: rpc.Asked, render: Callable[[Objects], str]) -> Iterator[bytes | None]:
+def _rendered(serving: Serving, asked: rpc.Asked, render: Callable[[Objects], str]) -> Iterator[bytes | None]:
     found: Objects = []
-    choice = Choice(daemon, asked.message, asked.caller)
-    yield from _objects(daemon, choice, found, options=render is tables.full)
+    choice = Choice(serving, asked.message, asked.caller)
+    yield from _objects(serving, choice, found, options=render is tables.full)
     if render is tables.full:
-        _mark_shared(daemon, choice.sight, found)
+        _mark_shared(serving, choice.sight, found)
     yield _answer(asked, choice, render(found))
 
 
-def _mark_shared(daemon: "Daemon", sight: Sight, found: Objects) -> None:
+def _mark_shared(serving: Serving, sight: Visibility, found: Objects) -> None:
     """Notes which output files others write too."""
-    site = daemon.engine.site
+    site = serving.engine.site
     for each in found:
         request = site.requests.get(each["seq"])
         if request is not None and (said := shared(site, request, sight.sees)):
             each["shared_output"] = said
 
 
-def _json(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
+def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     found: list[bytes] = []
-    choice = Choice(daemon, asked.message, asked.caller)
-    yield from _pieces(daemon, choice, found, _escaped)
+    choice = Choice(serving, asked.message, asked.caller)
+    yield from _pieces(serving, choice, found, _escaped)
     status = 153 if choice.unknown else 0
     pieces = (b"[", *(part for each in found for part in (each, b",")))
     if found:
@@ -269,12 +267,12 @@ def _json(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
     yield messages.pieces_answer(asked.handle.id, status, (*pieces, b"]\\n"), choice.complaint())
 
 
-def _table(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | None]:
+def _table(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     """The POSIX table, straight from the requests: no objects are made."""
-    choice = Choice(daemon, asked.message, asked.caller)
-    samples, name = daemon.engine.samples, daemon.engine.site.name
+    choice = Choice(serving, asked.message, asked.caller)
+    samples, name = serving.engine.samples, serving.engine.site.name
     parts = []
-    for row in choice.gone(daemon):
+    for row in choice.gone(serving):
         if row is None:
             yield None
         else:
@@ -295,19 +293,19 @@ _RENDERERS: dict[str, Callable[[Objects], str]] = {
 }
 
 
-def _why(daemon: "Daemon", asked: rpc.Asked) -> Later:
+def _why(serving: Serving, asked: rpc.Asked) -> Later:
     """The estimates may come late: what else there is to say is gathered now."""
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     found: Objects = []
-    choice = Choice(daemon, {"operands": [str(word) for word in operands]}, asked.caller)
-    for _ in _objects(daemon, choice, found):
+    choice = Choice(serving, {"operands": [str(word) for word in operands]}, asked.caller)
+    for _ in _objects(serving, choice, found):
         pass
     for each in found:
-        each["chain"] = _chain(daemon, each["seq"], choice.sight)
-        each["redated"] = _redated(daemon, each["seq"], choice.sight)
-    estimates = [_estimate(daemon, each["seq"]) for each in found]
-    zone = Zone(daemon.engine.site.timezone)
+        each["chain"] = _chain(serving, each["seq"], choice.sight)
+        each["redated"] = _redated(serving, each["seq"], choice.sight)
+    estimates = [_estimate(serving, each["seq"]) for each in found]
+    zone = Zone(serving.engine.site.timezone)
 
     def work() -> bytes:
         end = time.monotonic() + PATIENCE
@@ -323,13 +321,13 @@ def _why(daemon: "Daemon", asked: rpc.Asked) -> Later:
     return Later(work)
 
 
-def _chain(daemon: "Daemon", seq: Seq, sight: Sight) -> Objects:
+def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
     """What a request waits for, and what that waits for: prerequisites with their own reasons."""
-    links = chain(daemon.engine, seq)
-    lister, site = Lister(daemon, sight), daemon.engine.site
+    links = chain(serving.engine, seq)
+    lister, site = Lister(serving, sight), serving.engine.site
     there = [site.requests[link.seq] for link in links if link.seq in site.requests]
     live = lister.objects([request for request in there if sight.sees(request.spec)])
-    gone = ended_objects(daemon, [link.seq for link in links if link.seq not in site.requests], sight)
+    gone = ended_objects(serving, [link.seq for link in links if link.seq not in site.requests], sight)
     objects = {each["seq"]: each for each in (*live, *gone)}
     return [
         _link(site.id_of(link.needed_by), link.word, objects[link.seq])
@@ -338,13 +336,13 @@ def _chain(daemon: "Daemon", seq: Seq, sight: Sight) -> Objects:
     ]
 
 
-def _redated(daemon: "Daemon", seq: Seq, sight: Sight) -> dict[str, Any] | None:
-    request = daemon.engine.site.requests.get(seq)
+def _redated(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any] | None:
+    request = serving.engine.site.requests.get(seq)
     if request is None or request.redated is None:
         return None
     cause = request.redated.cause
     shown = cause is None or cause in sight.known((cause,))
-    found = views.redating_object(request, Lister(daemon, sight).place)
+    found = views.redating_object(request, Lister(serving, sight).place)
     return found if found is None or shown else {**found, "cause": None}
 
 
@@ -353,8 +351,8 @@ def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:
     return {"needed_by": needed_by, "word": word} | {key: each[key] for key in kept}
 
 
-def _estimate(daemon: "Daemon", seq: Seq) -> LateEstimate | None:
-    request = daemon.engine.site.requests.get(seq)
+def _estimate(serving: Serving, seq: Seq) -> LateEstimate | None:
+    request = serving.engine.site.requests.get(seq)
     if request is None or request.state is not State.QUEUED:
         return None
-    return estimates.start(daemon.decider, request, daemon.clock.now())
+    return estimates.start(serving.decider, request, serving.clock.now())

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from nqspy.daemon.answers import listing
-from nqspy.daemon.answers.front import Front
+from nqspy.answers import listing
+from nqspy.answers.dispatcher import Dispatcher
 from nqspy.model.people import Caller
 from nqspy.rpc.server import Asked, Handle
 
@@ -14,16 +14,15 @@ BEN = Caller("ben", 1002, 100, ("users",))
 
 
 class Crowd:
-    """A front whose questions are lists of three slices; answers are kept by asker."""
+    """A dispatcher whose questions are lists of three slices; answers are kept by asker."""
 
     def __init__(self):
         self.made = 0
         self.told = []
-        self.front = Front.__new__(Front)
-        self.front._slow, self.front._questions = [], []
-        self.front._daemon = self
-        self.clearance = self
-        self.front.waiting = self
+        self.dispatcher = Dispatcher.__new__(Dispatcher)
+        self.dispatcher._slow, self.dispatcher._questions = [], []
+        self.dispatcher.serving = self
+        self.dispatcher.waiting = self
         self.server = self
 
     def look(self):
@@ -42,7 +41,7 @@ class Crowd:
     def ask(self, id, caller=ANNE, **fields):
         handle = Handle(type("Connection", (), {"gone": False, "stuck_since": None})(), id)
         asked = Asked(handle, caller, {"v": 1, "id": id, "cmd": "qstat", "text": "table", **fields})
-        self.front._queue(asked, self.slices(asked))
+        self.dispatcher._queue(asked, self.slices(asked))
         return handle
 
     def reply(self, handle, data):
@@ -53,7 +52,7 @@ class Crowd:
 
     def turns(self, count):
         for _ in range(count):
-            self.front.after_turn()
+            self.dispatcher.after_turn()
 
 
 def test_who_asks_for_the_same_list_gets_the_same_and_others_their_own():
@@ -93,7 +92,7 @@ def test_what_nobody_waits_for_any_more_is_not_made():
     for id in (1, 2):
         crowd.ask(id)._connection.gone = True
     crowd.turns(3)
-    assert (crowd.made, crowd.told, crowd.front._slow) == (0, [], [])
+    assert (crowd.made, crowd.told, crowd.dispatcher._slow) == (0, [], [])
 
 
 @pytest.mark.parametrize("size", [10, 3000])

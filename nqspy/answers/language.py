@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, takewhile
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from nqspy.daemon.answers import shows
-from nqspy.daemon.answers.later import Later
+from nqspy.answers import administration, shows
+from nqspy.answers.later import Later
+from nqspy.answers.serving import Serving
 from nqspy.engine.desk.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
@@ -16,10 +17,6 @@ from nqspy.model.people import Caller
 from nqspy.qmgr.parser import ClientWord, Parsed, ParseError, read_text
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
-
-if TYPE_CHECKING:
-    from nqspy.daemon.main import Daemon
-
 
 MOST_SHOWN = 1_000
 """``show`` and ``snap`` commands of one script: each looks at the whole site, and the engine waits for it."""
@@ -44,15 +41,15 @@ class _Said:
         return f"{self.source}, line {line}" if self.source else f"line {line}"
 
 
-def answer(daemon: "Daemon", asked: rpc.Asked) -> bytes | Later | Iterator[bytes | Later | None]:
+def answer(serving: Serving, asked: rpc.Asked) -> bytes | Later | Iterator[bytes | Later | None]:
     """Runs ``script``. ``atomic``: its settings all or none; ``check``: parse and verify only. A long script
     is read and run in slices, so that others are answered meanwhile."""
-    slices = _slices(daemon, asked)
+    slices = _slices(serving, asked)
     first = next(slices)
     return chain((first,), slices) if first is None else first
 
 
-def _slices(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | Later | None]:
+def _slices(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | Later | None]:
     """None after each slice, then the answer."""
     message, parsed = asked.message, []
     source = str(message.get("source") or "")
@@ -73,21 +70,21 @@ def _slices(daemon: "Daemon", asked: rpc.Asked) -> Iterator[bytes | Later | None
         yield _answer(asked, said)
         return
     as_one = bool(message.get("atomic") or message.get("check") or message.get("plan"))
-    if as_one and (wrong := _first_wrong(daemon, parsed, asked.caller, said)) is not None:
+    if as_one and (wrong := _first_wrong(serving, parsed, asked.caller, said)) is not None:
         said.err.append(wrong)
         yield _answer(asked, said)
         return
     if as_one:
         parsed = _merged(parsed, bool(message.get("check") or message.get("plan")))
-    yield from _run_all(daemon, asked, parsed, said)
+    yield from _run_all(serving, asked, parsed, said)
     if message.get("plan") and not said.err:
-        said.out.append(shows.plan(daemon, parsed))
+        said.out.append(shows.plan(serving, parsed))
     if any(callable(text) for text in said.out):
         yield Later(partial(_made, asked, said))
     yield _answer(asked, said)
 
 
-def _run_all(daemon: "Daemon", asked: rpc.Asked, parsed: list[Parsed], said: _Said) -> Iterator[None]:
+def _run_all(serving: Serving, asked: rpc.Asked, parsed: list[Parsed], said: _Said) -> Iterator[None]:
     """Runs the commands; lines that only set something are committed some at a time."""
     as_json, atomic = bool(asked.message.get("json")), bool(asked.message.get("atomic"))
     clock, some, done = _Clock(), 1, 0
@@ -95,8 +92,8 @@ def _run_all(daemon: "Daemon", asked: rpc.Asked, parsed: list[Parsed], said: _Sa
         now, part = parsed[done : done + _together(parsed[done : done + some])], _Clock()
         done += len(now)
         if len(now) > 1:
-            _set_together(daemon, now, asked.caller, said)
-        elif not _run(daemon, now[0], asked.caller, said, as_json) and atomic:
+            _set_together(serving, now, asked.caller, said)
+        elif not _run(serving, now[0], asked.caller, said, as_json) and atomic:
             return
         some = max(FEWEST_TOGETHER, some // 2) if part.over() else min(MOST_TOGETHER, 2 * some)
         if clock.over():
@@ -117,8 +114,8 @@ def _only_sets(each: Parsed) -> bool:
     )
 
 
-def _set_together(daemon: "Daemon", parsed: list[Parsed], caller: Caller, said: _Said) -> None:
-    replies = daemon.ask_all([cast(cm.Command, each.command) for each in parsed], caller)
+def _set_together(serving: Serving, parsed: list[Parsed], caller: Caller, said: _Said) -> None:
+    replies = serving.ask_all([cast(cm.Command, each.command) for each in parsed], caller)
     for each, reply in zip(parsed, replies, strict=True):
         if reply.refusal is not None:
             said.err.append(f"{said.place(each.line)}: {reply.refusal}")
@@ -158,25 +155,25 @@ def _answer(asked: rpc.Asked, said: _Said) -> bytes:
     return messages.result_answer(asked.handle.id, {"out": out})
 
 
-def _first_wrong(daemon: "Daemon", parsed: list[Parsed], caller: Caller, said: _Said) -> str | None:
+def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, said: _Said) -> str | None:
     """The first line at which the settings of a script cannot be carried out, with what is wrong there.
 
     The whole is tried first; when it is wrong, parts from its beginning, halving, to find the line from which
     on just that is wrong.
     """
     settings = [each for each in parsed if isinstance(each.command, cm.Configure)]
-    if not settings or (whole := _wrong(daemon, settings, caller)) is None:
+    if not settings or (whole := _wrong(serving, settings, caller)) is None:
         return None
     good, bad = 0, len(settings)
     while bad - good > 1:
         middle = (good + bad) // 2
-        good, bad = (good, middle) if _wrong(daemon, settings[:middle], caller) == whole else (middle, bad)
+        good, bad = (good, middle) if _wrong(serving, settings[:middle], caller) == whole else (middle, bad)
     return f"{said.place(settings[bad - 1].line)}: {whole}"
 
 
-def _wrong(daemon: "Daemon", settings: list[Parsed], caller: Caller) -> str | None:
+def _wrong(serving: Serving, settings: list[Parsed], caller: Caller) -> str | None:
     [merged] = _merged(settings, check=True)
-    reply = daemon.ask(cast(cm.Command, merged.command), caller)
+    reply = serving.ask(cast(cm.Command, merged.command), caller)
     return None if reply.refusal is None else str(reply.refusal)
 
 
@@ -192,9 +189,9 @@ def _merged(parsed: list[Parsed], check: bool) -> list[Parsed]:
     return [Parsed(merged, first.line, first.text), *others]
 
 
-def _run(daemon: "Daemon", each: Parsed, caller: Caller, said: _Said, as_json: bool) -> bool:
+def _run(serving: Serving, each: Parsed, caller: Caller, said: _Said, as_json: bool) -> bool:
     try:
-        text = _carry_out(daemon, each.command, caller, as_json, said)
+        text = _carry_out(serving, each.command, caller, as_json, said)
     except NqspyError as error:
         said.err.append(f"{said.place(each.line)}: {error}")
         return False
@@ -214,23 +211,23 @@ def _file_of(command: Any) -> str | None:
 
 
 def _carry_out(
-    daemon: "Daemon", command: Any, caller: Caller, as_json: bool, said: _Said
+    serving: Serving, command: Any, caller: Caller, as_json: bool, said: _Said
 ) -> str | Callable[[], str]:
     if isinstance(command, cm.ShowObject):
         if command.what == "counters":
-            said.counting = said.counting or shows.counting(daemon)
+            said.counting = said.counting or shows.counting(serving)
             return partial(shows.show_counters, said.counting, as_json)
         if command.what == "snap":
-            need(daemon.engine.site.settings, caller, "manager", "snap")
-        return shows.show(daemon, command, as_json)
+            need(serving.engine.site.settings, caller, "manager", "snap")
+        return shows.show(serving, command, as_json)
     if isinstance(command, ClientWord):
         return shows.word(command.verb, command.args)
     if isinstance(command, cm.ReloadQueues):
-        return daemon.front.reload_queues(caller)
+        return administration.reload_queues(serving, caller)
     if isinstance(command, cm.Shutdown):
-        daemon.front.shut_down(caller, command.mode)
+        administration.shut_down(serving, caller, command.mode)
         return ""
-    reply = daemon.ask(daemon.front.dated(command), caller)
+    reply = serving.ask(administration.dated(serving, command), caller)
     if reply.refusal is not None:
         raise reply.refusal
     if isinstance(reply.value, dict) and reply.value.get("failed"):

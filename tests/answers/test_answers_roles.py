@@ -3,7 +3,7 @@
 import pytest
 from daemon.inner import PEOPLE, item
 
-from nqspy.daemon.answers.front import DIRECT, QUESTIONS
+from nqspy.answers.dispatcher import DIRECT, QUESTIONS
 from nqspy.model.commands import COMMANDS
 
 ALL = "root, home's owner, manager, operator, owner, other, unknown uid"

@@ -6,7 +6,7 @@ import json
 import pytest
 from daemon.inner import PEOPLE, item
 
-from nqspy.daemon.answers.sight import Sight
+from nqspy.answers.visibility import Visibility
 from nqspy.model.people import Caller
 
 UNKNOWN = "unknown_request"
@@ -119,11 +119,13 @@ def test_reports_are_for_operators_and_members_get_their_departments_page(site):
 def test_reasons_name_no_hidden_request(site):
     site.result("root", "hold", ids=[site.annes])
     [bens] = site.result("operator", "list_requests", ids=[site.bens])
-    sight = Sight(site.daemon, PEOPLE["other"])
-    assert sight.masked(f"{site.annes} closes the line") == f"{site.annes} closes the line"
+    visibility = Visibility(site.daemon, PEOPLE["other"])
+    assert visibility.masked(f"{site.annes} closes the line") == f"{site.annes} closes the line"
     site.qmgr("set privacy owner")
-    sight = Sight(site.daemon, PEOPLE["other"])
-    assert sight.masked(f"{site.annes} and {bens['id']} wait") == f"another request and {bens['id']} wait"
+    visibility = Visibility(site.daemon, PEOPLE["other"])
+    assert (
+        visibility.masked(f"{site.annes} and {bens['id']} wait") == f"another request and {bens['id']} wait"
+    )
 
 
 def test_privacy_is_shown_and_written_by_snap(site):

@@ -14,7 +14,7 @@ from daemon.inner import item
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.daemon.answers.front import DIRECT, QUESTIONS
+from nqspy.answers.dispatcher import DIRECT, QUESTIONS
 from nqspy.model.commands import COMMANDS
 from nqspy.rpc.home import with_short_path
 

@@ -1,0 +1,143 @@
+"""What answers see of the daemon: the state to read, and the few things that they may have done."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from nqspy.decider.client import DeciderClient
+from nqspy.decider.remote_exits import RemoteExits
+from nqspy.engine.desk.context import Reply
+from nqspy.engine.loop import Engine
+from nqspy.model.commands import Command
+from nqspy.model.ids import Instant
+from nqspy.model.people import Caller
+from nqspy.rpc.server import Server
+from nqspy.store.reader import Reader
+
+
+class Readers:
+    """Connections to the store beside the one that writes. ``live``: for short looks of the engine's thread;
+    ``reports``: for the reports' thread, which reads long."""
+
+    live: Reader
+    reports: Reader
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._open: list[Reader] = []
+
+    def open(self) -> None:
+        """Opens them, once the database is there."""
+        self.live = Reader(self._database)
+        self._open.append(self.live)
+        self.reports = Reader(self._database)
+        self._open.append(self.reports)
+
+    def close(self) -> None:
+        """Closes them: what was committed is in the one file then."""
+        while self._open:
+            self._open.pop(0).close()
+
+
+class SiteClock(Protocol):
+    """The site's clock."""
+
+    @property
+    def text(self) -> str:
+        """How it was set, empty for the wall clock."""
+
+    @property
+    def accelerated(self) -> bool:
+        """Whether it is not the wall clock."""
+
+    def now(self) -> Instant:
+        """The site's time."""
+
+
+class HomeFolder(Protocol):
+    """The home's folder and the spool in it."""
+
+    @property
+    def path(self) -> Path:
+        """The folder."""
+
+    @property
+    def spool(self) -> Path:
+        """Where attempts have their files."""
+
+
+class LastTry(Protocol):
+    """A probe's last try."""
+
+    @property
+    def at(self) -> Instant:
+        """When, by the site's clock."""
+
+    @property
+    def text(self) -> str:
+        """What it said."""
+
+
+class ExitReloads(Protocol):
+    """`reload exits`: the files are loaded beside before the command is carried out."""
+
+    def allowed(self, caller: Caller) -> bool:
+        """Whether somebody may reload exits."""
+
+    def wanted(self, script: str, caller: Caller) -> bool:
+        """Whether a script of qmgr reloads exits, and its caller may."""
+
+    def before(self, go: Callable[[], bool]) -> None:
+        """Loads the files, then calls ``go``, which answers True where it goes on and calls `over` at its
+        end."""
+
+    def over(self) -> None:
+        """Whoever had them loaded is done."""
+
+
+class Serving(Protocol):
+    """A daemon at whose counter questions are answered. The engine's site, plan and samples are read only;
+    whoever wants something changed asks for it by a command. Everything belongs to the engine's thread, but
+    for ``clock``, ``server`` and ``readers.reports``."""
+
+    engine: Engine
+    exits: RemoteExits
+    decider: DeciderClient
+    server: Server
+    readers: Readers
+
+    @property
+    def home(self) -> HomeFolder:
+        """Where it lives."""
+
+    @property
+    def clock(self) -> SiteClock:
+        """What time it is at the site."""
+
+    @property
+    def reloads(self) -> ExitReloads:
+        """Who loads exits beside."""
+
+    def ask(self, command: Command, caller: Caller) -> Reply:
+        """Has one command done now, the pass it calls for included."""
+
+    def ask_all(self, commands: Sequence[Command], caller: Caller) -> list[Reply]:
+        """Has several commands done in one transaction, each for itself."""
+
+    def commit(self) -> None:
+        """Commits what nobody has waited for yet."""
+
+    def stop(self, mode: str) -> None:
+        """Has the daemon stop: ``leave`` what runs, ``drain`` or ``requeue`` it first."""
+
+    def reload_queues(self) -> str:
+        """Applies the files of ``queues.d`` that changed; a sentence. Raises NqspyError."""
+
+    def alarms(self) -> list[str]:
+        """A line for each thing that is wrong with the installation."""
+
+    def last_try(self, probe: str) -> LastTry | None:
+        """The last try of a probe, None before its first."""
+
+    def sent(self, size: int) -> None:
+        """So many bytes of an answer were sent: freed memory goes back to the system soon."""
