@@ -24,7 +24,6 @@ from nqspy.daemon.log import LOG
 from nqspy.daemon.morning import NightReportJob
 from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import Options
-from nqspy.daemon.post import Post
 from nqspy.daemon.pressure import PressureWatch
 from nqspy.daemon.probes import Last, Probes
 from nqspy.daemon.reloads import Reloads
@@ -41,6 +40,7 @@ from nqspy.engine.desk.context import Reply
 from nqspy.engine.inputs import Asked, Input, Outcome
 from nqspy.engine.loop import Engine
 from nqspy.executors.local import LocalHands
+from nqspy.mail.mail_queue import MailQueue
 from nqspy.model.commands import Command, RerunRequests
 from nqspy.model.events import Alarm, DaemonStarted, Event, SettingsChanged
 from nqspy.model.machine import Found
@@ -78,7 +78,7 @@ class Daemon:
         self.hands = LocalHands(str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed)
         self.engine = Engine(site, self.journal, self.hands, self.exits, self.decider, LOG.error)
         self.upkeep = Upkeep(self.journal, home.reports, self.inbox.put)
-        self.notices = Notices(Post(home.mail, self.clock, self.tell_trouble))
+        self.notices = Notices(MailQueue(home.mail, self.clock, self.tell_trouble))
         self.notice_runner = NoticeRunner(self.decider, lambda work: self.inbox.put(Back(work)))
         self.hooks = Hooks(self.exits, self.notices, self.notice_runner)
         self.hooks.adopt(self.engine.site)
@@ -93,7 +93,9 @@ class Daemon:
             self, Path(options.queues) if options.queues else home.path / "queues.d"
         )
         self.reloads = Reloads(self, self.go)
-        self.troubles = Troubles(self, self.queue_files, self.reloads, self.notice_runner, self.notices.post)
+        self.troubles = Troubles(
+            self, self.queue_files, self.reloads, self.notice_runner, self.notices.mail_queue
+        )
         self.exits.beside = self.reloads.for_shift
         self.stopping: str | None = None
         self.clearance = Clearance()

@@ -18,10 +18,10 @@ from nqspy.answers import nights
 from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.host import Host
 from nqspy.daemon.inbox import Back
-from nqspy.daemon.letters import Letter
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import Notices, managers
-from nqspy.daemon.post import NIGHT as NIGHT_LETTER
+from nqspy.mail.mail_queue import NIGHT as NIGHT_MAIL
+from nqspy.mail.message import MailMessage
 from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm, Recorded, Reported, ShiftChanged
 from nqspy.model.people import is_address
@@ -132,12 +132,12 @@ class NightReportJob:
         cut = {name: departments.page_of(data, name) for name in names}
         files = {"operators.html": night_html(data)}
         files |= {file_of(name): night_html(page) for name, page in cut.items()}
-        letters = digests(data, cut, *people)
+        messages = digests(data, cut, *people)
         write_private(folder / "night.json", json_of(data))
         for name, text in files.items():
             write_private(folder / name, [text])
-        write_private(folder / MAILS, [json.dumps([asdict(each) for each in letters])])
-        event = nights.event_of(picture, day, ("night.json", *files), len(letters))
+        write_private(folder / MAILS, [json.dumps([asdict(each) for each in messages])])
+        event = nights.event_of(picture, day, ("night.json", *files), len(messages))
         if not self._host.exits.has("night_report"):
             cut.clear()
             let_go(data)
@@ -159,7 +159,7 @@ class NightReportJob:
         site = host.engine.site
         if site.reported:
             mails = host.home.reports / site.reported / MAILS
-            self._notices.post.send_file(mails, copy(site.settings.mail), site.name)
+            self._notices.mail_queue.send_file(mails, copy(site.settings.mail), site.name)
         if made is not None:
             LOG.info("the night of %s is reported in %s", made.day, made.folder)
             self._hooks.report(made.data)
@@ -204,22 +204,22 @@ def digests(
     mails: Addresses,
     members: Addresses,
     operators: Iterable[str],
-) -> list[Letter]:
-    """A letter to each of a department's addresses (without any: to its members who had requests in that
+) -> list[MailMessage]:
+    """A message to each of a department's addresses (without any: to its members who had requests in that
     night), and the operators' to each of them."""
-    found = [_letter(data, "operators", address) for address in operators if is_address(address)]
+    found = [_message(data, "operators", address) for address in operators if is_address(address)]
     for each in data["groups"]:
         name, owners = each["name"], each["owners"]
         mine = [owner for owner in owners if owner in members.get(name, ())]
         addresses = mails.get(name) or mine or owners
-        found += [_letter(cut[name], name, address) for address in addresses if is_address(address)]
+        found += [_message(cut[name], name, address) for address in addresses if is_address(address)]
     return found
 
 
-def _letter(data: dict[str, Any], whom: str, address: str) -> Letter:
+def _message(data: dict[str, Any], whom: str, address: str) -> MailMessage:
     subject = (
         f"nqspy: night of {data['date']}, {whom}: {data['requests']} requests, {data['ended_ok']} ended 0"
     )
-    return Letter(
-        address, subject, pages.night_text(data, ROWS), f"{NIGHT_LETTER}{data['date']}.{whom}.{address}"
+    return MailMessage(
+        address, subject, pages.night_text(data, ROWS), f"{NIGHT_MAIL}{data['date']}.{whom}.{address}"
     )

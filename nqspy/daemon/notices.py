@@ -1,5 +1,5 @@
-"""Slow things, after the commit: the exits' notices on a thread of their own; mails go to the post, which has
-another. No decision waits for them."""
+"""Slow things, after the commit: the exits' notices on a thread of their own; mails go to the mail queue,
+which has another. No decision waits for them."""
 
 import queue
 import threading
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
-from nqspy.daemon.letters import letters
 from nqspy.daemon.log import LOG
-from nqspy.daemon.post import Post
+from nqspy.mail.mail_queue import MailQueue
+from nqspy.mail.message import messages_to
 from nqspy.model.actions import Notify
 from nqspy.model.site import Site
 from nqspy.rpc.messages import plain
@@ -21,8 +21,8 @@ MOST = 10_000
 class Notices:
     """Takes notices in order; one that fails is logged and costs nothing else."""
 
-    def __init__(self, post: Post) -> None:
-        self.post = post
+    def __init__(self, mail_queue: MailQueue) -> None:
+        self.mail_queue = mail_queue
         self._queue: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="notices", daemon=True)
         self._left_out = 0
@@ -30,7 +30,7 @@ class Notices:
     def start(self, site: Site) -> None:
         """Begins to work."""
         self._thread.start()
-        self.post.start(copy(site.settings.mail), site.name)
+        self.mail_queue.start(copy(site.settings.mail), site.name)
 
     def mail(self, notice: Notify, site: Site) -> None:
         """Has a mail sent by the site's way; without one the notice is only logged."""
@@ -38,14 +38,14 @@ class Notices:
         text = plain(notice.text.strip().replace("\n", " | "))
         LOG.info("notice to %s: %s: %s", to, plain(notice.subject), text)
         if site.settings.mail.on:
-            found, bad = letters(to, notice.subject, notice.text)
+            found, bad = messages_to(to, notice.subject, notice.text)
             if bad:
                 LOG.warning("no mail to %s: that is no address", ", ".join(map(repr, bad)))
-            self.post.send(found, copy(site.settings.mail), site.name)
+            self.mail_queue.send(found, copy(site.settings.mail), site.name)
 
     def follow(self, site: Site) -> None:
         """The way of mails may have changed."""
-        self.post.follow(copy(site.settings.mail), site.name)
+        self.mail_queue.follow(copy(site.settings.mail), site.name)
 
     def later(self, work: Callable[[], Any]) -> None:
         """Has something slow done. What comes while `MOST` wait is left out: an exit that is slow at ends
@@ -72,7 +72,7 @@ class Notices:
         if self._thread.is_alive():
             self._queue.put(None)
             self._thread.join(timeout=2)
-        self.post.close()
+        self.mail_queue.close()
 
 
 def managers(site: Site, operators: bool = False) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 from nqspy.daemon.files import QueueFiles
 from nqspy.daemon.glance import Glance
 from nqspy.daemon.host import Host
-from nqspy.daemon.post import Post
 from nqspy.daemon.reloads import Reloads
 from nqspy.decider.notice_runner import NoticeRunner
+from nqspy.mail.mail_queue import MailQueue
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm, ExitOff, Recorded
 from nqspy.model.ids import MINUTE, Instant
@@ -28,7 +28,7 @@ class Troubles:
     """Lives in the engine's thread. `watch` takes what happens, `lines` says how it stands."""
 
     def __init__(
-        self, host: Host, queue_files: QueueFiles, reloads: Reloads, runner: NoticeRunner, mail: Post
+        self, host: Host, queue_files: QueueFiles, reloads: Reloads, runner: NoticeRunner, mail: MailQueue
     ) -> None:
         self._host, self._queue_files, self._reloads = host, queue_files, reloads
         self._runner, self._mail = runner, mail

@@ -1,5 +1,5 @@
-"""A daemon inside the test: real store, engine and dispatcher, and callers whoever the test says, as if the kernel
-had named them."""
+"""A daemon inside the test: real store, engine and dispatcher, and callers whoever the test says, as if the
+kernel had named them."""
 
 import queue
 import time

@@ -6,8 +6,8 @@ import pwd
 import stat
 from email import message_from_bytes, policy
 
-from daemon import mail_server as servers
 from daemon.live import ONE_QUEUE, until
+from mail import mail_server as servers
 
 from nqspy.daemon.clock import clock_of
 from nqspy.report.moments import zone_of

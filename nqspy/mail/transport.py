@@ -9,7 +9,7 @@ import stat
 import time
 from collections.abc import Sequence
 
-from nqspy.daemon.letters import Letter, compose
+from nqspy.mail.message import MailMessage, compose
 from nqspy.model.machine import Mail
 from nqspy.system.timed import Command, Hand, NotRun, connection, cut_at, run
 
@@ -30,18 +30,18 @@ class NotSent(Exception):
         self.for_good = for_good
 
 
-def carry(letter: Letter, mail: Mail, host: str, hand: Hand | None = None) -> None:
-    """Hands a letter over; ``hand``: what runs commands, so that others may end them. Raises NotSent."""
+def deliver(message: MailMessage, mail: Mail, host: str, hand: Hand | None = None) -> None:
+    """Hands a message over; ``hand``: what runs commands, so that others may end them. Raises NotSent."""
     end, hand = time.monotonic() + TIMEOUT, hand or Hand()
     try:
         if mail.command:
-            _run(["/bin/sh", "-c", mail.command], compose(letter, mail.sender, host), hand, end)
+            _run(["/bin/sh", "-c", mail.command], compose(message, mail.sender, host), hand, end)
         elif mail.sendmail:
             sender = ["-f", mail.sender] if mail.sender else []
-            words = [mail.sendmail, "-i", *sender, "--", letter.to]
-            _run(words, compose(letter, mail.sender, host), hand, end)
+            words = [mail.sendmail, "-i", *sender, "--", message.to]
+            _run(words, compose(message, mail.sender, host), hand, end)
         elif mail.smtp:
-            _to_server(mail.smtp, letter, mail, host, end)
+            _to_server(mail.smtp, message, mail, host, end)
     except (OSError, ValueError, smtplib.SMTPException, NotRun) as error:
         late = f"it took longer than {TIMEOUT:g} s"
         raise NotSent(late if time.monotonic() >= end else _one_line(error)) from None
@@ -105,7 +105,7 @@ def password_of(path: str) -> str:
     return password
 
 
-def _to_server(server: str, letter: Letter, mail: Mail, host: str, end: float) -> None:
+def _to_server(server: str, message: MailMessage, mail: Mail, host: str, end: float) -> None:
     name, port = place_of(server, _PORTS[mail.tls])
     sender = mail.sender or f"nqspy@{host}"
     password = password_of(mail.password_file) if mail.user and mail.password_file else ""
@@ -115,11 +115,11 @@ def _to_server(server: str, letter: Letter, mail: Mail, host: str, end: float) -
             line.open(name, port)
             if mail.user and password and mail.tls != "none":
                 line.login(mail.user, password)
-            line.sendmail(sender, [letter.to], compose(letter, mail.sender, host, smtp=True))
+            line.sendmail(sender, [message.to], compose(message, mail.sender, host, smtp=True))
         except smtplib.SMTPRecipientsRefused as refused:
-            code, text = refused.recipients[letter.to]
+            code, text = refused.recipients[message.to]
             said = f"{code} {text.decode(errors='replace')}"
-            raise NotSent(f"{letter.to} was refused: {said}", 500 <= code < 600) from None
+            raise NotSent(f"{message.to} was refused: {said}", 500 <= code < 600) from None
         finally:
             with contextlib.suppress(OSError, smtplib.SMTPException):
                 line.quit()

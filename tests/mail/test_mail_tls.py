@@ -5,12 +5,12 @@ import socket
 import threading
 
 import pytest
-from daemon import mail_server as serving
 from daemon.live import until
-from daemon.test_daemon_post import letter
+from mail import mail_server as serving
+from mail.test_mail_queue import letter
 
-from nqspy.daemon import carrier
-from nqspy.daemon.carrier import NotSent, carry
+from nqspy.mail import transport
+from nqspy.mail.transport import NotSent, deliver
 from nqspy.model.machine import Mail
 
 mail_server, tls_server = serving.mail_server, serving.tls_server
@@ -33,28 +33,28 @@ def mail_for(server, tls, password, host="localhost"):
 def test_a_mail_goes_by_tls_and_with_the_password(tls_server, tls, password, monkeypatch):
     server = tls_server(tls == "implicit")
     monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
-    carry(letter(), mail_for(server, tls, password), "ymp")
+    deliver(letter(), mail_for(server, tls, password), "ymp")
     assert server.told == [("nqs", "secret", True)]
     assert len(server.mails) == 1
     password.write_text("wrong\n")
     with pytest.raises(NotSent, match="535"):
-        carry(letter(), mail_for(server, tls, password), "ymp")
+        deliver(letter(), mail_for(server, tls, password), "ymp")
 
 
 @TLS
 def test_nothing_is_told_to_a_server_that_is_not_who_it_should_be(tls_server, tls, password, monkeypatch):
     server = tls_server(tls == "implicit")
     with pytest.raises(NotSent, match=r"(?i)certificate"):
-        carry(letter(), mail_for(server, tls, password), "ymp")
+        deliver(letter(), mail_for(server, tls, password), "ymp")
     monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
     with pytest.raises(NotSent, match=r"(?i)certificate"):
-        carry(letter(), mail_for(server, tls, password, host="127.0.0.1"), "ymp")
+        deliver(letter(), mail_for(server, tls, password, host="127.0.0.1"), "ymp")
     assert (server.told, server.mails, server.said) == ([], [], [])
 
 
 def test_nothing_is_told_to_a_server_without_tls(mail_server, password):
     with pytest.raises(NotSent):
-        carry(letter(), mail_for(mail_server, "starttls", password), "ymp")
+        deliver(letter(), mail_for(mail_server, "starttls", password), "ymp")
     assert (mail_server.told, mail_server.mails, mail_server.said) == ([], [], [])
 
 
@@ -64,25 +64,25 @@ def test_a_password_that_others_may_read_or_change_is_not_sent(tls_server, passw
     monkeypatch.setenv("SSL_CERT_FILE", str(server.certificate))
     password.chmod(mode)
     with pytest.raises(NotSent, match=r"may be read by others than its owner \(chmod 600\)"):
-        carry(letter(), mail_for(server, "implicit", password), "ymp")
+        deliver(letter(), mail_for(server, "implicit", password), "ymp")
     assert (server.told, server.mails) == ([], [])
 
 
 def test_a_password_file_is_a_file_with_a_password(tmp_path, password):
     password.write_text("\nlate\n")
     with pytest.raises(NotSent, match="holds no password"):
-        carrier.password_of(str(password))
+        transport.password_of(str(password))
     os.mkfifo(tmp_path / "fifo", 0o600)
     with pytest.raises(NotSent, match="is no file"):
-        carrier.password_of(str(tmp_path / "fifo"))
+        transport.password_of(str(tmp_path / "fifo"))
     mail = Mail(smtp="localhost:1", tls="implicit", user="nqs", password_file=str(tmp_path / "none"))
     with pytest.raises(NotSent, match="No such file"):
-        carry(letter(), mail, "ymp")
+        deliver(letter(), mail, "ymp")
 
 
 @TLS
 def test_a_handshake_that_drips_ends_in_time(tls, password, monkeypatch):
-    monkeypatch.setattr(carrier, "TIMEOUT", 0.5)
+    monkeypatch.setattr(transport, "TIMEOUT", 0.5)
     over = threading.Event()
 
     def drip():
@@ -102,7 +102,7 @@ def test_a_handshake_that_drips_ends_in_time(tls, password, monkeypatch):
         where = f"127.0.0.1:{listener.getsockname()[1]}"
         mail = Mail(smtp=where, tls=tls, user="n", password_file=str(password))
         with pytest.raises(NotSent):
-            carry(letter(), mail, "ymp")
+            deliver(letter(), mail, "ymp")
         over.set()
         thread.join()
 

@@ -11,13 +11,13 @@ import time
 from dataclasses import asdict
 
 import pytest
-from daemon import test_daemon_post as posting
 from daemon.live import alive, until
-from daemon.test_daemon_post import letter
+from mail import test_mail_queue as posting
+from mail.test_mail_queue import letter
 
-from nqspy.daemon import carrier
-from nqspy.daemon import post as post_office
-from nqspy.daemon.carrier import NotSent, carry
+from nqspy.mail import mail_queue as mail_queue
+from nqspy.mail import transport
+from nqspy.mail.transport import NotSent, deliver
 from nqspy.model.machine import Mail
 from nqspy.system import timed
 
@@ -26,7 +26,7 @@ office = posting.office
 
 @pytest.fixture
 def hasty(monkeypatch):
-    monkeypatch.setattr(carrier, "TIMEOUT", 0.5)
+    monkeypatch.setattr(transport, "TIMEOUT", 0.5)
 
 
 def peak():
@@ -36,15 +36,15 @@ def peak():
 def test_a_mail_command_that_floods_its_output_fills_no_memory(hasty):
     before = peak()
     with pytest.raises(NotSent, match=r"longer than 0\.5 s"):
-        carry(letter(), Mail(command="yes flood; :"), "ymp")
+        deliver(letter(), Mail(command="yes flood; :"), "ymp")
     with pytest.raises(NotSent, match=r"longer than 0\.5 s"):
-        carry(letter(), Mail(command="yes flood >&2; :"), "ymp")
+        deliver(letter(), Mail(command="yes flood >&2; :"), "ymp")
     assert peak() - before < 20_000, "KiB"
 
 
 def test_of_what_a_mail_command_says_of_its_failure_the_end_is_told():
     with pytest.raises(NotSent, match=r"ended 3: .*no such person$") as told:
-        carry(
+        deliver(
             letter(),
             Mail(command="cat > /dev/null; yes | head -c 300000 >&2; echo no such person >&2; exit 3"),
             "ymp",
@@ -54,7 +54,7 @@ def test_of_what_a_mail_command_says_of_its_failure_the_end_is_told():
 
 def test_a_mail_command_that_hangs_is_ended_with_its_pipeline(hasty, tmp_path):
     with pytest.raises(NotSent, match=r"longer than 0\.5 s"):
-        carry(letter(), Mail(command=f"cd {tmp_path}; sh -c 'echo $$ > pid; exec sleep 1000' | cat"), "ymp")
+        deliver(letter(), Mail(command=f"cd {tmp_path}; sh -c 'echo $$ > pid; exec sleep 1000' | cat"), "ymp")
     pid = int((tmp_path / "pid").read_text())
     until(lambda: not alive(pid), "the pipeline is ended")
 
@@ -62,16 +62,16 @@ def test_a_mail_command_that_hangs_is_ended_with_its_pipeline(hasty, tmp_path):
 def test_a_mail_program_may_go_on_delivering_in_the_background(tmp_path):
     (tmp_path / "go").touch()
     behind = "(while [ ! -e gone ]; do sleep 0.02; done; touch done) > /dev/null 2>&1 &"
-    carry(letter(), Mail(command=f"cd {tmp_path}; cat > mail; {behind}"), "ymp")
+    deliver(letter(), Mail(command=f"cd {tmp_path}; cat > mail; {behind}"), "ymp")
     (tmp_path / "gone").touch()
     until(lambda: (tmp_path / "done").exists(), "what it left running goes on")
 
 
 def test_a_letter_larger_than_a_pipe_arrives_whole_and_one_that_nobody_reads_is_no_failure(tmp_path):
     text = "line\n" * 100_000
-    carry(letter(text=text), Mail(command=f"sleep 0.1; cat > {tmp_path}/mail"), "ymp")
+    deliver(letter(text=text), Mail(command=f"sleep 0.1; cat > {tmp_path}/mail"), "ymp")
     assert (tmp_path / "mail").read_text().count("line\n") == 100_000
-    carry(letter(text=text), Mail(command="exec < /dev/null; sleep 0.1"), "ymp")
+    deliver(letter(text=text), Mail(command="exec < /dev/null; sleep 0.1"), "ymp")
 
 
 def test_a_command_is_never_killed_by_a_number_that_is_no_longer_its_own():
@@ -99,7 +99,7 @@ def test_a_command_is_never_killed_by_a_number_that_is_no_longer_its_own():
 
 def test_a_mail_server_whose_name_cannot_be_one_is_told_in_a_line():
     with pytest.raises(NotSent, match="label"):
-        carry(letter(), Mail(smtp="mail..example.org"), "ymp")
+        deliver(letter(), Mail(smtp="mail..example.org"), "ymp")
 
 
 @contextlib.contextmanager
@@ -139,13 +139,13 @@ def test_a_mail_server_that_drips_is_cut_off(hasty):
     with serving(Dripping) as mail:
         began = time.monotonic()
         with pytest.raises(NotSent, match=r"longer than 0\.5 s"):
-            carry(letter(), mail, "ymp")
+            deliver(letter(), mail, "ymp")
         assert time.monotonic() - began < 5
 
 
 def test_what_a_mail_server_has_taken_is_sent_whatever_it_says_to_goodbye():
     with serving(RudeAtTheEnd) as mail:
-        carry(letter(), mail, "ymp")
+        deliver(letter(), mail, "ymp")
 
 
 # ---------------------------------------------------------------- no letter for another
@@ -171,8 +171,8 @@ def test_letters_handed_in_while_one_is_being_tried_are_on_the_disk(office):
 
 
 def test_all_letters_are_kept_when_the_mail_server_has_an_odd_name(office, monkeypatch):
-    monkeypatch.setattr(post_office, "PAUSES", (0.02,))
-    monkeypatch.setattr(post_office, "PROBE", 0.1)
+    monkeypatch.setattr(mail_queue, "PAUSES", (0.02,))
+    monkeypatch.setattr(mail_queue, "PROBE", 0.1)
     here = office()
     odd, good = Mail(smtp="mail..example.org"), here.mail
     here.mail = odd
@@ -186,14 +186,14 @@ def test_all_letters_are_kept_when_the_mail_server_has_an_odd_name(office, monke
 
 def test_a_letter_that_cannot_be_handled_holds_up_none_that_a_former_daemon_left(office, monkeypatch):
     here = office()
-    real = carrier.carry
+    real = transport.deliver
 
     def fails(one, *more):
         if one.id == "0":
             raise RuntimeError("nobody thought of this")
         real(one, *more)
 
-    monkeypatch.setattr(post_office, "carry", fails)
+    monkeypatch.setattr(mail_queue, "deliver", fails)
     folder = here.folder / "mail"
     folder.mkdir()
     for n in range(3):
@@ -205,10 +205,10 @@ def test_a_letter_that_cannot_be_handled_holds_up_none_that_a_former_daemon_left
 
 
 def test_the_post_leaves_no_descriptors_behind(office):
-    carry(letter(), Mail(command="cat > /dev/null"), "ymp")
+    deliver(letter(), Mail(command="cat > /dev/null"), "ymp")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
-        carry(letter(), Mail(command="cat > /dev/null"), "ymp")
+        deliver(letter(), Mail(command="cat > /dev/null"), "ymp")
         with pytest.raises(NotSent):
-            carry(letter(), Mail(command="exit 1"), "ymp")
+            deliver(letter(), Mail(command="exit 1"), "ymp")
     assert len(os.listdir("/proc/self/fd")) == before

@@ -16,8 +16,8 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]"
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """A mail to one address. ``id`` makes it recognisable: a letter of an id is sent once."""
+class MailMessage:
+    """A mail to one address. ``id`` makes it recognisable: a message of an id is sent once."""
 
     to: str
     subject: str
@@ -25,12 +25,12 @@ class Letter:
     id: str
 
 
-def letters(to: str, subject: str, text: str) -> tuple[list[Letter], list[str]]:
-    """A letter for each of the addresses, which commas separate; and what is no address."""
+def messages_to(to: str, subject: str, text: str) -> tuple[list[MailMessage], list[str]]:
+    """A message for each of the addresses, which commas separate; and what is no address."""
     names = [name for part in to.split(",") if (name := part.strip())]
     good = list(dict.fromkeys(name for name in names if is_address(name)))
     bad = [name for name in names if name not in good]
-    return [Letter(name, subject, text, uuid4().hex) for name in good], bad
+    return [MailMessage(name, subject, text, uuid4().hex) for name in good], bad
 
 
 def one_line(text: str) -> str:
@@ -39,19 +39,19 @@ def one_line(text: str) -> str:
     return " ".join(_CONTROLS.sub(" ", text).replace("=?", "= ?").split())[:_LONGEST_SUBJECT]
 
 
-def compose(letter: Letter, sender: str | None, host: str, smtp: bool = False) -> bytes:
+def compose(message: MailMessage, sender: str | None, host: str, smtp: bool = False) -> bytes:
     """The whole mail (RFC 5322) with Date, Message-ID and Auto-Submitted (RFC 3834). ``smtp``: lines end and
     text is encoded as every mail server takes it; else plain UTF-8 for a program on this machine."""
     host = host if is_address(f"x@{host}") else "localhost"
     mail = EmailMessage(policy=SMTP if smtp else default)
     mail["From"] = sender or f"nqspy@{host}"
-    mail["To"] = letter.to
-    mail["Subject"] = one_line(letter.subject) or "nqspy"
+    mail["To"] = message.to
+    mail["Subject"] = one_line(message.subject) or "nqspy"
     mail["Date"] = formatdate(localtime=True)
-    mail["Message-ID"] = f"<{re.sub(r'[^A-Za-z0-9.-]', '-', letter.id)}.nqspy@{host}>"
+    mail["Message-ID"] = f"<{re.sub(r'[^A-Za-z0-9.-]', '-', message.id)}.nqspy@{host}>"
     mail["Auto-Submitted"] = "auto-generated"
     mail["Precedence"] = "bulk"
-    text = _body(letter.text)
+    text = _body(message.text)
     plain = text.isascii() and not smtp
     mail.set_content(text, charset="utf-8", cte="quoted-printable" if smtp else "7bit" if plain else "8bit")
     return mail.as_bytes()
@@ -74,8 +74,8 @@ _MOST_TEXT = 256 * 1024
 """Characters of gathered texts that one mail repeats in full; of the rest the subjects."""
 
 
-def gathered(to: str, waiting: Sequence[Letter]) -> Letter:
-    """One letter with all that a person did not get singly."""
+def gathered(to: str, waiting: Sequence[MailMessage]) -> MailMessage:
+    """One message with all that a person did not get singly."""
     if len(waiting) == 1:
         return waiting[0]
     parts, size = [f"{len(waiting)} messages came while you had got as many as you get within an hour.\n"], 0
@@ -83,4 +83,4 @@ def gathered(to: str, waiting: Sequence[Letter]) -> Letter:
         size += len(each.text)
         text = each.text.strip() if size <= _MOST_TEXT else "(its text is left out here)"
         parts.append(f"--- {number}: {one_line(each.subject)}\n{text}\n")
-    return Letter(to, f"nqspy: {len(waiting)} further messages", "\n".join(parts), uuid4().hex)
+    return MailMessage(to, f"nqspy: {len(waiting)} further messages", "\n".join(parts), uuid4().hex)

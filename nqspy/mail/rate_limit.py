@@ -8,7 +8,7 @@ from nqspy.model.ids import HOUR, Instant
 T = TypeVar("T")
 
 
-class Ration(Generic[T]):
+class RateLimit(Generic[T]):
     """Counts mails by address and keeps those above the limit; ``limit`` None: everything goes at once. A
     clock that was set back forgets what lies ahead of it."""
 

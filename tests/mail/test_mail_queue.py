@@ -7,15 +7,15 @@ from email import message_from_bytes, policy
 from email.utils import parsedate_to_datetime
 
 import pytest
-from daemon import mail_server as mails
 from daemon.live import until
+from mail import mail_server as mails
 
-from nqspy.daemon import post as post_office
-from nqspy.daemon.carrier import NotSent, carry, place_of
 from nqspy.daemon.clock import Clock
-from nqspy.daemon.letters import Letter, compose, gathered, letters
-from nqspy.daemon.post import Post
-from nqspy.daemon.ration import Ration
+from nqspy.mail import mail_queue as mail_queue
+from nqspy.mail.mail_queue import MailQueue
+from nqspy.mail.message import MailMessage, compose, gathered, messages_to
+from nqspy.mail.rate_limit import RateLimit
+from nqspy.mail.transport import NotSent, deliver, place_of
 from nqspy.model.ids import HOUR, MINUTE
 from nqspy.model.machine import Mail
 
@@ -23,7 +23,7 @@ mail_server = mails.mail_server
 
 
 def letter(to="anne", subject="hello", text="text", id="1"):
-    return Letter(to, subject, text, id)
+    return MailMessage(to, subject, text, id)
 
 
 def read(data):
@@ -44,7 +44,7 @@ class Office:
         self.posts = []
 
     def open(self):
-        self.posts.append(Post(self.folder / "mail", self.clock, self.troubles.append))
+        self.posts.append(MailQueue(self.folder / "mail", self.clock, self.troubles.append))
         self.posts[-1].start(self.mail, "ymp")
         return self.posts[-1]
 
@@ -93,8 +93,8 @@ def test_two_hundred_mails_become_twenty_and_one_with_all_the_rest(office):
     until(lambda: not here.kept(), "nothing is left")
 
 
-def test_the_ration_is_counted_over_any_hour():
-    ration = Ration()
+def test_the_rate_limit_is_counted_over_any_hour():
+    ration = RateLimit()
     assert [ration.admit("anne", n, n * MINUTE, 3) for n in range(5)] == [True, True, True, False, False]
     assert ration.admit("ben", 9, 4 * MINUTE, 3)
     assert ration.next() == HOUR
@@ -107,7 +107,7 @@ def test_the_ration_is_counted_over_any_hour():
 
 
 def test_a_clock_set_back_keeps_nobody_waiting():
-    ration = Ration()
+    ration = RateLimit()
     assert ration.admit("anne", 1, 10 * HOUR, 1)
     assert not ration.admit("anne", 2, 10 * HOUR + 1, 1)
     assert ration.due(HOUR, 1) == [("anne", [2])]
@@ -120,7 +120,7 @@ def test_one_that_waits_alone_comes_as_it_is_and_endless_texts_are_cut():
     assert all(f"s{n}" in long.text for n in range(3))
 
 
-def test_a_restart_keeps_the_ration_and_what_waits(office):
+def test_a_restart_keeps_the_rate_limit_and_what_waits(office):
     here = office()
     here.mail.limit = 2
     here.open().send([letter(id=str(n), subject=f"n{n}") for n in range(5)], here.mail, "ymp")
@@ -136,8 +136,8 @@ def test_a_restart_keeps_the_ration_and_what_waits(office):
 
 
 def test_an_outage_is_told_once_and_all_mails_come_when_it_is_over(office, monkeypatch):
-    monkeypatch.setattr(post_office, "PAUSES", (0.02, 0.04))
-    monkeypatch.setattr(post_office, "PROBE", 0.1)
+    monkeypatch.setattr(mail_queue, "PAUSES", (0.02, 0.04))
+    monkeypatch.setattr(mail_queue, "PROBE", 0.1)
     here = office()
     (here.folder / "broken").touch()
     post = here.open()
@@ -168,7 +168,7 @@ def test_letters_of_a_file_are_sent_once_however_often_it_is_handed_in(office):
 
 
 def test_what_was_sent_long_ago_is_forgotten(office, monkeypatch):
-    monkeypatch.setattr(post_office, "NOTED", 2)
+    monkeypatch.setattr(mail_queue, "NOTED", 2)
     here = office()
     sent, now = here.folder / "mail" / "sent", here.clock.now()
     sent.parent.mkdir()
@@ -235,7 +235,7 @@ def test_the_text_arrives_as_it_was_written_and_lines_are_never_too_long(smtp):
 
 
 def test_addresses_are_checked_one_by_one():
-    good, bad = letters("anne, chief@example.org,anne, -oQ/tmp, a b@c, x\n@y, eve@a@b", "s", "t")
+    good, bad = messages_to("anne, chief@example.org,anne, -oQ/tmp, a b@c, x\n@y, eve@a@b", "s", "t")
     assert [each.to for each in good] == ["anne", "chief@example.org"]
     assert bad == ["-oQ/tmp", "a b@c", "x\n@y", "eve@a@b"]
     assert len({each.id for each in good}) == 2
@@ -248,17 +248,17 @@ def test_a_program_like_sendmail_gets_the_address_as_its_argument(tmp_path):
     program = tmp_path / "sendmail"
     program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/args\ncat > {tmp_path}/mail\n')
     os.chmod(program, 0o755)
-    carry(letter(), Mail(sendmail=str(program), sender="nqs@example.org"), "ymp")
+    deliver(letter(), Mail(sendmail=str(program), sender="nqs@example.org"), "ymp")
     assert (tmp_path / "args").read_text() == "-i -f nqs@example.org -- anne\n"
     assert read((tmp_path / "mail").read_bytes())["To"] == "anne"
     with pytest.raises(NotSent, match="No such file"):
-        carry(letter(), Mail(sendmail=str(tmp_path / "none")), "ymp")
+        deliver(letter(), Mail(sendmail=str(tmp_path / "none")), "ymp")
 
 
 def test_a_mail_server_takes_a_mail(mail_server):
     host, port = mail_server.server_address
     mail = Mail(smtp=f"{host}:{port}", sender="nqs@example.org")
-    carry(letter(subject="Grüße", text="äöü\n.\n..x\n"), mail, "ymp")
+    deliver(letter(subject="Grüße", text="äöü\n.\n..x\n"), mail, "ymp")
     assert mail_server.said == ["mail FROM:<nqs@example.org>", "rcpt TO:<anne>"]
     [data] = mail_server.mails
     assert data.isascii()
@@ -266,7 +266,7 @@ def test_a_mail_server_takes_a_mail(mail_server):
     assert found["Subject"] == "Grüße"
     assert found.get_content().splitlines()[0] == "äöü"
     with pytest.raises(NotSent, match="550 no such user") as refused:
-        carry(letter("nobody"), mail, "ymp")
+        deliver(letter("nobody"), mail, "ymp")
     assert refused.value.for_good
 
 
@@ -282,7 +282,7 @@ def test_the_post_reaches_a_mail_server_and_drops_what_it_refuses_for_good(offic
 
 def test_a_mail_server_that_is_not_there_is_one_line():
     with pytest.raises(NotSent, match="refused"):
-        carry(letter(), Mail(smtp="127.0.0.1:1"), "ymp")
+        deliver(letter(), Mail(smtp="127.0.0.1:1"), "ymp")
 
 
 def test_servers_are_named_with_or_without_a_port():
