@@ -2,27 +2,18 @@
 and forks another from the engine's own state when it is lost."""
 
 import logging
-import queue
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from nqspy.core.plain import NoExits
 from nqspy.decider import messages, sandbox
 from nqspy.decider.backoff import Backoff, Loss, named, standstill
 from nqspy.decider.heartbeat import Call
-from nqspy.decider.process import (
-    FromWorker,
-    LoadingBeside,
-    OpenOrder,
-    PassAsked,
-    WorkerEnded,
-    WorkerPipes,
-    WorkerProcess,
-)
+from nqspy.decider.orders import Answer, OpenOrders, PassAsked, W, nothing
+from nqspy.decider.process import FromWorker, LoadingBeside, WorkerEnded, WorkerPipes, WorkerProcess
 from nqspy.decider.registry import ExitRegistry
 from nqspy.decider.saved_state import AT_END, SavedState
 from nqspy.decider.worker import WorkerTask, digests, names
@@ -53,8 +44,6 @@ QUESTION = 0.3
 FORESIGHT = 1.0
 """Real seconds that `qsub --dry-run` waits for an estimate."""
 SILENT = "no estimate: the process of the user exits does not answer"
-
-W = TypeVar("W", bound=messages.WorkerMessage)
 
 
 class DeciderClient:
@@ -87,8 +76,7 @@ class DeciderClient:
         self._events: list[ev.Recorded] = []
         self._ids = count(1)
         self._asked: PassAsked | None = None
-        self._open: dict[int, OpenOrder] = {}
-        self._sync = 0
+        self._open = OpenOrders()
         self._seen: tuple[int, float] = (0, 0.0)
         self.saved.restore(self.backoff)
         self._was_off = {name for name in self.backoff.out if not self._enabled(name)}
@@ -115,8 +103,9 @@ class DeciderClient:
             return standstill(site)
         asked = PassAsked(next(self._ids), site.n, tuple(samples.items()))
         self._asked = asked
-        self._open[asked.id] = OpenOrder(time.monotonic())
-        self._send(worker, messages.AskPass(asked.id, asked.n, now, asked.samples, dict(site.closings)))
+        self._open.add(asked.id)
+        self.flush()
+        worker.send(messages.AskPass(asked.id, asked.n, now, asked.samples, dict(site.closings)))
         return None
 
     def follow(self, events: Sequence[ev.Recorded]) -> None:
@@ -138,10 +127,8 @@ class DeciderClient:
         """When a request that may be submitted would start; somebody waits, so not for long."""
         if not self.needed:
             return self._plain.foresee(site, request, now)
-        found = self.question(
-            messages.AskStart(0, 0, now, request.seq, request), messages.StartEstimated, FORESIGHT
-        )
-        return (None, SILENT) if found is None else (_instant(found.at), found.basis)
+        order = messages.AskStart(0, 0, now, request.seq, request)
+        return self.query(order, messages.StartEstimated(0, None, SILENT), FORESIGHT).read()
 
     # ------------------------------------------------------------ files
 
@@ -193,7 +180,7 @@ class DeciderClient:
                 how = f"it cannot be begun: {error}"
                 self._tell(self.backoff.lost(None, how, names(sources), self._now()))
                 return None
-            self._open[0] = OpenOrder(time.monotonic())  # until it says that the exits are loaded
+            self._open.add(0)  # until it says that the exits are loaded
             self._events.clear()
         return self.worker
 
@@ -202,33 +189,24 @@ class DeciderClient:
         worker, self.worker = self.worker, None
         if worker is not None:
             worker.kill(why)
-        self._close_open()
-        if self._asked is not None:
-            self._put(FromWorker(None, None, self._asked.id))
-
-    def _close_open(self) -> None:
-        for each in self._open.values():
-            if each.future is not None:
-                each.future.set_result(None)
         self._open.clear()
         self._events.clear()
+        if self._asked is not None:
+            self._put(FromWorker(None, None, self._asked.id))
 
     def close(self) -> None:
         """Ends the worker for good."""
         if self.loading is not None:
             self.loading.drop()
         if self._asked is not None:  # what fails in a plan that never counts is to be told by the next
-            self.saved.close(None)
+            self.saved.close(b"")
         elif self.worker is not None:
-            self.saved.close(self.question(messages.AskState(0, 0), messages.StateAnswered, AT_END))
+            nothing = messages.StateAnswered(0, b"")
+            self.saved.close(self.query(messages.AskState(0, 0), nothing, AT_END).body)
         self.drop("the daemon ends")
         self.sources = ()
 
     # ------------------------------------------------------------ talk
-
-    def _send(self, worker: WorkerProcess, order: messages.Order) -> None:
-        self.flush()
-        worker.send(order)
 
     def flush(self) -> None:
         """Tells the worker what has happened."""
@@ -238,63 +216,57 @@ class DeciderClient:
 
     def _hear(self, process: WorkerProcess, what: Any) -> None:
         """In the worker's own thread."""
-        waits = isinstance(what, messages.WorkerMessage) and what.id == self._sync and what.id
-        if waits or process is not self.worker or isinstance(what, WorkerEnded):
-            process.mailbox.put(what)
-        if not waits:
-            self._put(FromWorker(process, what))
+        self._put(FromWorker(process, what))
 
-    def question(self, order: messages.Order, kind: type[W], seconds: float) -> W | None:
-        """The worker's answer, None when there is none in time. While an answer is overdue nobody waits."""
-        if any(each.future is None and id != self._asked_id for id, each in self._open.items() if id):
-            return None
+    def start_query(self, order: messages.Order) -> Answer:
+        """Has the worker told an order; its answer comes in the future, None where no worker can be had."""
         if (worker := self._ready()) is None:
-            return None
+            return nothing()
         order.id, order.n = next(self._ids), self.site.n
-        self._sync = order.id
-        since = time.monotonic()
-        self._send(worker, order)
-        answer = self._await(worker, order.id, since + seconds)
-        self._sync = 0
-        if isinstance(answer, kind):
-            self._stamped(answer)
-            return answer
-        if answer is None:
-            self._open[order.id] = OpenOrder(since)
-        elif isinstance(answer, messages.OutOfStep):
-            worker.kill(answer.text)
-        else:
-            LOG.warning("the process of the exits has no answer: %s", messages.why(answer))
-        return None
+        self.flush()
+        answer = worker.ask(order)
+        self._open.add(order.id, answer)
+        return answer
+
+    def query(self, order: messages.Order, fallback: W, deadline: float) -> W:
+        """The worker's answer, ``fallback`` where there is none of its kind within ``deadline`` real seconds.
+        The engine waits for it; while an earlier answer is overdue it does not."""
+        self._forget_answered()
+        if self._open.overdue:
+            return fallback
+        answer = self.start_query(order)
+        try:
+            said = answer.result(deadline)
+        except TimeoutError:
+            self._open.give_up(order.id)
+            return fallback
+        self._open.close(order.id)
+        if isinstance(said, type(fallback)):
+            self._stamped(said)
+            return said
+        if said is not None:
+            self._useless(said, kill=isinstance(said, messages.OutOfStep))
+        return fallback
+
+    def _forget_answered(self) -> None:
+        for said in self._open.answered():
+            if isinstance(said, messages.OrderFailed | messages.OutOfStep):
+                self._useless(said)
+
+    def _useless(self, said: messages.WorkerMessage, kill: bool = True) -> None:
+        LOG.warning("the process of the exits failed: %s", getattr(said, "text", messages.why(said)))
+        if kill and self.worker is not None:
+            self.worker.kill(messages.why(said))
 
     @property
     def busy(self) -> bool:
         """Whether the worker has something to answer, or there is none."""
+        self._forget_answered()
         return self.worker is None or bool(self._open)
 
     @property
     def _asked_id(self) -> int:
         return self._asked.id if self._asked is not None else 0
-
-    def _await(self, worker: WorkerProcess, id: int, end: float) -> Any:
-        while (left := end - time.monotonic()) > 0 and not worker.dead:
-            try:
-                answer = worker.mailbox.get(timeout=min(left, LOOK))
-            except queue.Empty:
-                continue
-            if isinstance(answer, messages.WorkerMessage) and answer.id == id:
-                return answer
-        return None
-
-    def later(self, order: messages.Order) -> "Future[Any] | None":
-        """Asks without waiting: the answer, or None, comes in the future. None where no worker can be had."""
-        if (worker := self._ready()) is None:
-            return None
-        order.id, order.n = next(self._ids), self.site.n
-        future: Future[Any] = Future()
-        self._open[order.id] = OpenOrder(time.monotonic(), future)
-        self._send(worker, order)
-        return future
 
     # ------------------------------------------------------------ what comes back
 
@@ -309,17 +281,14 @@ class DeciderClient:
         what = heard.what
         if isinstance(what, WorkerEnded):
             return self._lost(heard.process, what.how)
-        waits = self._open.pop(what.id, None)
+        self._open.close(what.id)
         if isinstance(what, messages.ExitsLoaded):
             self.registry.take(what.listing, what.units)
             self.registry.follow(self.site, self.backoff.out)
         elif isinstance(what, messages.PlanMade) and self._asked is not None and what.id == self._asked.id:
             return self._planned(heard.process, what)
-        elif waits is not None and waits.future is not None:
-            waits.future.set_result(what)
         elif isinstance(what, messages.OrderFailed | messages.OutOfStep):
-            LOG.warning("the process of the exits failed: %s", what.text)
-            heard.process.kill(messages.why(what))
+            self._useless(what)
         return None
 
     def _planned(self, process: WorkerProcess, answer: messages.PlanMade) -> Decision | None:
@@ -346,7 +315,8 @@ class DeciderClient:
 
     def _lost(self, process: WorkerProcess, how: str) -> Decision | None:
         self.worker = None
-        self._close_open()
+        self._open.clear()
+        self._events.clear()
         running = [name for name in names(self.sources) if name not in self.backoff.out]
         loss = self.backoff.lost(named(process.heartbeat.read(), self.site), how, running, self._now())
         self.saved.save(self.backoff)
@@ -363,13 +333,14 @@ class DeciderClient:
         """To be called each turn: tells the worker what has happened, ends it when it hangs. True: a pass may
         be run again."""
         self.flush()
+        self._forget_answered()
         worker = self.worker
         if worker is not None and self._open:
             self._judge(worker)
         if self.loading is not None:
             self.loading.look()
         if worker is not None:
-            self.saved.look(self.later)
+            self.saved.look(self.start_query)
         if self._paused and self.backoff.pause() <= 0:
             self._paused = False
             return True
@@ -384,14 +355,12 @@ class DeciderClient:
         return self.saved.patience() if self.worker is not None else None
 
     def _judge(self, worker: WorkerProcess) -> None:
-        for answer in worker.drained():
-            self._open.pop(answer.id, None)
         now, call = time.monotonic(), worker.heartbeat.read()
         if call is not None and call.since != self._seen[0]:
             self._seen = (call.since, now)
         if call is not None and now - self._seen[1] >= SEEN and call.age() > self._limit(call):
             worker.kill(f"it did not come back within {call.age():.1f} s")
-        elif self._open and now - min(each.since for each in self._open.values()) > PASS:
+        elif self._open.age() > PASS:
             worker.kill(f"it did not answer within {PASS:.0f} s")
 
     def _limit(self, call: Call) -> float:
@@ -427,7 +396,3 @@ class DeciderClient:
         lost = f"; lost {self.backoff.losses} times" if self.backoff.losses else ""
         where = f"process {self.worker.pid}" if self.worker else "a process that is begun when needed"
         return f"passes and exits run in {where}{who}{lost}"
-
-
-def _instant(at: int | None) -> Instant | None:
-    return None if at is None else Instant(at)

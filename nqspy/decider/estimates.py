@@ -1,12 +1,11 @@
 """Looks ahead for people who ask: by the worker where exits run there, without keeping the engine waiting."""
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from typing import Any
 
 from nqspy.core.plain import NoExits
 from nqspy.decider import messages
 from nqspy.decider.client import SILENT, DeciderClient
+from nqspy.decider.orders import answer_within
 from nqspy.engine import whatif
 from nqspy.engine.whatif import Estimate
 from nqspy.model.configure import apply_changes, copy_of
@@ -28,15 +27,9 @@ def start(client: DeciderClient, request: Request, now: Instant) -> LateEstimate
     if not client.needed:
         found = whatif.estimate_on(client.site, NoExits(), request, now)
         return lambda seconds: found
-    future = client.later(messages.AskStart(0, 0, now, request.seq))
-
-    def wait(seconds: float) -> Estimate:
-        answer = _result(future, seconds)
-        if not isinstance(answer, messages.StartEstimated):
-            return None, SILENT
-        return (None if answer.at is None else Instant(answer.at)), answer.basis
-
-    return wait
+    answer = client.start_query(messages.AskStart(0, 0, now, request.seq))
+    silent = messages.StartEstimated(0, None, SILENT)
+    return lambda seconds: answer_within(answer, silent, seconds).read()
 
 
 def outlook(
@@ -50,22 +43,16 @@ def outlook(
         exits = NoExits()
         starts = whatif.outlook(client.site, exits, now), whatif.outlook(client.site, exits, now, after)
         return lambda seconds: starts
-    future = client.later(messages.AskOutlook(0, 0, now, changes))
+    answer = client.start_query(messages.AskOutlook(0, 0, now, changes))
+    silent = messages.OutlookEstimated(0, {}, {})
 
     def wait(seconds: float) -> tuple[Starts, Starts]:
-        answer = _result(future, seconds)
-        if not isinstance(answer, messages.OutlookEstimated):
+        found = answer_within(answer, silent, seconds)
+        if found is silent:
             raise Refusal(SILENT, "no_estimate")
-        return _instants(answer.before), _instants(answer.then)
+        return _instants(found.before), _instants(found.then)
 
     return wait
-
-
-def _result(future: "Future[Any] | None", seconds: float) -> Any:
-    try:
-        return future.result(seconds) if future is not None else None
-    except TimeoutError:
-        return None
 
 
 def _instants(starts: Mapping[int, int]) -> Starts:

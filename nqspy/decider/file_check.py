@@ -1,16 +1,14 @@
 """Tries a candidate file in a worker without rights: for `nqspy exits check` and `nqspy doctor`."""
 
 import logging
-import queue
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nqspy.core.sight import FIELDS, HANDED
 from nqspy.decider import made_up_site, messages, sandbox
 from nqspy.decider.client import LOAD
-from nqspy.decider.process import WorkerEnded, WorkerPipes, WorkerProcess
+from nqspy.decider.process import WorkerPipes, WorkerProcess
 from nqspy.model.machine import Deciding
 from nqspy.userexit.inspection import inspect_module
 from nqspy.userexit.loader import LoadError, Source, load_source, read_file
@@ -41,21 +39,20 @@ def _problems(source: Source) -> Iterator[str]:
 def problems_of(file: Path) -> list[str]:
     """What is wrong with a candidate file, one line each; nothing: it can be put among the exits. None of its
     code runs in this process, nor as root."""
-    said: queue.SimpleQueue[Any] = queue.SimpleQueue()
     try:
         work = _Trial(read_file(file))
         box = sandbox.Sandbox(Deciding().memory, True, 64, sandbox.user())
-        process = WorkerProcess("exits check", work, box, lambda _, what: said.put(what))
+        process = WorkerProcess("exits check", work, box, lambda process, what: None)
     except LoadError as error:
         return [str(error)]
     except OSError as error:
         return [f"{file}: it cannot be tried: {error}"]
     try:
-        answer = said.get(timeout=LOAD)
-    except queue.Empty:
+        answer = process.loaded.result(LOAD)
+    except TimeoutError:
         process.kill(f"it was not loaded within {LOAD:.0f} s")
-        answer = said.get()
-    if isinstance(answer, WorkerEnded):
-        return [f"{file}: loading it ended its process: {answer.how}"]
+        answer = process.loaded.result()
+    if answer is None:
+        return [f"{file}: loading it ended its process: {process.how}"]
     process.kill("it has answered")
     return list(answer.problems)

@@ -1,7 +1,6 @@
 """Loads the exits into a new worker beside the one at work: nobody waits but whoever asked for it. At the
 start what can be loaded is, later all files or none."""
 
-import queue
 import time
 from collections.abc import Callable
 from typing import Any
@@ -104,11 +103,13 @@ class Loading:
         end = time.monotonic() + seconds
         while not self.done and (process := self.process) is not None:
             try:
-                self.hear(process, process.mailbox.get(timeout=max(0.0, min(0.1, end - time.monotonic()))))
-            except queue.Empty:
+                said = process.loaded.result(max(0.0, min(0.1, end - time.monotonic())))
+            except TimeoutError:
                 if time.monotonic() >= end:
                     break
                 self.look()
+            else:
+                self.hear(process, said if said is not None else WorkerEnded(process.how))
         return self.done
 
     def drop(self) -> None:

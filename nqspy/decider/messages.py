@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeGuard, TypeVar
 import msgspec
 
 from nqspy.core.alike import NAMES
+from nqspy.engine.whatif import Estimate
 from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.actions import (
@@ -246,6 +247,10 @@ class StartEstimated(WorkerMessage, tag="begins"):
 
     at: int | None
     basis: str
+
+    def read(self) -> Estimate:
+        """The same as the engine has it."""
+        return None if self.at is None else Instant(self.at), self.basis
 
 
 class OutlookEstimated(WorkerMessage, tag="outlooks"):

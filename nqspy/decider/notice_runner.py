@@ -2,16 +2,14 @@
 notice."""
 
 import logging
-import queue
 import threading
-import time
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 from nqspy.decider import messages, sandbox
 from nqspy.decider.client import DeciderClient
-from nqspy.decider.process import WorkerEnded, WorkerProcess
+from nqspy.decider.process import WorkerProcess
 from nqspy.decider.worker import NoticeTask
 from nqspy.model.site import Site
 from nqspy.userexit.loader import Source
@@ -41,26 +39,24 @@ class NoticeRunner:
         worker = self._living()
         if worker is None:
             return
-        id = next(self._ids)
-        worker.send(messages.GiveNotice(id, 0, hook, arguments))
-        end = time.monotonic() + WALL * max(1, len(self._client.registry.of(hook)))
-        while (left := end - time.monotonic()) > 0:
-            try:
-                answer = worker.mailbox.get(timeout=left)
-            except queue.Empty:
-                break
-            if isinstance(answer, WorkerEnded):
-                self._failed(worker, hook, f"ended its process: {answer.how}")
-                return
-            if isinstance(answer, messages.NoticeGiven) and answer.id == id:
-                for name in self._client.registry.of(hook):
-                    self.failing.pop(f"{name}.{hook}", None)
-                for each in answer.failures:
-                    self.failing[f"{each.exit}.{hook}"] = f"exit {each.exit}: {each.text}"
-                    LOG.error("exit %s: %s\n%s", each.exit, each.text, each.traceback)
-                return
-        self._failed(worker, hook, f"did not come back within {WALL:.0f} s")
-        worker.kill("a notice did not come back")
+        seconds = WALL * max(1, len(self._client.registry.of(hook)))
+        try:
+            answer = worker.ask(messages.GiveNotice(next(self._ids), 0, hook, arguments)).result(seconds)
+        except TimeoutError:
+            self._failed(worker, hook, f"did not come back within {WALL:.0f} s")
+            worker.kill("a notice did not come back")
+            return
+        if answer is None:
+            self._failed(worker, hook, f"ended its process: {worker.how}")
+        elif isinstance(answer, messages.NoticeGiven):
+            self._given(hook, answer)
+
+    def _given(self, hook: str, answer: messages.NoticeGiven) -> None:
+        for name in self._client.registry.of(hook):
+            self.failing.pop(f"{name}.{hook}", None)
+        for each in answer.failures:
+            self.failing[f"{each.exit}.{hook}"] = f"exit {each.exit}: {each.text}"
+            LOG.error("exit %s: %s\n%s", each.exit, each.text, each.traceback)
 
     def _failed(self, worker: WorkerProcess, hook: str, how: str) -> None:
         call = worker.heartbeat.read()
@@ -117,4 +113,4 @@ class NoticeRunner:
     def _fork(self, sources: tuple[Source, ...], site: Site) -> WorkerProcess:
         box = sandbox.Sandbox(site.settings.decider.memory, False, FILES, self._client.user)
         work = NoticeTask(self._client.folder, sources, site)
-        return WorkerProcess("notices", work, box, lambda process, what: process.mailbox.put(what))
+        return WorkerProcess("notices", work, box, lambda process, what: None)

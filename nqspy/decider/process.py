@@ -5,7 +5,6 @@ import errno
 import gc
 import logging
 import os
-import queue
 import select
 import signal
 import sys
@@ -19,6 +18,7 @@ from typing import Any, NoReturn, Protocol
 
 from nqspy.decider import messages, sandbox
 from nqspy.decider.heartbeat import Heartbeat
+from nqspy.decider.orders import Answer
 from nqspy.decider.sandbox import Sandbox
 
 LOG = logging.getLogger("nqspy")
@@ -63,9 +63,12 @@ class WorkerPipes:
 
 
 class WorkerProcess:
-    """The daemon's side. ``hear(process, what)`` is called in a thread of its own with each
-    `messages.WorkerMessage`, and at last with `WorkerEnded`; ``why``: what it is killed for; ``mailbox``:
-    for answers that somebody waits for at once."""
+    """The daemon's side. Answers of orders that were given by `ask` come in their futures; everything else it
+    says is handed to ``hear(process, what)``, in a thread of its own, at last `WorkerEnded`.
+
+    ``loaded``: what it said once it was ready, None where it ended before; ``why``: what it is killed for;
+    ``how``: how it ended, in words.
+    """
 
     def __init__(
         self,
@@ -75,9 +78,10 @@ class WorkerProcess:
         hear: Callable[["WorkerProcess", Any], None],
     ) -> None:
         self.name, self.heartbeat, self.began = name, Heartbeat(), time.monotonic()
-        self.why = ""
+        self.why = self.how = ""
         self.dead = False
-        self.mailbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.loaded: Future[messages.ExitsLoaded | None] = Future()
+        self._asked: dict[int, Answer] = {}
         self._hear = hear
         self._sent = self._heard = 0
         self._lock = threading.Lock()
@@ -120,6 +124,17 @@ class WorkerProcess:
 
     # ------------------------------------------------------------ out
 
+    def ask(self, order: messages.Order) -> Answer:
+        """Has it told; its answer comes in the future, None when it has ended before."""
+        answer: Answer = Future()
+        with self._lock:
+            if self.dead:
+                answer.set_result(None)
+            else:
+                self._asked[order.id] = answer
+        self.send(order)
+        return answer
+
     def send(self, order: messages.Order) -> None:
         """Has it told, soon; never blocks. A worker that does not read for long is killed."""
         frame = messages.encode(order)
@@ -154,15 +169,6 @@ class WorkerProcess:
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-
-    def drained(self) -> list[messages.WorkerMessage]:
-        """Answers that came just when nobody waited for them any more."""
-        found = []
-        while not self.mailbox.empty():
-            answer = self.mailbox.get()
-            if isinstance(answer, messages.WorkerMessage):
-                found.append(answer)
-        return found
 
     # ------------------------------------------------------------ in, in a thread of its own
 
@@ -203,14 +209,23 @@ class WorkerProcess:
             if not data:
                 return False
             try:
-                for answer in into.take(data):
+                for message in into.take(data):
                     self._heard += 1
                     if self._heard > self._sent + 1:
                         raise messages.BadWorkerMessage("it answers what nobody asked")
-                    self._hear(self, answer)
+                    self._take_message(message)
             except messages.BadWorkerMessage as error:
                 self.kill(str(error))
                 return False
+
+    def _take_message(self, message: messages.WorkerMessage) -> None:
+        answer = self._asked.pop(message.id, None)
+        if answer is not None:
+            answer.set_result(message)
+            return
+        if isinstance(message, messages.ExitsLoaded) and not self.loaded.done():
+            self.loaded.set_result(message)
+        self._hear(self, message)
 
     def _end(self) -> None:
         how = "it has ended"
@@ -220,7 +235,12 @@ class WorkerProcess:
                 how = _how(os.waitpid(self.pid, 0)[1])
             for fd in (self._orders, self._answers, self._printed, self._wake, self._pidfd):
                 os.close(fd)
-        self._hear(self, WorkerEnded(self.why or how))
+        self.how = self.why or how
+        if not self.loaded.done():
+            self.loaded.set_result(None)
+        for answer in self._asked.values():
+            answer.set_result(None)
+        self._hear(self, WorkerEnded(self.how))
 
 
 def _how(status: int) -> str:
@@ -238,23 +258,6 @@ class FromWorker:
     process: WorkerProcess | None
     what: Any
     id: int = 0
-
-
-@dataclass(slots=True)
-class OpenOrder:
-    """An order that is not answered yet; ``future`` None: nobody waits any more."""
-
-    since: float
-    future: "Future[Any] | None" = None
-
-
-@dataclass(frozen=True, slots=True)
-class PassAsked:
-    """The pass that was asked for, as of event ``n``."""
-
-    id: int
-    n: int
-    samples: messages.Samples
 
 
 class LoadingBeside(Protocol):

@@ -79,8 +79,9 @@ class RemoteExits(NoExits):
         """The latest answers about a request since the worker was forked; empty where it does not answer."""
         if not self._client.needed:
             return []
-        found = self._client.question(messages.AskTrace(0, 0, seq), messages.TraceAnswered, QUESTION)
-        return found.read() if found is not None else []
+        return self._client.query(
+            messages.AskTrace(0, 0, seq), messages.trace_answered(0, []), QUESTION
+        ).read()
 
     def failures(self) -> tuple[ExitFailure, ...]:
         """Failures since `begin`; taking them forgets them."""
@@ -92,10 +93,10 @@ class RemoteExits(NoExits):
     def submit(self, request: RequestView, view: View) -> SubmitAnswer | None:
         """What the exits say of a submission; accepted as it is where they do not say it in time."""
         order = messages.AskSubmit(0, 0, view.now, _fields(request))
-        found = self._client.question(order, messages.SubmitAnswered, self._wall("submit"))
-        if found is None:
+        silent = messages.SubmitAnswered(0, None, "", None, ())
+        found = self._client.query(order, silent, self._wall("submit"))
+        if found is silent:
             self._silent("submit")
-            return None
         self._take(found.failures)
         if found.refusal is not None:
             return SubmitAnswer(found.refusal, found.who)
@@ -105,10 +106,10 @@ class RemoteExits(NoExits):
     def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
         """The destinations to try; in the queue's order where the exits do not say it in time."""
         order = messages.AskRoute(0, 0, view.now, _fields(request), tuple(destinations))
-        found = self._client.question(order, messages.RouteAnswered, self._wall("route"))
-        if found is None:
+        silent = messages.RouteAnswered(0, tuple(destinations), ())
+        found = self._client.query(order, silent, self._wall("route"))
+        if found is silent:
             self._silent("route")
-            return destinations
         self._take(found.failures)
         return [name for name in found.destinations if name in destinations]
 
@@ -125,9 +126,9 @@ class RemoteExits(NoExits):
         busy = {(owner, group) for group, owner in self._client.site.busy()}
         pairs = sorted(busy | {pair})
         order = messages.AskShares(0, 0, now, (), pairs)
-        found = self._client.question(order, messages.SharesAnswered, self._wall("shrpri"))
+        found = self._client.query(order, messages.SharesAnswered(0, []), self._wall("shrpri"))
         self._shares_at = time.monotonic()
-        if found is not None and len(found.values) == len(pairs):
+        if len(found.values) == len(pairs):
             good = [v if v is not None and 0 <= v < float("inf") else None for v in found.values]
             self._shares = dict(zip(pairs, good, strict=True))
 

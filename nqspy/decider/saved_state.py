@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nqspy.decider import messages
 from nqspy.system.private_files import write_private
@@ -30,7 +30,7 @@ SELDOM = 30.0
 AT_END = 1.0
 """Real seconds that a daemon which stops waits for a worker to say what it remembers."""
 
-Later = Callable[[messages.Order], "Future[Any] | None"]
+StartQuery = Callable[[messages.Order], "Future[messages.WorkerMessage | None]"]
 
 
 class SavedState:
@@ -41,7 +41,7 @@ class SavedState:
         self._stamp = 0
         self._changed: float | None = None
         self._due: float | None = None
-        self._asked: Future[Any] | None = None
+        self._asked: Future[messages.WorkerMessage | None] | None = None
         self._writer: threading.Thread | None = None
 
     # ------------------------------------------------------------ the worker's
@@ -68,11 +68,13 @@ class SavedState:
 
     def patience(self) -> float | None:
         """Real seconds until `look` has something to do."""
-        if self._asked is not None or self._due is None:
+        if self._asked is not None:
+            return 0.0 if self._asked.done() else None
+        if self._due is None:
             return None
         return max(0.0, self._due - time.monotonic())
 
-    def look(self, later: Later) -> None:
+    def look(self, start_query: StartQuery) -> None:
         """Asks the worker when it is time, and keeps what it has said."""
         if self._asked is not None and self._asked.done():
             answer, self._asked = self._asked.result(), None
@@ -80,17 +82,17 @@ class SavedState:
                 self._writer = threading.Thread(target=self._write, args=(answer.body,), name="exits-memory")
                 self._writer.start()
         if self._asked is None and self._due is not None and time.monotonic() >= self._due:
-            self._due, self._asked = None, later(messages.AskState(0, 0))
+            self._due, self._asked = None, start_query(messages.AskState(0, 0))
 
     def _writing(self) -> bool:
         return self._writer is not None and self._writer.is_alive()
 
-    def close(self, answer: messages.StateAnswered | None) -> None:
-        """Keeps what the last worker has said."""
+    def close(self, body: bytes) -> None:
+        """Keeps what the last worker has said, empty: nothing."""
         if self._writer is not None:
             self._writer.join()
-        if answer is not None:
-            self._write(answer.body)
+        if body:
+            self._write(body)
 
     def _write(self, body: bytes) -> None:
         self._put("exits.memory", body.decode("latin-1"))
