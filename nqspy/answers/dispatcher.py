@@ -6,17 +6,15 @@ import dataclasses
 import logging
 import pwd
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from nqspy.answers import administration, fields, language, listing, queries, texts
-from nqspy.answers.later import Later
 from nqspy.answers.serving import Serving
-from nqspy.answers.slow import Pending, Slow
+from nqspy.answers.slow import SlowAnswers, key_of
 from nqspy.answers.waiting import Waiting
 from nqspy.engine.desk.context import Reply
 from nqspy.engine.inputs import Asked
@@ -33,14 +31,17 @@ DIRECT = {
 _HELD_BACK = {"submit", "configure", "move", "modify", "reload_exits", "reload_queues", "qmgr"}
 """Messages that wait while the exits of the start are not loaded yet."""
 
-AT_ONCE = 4
-"""Slow answers to one user that are made at a time."""
-LOOK_AGAIN = 0.1
-"""When a client that did not read is looked at again, real seconds."""
-
 LOG = logging.getLogger("nqspy.answers")
 
 Question = Callable[["Dispatcher", rpc.Asked], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Who waits for a reply of the engine, and in which form."""
+
+    handle: rpc.Handle
+    form: str | None
 
 
 class Dispatcher:
@@ -49,19 +50,14 @@ class Dispatcher:
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
         self.waiting: Waiting = Waiting(serving, self.told)
-        self._slow: list[Slow] = []
-        self._worker = ThreadPoolExecutor(1, "reports")
+        self.slow = SlowAnswers(serving, self.told, self.answer)
         self._questions: list[rpc.Asked] = []
         self._held_back: list[rpc.Asked] | None = None
 
     def close(self) -> None:
         """Ends the slow answers, then closes what they read from."""
-        self._worker.shutdown(wait=True, cancel_futures=True)
+        self.slow.close()
         self.serving.readers.close()
-
-    def work(self, work: Callable[[], Any]) -> None:
-        """Has something done by the thread that makes the reports."""
-        self._worker.submit(work)
 
     # ------------------------------------------------------------ coming in
 
@@ -149,7 +145,7 @@ class Dispatcher:
         alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:
             with self.told(asked):
-                key = _key(asked) if asked.message["cmd"] == "qstat" else None
+                key = key_of(asked) if asked.message["cmd"] == "qstat" else None
                 alike.setdefault(key or id(asked), []).append(asked)
         for first, *others in alike.values():
             self.answer(first, others)
@@ -185,35 +181,12 @@ class Dispatcher:
     def _give(self, asked: rpc.Asked, data: Any) -> None:
         if data is None:
             return
-        if isinstance(data, Later):
-            self._worker.submit(self._work, asked, data)
-            return
         if isinstance(data, bytes):
             self.serving.server.reply(asked.handle, data)
-        elif isinstance(data, Iterator):
-            self._queue(asked, data)
+        elif isinstance(data, Iterator) or callable(data):
+            self.slow.take(asked, data)
         else:
             self.serving.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
-
-    def _queue(self, asked: rpc.Asked, slices: Iterator[bytes | Later | None]) -> None:
-        key = None if asked.message["cmd"] == "qmgr" else _key(asked)
-        for slow in self._slow:
-            if key is not None and slow.key == key and not slow.begun:
-                slow.others.append(asked)
-                return
-        self._slow.append(Slow(asked, slices, key))
-
-    def _work(self, asked: rpc.Asked, later: Later) -> None:
-        try:
-            made = later.work()
-            answer = made if isinstance(made, bytes) else messages.result_answer(asked.handle.id, made)
-        except NqspyError as error:
-            answer = texts.refusal(asked.handle.id, asked.message.get("text"), error)
-        except Exception as error:
-            LOG.error("answering %s failed", asked.message.get("cmd"), exc_info=True)
-            refusal = Refusal(f"internal error: {error}; the daemon's log has it", "internal")
-            answer = texts.refusal(asked.handle.id, asked.message.get("text"), refusal)
-        self.serving.server.reply(asked.handle, answer)
 
     def _refuse(self, asked: rpc.Asked, error: NqspyError) -> None:
         self.serving.server.reply(
@@ -233,66 +206,14 @@ class Dispatcher:
             self.serving.server.reply_many(ready)
 
     def after_turn(self) -> None:
-        """One slice of each slow answer, of the first long one only; and whoever waited for what has
-        happened now."""
-        turn = self._in_turn()
-        for slow in [slow for slow in turn if slow.key is None]:
-            if not (self._slice(slow) or slow.lasting):
-                self._slice(slow)  # a few requests are one slice: their answer does not wait another turn
-        for slow in [slow for slow in turn if slow.key is not None][:1]:
-            self._slice(slow)
+        """Goes on with the slow answers, and answers whoever waited for what has happened now."""
+        self.slow.go_on()
         self.waiting.look()
 
-    def _in_turn(self) -> list[Slow]:
-        """The slow answers that are made now: a few of each user at a time, none for who does not read what
-        was sent; so that nobody's wishes fill the memory or keep others waiting."""
-        turns: dict[int, int] = {}
-        found = []
-        for slow in self._slow:
-            uid = slow.asked.caller.uid
-            if slow.asked.handle.stuck and not (slow.gone() or slow.lasting):
-                continue
-            turns[uid] = turns.get(uid, 0) + (slow.key is None)
-            if turns[uid] <= AT_ONCE:
-                found.append(slow)
-        return found
-
-    def _slice(self, slow: Slow) -> bool:
-        """Makes a slice; True when the answer is given."""
-        done: bytes | Later | None = b""
-        slow.begun = True
-        with self.told(slow.asked):
-            if slow.lasting or not slow.gone():
-                done = next(slow.slices)
-        if done is None:
-            return False
-        self._slow = [each for each in self._slow if each is not slow]
-        if isinstance(done, Later):
-            self._give(slow.asked, done)
-        elif done:
-            self.serving.sent(len(done))
-            self.serving.server.reply(slow.asked.handle, done)
-            if slow.others:
-                self.serving.server.reply_alike([asked.handle for asked in slow.others], done)
-            return True
-        for asked in slow.others:  # what was wrong with the first is told to each
-            self.answer(asked)
-        return True
-
     def patience(self) -> float | None:
-        """How long the inbox may be waited for: not at all while an answer is half made."""
-        if not self._slow:
-            return self.waiting.patience()
-        return 0.0 if self._in_turn() else LOOK_AGAIN
-
-
-def _key(asked: rpc.Asked) -> tuple[Any, ...] | None:
-    """What two questions have in common that get the same answer; None: it is about single requests."""
-    message = asked.message
-    if message.get("operands") or message.get("ids") or message.get("request"):
-        return None
-    read = ("cmd", "text", *fields.FIELDS.get(message["cmd"], ()))  # what nobody reads may be nested deeply
-    return asked.caller, *((name, repr(message.get(name))) for name in read)
+        """How long the inbox may be waited for."""
+        slow = self.slow.patience()
+        return self.waiting.patience() if slow is None else slow
 
 
 def _decode(message: dict[str, Any]) -> cm.Command:

@@ -8,8 +8,8 @@ from itertools import chain, takewhile
 from typing import Any, cast
 
 from nqspy.answers import administration, shows
-from nqspy.answers.later import Later
 from nqspy.answers.serving import Serving
+from nqspy.answers.slow import Steps, Work
 from nqspy.engine.desk.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
@@ -41,7 +41,7 @@ class _Said:
         return f"{self.source}, line {line}" if self.source else f"line {line}"
 
 
-def answer(serving: Serving, asked: rpc.Asked) -> bytes | Later | Iterator[bytes | Later | None]:
+def answer(serving: Serving, asked: rpc.Asked) -> bytes | Work | Steps:
     """Runs ``script``. ``atomic``: its settings all or none; ``check``: parse and verify only. A long script
     is read and run in slices, so that others are answered meanwhile."""
     slices = _slices(serving, asked)
@@ -49,7 +49,7 @@ def answer(serving: Serving, asked: rpc.Asked) -> bytes | Later | Iterator[bytes
     return chain((first,), slices) if first is None else first
 
 
-def _slices(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | Later | None]:
+def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
     """None after each slice, then the answer."""
     message, parsed = asked.message, []
     source = str(message.get("source") or "")
@@ -80,7 +80,7 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | Later | None
     if message.get("plan") and not said.err:
         said.out.append(shows.plan(serving, parsed))
     if any(callable(text) for text in said.out):
-        yield Later(partial(_made, asked, said))
+        yield partial(_made, asked, said)
     yield _answer(asked, said)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from nqspy.answers import queues
 from nqspy.answers.fields import seq_of
-from nqspy.answers.later import Later
 from nqspy.answers.serving import Serving
+from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility
 from nqspy.decider import estimates
 from nqspy.decider.estimates import PATIENCE, LateEstimate
@@ -293,7 +293,7 @@ _RENDERERS: dict[str, Callable[[Objects], str]] = {
 }
 
 
-def _why(serving: Serving, asked: rpc.Asked) -> Later:
+def _why(serving: Serving, asked: rpc.Asked) -> Work:
     """The estimates may come late: what else there is to say is gathered now."""
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
@@ -318,7 +318,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Later:
             text = "".join(map(tables.why_text, found))
         return _answer(asked, choice, text)
 
-    return Later(work)
+    return work
 
 
 def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:

@@ -7,8 +7,8 @@ from datetime import date, timedelta
 from itertools import chain, takewhile
 from typing import Any
 
-from nqspy.answers.later import Later
 from nqspy.answers.serving import Serving
+from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
 from nqspy.engine import calendar
@@ -229,7 +229,7 @@ def for_group(data: dict[str, Any], group: str) -> dict[str, Any]:
     return departments.page_of(data, group)
 
 
-def answer(serving: Serving, asked: rpc.Asked) -> Later:
+def answer(serving: Serving, asked: rpc.Asked) -> Work:
     """``report_night``: ``date``, ``group``, ``final``."""
     message = asked.message
     day = parse_day(str(message["date"])) if message.get("date") else None
@@ -243,4 +243,4 @@ def answer(serving: Serving, asked: rpc.Asked) -> Later:
         data = data if group is None else for_group(data, group)
         return {"text": pages.night_text(data), **data}
 
-    return Later(work)
+    return work

@@ -5,8 +5,9 @@ from typing import Any
 
 from nqspy.answers import fields, nights, shows
 from nqspy.answers.fields import seq_of
-from nqspy.answers.later import Later, still
 from nqspy.answers.serving import Serving
+from nqspy.answers.slow import Work
+from nqspy.answers.snapshot import snapshot
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
 from nqspy.model.errors import Refusal
@@ -43,18 +44,18 @@ def _now(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
     return {"now": serving.clock.now(), "zone": serving.engine.site.timezone}
 
 
-def _counters(serving: Serving, asked: rpc.Asked) -> Later:
+def _counters(serving: Serving, asked: rpc.Asked) -> Work:
     made = shows.counting(serving)
 
     def work() -> dict[str, Any]:
         found = made()
         return {"text": counters.counters_text(found), **found}
 
-    return Later(work)
+    return work
 
 
-def _report_quota(serving: Serving, asked: rpc.Asked) -> Later:
-    site, now, samples = still(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
+def _report_quota(serving: Serving, asked: rpc.Asked) -> Work:
+    site, now, samples = snapshot(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
     reader, clock, zone = serving.readers.live, serving.clock.text, Zone(serving.engine.site.timezone)
     begin, end, shift = (asked.message.get(name) for name in ("from", "to", "shift"))
     for name, value in (("from", begin), ("to", end)):
@@ -69,7 +70,7 @@ def _report_quota(serving: Serving, asked: rpc.Asked) -> Later:
         data = quotas.quota_report(events, site, period, now, samples=samples, clock=clock)
         return {"text": quotas.quota_text(data), **data}
 
-    return Later(work)
+    return work
 
 
 def _report_usage(serving: Serving, asked: rpc.Asked) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from nqspy.answers import queues
-from nqspy.answers.later import still
 from nqspy.answers.serving import Serving
+from nqspy.answers.snapshot import snapshot
 from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.totals import ALL
 from nqspy.decider import estimates
@@ -242,7 +242,7 @@ def count(
 
 def counting(serving: Serving) -> Callable[[], dict[str, Any]]:
     """What makes the same as of now, once. It reads days of events: not in the engine's thread."""
-    site, now, samples = still(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
+    site, now, samples = snapshot(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
     reader = serving.readers.live
     return cache(lambda: count(reader.events(since=Instant(now - 8 * DAY)), site, now, samples))
 

@@ -1,35 +1,52 @@
-"""Who waits for an answer: of the engine, or one that is made in slices."""
+"""Answers that take longer than the engine may be kept.
 
-import dataclasses
-from collections.abc import Iterator
-from dataclasses import dataclass
+A question gives such an answer as an iterator of steps, each made in the engine's thread between two looks
+at the inbox: None after a slice, at last the answer, or work that makes it in the reports' thread. An answer
+that is that work alone is given as such.
+
+What reads the journal works on a snapshot of the site in that thread. Lists and scripts are made in slices: a
+script changes the site, and a copy of all requests for each list would keep the engine longer than any slice.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any
 
-from nqspy.answers.later import Later
+from nqspy.answers import fields, texts
+from nqspy.answers.serving import Serving
+from nqspy.model.errors import NqspyError, Refusal
+from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
+AT_ONCE = 4
+"""Slow answers to one user that are made at a time."""
+LOOK_AGAIN = 0.1
+"""When a client that did not read is looked at again, real seconds."""
 
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """Who waits for a reply of the engine, and in which form."""
+LOG = logging.getLogger("nqspy.answers")
 
-    handle: rpc.Handle
-    form: str | None
+Work = Callable[[], Any]
+"""Makes an answer, or the object that is one, in the reports' thread; it reads nothing that the engine
+writes."""
+Steps = Iterator[bytes | Work | None]
 
 
 @dataclass(slots=True)
-class Slow:
-    """An answer that is made in slices, so that it never stalls the engine.
+class SlowAnswer:
+    """One that is made in steps.
 
     ``key``: what was asked by whom, where it is about no single request: long lists are made one at a time,
     and whoever asks for one that is not begun yet gets the same (``others``).
     """
 
     asked: rpc.Asked
-    slices: Iterator[bytes | Later | None]
+    steps: Steps
     key: tuple[Any, ...] | None = None
     begun: bool = False
-    others: list[rpc.Asked] = dataclasses.field(default_factory=list)
+    others: list[rpc.Asked] = field(default_factory=list)
 
     @property
     def lasting(self) -> bool:
@@ -39,3 +56,116 @@ class Slow:
     def gone(self) -> bool:
         """Whether nobody waits for it any more."""
         return all(asked.handle.gone for asked in (self.asked, *self.others))
+
+
+class SlowAnswers:
+    """All that are under way, in the engine's thread. ``told``: tells whoever asked what is wrong in its
+    block; ``again``: answers a question from the beginning."""
+
+    def __init__(
+        self,
+        serving: Serving,
+        told: Callable[[rpc.Asked], AbstractContextManager[None]],
+        again: Callable[[rpc.Asked], None],
+    ) -> None:
+        self._serving, self._told, self._again = serving, told, again
+        self._answers: list[SlowAnswer] = []
+        self._worker = ThreadPoolExecutor(1, "reports")
+
+    def close(self) -> None:
+        """Ends the reports' thread; what is not begun is not made."""
+        self._worker.shutdown(wait=True, cancel_futures=True)
+
+    def work(self, work: Work) -> None:
+        """Has something done by the reports' thread."""
+        self._worker.submit(work)
+
+    def take(self, asked: rpc.Asked, answer: Work | Steps) -> None:
+        """Has an answer made and given."""
+        if not isinstance(answer, Iterator):
+            self._worker.submit(self._finish, asked, answer)
+            return
+        key = None if asked.message["cmd"] == "qmgr" else key_of(asked)
+        for slow in self._answers:
+            if key is not None and slow.key == key and not slow.begun:
+                slow.others.append(asked)
+                return
+        self._answers.append(SlowAnswer(asked, answer, key))
+
+    def _finish(self, asked: rpc.Asked, work: Work) -> None:
+        """In the reports' thread."""
+        try:
+            made = work()
+            answer = made if isinstance(made, bytes) else messages.result_answer(asked.handle.id, made)
+        except NqspyError as error:
+            answer = texts.refusal(asked.handle.id, asked.message.get("text"), error)
+        except Exception as error:
+            LOG.error("answering %s failed", asked.message.get("cmd"), exc_info=True)
+            refusal = Refusal(f"internal error: {error}; the daemon's log has it", "internal")
+            answer = texts.refusal(asked.handle.id, asked.message.get("text"), refusal)
+        self._serving.server.reply(asked.handle, answer)
+
+    # ------------------------------------------------------------ steps
+
+    def go_on(self) -> None:
+        """One step of each, of the first long one only."""
+        turn = self._in_turn()
+        for slow in [slow for slow in turn if slow.key is None]:
+            if not (self._step(slow) or slow.lasting):
+                self._step(slow)  # a few requests are one slice: their answer does not wait another turn
+        for slow in [slow for slow in turn if slow.key is not None][:1]:
+            self._step(slow)
+
+    def _in_turn(self) -> list[SlowAnswer]:
+        """Those that are made now: a few of each user at a time, none for who does not read what was sent; so
+        that nobody's wishes fill the memory or keep others waiting."""
+        turns: dict[int, int] = {}
+        found = []
+        for slow in self._answers:
+            uid = slow.asked.caller.uid
+            if slow.asked.handle.stuck and not (slow.gone() or slow.lasting):
+                continue
+            turns[uid] = turns.get(uid, 0) + (slow.key is None)
+            if turns[uid] <= AT_ONCE:
+                found.append(slow)
+        return found
+
+    def _step(self, slow: SlowAnswer) -> bool:
+        """Makes a step; True when it was the last."""
+        made: bytes | Work | None = b""
+        slow.begun = True
+        with self._told(slow.asked):
+            if slow.lasting or not slow.gone():
+                made = next(slow.steps)
+        if made is None:
+            return False
+        self._answers = [each for each in self._answers if each is not slow]
+        if isinstance(made, bytes) and made:
+            self._give(slow, made)
+            return True
+        if not isinstance(made, bytes):
+            self.take(slow.asked, made)
+        for asked in slow.others:  # what was wrong with the first is told to each
+            self._again(asked)
+        return True
+
+    def _give(self, slow: SlowAnswer, made: bytes) -> None:
+        self._serving.sent(len(made))
+        self._serving.server.reply(slow.asked.handle, made)
+        if slow.others:
+            self._serving.server.reply_alike([asked.handle for asked in slow.others], made)
+
+    def patience(self) -> float | None:
+        """How long the inbox may be waited for: not at all while an answer is half made, None: for ever."""
+        if not self._answers:
+            return None
+        return 0.0 if self._in_turn() else LOOK_AGAIN
+
+
+def key_of(asked: rpc.Asked) -> tuple[Any, ...] | None:
+    """What two questions have in common that get the same answer; None: it is about single requests."""
+    message = asked.message
+    if message.get("operands") or message.get("ids") or message.get("request"):
+        return None
+    read = ("cmd", "text", *fields.FIELDS.get(message["cmd"], ()))  # what nobody reads may be nested deeply
+    return asked.caller, *((name, repr(message.get(name))) for name in read)

@@ -88,7 +88,7 @@ class Daemon:
         self.server = self._counter()
         self.readers = Readers(home.database)
         self.dispatcher = Dispatcher(self)
-        self.night_report = NightReportJob(self, self.dispatcher.work, self.notices, self.hooks)
+        self.night_report = NightReportJob(self, self.dispatcher.slow.work, self.notices, self.hooks)
         self.queue_files = QueueFiles(
             self, Path(options.queues) if options.queues else home.path / "queues.d"
         )

@@ -29,11 +29,11 @@ def test_long_answers_are_made_a_few_of_each_user_at_a_time(fresh):
     for each in (*crowd, Asked(last, PEOPLE["owner"], message | {"id": 99})):
         assert dispatcher.take(each) is None
     dispatcher.answer_questions()
-    assert [slow.asked.handle.id for slow in dispatcher._in_turn()] == [1, 2, 3, 4, 99]
+    assert [slow.asked.handle.id for slow in dispatcher.slow._in_turn()] == [1, 2, 3, 4, 99]
     handles[0].stuck = True
-    assert [slow.asked.handle.id for slow in dispatcher._in_turn()] == [2, 3, 4, 5, 99]
+    assert [slow.asked.handle.id for slow in dispatcher.slow._in_turn()] == [2, 3, 4, 5, 99]
     handles[0].stuck = False
-    while dispatcher._slow:
+    while dispatcher.slow._answers:
         dispatcher.after_turn()
     until(lambda: all(not each.answers.empty() for each in (*handles, last)), "all to be answered")
 

@@ -6,6 +6,7 @@ import pytest
 
 from nqspy.answers import listing
 from nqspy.answers.dispatcher import Dispatcher
+from nqspy.answers.slow import SlowAnswers
 from nqspy.model.people import Caller
 from nqspy.rpc.server import Asked, Handle
 
@@ -20,7 +21,8 @@ class Crowd:
         self.made = 0
         self.told = []
         self.dispatcher = Dispatcher.__new__(Dispatcher)
-        self.dispatcher._slow, self.dispatcher._questions = [], []
+        self.dispatcher._questions = []
+        self.dispatcher.slow = SlowAnswers(self, self.dispatcher.told, self.dispatcher.answer)
         self.dispatcher.serving = self
         self.dispatcher.waiting = self
         self.server = self
@@ -41,7 +43,7 @@ class Crowd:
     def ask(self, id, caller=ANNE, **fields):
         handle = Handle(type("Connection", (), {"gone": False, "stuck_since": None})(), id)
         asked = Asked(handle, caller, {"v": 1, "id": id, "cmd": "qstat", "text": "table", **fields})
-        self.dispatcher._queue(asked, self.slices(asked))
+        self.dispatcher.slow.take(asked, self.slices(asked))
         return handle
 
     def reply(self, handle, data):
@@ -92,7 +94,7 @@ def test_what_nobody_waits_for_any_more_is_not_made():
     for id in (1, 2):
         crowd.ask(id)._connection.gone = True
     crowd.turns(3)
-    assert (crowd.made, crowd.told, crowd.dispatcher._slow) == (0, [], [])
+    assert (crowd.made, crowd.told, crowd.dispatcher.slow._answers) == (0, [], [])
 
 
 @pytest.mark.parametrize("size", [10, 3000])

@@ -41,7 +41,7 @@ def test_an_error_of_our_own_over_one_message_refuses_that_one_and_is_logged(fre
     def fails(*_):
         raise LookupError("an error of our own")
 
-    monkeypatch.setattr(dispatcher, "_key", fails)
+    monkeypatch.setattr(dispatcher, "key_of", fails)
     monkeypatch.setattr(dispatcher, "_decode", fails)
     for cmd, fields in (("qstat", {}), ("hold", {"ids": ["1"]})):
         assert fresh.refusal("owner", cmd, **fields) == (

@@ -1,22 +1,12 @@
-"""Answers that take long: made by a thread of their own from the journal and a still picture of the site."""
+"""A copy of the site for those who read long."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from nqspy.model.configure import copy_of
 from nqspy.model.site import Site
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
-    """An answer whose ``work`` must not run in the engine's thread; it may read nothing that the engine
-    writes."""
-
-    work: Callable[[], Any]
-
-
-def still(site: Site) -> Site:
+def snapshot(site: Site) -> Site:
     """A copy of the site as it is now that the engine does not change: what reports read."""
     requests = {seq: replace(request) for seq, request in site.requests.items()}
     return Site(
