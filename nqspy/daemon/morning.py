@@ -20,7 +20,7 @@ from nqspy.daemon.host import Host
 from nqspy.daemon.inbox import Back
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import Notices, managers
-from nqspy.mail.mail_queue import NIGHT as NIGHT_MAIL
+from nqspy.mail.folder import NIGHT as NIGHT_MAIL
 from nqspy.mail.message import MailMessage
 from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm, Recorded, Reported, ShiftChanged

@@ -11,6 +11,7 @@ from daemon.live import until
 from mail import mail_server as mails
 
 from nqspy.daemon.clock import Clock
+from nqspy.mail import folder
 from nqspy.mail import mail_queue as mail_queue
 from nqspy.mail.mail_queue import MailQueue
 from nqspy.mail.message import MailMessage, compose, gathered, messages_to
@@ -168,7 +169,7 @@ def test_letters_of_a_file_are_sent_once_however_often_it_is_handed_in(office):
 
 
 def test_what_was_sent_long_ago_is_forgotten(office, monkeypatch):
-    monkeypatch.setattr(mail_queue, "NOTED", 2)
+    monkeypatch.setattr(folder, "NOTED", 2)
     here = office()
     sent, now = here.folder / "mail" / "sent", here.clock.now()
     sent.parent.mkdir()
