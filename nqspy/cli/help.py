@@ -12,7 +12,6 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from nqspy.cli.fast import Parser
 from nqspy.cli.spec import SUMMARIES, TABLES, WITHOUT_VALUE, Row
 
 OPERANDS = "operands"
@@ -67,17 +66,6 @@ def _option(number: int, row: Row) -> inspect.Parameter:
         annotation, default = Annotated[list[str] | None, option], None
     name = parameter(number)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-
-
-def normalised(command: str, words: list[str]) -> list[str]:
-    """The same command line with every option apart from its value, as click reads it. Raises Failure."""
-    found, operands = Parser(TABLES[command], interspersed=command != "qsub").parse(words)
-    plain: list[str] = []
-    for given in found:
-        plain.append(given.flag)
-        if given.kind not in WITHOUT_VALUE:
-            plain.append(given.value)
-    return [*plain, "--", *operands]
 
 
 def answer(command: str, words: list[str]) -> int:

@@ -5,7 +5,7 @@ from typer.main import get_command
 
 from nqspy.cli import fast
 from nqspy.cli.fast import Failure, Parser
-from nqspy.cli.help import OPERANDS, build, normalised, parameter
+from nqspy.cli.help import OPERANDS, build, parameter
 from nqspy.cli.spec import QSUB, TABLES, WITHOUT_VALUE
 
 LINES = [
@@ -33,6 +33,17 @@ GLUED = [
     ("qstat -xf -uanne 17", "qstat -x -f -u anne -- 17"),
     ("qcat -ef 17", "qcat -e -f -- 17"),
 ]
+
+
+def normalised(command: str, words: list[str]) -> list[str]:
+    """The same command line with every option apart from its value, as click reads it. Raises Failure."""
+    found, operands = Parser(TABLES[command], interspersed=command != "qsub").parse(words)
+    plain: list[str] = []
+    for given in found:
+        plain.append(given.flag)
+        if given.kind not in WITHOUT_VALUE:
+            plain.append(given.value)
+    return [*plain, "--", *operands]
 
 
 def by_click(command: str, words: list[str]) -> dict[str, object]:

@@ -11,8 +11,7 @@ from daemon.live import until
 from mail import mail_server as mails
 
 from nqspy.daemon.clock import Clock
-from nqspy.mail import folder
-from nqspy.mail import mail_queue as mail_queue
+from nqspy.mail import folder, mail_queue
 from nqspy.mail.mail_queue import MailQueue
 from nqspy.mail.message import MailMessage, compose, gathered, messages_to
 from nqspy.mail.rate_limit import RateLimit

@@ -15,8 +15,7 @@ from daemon.live import alive, until
 from mail import test_mail_queue as posting
 from mail.test_mail_queue import letter
 
-from nqspy.mail import mail_queue as mail_queue
-from nqspy.mail import transport
+from nqspy.mail import mail_queue, transport
 from nqspy.mail.transport import NotSent, deliver
 from nqspy.model.machine import Mail
 from nqspy.system import timed
