@@ -15,7 +15,7 @@ import msgspec
 from nqspy.answers import administration, fields, language, listing, queries, texts
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
-from nqspy.answers.waiting import Waiting
+from nqspy.answers.waiting import OpenQuestions
 from nqspy.engine.desk.context import Reply
 from nqspy.engine.inputs import Asked
 from nqspy.model import commands as cm
@@ -49,7 +49,7 @@ class Dispatcher:
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
-        self.waiting: Waiting = Waiting(serving, self.told)
+        self.waiting: OpenQuestions = OpenQuestions(serving, self.told)
         self.slow = SlowAnswers(serving, self.told, self.answer)
         self._questions: list[rpc.Asked] = []
         self._held_back: list[rpc.Asked] | None = None

@@ -269,7 +269,10 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     desk = serving.engine.desk(now)
     after = try_changes(desk, site.settings, changes, upsert=False).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
-    starts, names = estimates.outlook(serving.decider, now, changes), Names(site.name, Zone(site.timezone))
+    starts, names = (
+        estimates.outlook(serving.decider, now, changes),
+        SiteNames(site.name, Zone(site.timezone)),
+    )
 
     def work() -> str:
         try:
@@ -282,7 +285,7 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class SiteNames:
     """How a site calls requests and times."""
 
     host: str
@@ -293,7 +296,7 @@ _FEW = 1_000
 """Starts closer together than this count as the same, ms."""
 
 
-def _moves(names: Names, before: Mapping[Seq, Instant], then: Mapping[Seq, Instant]) -> list[str]:
+def _moves(names: SiteNames, before: Mapping[Seq, Instant], then: Mapping[Seq, Instant]) -> list[str]:
     """Which waiting requests would start earlier or later, as far as can be looked ahead."""
     zone, lines = names.zone, []
     for seq in sorted(before.keys() | then.keys()):

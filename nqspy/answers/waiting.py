@@ -37,7 +37,7 @@ class _Ends:
     left: set[Seq] = field(default_factory=set)
 
 
-class Waiting:
+class OpenQuestions:
     """Keeps open questions; `look` answers those whose time has come."""
 
     def __init__(self, serving: Serving, told: Told) -> None:

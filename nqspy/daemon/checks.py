@@ -5,12 +5,12 @@ from pathlib import Path
 from nqspy.daemon import files
 from nqspy.daemon.clock import check_clock
 from nqspy.daemon.home import Home, unusable
-from nqspy.daemon.options import Options
+from nqspy.daemon.options import StartOptions
 from nqspy.model.errors import NqspyError
 from nqspy.qmgr.parser import ParseError
 
 
-def check(home: Home, options: Options) -> None:
+def check(home: Home, options: StartOptions) -> None:
     """Refuses what a start cannot use, before anything of the home is made. Raises NqspyError."""
     try:
         _check(home, options)
@@ -20,7 +20,7 @@ def check(home: Home, options: Options) -> None:
         raise unusable(home, error) from None
 
 
-def _check(home: Home, options: Options) -> None:
+def _check(home: Home, options: StartOptions) -> None:
     for name, folder in (("queues", options.queues), ("exits", options.exits)):
         if folder == "":
             raise NqspyError(f"--{name} names no folder; give one, or leave it out for the home's own")

@@ -13,7 +13,7 @@ import typer
 
 from nqspy.daemon.blank import NotTold, blank
 from nqspy.daemon.home import Home, HomeError, announce, init, init_if_new, running_pid
-from nqspy.daemon.options import Options
+from nqspy.daemon.options import StartOptions
 from nqspy.daemon.systemd import unit
 from nqspy.model.errors import NqspyError
 from nqspy.rpc.client import Client
@@ -60,7 +60,7 @@ def _site(name: str | None) -> Any:
     return name
 
 
-def _check(where: Home, options: Options) -> None:
+def _check(where: Home, options: StartOptions) -> None:
     if options.given:
         from nqspy.daemon.checks import check
 
@@ -113,7 +113,7 @@ def start(
     where, chosen = _home(home), _site(site)
     options = _options(queues, exits, clock)
     try:
-        _check(where, Options(queues, exits, clock))
+        _check(where, StartOptions(queues, exits, clock))
         with blank(where).else_taken_back():
             init_if_new(where, chosen)
             _start(where, options)
@@ -184,7 +184,7 @@ def run(
     where, chosen = _home(home), _site(site)
     if ready is not None:
         os.chdir("/")
-    options = Options(queues, exits, clock, background=ready is not None)
+    options = StartOptions(queues, exits, clock, background=ready is not None)
     _without_threads()
     try:
         _check(where, options)
@@ -204,7 +204,7 @@ def _without_threads() -> None:
         os.environ[name] = "1"
 
 
-def _serve(where: Home, options: Options, ready: int | None) -> None:
+def _serve(where: Home, options: StartOptions, ready: int | None) -> None:
     from nqspy.daemon.running import serve
 
     serve(where, options, lambda text: _say(ready, f"ok\n{text}"))

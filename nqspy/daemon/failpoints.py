@@ -52,7 +52,7 @@ _RULE = re.compile(rf"(?P<point>[a-z]+)=(?P<action>{_ACTIONS})@(?P<first>\d+)(x(
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FailpointRule:
     """At the ``first`` time that ``point`` is passed, and ``times`` - 1 times after it, ``action``."""
 
     point: str
@@ -61,7 +61,7 @@ class Rule:
     times: int = 1
 
 
-def parse(text: str) -> tuple[tuple[Rule, ...], Path | None]:
+def parse(text: str) -> tuple[tuple[FailpointRule, ...], Path | None]:
     """The rules, and the file that says how far the clock is off. Raises BadValue."""
     rules, file = [], None
     for part in filter(None, text.split(";")):
@@ -72,7 +72,9 @@ def parse(text: str) -> tuple[tuple[Rule, ...], Path | None]:
         fits = match is not None and match["point"] in POINTS
         if match is None or not fits or (match["action"] in OF_COMMIT and match["point"] != "commit"):
             raise BadValue(f"{VARIABLE}: {part!r} is no failpoint; points: {', '.join(POINTS)}")
-        rules.append(Rule(match["point"], match["action"], int(match["first"]), int(match["times"] or 1)))
+        rules.append(
+            FailpointRule(match["point"], match["action"], int(match["first"]), int(match["times"] or 1))
+        )
     return tuple(rules), file
 
 
@@ -80,7 +82,7 @@ def parse(text: str) -> tuple[tuple[Rule, ...], Path | None]:
 class Failpoints:
     """What is to fail in this process; `passed` counts how often each point was passed."""
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[FailpointRule, ...] = ()
     file: Path | None = None
     passed: Counter[str] = field(default_factory=Counter)
 

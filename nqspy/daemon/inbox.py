@@ -20,7 +20,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Back:
+class EngineCall:
     """Something another thread has to have done in the engine's."""
 
     work: Callable[[], None]

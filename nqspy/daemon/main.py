@@ -19,11 +19,11 @@ from nqspy.daemon.files import QueueFiles
 from nqspy.daemon.heap import Clearance
 from nqspy.daemon.home import Home, HomeError
 from nqspy.daemon.hooks import Hooks
-from nqspy.daemon.inbox import Back, Inbox, Ring, Stop
+from nqspy.daemon.inbox import EngineCall, Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
-from nqspy.daemon.morning import NightReportJob
+from nqspy.daemon.night_report_job import NightReportJob
 from nqspy.daemon.notices import Notices
-from nqspy.daemon.options import Options
+from nqspy.daemon.options import StartOptions
 from nqspy.daemon.pressure import PressureWatch
 from nqspy.daemon.probes import Last, Probes
 from nqspy.daemon.reloads import Reloads
@@ -60,7 +60,7 @@ PENDING = 0.1
 class Daemon:
     """One home's daemon. Everything here runs in the main thread, which is the engine's."""
 
-    def __init__(self, home: Home, options: Options) -> None:
+    def __init__(self, home: Home, options: StartOptions) -> None:
         self.home = home
         self.options = options
         self.inbox = Inbox()
@@ -79,7 +79,7 @@ class Daemon:
         self.engine = Engine(site, self.journal, self.hands, self.exits, self.decider, LOG.error)
         self.upkeep = Upkeep(self.journal, home.reports, self.inbox.put)
         self.notices = Notices(MailQueue(home.mail, self.clock, self.tell_trouble))
-        self.notice_runner = NoticeRunner(self.decider, lambda work: self.inbox.put(Back(work)))
+        self.notice_runner = NoticeRunner(self.decider, lambda work: self.inbox.put(EngineCall(work)))
         self.hooks = Hooks(self.exits, self.notices, self.notice_runner)
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
@@ -205,7 +205,7 @@ class Daemon:
                     inputs.append(SeenMachine(found.cpus, found.memory))
             elif isinstance(item, Stop):
                 self.stop(item.mode)
-            elif isinstance(item, Back):
+            elif isinstance(item, EngineCall):
                 item.work()
         now = self.clock.now()
         if self.decider.look():
@@ -295,7 +295,7 @@ class Daemon:
 
     def tell_trouble(self, text: str) -> None:
         """Has an alarm journaled that cannot be mailed; from any thread."""
-        self.inbox.put(Back(lambda: self.note(Alarm("mail", text))))
+        self.inbox.put(EngineCall(lambda: self.note(Alarm("mail", text))))
 
     def exits_lost(self, loss: Loss) -> None:
         """Has it journaled and told that the process of the exits was lost; fed with what comes next."""

@@ -10,7 +10,7 @@ _TERMINALS = Path("/dev/pts")
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MachineMemory:
     """Bytes of the machine's memory, of what of it is available without paging, and of swap; per cent of the
     last 10 s in which some process waited for memory (0 where the kernel does not say)."""
 
@@ -25,14 +25,16 @@ class Memory:
         return 100 * (self.total - self.available) / self.total if self.total else 0.0
 
 
-def look() -> Memory:
+def look() -> MachineMemory:
     """The memory now. Raises OSError."""
     found = parse_meminfo(Path("/proc/meminfo").read_text())
     try:
         stalled = parse_pressure(Path("/proc/pressure/memory").read_text())
     except OSError:
         stalled = 0.0  # a kernel without CONFIG_PSI, or where it is switched off
-    return Memory(found.get("MemTotal", 0), found.get("MemAvailable", 0), found.get("SwapTotal", 0), stalled)
+    return MachineMemory(
+        found.get("MemTotal", 0), found.get("MemAvailable", 0), found.get("SwapTotal", 0), stalled
+    )
 
 
 def parse_meminfo(text: str) -> dict[str, int]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class StartOptions:
     """Folders of the configuration and of the exits (None: the home's), the clock, and whether it runs in
     the background."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from nqspy.daemon.host import Host
-from nqspy.daemon.inbox import Back
+from nqspy.daemon.inbox import EngineCall
 from nqspy.daemon.log import LOG
 from nqspy.decider import loading
 from nqspy.decider.loading import Loading
@@ -42,7 +42,7 @@ class Reloads:
         if first.wait(AT_START):
             self._settle(first)
             return True
-        first.when_over(lambda: self._host.inbox.put(Back(partial(self._late, first))))
+        first.when_over(lambda: self._host.inbox.put(EngineCall(partial(self._late, first))))
         text = "user exits are still being loaded; nothing is started, submitted or set before they are"
         self.trouble = text
         LOG.warning("%s", text)
@@ -94,7 +94,9 @@ class Reloads:
         return False
 
     def _begin(self) -> None:
-        Loading(self._host.decider, strict=True).when_over(lambda: self._host.inbox.put(Back(self._finish)))
+        Loading(self._host.decider, strict=True).when_over(
+            lambda: self._host.inbox.put(EngineCall(self._finish))
+        )
 
     def _finish(self) -> None:
         found = self._host.decider.loading

@@ -11,13 +11,13 @@ from nqspy.daemon.home import Home, HomeError, left_behind, lock, make, take_bac
 from nqspy.daemon.inbox import Stop
 from nqspy.daemon.log import LOG
 from nqspy.daemon.main import Daemon
-from nqspy.daemon.options import Options
+from nqspy.daemon.options import StartOptions
 from nqspy.model.errors import NqspyError
 from nqspy.store.reserve import Reserve
 from nqspy.system import urgency
 
 
-def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
+def serve(home: Home, options: StartOptions, ready: Callable[[str], None]) -> None:
     """Runs a daemon in this process until it is asked to stop; ``ready`` is called once it answers, with what
     whoever started it should know. Raises NqspyError."""
     reserve = Reserve(home.reserve, time.monotonic)
@@ -53,7 +53,7 @@ def serve(home: Home, options: Options, ready: Callable[[str], None]) -> None:
         unlock(held)
 
 
-def _live(home: Home, options: Options, ready: Callable[[str], None], clean: bool) -> None:
+def _live(home: Home, options: StartOptions, ready: Callable[[str], None], clean: bool) -> None:
     daemon = Daemon(home, options)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: daemon.inbox.put(Stop()))

@@ -34,7 +34,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 HomeOption = Annotated[str | None, typer.Option("--home", help="the home")]
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """One thing the doctor looked at: ``state`` is ok, note or bad."""
 
     what: str
@@ -148,35 +148,35 @@ def doctor(home: HomeOption = None, as_json: Annotated[bool, typer.Option("--jso
 _START = "nqsd start --home {}"
 
 
-def examine(home: Home) -> Iterator[Finding]:
+def examine(home: Home) -> Iterator[DoctorFinding]:
     """Everything the doctor looks at, in order; nothing is changed."""
     try:
         os.stat(home.path / ".")
     except PermissionError as error:
-        yield Finding("home", "bad", f"{home.path} is out of your reach: {error.strerror}")
+        yield DoctorFinding("home", "bad", f"{home.path} is out of your reach: {error.strerror}")
         return
     except OSError:
-        yield Finding(
+        yield DoctorFinding(
             "home", "bad", f"{home.path} does not exist; the first start makes it: {_START.format(home.path)}"
         )
         return
     if home.is_new():
         text = f"{home.path} is empty; the first start makes it a home: {_START.format(home.path)}"
-        yield Finding("home", "bad", text)
+        yield DoctorFinding("home", "bad", text)
         return
     if not home.is_one():
         text = f"{home.path} is no home: other things lie in it, and no queues.d, exits or database"
-        yield Finding("home", "bad", text)
+        yield DoctorFinding("home", "bad", text)
         return
     mine = may_look(home)
     for what, look in _LOOKS.items() if mine else _ASKED.items():
         try:
-            yield from (Finding(what, state, text) for state, text in look(home))
+            yield from (DoctorFinding(what, state, text) for state, text in look(home))
         except (NqspyError, OSError, ValueError) as error:
-            yield Finding(what, "bad", str(error))
+            yield DoctorFinding(what, "bad", str(error))
     if not mine:
         left = ", ".join(what for what in _LOOKS if what not in _ASKED)
-        yield Finding("others", "note", f"{owner_name(home)}, whose home it is, can look at {left}")
+        yield DoctorFinding("others", "note", f"{owner_name(home)}, whose home it is, can look at {left}")
 
 
 def may_look(home: Home) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from nqspy.model.health import Probe, address_of, kind_of
 from nqspy.model.units import format_seconds
-from nqspy.system.timed import Command, Hand, NotRun, connection, cut_at, left_until, run
+from nqspy.system.timed import Hand, NotRun, TimedCommand, connection, cut_at, left_until, run
 
 SHOWN = 200
 """Characters of output that become the text."""
@@ -101,7 +101,7 @@ def environment(name: str) -> Mapping[str, str]:
 
 def _run(words: Sequence[str], probe: Probe, hand: Hand, end: float, telling: bool) -> Result:
     """Runs a command and kills what it leaves behind. ``telling``: its output is for people."""
-    command = Command(words, environment=environment(probe.name), folder="/")
+    command = TimedCommand(words, environment=environment(probe.name), folder="/")
     try:
         status, output = run(command, hand, end)
     except NotRun as error:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from nqspy.mail.message import MailMessage, compose
 from nqspy.model.machine import Mail
-from nqspy.system.timed import Command, Hand, NotRun, connection, cut_at, run
+from nqspy.system.timed import Hand, NotRun, TimedCommand, connection, cut_at, run
 
 TIMEOUT = 30
 """Longest time one mail may take, real seconds."""
@@ -49,7 +49,7 @@ def deliver(message: MailMessage, mail: Mail, host: str, hand: Hand | None = Non
 
 def _run(words: Sequence[str], data: bytes, hand: Hand, end: float) -> None:
     # A mail program may go on delivering in the background.
-    status, said = run(Command(words, data, errors_only=True, leave_rest=True), hand, end)
+    status, said = run(TimedCommand(words, data, errors_only=True, leave_rest=True), hand, end)
     if status != 0:
         text = " ".join(said.decode(errors="replace").split())[-200:]
         raise NotSent(f"the mail command ended {status}" + (f": {text}" if text else ""))

@@ -56,7 +56,7 @@ class Hand:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class TimedCommand:
     """What to run. ``data``: what it reads, else nothing. ``errors_only``: of its output only what it writes
     to stderr counts. ``leave_rest``: what it leaves running when it ends in time goes on."""
 
@@ -71,7 +71,7 @@ class Command:
 # ---------------------------------------------------------------- commands
 
 
-def run(command: Command, hand: Hand, end: float) -> tuple[int, bytes]:
+def run(command: TimedCommand, hand: Hand, end: float) -> tuple[int, bytes]:
     """Runs a command to its end: its exit status (-n: killed by signal n) and the last of its output. Raises
     TimeoutError when its time is over, NotRun, OSError."""
     process = _start(command, hand)
@@ -87,7 +87,7 @@ def run(command: Command, hand: Hand, end: float) -> tuple[int, bytes]:
     return process.returncode, output
 
 
-def _start(command: Command, hand: Hand) -> "subprocess.Popen[bytes]":
+def _start(command: TimedCommand, hand: Hand) -> "subprocess.Popen[bytes]":
     with hand.lock:
         if hand.stopped:
             raise NotRun("the daemon stops")

@@ -12,7 +12,7 @@ import pytest
 
 from nqspy.daemon.home import Home, make
 from nqspy.daemon.main import Daemon
-from nqspy.daemon.options import Options
+from nqspy.daemon.options import StartOptions
 from nqspy.model.people import Caller
 from nqspy.rpc.server import Asked, Handle
 
@@ -67,7 +67,7 @@ class Inner:
         home = Home(folder)
         make(home)
         (folder / "queues.d" / "10-site.qmgr").write_text(site)
-        self.daemon = Daemon(home, Options())
+        self.daemon = Daemon(home, StartOptions())
         self.daemon.start()
         self._numbers = iter(range(1, 1_000_000))
 

@@ -16,9 +16,9 @@ from daemon.live import alive, until
 from nqspy.answers import dispatcher, output
 from nqspy.daemon import notices
 from nqspy.daemon.home import Home, HomeError
-from nqspy.daemon.inbox import Back
+from nqspy.daemon.inbox import EngineCall
 from nqspy.daemon.main import Daemon
-from nqspy.daemon.options import Options
+from nqspy.daemon.options import StartOptions
 from nqspy.daemon.pressure import PressureWatch
 from nqspy.decider import process
 from nqspy.model.errors import NqspyError
@@ -138,10 +138,10 @@ def test_where_no_process_can_be_begun_a_notice_is_left_out_and_logged(noticed, 
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
     monkeypatch.setattr(process.os, "fork", refused)
-    noticed.daemon.turn([Back(noticed.daemon.notice_runner.ready)])
+    noticed.daemon.turn([EngineCall(noticed.daemon.notice_runner.ready)])
     assert "no process for it can be begun: [Errno 11] Resource temporarily unavailable" in caplog.text
     monkeypatch.undo()
-    noticed.daemon.turn([Back(noticed.daemon.notice_runner.ready)])
+    noticed.daemon.turn([EngineCall(noticed.daemon.notice_runner.ready)])
     assert noticed.daemon.notice_runner._worker is not None
 
 
@@ -172,7 +172,7 @@ def test_what_a_restore_has_left_is_kept_until_it_is_written(tmp_path):
     Inner(tmp_path).close()
     home = Home(tmp_path)
     restoring._write_note(home.database, restoring.Rewound("a backup was restored", 500, {3: 1}))
-    daemon = Daemon(home, Options())
+    daemon = Daemon(home, StartOptions())
 
     def full():
         daemon.journal.failpoint = None
@@ -183,7 +183,7 @@ def test_what_a_restore_has_left_is_kept_until_it_is_written(tmp_path):
         daemon.start()
     daemon.close()
     assert restoring.rewound(home.database) is not None
-    again = Daemon(home, Options())
+    again = Daemon(home, StartOptions())
     again.start()
     assert again.engine.site.next_seq == 500
     assert restoring.rewound(home.database) is None

@@ -85,7 +85,7 @@ def test_a_command_is_never_killed_by_a_number_that_is_no_longer_its_own():
     cutting.start()
     try:
         for _ in range(50):
-            status, _ = timed.run(timed.Command(["sleep", "5"]), hand, time.monotonic() + 20)
+            status, _ = timed.run(timed.TimedCommand(["sleep", "5"]), hand, time.monotonic() + 20)
             assert status == -9
             assert hand.process is None
     finally:

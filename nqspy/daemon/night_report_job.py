@@ -17,7 +17,7 @@ from typing import Any
 from nqspy.answers import nights
 from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.host import Host
-from nqspy.daemon.inbox import Back
+from nqspy.daemon.inbox import EngineCall
 from nqspy.daemon.log import LOG
 from nqspy.daemon.notices import Notices, managers
 from nqspy.mail.folder import NIGHT as NIGHT_MAIL
@@ -110,7 +110,7 @@ class NightReportJob:
         except Exception as problem:
             LOG.error("the night could not be reported", exc_info=True)
             error = f"the night could not be reported: {problem}; it is tried again every minute"
-        self._host.inbox.put(Back(lambda: self._finish(made, done, error)))
+        self._host.inbox.put(EngineCall(lambda: self._finish(made, done, error)))
 
     def _make(
         self,
@@ -170,7 +170,7 @@ class NightReportJob:
             self._host.note(Alarm("report", error))
             notice = Notify("", "nqspy: the night could not be reported", error)
             self._notices.mail(notice, self._host.engine.site)
-        timer = threading.Timer(RETRY, lambda: self._host.inbox.put(Back(self._again)))
+        timer = threading.Timer(RETRY, lambda: self._host.inbox.put(EngineCall(self._again)))
         timer.daemon = True
         timer.start()
 
