@@ -80,7 +80,8 @@ class OpenOrders:
 
     def age(self) -> float:
         """Real seconds since the oldest was given; 0: there is none."""
-        return time.monotonic() - min((each.since for each in self._open.values()), default=time.monotonic())
+        now = time.monotonic()
+        return now - min((each.since for each in self._open.values()), default=now)
 
     def answered(self) -> Iterator[messages.WorkerMessage | None]:
         """Takes out those that are answered by now; gives the answers that nobody waits for any more."""
