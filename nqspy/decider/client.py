@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.core.plain import NoExits
-from nqspy.decider import messages, sandbox
+from nqspy.decider import messages, plans, sandbox
 from nqspy.decider.backoff import Backoff, Loss, named, standstill
 from nqspy.decider.heartbeat import Call
 from nqspy.decider.orders import Answer, OpenOrders, PassAsked, W, nothing
@@ -295,7 +295,7 @@ class DeciderClient:
         asked = self._asked
         try:
             assert asked is not None
-            plan = messages.plan_of(answer, asked.n, asked.samples, self.registry.names)
+            plan = plans.plan_of(answer, asked.n, asked.samples, self.registry.names)
         except messages.BadWorkerMessage as error:
             process.kill(str(error))
             return None

@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.core.plain import NoExits
 from nqspy.core.sight import FIELDS, Handed
-from nqspy.decider import loading, messages
+from nqspy.decider import loading, messages, plans
 from nqspy.decider.client import QUESTION, DeciderClient
 from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import Refusal
@@ -136,7 +136,7 @@ class RemoteExits(NoExits):
         return self._client.registry.wall(hook) + QUESTION
 
     def _take(self, failures: tuple[ExitFailure, ...]) -> None:
-        self._failures += messages.known_failures(failures, self._client.registry.names)
+        self._failures += plans.known_failures(failures, self._client.registry.names)
 
     def _silent(self, hook: str) -> None:
         for name in self._client.registry.of(hook):

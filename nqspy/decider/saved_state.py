@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nqspy.decider import messages
+from nqspy.decider.orders import Answer
 from nqspy.system.private_files import write_private
 
 LOG = logging.getLogger("nqspy.decider")
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from nqspy.decider.backoff import Backoff
 
 SOON = 1.0
@@ -30,7 +29,7 @@ SELDOM = 30.0
 AT_END = 1.0
 """Real seconds that a daemon which stops waits for a worker to say what it remembers."""
 
-StartQuery = Callable[[messages.Order], "Future[messages.WorkerMessage | None]"]
+StartQuery = Callable[[messages.Order], Answer]
 
 
 class SavedState:
@@ -39,9 +38,8 @@ class SavedState:
     def __init__(self, home: Path | None) -> None:
         self._home = home
         self._stamp = 0
-        self._changed: float | None = None
         self._due: float | None = None
-        self._asked: Future[messages.WorkerMessage | None] | None = None
+        self._asked: Answer | None = None
         self._writer: threading.Thread | None = None
 
     # ------------------------------------------------------------ the worker's

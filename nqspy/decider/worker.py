@@ -15,7 +15,7 @@ import msgspec
 
 from nqspy.core.draft import Draft
 from nqspy.core.passes import run_pass
-from nqspy.decider import messages
+from nqspy.decider import messages, plans
 from nqspy.decider.process import WorkerPipes
 from nqspy.engine.whatif import estimate_on, outlook
 from nqspy.model import lifecycle
@@ -126,7 +126,7 @@ class Worker:
     def _pass(self, order: messages.AskPass) -> messages.WorkerMessage:
         self._site.closings = order.closings
         plan = run_pass(self._site, order.now, self._exits, dict(order.samples))
-        return messages.plan_made(order.id, plan, self._exits.listing(), self._exits.stamp)
+        return plans.plan_made(order.id, plan, self._exits.listing(), self._exits.stamp)
 
     def _draft(self, now: Instant, samples: messages.Samples = ()) -> Draft:
         self._exits.begin(self._site)

@@ -114,8 +114,8 @@ def patch():
 def forge():
     from sys import modules
 
-    worker, messages = modules["nqspy.decider.worker"], modules["nqspy.decider.messages"]
-    former = worker.messages.plan_made
+    worker, plans = modules["nqspy.decider.worker"], modules["nqspy.decider.plans"]
+    former = worker.plans.plan_made
 
     def plan_made(*what):
         plan = former(*what)
@@ -123,9 +123,9 @@ def forge():
         plan.actions = [("start", {"seq": seq, **forged}) for seq in range(1, 2000)]
         return plan
 
-    worker.messages = type(messages)("messages")
-    worker.messages.__dict__.update(messages.__dict__)
-    worker.messages.plan_made = plan_made
+    worker.plans = type(plans)("plans")
+    worker.plans.__dict__.update(plans.__dict__)
+    worker.plans.plan_made = plan_made
 
 
 def nonsense():

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from nqspy.decider import backoff, messages, process
+from nqspy.decider import backoff, messages, plans, process
 from nqspy.decider.heartbeat import Heartbeat
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import Cause
@@ -25,9 +25,9 @@ def test_a_plan_comes_out_as_it_went_in():
     reasons = Reasons({2: Reason(ReasonCode.LIMIT, "queue night", "full", NOW)}, {"night": NEVER})
     failures = (ExitFailure("gun", 2, "no", "trace", True), ExitFailure("no such exit", 2, "no"))
     plan = Plan(actions, reasons, NOW, 17, True, (), failures)
-    body = messages.encode(messages.plan_made(5, plan, []))
+    body = messages.encode(plans.plan_made(5, plan, []))
     word = messages.message_of(body[4:])
-    again = messages.plan_of(word, 17, (), ["gun"])
+    again = plans.plan_of(word, 17, (), ["gun"])
     assert again == Plan(actions, reasons, NOW, 17, True, (), failures[:1])
 
 
@@ -47,18 +47,18 @@ NEVER = Reason(ReasonCode.NEVER, "queue night", "never")
     ],
 )
 def test_what_is_no_action_of_a_pass_is_not_taken(action):
-    word = messages.plan_made(1, Plan(), [])
+    word = plans.plan_made(1, Plan(), [])
     word.actions = [action]
     with pytest.raises(messages.BadWorkerMessage):
-        messages.plan_of(messages.message_of(messages.encode(word)[4:]), 1, (), [])
+        plans.plan_of(messages.message_of(messages.encode(word)[4:]), 1, (), [])
 
 
 @pytest.mark.parametrize("at", [-1, 10**17, 1 << 62])
 def test_an_instant_that_no_calendar_has_is_left_out_of_a_plan(at):
     bad, good, never = (Reason(ReasonCode.LIMIT, "queue night", "full", each) for each in (at, NOW, None))
     plan = Plan((), Reasons({1: good, 2: bad}, {"night": bad, "day": good}), at)
-    word = messages.message_of(messages.encode(messages.plan_made(1, plan, []))[4:])
-    found = messages.plan_of(word, 1, (), [])
+    word = messages.message_of(messages.encode(plans.plan_made(1, plan, []))[4:])
+    found = plans.plan_of(word, 1, (), [])
     assert found.reasons == Reasons({1: good, 2: never}, {"night": never, "day": good})
     assert found.wake_at is None
 
@@ -102,7 +102,7 @@ def test_rubbish_as_long_as_an_answer_may_be_is_refused_before_it_fills_the_memo
         if isinstance(word, messages.TraceAnswered):
             assert word.read() == []
             raise messages.BadWorkerMessage
-        messages.plan_of(word, 1, (), [])
+        plans.plan_of(word, 1, (), [])
     except messages.BadWorkerMessage:
         taken = tracemalloc.get_traced_memory()[1]
     finally:
@@ -123,13 +123,13 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
     moves = tuple(Move(seq, "a queue with a long name") for seq in seqs)
     redate = Redate(tuple(seqs), 1_795_262_400_000, 1, "gun")
     for word in (
-        messages.plan_made(1, Plan((redate,), Reasons(own, {})), []),
-        messages.plan_made(1, Plan(moves), []),
+        plans.plan_made(1, Plan((redate,), Reasons(own, {})), []),
+        plans.plan_made(1, Plan(moves), []),
         messages.OutlookEstimated(1, starts, starts),
     ):
         [found] = process._Frames().take(messages.encode(word))
         if isinstance(found, messages.PlanMade):
-            plan = messages.plan_of(found, 1, (), [])
+            plan = plans.plan_of(found, 1, (), [])
             assert plan.actions in ((redate,), moves)
             assert plan.reasons.own in (own, {})
         else:

@@ -1,0 +1,96 @@
+"""Plans on their way from the worker: built from what it says action by action, and believed only so far."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import TypeGuard, TypeVar
+
+import msgspec
+
+from nqspy.core.alike import NAMES
+from nqspy.decider.messages import BadWorkerMessage, Listing, PlanMade, Samples, packed
+from nqspy.model.actions import (
+    Action,
+    ExitFailure,
+    Hold,
+    Move,
+    Plan,
+    Redate,
+    Requeue,
+    Resume,
+    Start,
+    Suspend,
+)
+from nqspy.model.ids import Instant
+from nqspy.model.promises import Promise
+from nqspy.model.reasons import Reach, Reason, Reasons
+
+K = TypeVar("K")
+_KINDS: dict[str, type[Action]] = {
+    kind.kind: kind for kind in (Start, Suspend, Resume, Requeue, Redate, Hold, Move, Promise)
+}
+"""What a pass may propose; the worker can ask for nothing else."""
+_ACTIONS = {name: msgspec.msgpack.Decoder(kind) for name, kind in _KINDS.items()}
+
+
+def plan_made(id: int, plan: Plan, listing: Listing, stamp: int = 0) -> PlanMade:
+    """A plan as it is sent."""
+    actions = [(action.kind, packed(action)) for action in plan.actions]
+    return PlanMade(
+        id, actions, dict(plan.reasons.own), dict(plan.reasons.closing),
+        plan.wake_at, plan.short_of_pes, plan.failures, listing, plan.ready, plan.reasons.reach, stamp,
+    )  # fmt: skip
+
+
+def plan_of(answer: PlanMade, as_of: int, samples: Samples, exits: Collection[str]) -> Plan:
+    """The plan, with what the daemon itself knows of it; failures of exits that are none are left out.
+    Raises BadWorkerMessage."""
+    return Plan(
+        actions=tuple(_action(kind, fields) for kind, fields in answer.actions),
+        reasons=Reasons(_in_time(answer.own), _in_time(answer.closing), tuple(_known(answer.reach))),
+        wake_at=Instant(answer.wake_at) if _is_moment(answer.wake_at) else None,
+        as_of=as_of,
+        short_of_pes=answer.short,
+        samples=samples,
+        failures=known_failures(answer.failures, exits),
+        ready=answer.ready,
+    )
+
+
+def _is_moment(at: int | None) -> TypeGuard[int]:
+    return at is not None and 0 <= at <= _LATEST
+
+
+def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
+    """The reasons, without instants that no calendar has: nobody could be shown them."""
+    bad = [key for key, each in reasons.items() if each.until is not None and not _is_moment(each.until)]
+    return reasons | {key: replace(reasons[key], until=None) for key in bad} if bad else reasons
+
+
+def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
+    """Those that name fields which there are."""
+    for each in reach:
+        if all(name in NAMES for name, _ in each.fields):
+            yield replace(each, reason=replace(each.reason, until=None))
+
+
+def known_failures(failures: Sequence[ExitFailure], exits: Collection[str]) -> tuple[ExitFailure, ...]:
+    """Those failures that are of exits which are loaded."""
+    return tuple(each for each in failures if each.exit in exits)
+
+
+_GREATEST = 1 << 53
+_LATEST = 253_370_764_800_000
+"""The first of January 9999, as an instant."""
+
+
+def _action(kind: str, fields: msgspec.Raw) -> Action:
+    if kind not in _KINDS:
+        raise BadWorkerMessage(f"its plan holds {kind!r}, which is no action of a pass")
+    try:
+        action: Action = _ACTIONS[kind].decode(fields)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise BadWorkerMessage(f"its plan holds a {kind} that is none: {error}") from None
+    numbers = [value for value in asdict(action).values() if isinstance(value, int)]
+    if any(abs(number) > _GREATEST for number in numbers):
+        raise BadWorkerMessage(f"its plan holds a {kind} with a number out of all bounds")
+    return action
