@@ -38,7 +38,7 @@ class Lister:
         self._sight = sight
         site = serving.engine.site
         now = serving.clock.now()
-        self.place = views.Place(site.name, Zone(site.timezone), now)
+        self.place = views.AnswerContext(site.name, Zone(site.timezone), now)
         self._places = Places(serving.engine, now)
 
     def objects(self, requests: Sequence[Request]) -> Objects:

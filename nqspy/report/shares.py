@@ -1,4 +1,4 @@
-"""Departments: the leaves of the share tree, their parts among themselves, and how well quotas were kept:
+"""Departments: the leaves of the share tree, and how well quotas were kept:
 
 *deviation from entitlement* = got - entitled, where over the time in which a group had work (W of
 `model.balance`) *got* is what was charged to it and *entitled* what it was entitled to, its entitlement at
@@ -6,7 +6,7 @@ each moment of what all were charged then, both as parts of what all were charge
 definition of ``show shares``, the night report and the quota report.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from nqspy.model.owed import Entry
 from nqspy.model.people import Group
@@ -16,13 +16,6 @@ def departments(groups: Mapping[str, Group]) -> list[str]:
     """The leaves of the share tree, in the order they were created."""
     parents = {group.parent for group in groups.values()}
     return [name for name in groups if name not in parents]
-
-
-def among(names: Iterable[str], fractions: Mapping[str, float]) -> dict[str, float]:
-    """The fractions of these groups, scaled so that they sum to 1; a group without share is left out."""
-    chosen = {name: fractions[name] for name in names if fractions.get(name, 0.0) > 0.0}
-    total = sum(chosen.values())
-    return {name: value / total for name, value in chosen.items()}
 
 
 def kept(entry: Entry) -> dict[str, float | None]:

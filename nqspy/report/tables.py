@@ -1,4 +1,4 @@
-"""qstat's texts: the POSIX table and full form (pbs-clients.md 8), ``--why``; the summaries of queues."""
+"""qstat's texts: the POSIX table and full form (pbs-clients.md 8), and ``--why``."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -10,13 +10,6 @@ from nqspy.model.reasons import CAPPED, CLOSED, DECAY, HOPELESS, TOO_LARGE, Reas
 from nqspy.model.requests import POSIX_LETTER, Request, State
 from nqspy.model.units import format_size
 from nqspy.report.moments import clock_span
-from nqspy.report.summaries import complexes, limits, mpp, nqs_batch_summary, pipe_summary, queues_posix
-
-__all__ = [
-    "complexes", "full", "limits", "mpp", "nqs_batch_summary", "pipe_summary", "posix_lines", "posix_rows",
-    "posix_table", "posix_text",
-    "queues_posix", "row_of", "row_of_ended", "why_text",
-]  # fmt: skip
 
 Row = tuple[str, str, str, str, str, str]
 """A row of the POSIX table, ready to print: id, name, owner, time use, state letter, queue."""

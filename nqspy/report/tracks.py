@@ -101,15 +101,13 @@ class Follower:
     """Applies events one after another and keeps the tracks. ``known`` are live requests, for those whose
     submission lies before the first event; submissions from ``closed`` on do not count.
 
-    ``queued`` is how many are queued, ``running`` how many that count run; ``drained``: by group, since when
-    none of those that count waits; ``last`` is the instant of the last event.
+    ``queued`` is how many are queued, ``running`` how many that count run; ``last`` is the instant of the
+    last event.
     """
 
     def __init__(self, known: Mapping[Seq, Request], closed: Instant | None = None) -> None:
         self.known = known
         self._closed = closed
-        self._waiting: dict[str, int] = {}
-        self.drained: dict[str, Instant] = {}
         self.running = 0
         self.tracks: dict[Seq, Track] = {}
         self.lists: dict[ListKey, list[tuple[Instant, Seq]]] = {}
@@ -170,7 +168,8 @@ class Follower:
     # ------------------------------------------------------------ lists and counts
 
     def _leave(self, track: Track) -> None:
-        self._count(track, -1)
+        if track.counts and track.runs:
+            self.running -= 1
         if track.request.state is State.QUEUED:
             self.queued -= 1
             line, place = self.lists[track.group, track.queue], (track.date, track.seq)
@@ -183,20 +182,8 @@ class Follower:
             track.since = n
             line = self.lists.setdefault((request.spec.group, request.queue), [])
             insort(line, (request.date_in_queue, request.seq))
-        self._count(track, 1)
-
-    def _count(self, track: Track, more: int) -> None:
-        if not track.counts:
-            return
-        if track.runs:
-            self.running += more
-        elif track.request.state in _WAITS:
-            group = track.request.spec.group
-            count = self._waiting[group] = self._waiting.get(group, 0) + more
-            if not count:
-                self.drained[group] = self.last
-            elif group in self.drained:
-                del self.drained[group]
+        if track.counts and track.runs:
+            self.running += 1
 
 
 def _anew(request: Request) -> bool:

@@ -1,54 +1,25 @@
 """Requests as the objects of ``qstat --json``: exactly these keys, in this order (interfaces.md 5)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
-from nqspy.model.events import Deleted, Ended, Recorded
+from nqspy.core.queueing.order import Place
+from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.outputs import fill, streams
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec, State
-from nqspy.report import history
 from nqspy.report.history import requested, used_object
-from nqspy.report.moments import Zone, zone_of
+from nqspy.report.moments import Zone
 
 _encoder = msgspec.json.Encoder()
 
 _NOTHING_USED = {"cpu_s": None, "wall_s": None, "memory_bytes": None}
 
 
-class Standing(NamedTuple):
-    """Where a queued request stands in its queue: the priority's factors in [0,1] before weighting, their
-    weighted sum, and its place (from 1) in the order of offers."""
-
-    total: float
-    share: float
-    cpu: float
-    memory: float
-    time: float
-    position: int
-
-
-class Standings(Protocol):
-    """Whatever has a `Standing`'s values (`engine.explain.Place`)."""
-
-    @property
-    def total(self) -> float: ...
-    @property
-    def share(self) -> float: ...
-    @property
-    def cpu(self) -> float: ...
-    @property
-    def memory(self) -> float: ...
-    @property
-    def time(self) -> float: ...
-    @property
-    def position(self) -> int: ...
-
-
-class Place(NamedTuple):
+class AnswerContext(NamedTuple):
     """What every object of one answer needs: host part of identifiers, the site's zone, the instant of the
     answer (the priorities' ``at``)."""
 
@@ -59,19 +30,19 @@ class Place(NamedTuple):
 
 def request_object(
     request: Request,
-    place: Place,
-    standing: Standings | None = None,
+    context: AnswerContext,
+    place: Place | None = None,
     reason: Reason | None = None,
 ) -> dict[str, Any]:
-    """The object of a request that has not ended. ``standing`` counts in state queued alone,
+    """The object of a request that has not ended. ``place`` counts in state queued alone,
     ``reason`` says why it waits or is suspended, or what will become of one that runs."""
-    spec, stamp, held = request.spec, place.zone.stamp, request.state is State.HELD
+    spec, stamp, held = request.spec, context.zone.stamp, request.state is State.HELD
     begun = request.started is not None
     queued = request.state is State.QUEUED
     if reason is None and held and request.hold_text:
         reason = _held(request)
     return {
-        **_what(request.seq, spec, request.queue, request.state.value, place),
+        **_what(request.seq, spec, request.queue, request.state.value, context),
         "attempt": request.attempts,
         "submitted": stamp(request.submitted),
         "date_in_queue": stamp(request.date_in_queue),
@@ -80,30 +51,30 @@ def request_object(
         "ended": None,
         "requested": requested(spec),
         "used": used_object(request.used) if begun else _NOTHING_USED,
-        "priority": _priority(standing, place) if queued and standing is not None else None,
-        "position": standing.position if queued and standing is not None else None,
+        "priority": _priority(place, context) if queued and place is not None else None,
+        "position": place.position if queued and place is not None else None,
         "pes": request.pes,
         "exit_status": None,
         "exit_signal": None,
         "end_reason": None,
-        "reason": None if reason is None else reason_object(reason, place.zone),
+        "reason": None if reason is None else reason_object(reason, context.zone),
         "depends_on": [
-            JobRef(seq).full(place.host) for seq in dict.fromkeys(each.seq for each in request.unmet)
+            JobRef(seq).full(context.host) for seq in dict.fromkeys(each.seq for each in request.unmet)
         ],
         "held": list(request.letters),
-        **_paths(request.seq, spec, request.queue, place.host),
+        **_paths(request.seq, spec, request.queue, context.host),
     }
 
 
-def ended_object(row: Mapping[str, Any], place: Place) -> dict[str, Any]:
+def ended_object(row: Mapping[str, Any], context: AnswerContext) -> dict[str, Any]:
     """The object of a request that has ended, from a row of `ports.Journal.ended`: ``seq spec queue
     submitted ended at`` and, where the store keeps it, ``request``."""
     spec: Spec = row["spec"]
     event: Ended | Deleted = row["ended"]
     request: Request | None = row.get("request")
-    stamp = place.zone.stamp
+    stamp = context.zone.stamp
     return {
-        **_what(row["seq"], spec, row["queue"], State.ENDED.value, place),
+        **_what(row["seq"], spec, row["queue"], State.ENDED.value, context),
         "attempt": request.attempts if request is not None else 0,
         "submitted": stamp(row["submitted"]),
         "date_in_queue": stamp(request.date_in_queue if request is not None else row["submitted"]),
@@ -121,7 +92,7 @@ def ended_object(row: Mapping[str, Any], place: Place) -> dict[str, Any]:
         "reason": _ending(event),
         "depends_on": [],
         "held": [],
-        **_ended_paths(row, place.host),
+        **_ended_paths(row, context.host),
     }
 
 
@@ -139,14 +110,14 @@ def options(spec: Spec) -> dict[str, Any]:
     }
 
 
-def redating_object(request: Request, place: Place) -> dict[str, Any] | None:
+def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] | None:
     """``redated{at who cause}`` of ``qstat --why``: who gave it its date in queue, and whose start was the
     cause; None where it has the one of its submission."""
     redated = request.redated
     if redated is None:
         return None
-    cause = JobRef(redated.cause).full(place.host) if redated.cause is not None else None
-    return {"at": place.zone.stamp(redated.at), "who": redated.who, "cause": cause}
+    cause = JobRef(redated.cause).full(context.host) if redated.cause is not None else None
+    return {"at": context.zone.stamp(redated.at), "who": redated.who, "cause": cause}
 
 
 def encode(objects: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> bytes:
@@ -160,19 +131,14 @@ def reason_object(reason: Reason, zone: Zone) -> dict[str, Any]:
     return {"code": reason.code.value, "who": reason.who, "text": reason.text, "until": until}
 
 
-def event_object(recorded: Recorded, host: str, zone: Zone | str) -> dict[str, Any]:
-    """A line of ``nqspy events --json``, see `history.event_object`."""
-    return history.event_object(recorded, host, zone if isinstance(zone, Zone) else zone_of(zone))
-
-
 def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
     """Where output goes by default: ``NAME.oSEQ`` where it was submitted, or in the owner's home (kept)."""
     return f"{f'~{spec.owner}' if keep else spec.workdir}/{spec.name}.{letter}{seq}"
 
 
-def _what(seq: Seq, spec: Spec, queue: str, state: str, place: Place) -> dict[str, Any]:
+def _what(seq: Seq, spec: Spec, queue: str, state: str, context: AnswerContext) -> dict[str, Any]:
     return {
-        "id": JobRef(seq).full(place.host),
+        "id": JobRef(seq).full(context.host),
         "seq": seq,
         "name": spec.name,
         "owner": spec.owner,
@@ -183,14 +149,14 @@ def _what(seq: Seq, spec: Spec, queue: str, state: str, place: Place) -> dict[st
     }
 
 
-def _priority(standing: Standings, place: Place) -> dict[str, Any]:
+def _priority(place: Place, context: AnswerContext) -> dict[str, Any]:
     return {
-        "total": standing.total,
-        "share": standing.share,
-        "cpu": standing.cpu,
-        "memory": standing.memory,
-        "time": standing.time,
-        "at": place.zone.text(place.at),
+        "total": place.total,
+        "share": place.share,
+        "cpu": place.cpu,
+        "memory": place.memory,
+        "time": place.time,
+        "at": context.zone.text(context.at),
     }
 
 

@@ -7,7 +7,7 @@ from nqspy.model.ids import HOUR
 from nqspy.model.people import Group, entitlements
 from nqspy.model.requests import Used
 from nqspy.report.counters import counters, counters_text, since
-from nqspy.report.shares import among, departments
+from nqspy.report.shares import departments
 from nqspy.report.usage import usage, usage_text
 
 
@@ -131,7 +131,6 @@ TREE = {
 def test_entitlements_multiply_down_the_tree():
     assert entitlements(TREE) == pytest.approx({"ymp": 0.8, "admin": 0.2, "d1": 0.6, "d2": 0.2})
     assert departments(TREE) == ["admin", "d1", "d2"]
-    assert among(("d1", "d2", "nobody"), entitlements(TREE)) == pytest.approx({"d1": 0.75, "d2": 0.25})
 
 
 def test_use_is_decayed_and_compared_with_the_entitlement(diary):

@@ -8,7 +8,7 @@ from msgspec import structs
 from nqspy.model import events as ev
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.requests import Used
-from nqspy.report import tables, views
+from nqspy.report import summaries, tables, views
 from nqspy.report.moments import zone_of
 
 PARIS = zone_of("Europe/Paris")
@@ -40,7 +40,7 @@ def rows(book):
 
 
 def objects(book):
-    place = views.Place("ymp", PARIS, book.at(30))
+    place = views.AnswerContext("ymp", PARIS, book.at(30))
     return [views.request_object(r, place) for r in book.site.requests.values()]
 
 
@@ -130,7 +130,7 @@ def test_the_batch_summary_has_nqss_heads_counts_and_totals(book):
     book.site.settings.queues["night"].run_limit = 4
     book.site.settings.queues["night"].priority = 20
     book.site.settings.queues["day"].started = False
-    assert tables.nqs_batch_summary(book.site, COUNTS) == (
+    assert summaries.nqs_batch_summary(book.site, COUNTS) == (
         "-----------------------\n"
         "NQS BATCH QUEUE SUMMARY\n"
         "-----------------------\n"
@@ -145,33 +145,33 @@ def test_the_batch_summary_has_nqss_heads_counts_and_totals(book):
 
 def test_a_stopped_queue_with_running_requests_is_stopping(book):
     book.site.settings.queues["night"].started = False
-    assert " ing " in tables.nqs_batch_summary(book.site, COUNTS)
+    assert " ing " in summaries.nqs_batch_summary(book.site, COUNTS)
 
 
 def test_pipe_queues_show_their_destinations(book):
     book.site.settings.queues["batch"] = Queue("batch", kind="pipe", destinations=("express", "night"))
-    last = tables.pipe_summary(book.site, {}).splitlines()[-1]
+    last = summaries.pipe_summary(book.site, {}).splitlines()[-1]
     assert last.split()[:4] == ["batch", "--", "0", "no"]
     assert last.endswith("express night")
-    assert "night " not in tables.pipe_summary(book.site, {}).splitlines()[3]
+    assert "night " not in summaries.pipe_summary(book.site, {}).splitlines()[3]
 
 
 def test_limits_show_what_counts_against_them(book):
     book.site.settings.queues["night"].memory_limit = 1 << 30
     book.site.settings.queues["night"].user_limit = 2
-    line = next(x for x in tables.limits(book.site, COUNTS).splitlines() if x.startswith("night"))
+    line = next(x for x in summaries.limits(book.site, COUNTS).splitlines() if x.startswith("night"))
     assert line.split() == ["night", "--/1", "2", "--", "1gb/64mb", "--/2"]
 
 
 def test_complexes_show_limits_and_members(book):
     book.site.settings.complexes["prime-time"] = Complex("prime-time", ("night", "day"), user_limit=2)
-    line = tables.complexes(book.site, COUNTS).splitlines()[-1]
+    line = summaries.complexes(book.site, COUNTS).splitlines()[-1]
     assert line.split() == ["prime-time", "--", "2", "--", "1", "night", "day"]
-    assert "ymp" in tables.mpp(book.site, COUNTS).splitlines()[-1]
+    assert "ymp" in summaries.mpp(book.site, COUNTS).splitlines()[-1]
 
 
 def test_the_posix_queue_table(book):
-    text = tables.queues_posix(book.site, COUNTS).splitlines()
+    text = summaries.queues_posix(book.site, COUNTS).splitlines()
     assert text[0] == "Queue              Max   Tot Ena Str   Que   Run   Hld   Wat   Trn   Ext Type"
     assert text[1] == "---------------- ----- ----- --- --- ----- ----- ----- ----- ----- ----- ----"
     assert text[2] == "night                0     2 yes yes     1     1     0     0     0     0 Exec"
@@ -238,7 +238,7 @@ def test_a_deleted_prerequisite_is_told_with_who_deleted_it(book):
 
 
 def test_why_says_who_redated_a_request_when_and_because_of_whose_start(book):
-    place = views.Place("ymp", PARIS, book.at(60))
+    place = views.AnswerContext("ymp", PARIS, book.at(60))
     request = book.site.requests[2]
     assert views.redating_object(request, place) is None
     book.add(1, ev.Redated((2,), book.at(1), 1, "machine_gun"))
@@ -255,7 +255,7 @@ def test_why_of_an_ended_request_says_what_ended_it(book):
         "seq": 1, "spec": request.spec, "queue": "night", "submitted": request.submitted, "ended": ended,
         "at": book.at(60), "request": request,
     }  # fmt: skip
-    text = tables.why_text(views.ended_object(row, views.Place("ymp", PARIS, book.at(60))))
+    text = tables.why_text(views.ended_object(row, views.AnswerContext("ymp", PARIS, book.at(60))))
     assert "wall_limit, signal 15" in text
     assert "wall limit 2 s" in text
     assert "1.00 s CPU" in text

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from nqspy.core.queueing.order import Place
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import BadValue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Dependency, Output, State, Used
 from nqspy.report import tables, views
-from nqspy.report.history import event_line
+from nqspy.report.history import event_line, event_object
 from nqspy.report.moments import parse_day, parse_since, zone_of
 
 PARIS = zone_of("Europe/Paris")
@@ -49,13 +50,13 @@ RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d")
 
 
 def place(book, second):
-    return views.Place("ymp", PARIS, book.at(second))
+    return views.AnswerContext("ymp", PARIS, book.at(second))
 
 
 def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
     book = diary(d1=1)
     seq = book.submit(0.25, "d1", cpu=600_000, memory=1 << 20, pes=2)
-    standing = views.Standing(3.5, 0.25, 0.5, 0.75, 1.0, 1)
+    standing = Place(3.5, 0.25, 0.5, 0.75, 1.0, 1)
     reason = Reason(ReasonCode.LIMIT, "queue night", "run limit 1 of queue night is reached", book.at(60))
     made = views.request_object(book.site.requests[seq], place(book, 5), standing, reason)
     assert list(made) == KEYS
@@ -97,7 +98,7 @@ def test_a_running_request_has_neither_priority_nor_reason(diary):
     book = diary(d1=1)
     seq = book.submit(0, "d1", pes=2)
     book.decide(10, seq)
-    standing = views.Standing(1, 1, 1, 1, 1, 1)
+    standing = Place(1, 1, 1, 1, 1, 1)
     made = views.request_object(book.site.requests[seq], place(book, 20), standing)
     assert (made["priority"], made["position"], made["reason"]) == (None, None, None)
     assert (made["state"], made["attempt"], list(made["pes"])) == ("running", 1, [0, 1])
@@ -174,7 +175,7 @@ def test_every_kind_of_event_is_one_flat_object(diary):
     book.end(4, seq, cpu=1.5)
     book.night(5)
     book.add(6, ev.Alarm("exit dependency", "it failed"))
-    made = [views.event_object(each, "ymp", "Europe/Paris") for each in book.events]
+    made = [event_object(each, "ymp", PARIS) for each in book.events]
     assert [each["n"] for each in made] == list(range(1, 9))
     assert all(RFC3339.fullmatch(each["at"]) for each in made)
     assert [list(each)[:3] for each in made] == [["n", "at", "kind"]] * 8
@@ -208,7 +209,7 @@ def test_every_event_there_is_can_be_shown(diary):
         ev.Suspended(seq, 1, "op"), ev.Resumed(seq, 1, "op"), ev.Deleted(seq, "anne"),
     ]  # fmt: skip
     for event in others:
-        made = views.event_object(ev.Recorded(9, book.at(1), event), "ymp", PARIS)
+        made = event_object(ev.Recorded(9, book.at(1), event), "ymp", PARIS)
         assert json.loads(json.dumps(made))["kind"] == event.kind
         assert event.kind in event_line(made)
 
@@ -218,7 +219,7 @@ def test_a_line_for_people_keeps_a_status_of_0_and_leaves_nothing_out_that_count
     seq = book.submit(0, "d1")
     book.decide(1, seq)
     book.end(2, seq, cpu=1)
-    line = event_line(views.event_object(book.events[-1], "ymp", PARIS))
+    line = event_line(event_object(book.events[-1], "ymp", PARIS))
     assert "1.ymp" in line
     assert "exit_status=0" in line
     assert "exit_signal" not in line
