@@ -76,8 +76,7 @@ def _counts(tracks: list[Track]) -> dict[str, Any]:
 
 def _wall(tracks: list[Track], span: tuple[int, int]) -> int:
     begin, end = Instant(span[0]), Instant(span[1])
-    attempts = (attempt for track in tracks for attempt in track.spans)
-    return sum(last - first for attempt in attempts for first, last in attempt.held(begin, end))
+    return sum(attempt.held_time(begin, end) for track in tracks for attempt in track.spans)
 
 
 # ---------------------------------------------------------------- the page of one

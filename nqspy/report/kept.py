@@ -18,6 +18,7 @@ from nqspy.model.ids import MINUTE, Instant, Seq
 from nqspy.model.owed import PE, Entry, Work
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
+from nqspy.report.over_time import Steps
 from nqspy.report.spans import amount
 from nqspy.report.tracks import Track
 
@@ -78,12 +79,12 @@ class _Run:
         return round(self.rate * (at - self.since) / PE)
 
 
-class Kept:
-    """Follows events from ``begin`` to ``end``, and those before for who has work; ``marks`` are instants
-    ``step`` apart and the end, ``sums`` those of each group at each of them passed so far."""
+class Kept(Steps):
+    """Follows events from ``begin`` to ``end``, and those before for who has work; ``sums`` are those of each
+    group at each of the marks passed so far."""
 
     def __init__(self, site: Site, begin: Instant, end: Instant, step: int) -> None:
-        self.marks = [*range(begin, end, step), end]
+        super().__init__(begin, end, step)
         self.sums: list[dict[str, Sums]] = []
         self._terms, self._charge = site.terms(), site.settings.usage.charge
         entries: dict[str, Entry] = {}
@@ -102,22 +103,18 @@ class Kept:
 
     # ------------------------------------------------------------ time
 
-    def advance(self, to: Instant) -> None:
-        """Lets time pass, to the end at most."""
-        while len(self.sums) < len(self.marks) and self.marks[len(self.sums)] <= to:
-            self._pass(Instant(self.marks[len(self.sums)]))
-            if not self.sums:
-                for entry in self._entries.values():
-                    entry.entitled = entry.got = entry.whole = 0.0
-                self._worked.clear()
-                self._since = dict.fromkeys(self._since, self._level.at)
-            self.sums.append(self._now())
-        if len(self.sums) < len(self.marks):
-            self._pass(to)
-
     def _pass(self, to: Instant) -> None:
         if to > self._level.at:
             self._level.advance(to, self._terms)
+
+    def _at_mark(self) -> None:
+        """The sums at a mark; they begin at the first one."""
+        if not self.sums:
+            for entry in self._entries.values():
+                entry.entitled = entry.got = entry.whole = 0.0
+            self._worked.clear()
+            self._since = dict.fromkeys(self._since, self._level.at)
+        self.sums.append(self._now())
 
     def _now(self) -> dict[str, Sums]:
         return {
@@ -136,7 +133,7 @@ class Kept:
         """Takes one event, after ``tracks`` have been moved on by it."""
         event: Any = recorded.event
         at, kind = recorded.at, type(event)
-        if kind is ev.Started or len(self.sums) == len(self.marks):
+        if kind is ev.Started or self.over:
             return
         if at != self._level.at:
             self.advance(at)

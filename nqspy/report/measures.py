@@ -9,7 +9,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
 from nqspy.model.units import UNLIMITED
-from nqspy.report.spans import Span
+from nqspy.report.over_time import held_by_step
 from nqspy.report.tracks import Follower, Track
 
 
@@ -36,31 +36,16 @@ def busy_share(
         return None
     tracks = tuple(tracks)
     whole = capacity * (end - begin)
-    held = _held((a for track in tracks for a in track.spans), begin, end, capacity)
-    used = sum(track.cpu_at(end) - track.cpu_at(begin) for track in tracks)
+    [held] = held_by_step((a for track in tracks for a in track.spans), (begin, end), capacity)
+    used = sum(track.used_between(begin, end) for track in tracks)
     return Busy(begin, end, held / whole, used / whole)
-
-
-def _held(attempts: Iterable[Span], begin: Instant, end: Instant, capacity: int) -> int:
-    """PE time (ms) held between two instants, at no moment more than ``capacity``."""
-    steps: list[tuple[int, int]] = []
-    for attempt in attempts:
-        for first, last in attempt.held(begin, end):
-            steps += ((first, attempt.pes), (last, -attempt.pes))
-    total, holding, before = 0, 0, begin
-    for at, change in sorted(steps):
-        total += min(holding, capacity) * (at - before)
-        holding += change
-        before = Instant(at)
-    return total
 
 
 def used_by_group(tracks: Iterable[Track], begin: int, end: int, charge: str = "cpu") -> dict[str, float]:
     """CPU time (or what else is charged, ms) that each group's requests used between two instants."""
     used: dict[str, float] = {}
     for track in tracks:
-        more = track.used_at(end, charge) - track.used_at(begin, charge)
-        used[track.group] = used.get(track.group, 0.0) + more
+        used[track.group] = used.get(track.group, 0.0) + track.used_between(begin, end, charge)
     return used
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from nqspy.model.ids import HOUR, MINUTE, Instant
 from nqspy.report.moments import Zone
+from nqspy.report.over_time import held_by_step, marks_of, used_by_step
 from nqspy.report.tracks import Track
 
 QUARTER = 15 * MINUTE
@@ -25,47 +26,19 @@ def quarters(
     """Length of a step in ms, and for each step from ``begin`` to ``end``: ``at``, PE time ``allocated`` and
     CPU time ``used`` as fractions of what ``capacity`` processors had to give."""
     step = step_of(end - begin)
-    count = max(0, -(-(end - begin) // step))
-    used = [0.0] * count
-    changes: list[tuple[int, int]] = []
-    for attempt in (attempt for track in tracks for attempt in track.spans):
-        stop = end if attempt.end is None else min(end, attempt.end)
-        first, last = max(attempt.begin, begin), stop
-        if last <= first:
-            continue
-        for got, gave in attempt.held(first, last):
-            changes += ((got, attempt.pes), (gave, -attempt.pes))
-        before = attempt.cpu_at(first)
-        for place in range((first - begin) // step, (last - 1 - begin) // step + 1):
-            now = attempt.cpu_at(min(last, begin + (place + 1) * step))
-            used[place] += now - before
-            before = now
-    held = _held(sorted(changes), begin, step, count, capacity)
+    marks = marks_of(begin, max(begin, end), step)
+    attempts = [attempt for track in tracks for attempt in track.spans]
+    used = [0.0] * (len(marks) - 1)
+    for attempt in attempts:
+        if attempt.end != attempt.begin:
+            for place, more in used_by_step(attempt, marks):
+                used[place] += more
     rows = []
-    for place in range(count):
-        at = begin + place * step
-        whole = capacity * (min(end, at + step) - at) or 1
-        rows.append(
-            {"at": zone.text(at), "allocated": _part(held[place], whole), "used": _part(used[place], whole)}
-        )
+    for place, held in enumerate(held_by_step(attempts, marks, capacity)):
+        whole = capacity * (marks[place + 1] - marks[place]) or 1
+        parts = {"allocated": round(held / whole, 4), "used": round(used[place] / whole, 4)}
+        rows.append({"at": zone.text(marks[place]), **parts})
     return step, rows
-
-
-def _part(amount: float, whole: float) -> float:
-    return round(amount / whole, 4)
-
-
-def _held(changes: list[tuple[int, int]], begin: int, step: int, count: int, capacity: int) -> list[int]:
-    """PE time (ms) held in each step, at no moment more than ``capacity``."""
-    held, holding, before = [0] * count, 0, begin
-    for at, change in changes:
-        while before < at:
-            place = (before - begin) // step
-            until = min(at, begin + (place + 1) * step)
-            held[place] += min(holding, capacity) * (until - before)
-            before = until
-        holding += change
-    return held
 
 
 # ---------------------------------------------------------------- drawn

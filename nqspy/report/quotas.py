@@ -23,7 +23,6 @@ What limits and exits keep back counts as work: a quota that could not be kept f
 deviation.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,8 +40,8 @@ from nqspy.report.kept import Kept, largest
 from nqspy.report.kept import Sums as OwnSums
 from nqspy.report.moments import Zone, zone_of
 from nqspy.report.night import NIGHT, night_bounds
+from nqspy.report.over_time import Steps, used_by_step
 from nqspy.report.shares import departments
-from nqspy.report.spans import Span
 from nqspy.report.tracks import Follower, Track
 
 STEP = 5 * MINUTE
@@ -93,20 +92,19 @@ def period_of(
     return Period(begin, last, shift, last == now)
 
 
-class Presence:
-    """Follows events and adds up, from the period's beginning to its end, what each group could use and how
-    long it had work. ``marks`` are instants STEP apart and the end; ``could`` and ``worked`` the sums so far
-    at each; ``left`` the requests that ran or were queued at the end."""
+class Presence(Steps):
+    """Follows events and adds up, from the period's beginning to its end, what each group could use
+    (``could``, PE ms) and how long it had work (``worked``, ms). ``left``: the requests that ran or were
+    queued at the end."""
 
     def __init__(self, site: Site, period: Period) -> None:
+        super().__init__(period.begin, period.end, STEP)
         self.follower = Follower(site.requests)
-        self.marks = [*range(period.begin, period.end, STEP), period.end]
-        self.could: list[Sums] = [{}]
-        self.worked: list[Sums] = [{}]
+        self.could: Sums = {}
+        self.worked: Sums = {}
         self.left: tuple[Seq, ...] = ()
         self._division = Division(site.settings.groups, site.pes())
-        self._at, self._end = int(period.begin), period.end
-        self._now: tuple[Sums, Sums] = ({}, {})
+        self._at = period.begin
         self._works: dict[Seq, tuple[str, int]] = {}
         self._wanted: dict[str, int] = {}
 
@@ -118,9 +116,9 @@ class Presence:
         for seq in event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),):
             track = self.follower.tracks.get(seq)
             if track is not None:
-                self._note(track)
+                self._follow(track)
 
-    def _note(self, track: Track) -> None:
+    def _follow(self, track: Track) -> None:
         group, pes = self._works.pop(track.seq, ("", 0))
         if pes:
             self._wanted[group] -= pes
@@ -129,54 +127,33 @@ class Presence:
             self._works[track.seq] = (track.group, pes)
             self._wanted[track.group] = self._wanted.get(track.group, 0) + pes
 
-    def advance(self, to: int) -> None:
-        """Lets time pass."""
-        while self._at < min(to, self._end):
-            mark = self.marks[len(self.could)]
-            stop = min(to, mark)
-            self._add(stop - self._at)
-            self._at = stop
-            if stop == mark:
-                could, worked = self._now
-                self.could.append(dict(could))
-                self.worked.append(dict(worked))
-            if stop == self._end:
-                self.left = tuple(self._works)
-
-    def _add(self, span: int) -> None:
-        could, worked = self._now
+    def _pass(self, to: Instant) -> None:
+        span = to - self._at
+        if span <= 0:
+            return
+        self._at = to
         for name, pes in self._division.of(self._wanted).items():
-            could[name] = could.get(name, 0.0) + pes * span
-            worked[name] = worked.get(name, 0.0) + span
+            self.could[name] = self.could.get(name, 0.0) + pes * span
+            self.worked[name] = self.worked.get(name, 0.0) + span
+
+    def _at_mark(self) -> None:
+        if self.over:
+            self.left = tuple(self._works)
 
 
-def got(tracks: Iterable[Track], marks: list[int], charge: str, site: Site) -> list[Sums]:
-    """What each group's requests had used at each mark since the first one, groups below it included."""
+def got(tracks: Iterable[Track], marks: list[int], charge: str, site: Site) -> Sums:
+    """What each group's requests used between the first mark and the last, groups below it included."""
     steps: list[Sums] = [{} for _ in marks]
     for track in tracks:
         for attempt in track.spans:
-            for place, more in _steps(attempt, marks, charge):
+            for place, more in used_by_step(attempt, marks, charge):
                 steps[place][track.group] = steps[place].get(track.group, 0.0) + more
-    above = {name: ["", *lineage(site.settings.groups, name)] for step in steps for name in step}
-    found: list[Sums] = [{}]
-    for step in steps[1:]:
-        sums = dict(found[-1])
+    sums: Sums = {}
+    for step in steps:
         for group, more in step.items():
-            for name in above[group]:
+            for name in ("", *lineage(site.settings.groups, group)):
                 sums[name] = sums.get(name, 0.0) + more
-        found.append(sums)
-    return found
-
-
-def _steps(attempt: Span, marks: list[int], charge: str) -> Iterable[tuple[int, float]]:
-    """(mark, what the attempt used between the mark before and this one) where it used anything."""
-    last = attempt.points[-1][0] if attempt.points else attempt.begin
-    place = max(1, bisect_right(marks, attempt.begin))
-    before = attempt.used_at(marks[place - 1], charge)
-    while place < len(marks) and marks[place - 1] < last:
-        used = attempt.used_at(marks[place], charge)
-        yield place, used - before
-        before, place = used, place + 1
+    return sums
 
 
 # ---------------------------------------------------------------- the bound
@@ -184,7 +161,7 @@ def _steps(attempt: Span, marks: list[int], charge: str) -> Iterable[tuple[int, 
 
 def _held(track: Track, at: int) -> float:
     """PE time (ms) that its attempts held up to an instant."""
-    return sum(a.pes * (last - first) for a in track.spans for first, last in a.held(a.begin, Instant(at)))
+    return sum(each.pes * each.held_time(each.begin, Instant(at)) for each in track.spans)
 
 
 def _bounds(presence: Presence, period: Period, site: Site) -> Sums:
@@ -267,15 +244,15 @@ def quota_report(
     return {"line": quota_line(data), **data}
 
 
-def _names(presence: Presence, used: list[Sums], site: Site) -> list[str]:
+def _names(presence: Presence, used: Sums, site: Site) -> list[str]:
     """The departments, then other groups that had requests of their own."""
     groups, own = site.settings.groups, {t.group for t in presence.follower.tracks.values()}
-    others = sorted(name for name in own if name in used[-1] or name in presence.worked[-1])
+    others = sorted(name for name in own if name in used or name in presence.worked)
     return list(dict.fromkeys((*departments(groups), *others)))
 
 
 def _bounded(presence: Presence, period: Period, site: Site) -> Sums:
-    whole, most = presence.could[-1], _bounds(presence, period, site)
+    whole, most = presence.could, _bounds(presence, period, site)
     found = {name: min(value, most.get(name, 0.0)) for name, value in whole.items() if name}
     own = {track.group for track in presence.follower.tracks.values()}
     above = {name for group in own for name in lineage(site.settings.groups, group)[1:]}
@@ -283,22 +260,20 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Sums:
     return found | {"": whole.get("", 0.0) - lost}
 
 
-def _row(
-    name: str, presence: Presence, used: list[Sums], could: Sums, kept: Kept, site: Site
-) -> dict[str, Any]:
+def _row(name: str, presence: Presence, used: Sums, could: Sums, kept: Kept, site: Site) -> dict[str, Any]:
     span, own = presence.marks[-1] - presence.marks[0], kept.sums[-1].get(name, Nothing)
     entitled, got = own.parts
     return {
         "name": name,
         "entitlement": entitlements(with_default(site.settings.groups)).get(name, 0.0),
-        "got_s": round(used[-1].get(name, 0.0) / 1000, 3),
-        "got_part": _part(used[-1], name),
+        "got_s": round(used.get(name, 0.0) / 1000, 3),
+        "got_part": _part(used, name),
         "could_s": round(could.get(name, 0.0) / 1000, 3),
         "could_part": _part(could, name),
         "entitled": entitled,
         "got": got,
         "deviation": own.deviation,
-        "work_part": presence.worked[-1].get(name, 0.0) / span,
+        "work_part": presence.worked.get(name, 0.0) / span,
         "hour": _hour(name, kept, zone_of(site.timezone)),
     }
 

@@ -20,13 +20,10 @@ class Span:
     parked: Instant | None = None
     pauses: list[tuple[Instant, Instant]] = field(default_factory=list)
 
-    def cpu_at(self, at: int) -> float:
-        """CPU time (ms) used up to an instant: linear between the points the journal has, the last one's
-        value after it (a running attempt's use since its last sample is not known)."""
-        return self._at(at, 1)
-
-    def used_at(self, at: int, charge: str) -> float:
-        """The same of what is charged (`Usage.charge`): CPU time, or PEs x wall time."""
+    def used_at(self, at: int, charge: str = "cpu") -> float:
+        """What is charged (`Usage.charge`: CPU time, or PEs x wall time, ms) up to an instant: linear between
+        the points the journal has, the last one's value after it (a running attempt's use since its last
+        sample is not known)."""
         return self._at(at, 1) if charge == "cpu" else self.pes * self._at(at, 2)
 
     def _at(self, at: int, column: int) -> float:
@@ -62,6 +59,10 @@ class Span:
             spans.append((first, min(off, last)))
             first = max(first, on)
         return [(a, b) for a, b in (*spans, (first, last)) if b > a]
+
+    def held_time(self, begin: Instant, end: Instant) -> int:
+        """How long (ms) it held its PEs between two instants."""
+        return sum(last - first for first, last in self.held(begin, end))
 
     def begin_at(self, at: Instant) -> None:
         """The hands report that it was started: it holds its PEs from here on."""

@@ -84,13 +84,10 @@ class Track:
         state = self.request.state
         return state is State.RUNNING or (state is State.SUSPENDED and not self.request.pes_released)
 
-    def cpu_at(self, at: int) -> float:
-        """CPU time (ms) of all its attempts up to an instant."""
-        return sum(span.cpu_at(at) for span in self.spans)
-
-    def used_at(self, at: int, charge: str) -> float:
-        """The same of what is charged."""
-        return sum(span.used_at(at, charge) for span in self.spans)
+    def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
+        """What is charged (ms) of what all its attempts used between two instants."""
+        before = sum(span.used_at(begin, charge) for span in self.spans)
+        return sum(span.used_at(end, charge) for span in self.spans) - before
 
 
 ListKey = tuple[str, str]

@@ -1,0 +1,70 @@
+"""What attempts held and used, and what groups had, step by step over a time."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+
+from nqspy.model.ids import Instant
+from nqspy.report.spans import Span
+
+
+def marks_of(begin: int, end: int, step: int) -> list[int]:
+    """The instants between which a time is measured: ``begin``, others ``step`` apart, ``end``."""
+    return [*range(begin, end, step), end]
+
+
+class Steps:
+    """Time that passes over marks; whoever measures it says what passes (`_pass`) and what is noted at each
+    mark (`_at_mark`). ``reached``: how many marks are passed."""
+
+    def __init__(self, begin: Instant, end: Instant, step: int) -> None:
+        self.marks = marks_of(begin, end, step)
+        self.reached = 0
+
+    @property
+    def over(self) -> bool:
+        """Whether the last mark is passed: no more time passes."""
+        return self.reached == len(self.marks)
+
+    def advance(self, to: Instant) -> None:
+        """Lets time pass, to the end at most."""
+        while not self.over and self.marks[self.reached] <= to:
+            self._pass(Instant(self.marks[self.reached]))
+            self.reached += 1
+            self._at_mark()
+        if not self.over:
+            self._pass(to)
+
+    def _pass(self, to: Instant) -> None:
+        raise NotImplementedError
+
+    def _at_mark(self) -> None:
+        raise NotImplementedError
+
+
+def held_by_step(attempts: Iterable[Span], marks: Sequence[int], capacity: int) -> list[int]:
+    """PE time (ms) held between each mark and the next one, at no moment more than ``capacity``."""
+    changes: list[tuple[int, int]] = []
+    for attempt in attempts:
+        for first, last in attempt.held(Instant(marks[0]), Instant(marks[-1])):
+            changes += ((first, attempt.pes), (last, -attempt.pes))
+    held, step, holding, before = [0] * (len(marks) - 1), 0, 0, marks[0]
+    for at, change in sorted(changes):
+        while before < at:
+            until = min(at, marks[step + 1])
+            held[step] += min(holding, capacity) * (until - before)
+            before = until
+            step += until == marks[step + 1]
+        holding += change
+    return held
+
+
+def used_by_step(attempt: Span, marks: Sequence[int], charge: str = "cpu") -> Iterable[tuple[int, float]]:
+    """What an attempt used of what is charged, as (step, amount), step 0 lying between the first two marks;
+    steps without an attempt are left out."""
+    last = attempt.points[-1][0] if attempt.points else attempt.begin
+    place = max(1, bisect_right(marks, attempt.begin))
+    before = attempt.used_at(marks[place - 1], charge)
+    while place < len(marks) and marks[place - 1] < last:
+        used = attempt.used_at(marks[place], charge)
+        yield place - 1, used - before
+        before, place = used, place + 1
