@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
-from nqspy.model.people import entitlements, with_default
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.report.measures import used_by_group
 from nqspy.report.moments import Zone, hours, zone_of
-from nqspy.report.shares import departments
+from nqspy.report.shares import department_shares, departments
 from nqspy.report.spans import amount
 from nqspy.report.tracks import Follower
 
@@ -63,11 +62,7 @@ def counters(
     running = _running(site, samples)
     for name, ms in _unseen(site, follower, begun.period, now).items():
         used[name] = used.get(name, 0.0) + ms
-    leaves = departments(site.settings.groups)
-    # The group `default` counts with share 1 even where it is not set up, as in scheduling.
-    tree = with_default(site.settings.groups)
-    ends = set(departments(tree))
-    shares = {name: part for name, part in entitlements(tree).items() if name in ends}
+    leaves, shares = departments(site.settings.groups), department_shares(site.settings.groups)
     names = dict.fromkeys((*leaves, *week, *running, *(name for name, ms in used.items() if ms)))
     whole = site.pes() * site.settings.usage.period
     rows = [

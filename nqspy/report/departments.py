@@ -5,24 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from nqspy.model.ids import Instant
-from nqspy.model.people import entitlements, with_default
 from nqspy.model.requests import STARTED
-from nqspy.model.site import Site
 from nqspy.report import measures
 from nqspy.report.kept import Sums
-from nqspy.report.shares import departments
 from nqspy.report.story import for_department
-from nqspy.report.tracks import Track
+from nqspy.report.tracks import Track, by_group
 
 Data = Mapping[str, Any]
-
-
-def fractions_of(site: Site) -> dict[str, float]:
-    """Entitlements of the departments: the leaves of the share tree, the group ``default`` among them where
-    it is not set up; none where no group is."""
-    groups = with_default(site.settings.groups) if site.settings.groups else {}
-    whole = entitlements(groups)
-    return {name: whole[name] for name in departments(groups)}
 
 
 def rows(
@@ -34,20 +23,18 @@ def rows(
 ) -> list[dict[str, Any]]:
     """A row of each department that had requests: quota against use, what became of its requests. ``used``:
     CPU time (ms) by group; ``span``: begin and end of the night. Wall time is that in which they had PEs."""
-    by_group: dict[str, list[Track]] = {}
-    for track in tracks:
-        by_group.setdefault(track.group, []).append(track)
-    names = dict.fromkeys((*(name for name in fractions if name in by_group), *by_group))
+    own = by_group(tracks)
+    names = dict.fromkeys((*(name for name in fractions if name in own), *own))
     total = sum(used.values())
     return [
         {
             "name": name,
-            "owners": sorted({track.spec.owner for track in by_group[name]}),
+            "owners": sorted({track.spec.owner for track in own[name]}),
             **_quota(name, kept),
             "cpu_s": round(used.get(name, 0.0) / 1000, 3),
             "cpu_part": used.get(name, 0.0) / total if total else 0.0,
-            "wall_s": _wall(by_group[name], span) / 1000,
-            **_counts(by_group[name]),
+            "wall_s": _wall(own[name], span) / 1000,
+            **_counts(own[name]),
         }
         for name in names
     ]

@@ -56,6 +56,16 @@ def _below(heads: Sequence[str], values: Sequence[str]) -> list[str]:
     return lines
 
 
+def percent(part: float | None) -> str:
+    """A fraction as a cell, ``12.5``; ``-`` for None."""
+    return "-" if part is None else f"{part * 100:.1f}"
+
+
+def points(deviation: float | None) -> str:
+    """A deviation in percentage points as a cell, ``+1.5``; ``-`` for None."""
+    return "-" if deviation is None else f"{deviation:+.1f}"
+
+
 def boxed(title: str, body: str) -> str:
     """A body under its title between two dashed rules, as NQS heads its summaries (nqs.md 3.4)."""
     rule = "-" * len(title)

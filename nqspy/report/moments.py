@@ -112,6 +112,11 @@ def parse_day(text: str) -> date:
     return day
 
 
+def short(text: str) -> str:
+    """``2026-03-02 21:00:00`` of an RFC 3339 text."""
+    return f"{text[:10]} {text[11:19]}"
+
+
 def hours(ms: float, width: int = 2) -> str:
     """A time as figure 1 of seed 003 writes it, ``hh:mm``; ``width`` digits of hours, cut to the minute."""
     minutes = int(ms) // MINUTE

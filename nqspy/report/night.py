@@ -18,6 +18,7 @@ from nqspy.report.naming import Names, Why
 from nqspy.report.outlook import outlook
 from nqspy.report.parts import division_of
 from nqspy.report.picture import quarters, step_of
+from nqspy.report.shares import department_shares
 from nqspy.report.story import Story, is_new_home
 from nqspy.report.tracks import Follower, Track
 
@@ -218,7 +219,7 @@ def night_report(
         kept.sample(around.samples, now)
     kept.advance(over)
     end, tracks = night.end(now), night.tracks()
-    fractions = departments.fractions_of(site)
+    fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.follower.tracks.values()
     parts = {name: sums for name, sums in kept.sums[-1].items() if fractions.get(name)}
     pes, cpus = site.pes(), len(site.found.cpus)

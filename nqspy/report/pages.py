@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nqspy.model.folding import folded
-from nqspy.report.grid import grid
+from nqspy.report.grid import grid, percent, points
+from nqspy.report.moments import short
+from nqspy.report.shares import charge_words
 from nqspy.report.story import sentence
 
 Data = Mapping[str, Any]
@@ -59,7 +61,7 @@ def figures(data: Data) -> Iterable[str]:
     if data["withdrawn"]:
         yield f"deleted by their owners: {data['withdrawn']} requests, neither ended 0 nor failed"
     if data["deviation"] is not None:
-        what = "CPU time" if data["charge"] == "cpu" else "PE x wall time"
+        what = charge_words(data["charge"])
         yield f"quotas: {what} got less what a department was entitled to, while it had work in the night"
     for each in data["overtaken"][:_MOST]:
         yield f"order changed at {short(each['at'])}: {each['started']} was started before {each['before']}"
@@ -130,14 +132,9 @@ def _times(each: Data) -> str:
 
 def _group(each: Data) -> tuple[str, ...]:
     counts = (str(each[key]) for key in ("requests", "ended_ok", "failed", "waiting", "running"))
-    deviation = "-" if each["deviation"] is None else f"{each['deviation']:+.1f}"
-    quota = (_percent(each["share"]), _percent(each["part"]), deviation)
-    used = (f"{each['cpu_s']:.0f}", _percent(each["cpu_part"]), f"{each['wall_s']:.0f}")
+    quota = (percent(each["share"]), percent(each["part"]), points(each["deviation"]))
+    used = (f"{each['cpu_s']:.0f}", percent(each["cpu_part"]), f"{each['wall_s']:.0f}")
     return (each["name"], *quota, *used, *counts)
-
-
-def _percent(part: float | None) -> str:
-    return "-" if part is None else f"{part * 100:.1f}"
 
 
 def _who(each: Data) -> tuple[str, str, str, str, str]:
@@ -169,8 +166,3 @@ def _left(each: Data) -> tuple[str, ...]:
         drained = f"not before {short(each['not_before'])[:16]}"
     counts = (str(each["queued"]), str(each["held"]))
     return (each["name"], *counts, asked, f"{each['expected_cpu_s']:.0f}", drained)
-
-
-def short(text: str) -> str:
-    """``2026-03-02 21:00:00``."""
-    return f"{text[:10]} {text[11:19]}"

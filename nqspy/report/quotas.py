@@ -35,14 +35,14 @@ from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import STARTED, State, Used, finite
 from nqspy.model.site import Site
-from nqspy.report.grid import grid
+from nqspy.report.grid import grid, percent, points
 from nqspy.report.kept import Kept, largest
 from nqspy.report.kept import Sums as OwnSums
-from nqspy.report.moments import Zone, zone_of
+from nqspy.report.moments import Zone, short, zone_of
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.over_time import Steps, used_by_step
-from nqspy.report.shares import departments
-from nqspy.report.tracks import Follower, Track
+from nqspy.report.shares import charge_words, departments
+from nqspy.report.tracks import Follower, Track, by_group
 
 STEP = 5 * MINUTE
 HOURLY = HOUR // STEP
@@ -191,11 +191,9 @@ def _still(track: Track, end: int, means: Mapping[str, float]) -> float:
 
 
 def _means(tracks: Iterable[Track]) -> Sums:
-    held: dict[str, list[float]] = {}
-    for track in tracks:
-        if track.ended is not None and track.spans:
-            held.setdefault(track.group, []).append(_held(track, track.ended))
-    return {group: sum(each) / len(each) for group, each in held.items()}
+    """Mean PE time (ms) that the requests held which have ended, by group."""
+    ran = by_group(track for track in tracks if track.ended is not None and track.spans)
+    return {group: sum(_held(each, each.ended or 0) for each in own) / len(own) for group, own in ran.items()}
 
 
 # ---------------------------------------------------------------- the report
@@ -317,22 +315,15 @@ def quota_line(data: Mapping[str, Any]) -> str:
 
 def quota_text(data: Mapping[str, Any]) -> str:
     """The same as a table."""
-    what = "CPU time" if data["charge"] == "cpu" else "PE x wall time"
-    span = f"from {_short(data['from'])} to {_short(data['until'])}"
+    span = f"from {short(data['from'])} to {short(data['until'])}"
     shift = [f"shift {data['shift']}"] if data["shift"] else []
-    notes = [*shift, *(["still going on"] if data["ongoing"] else []), f"{data['pes']} PEs", f"got: {what}"]
-    heads = (
-        "GROUP",
-        "ENT %",
-        "GOT s",
-        "GOT %",
-        "DUE %",
-        "GOT OF IT %",
-        "POINTS",
-        "WORK %",
-        "HOUR",
-        "FROM",
-    )
+    notes = [
+        *shift,
+        *(["still going on"] if data["ongoing"] else []),
+        f"{data['pes']} PEs",
+        f"got: {charge_words(data['charge'])}",
+    ]
+    heads = "GROUP", "ENT %", "GOT s", "GOT %", "DUE %", "GOT OF IT %", "POINTS", "WORK %", "HOUR", "FROM"
     where = folded(f"{span} ({', '.join(notes)})")
     return f"{folded(data['line'])}\n{where}\n\n{grid(heads, [_told(row) for row in data['groups']])}"
 
@@ -341,22 +332,13 @@ def _told(row: Mapping[str, Any]) -> tuple[str, ...]:
     hour = row["hour"]
     return (
         row["name"],
-        f"{row['entitlement'] * 100:.1f}",
+        percent(row["entitlement"]),
         f"{row['got_s']:.0f}",
-        f"{row['got_part'] * 100:.1f}",
-        _percent(row["entitled"]),
-        _percent(row["got"]),
-        "-" if row["deviation"] is None else f"{row['deviation']:+.1f}",
+        percent(row["got_part"]),
+        percent(row["entitled"]),
+        percent(row["got"]),
+        points(row["deviation"]),
         f"{row['work_part'] * 100:.0f}",
-        "-" if hour is None else f"{hour['deviation']:+.1f}",
-        "-" if hour is None else _short(hour["from"])[5:16],
+        points(hour["deviation"] if hour else None),
+        short(hour["from"])[5:16] if hour else "-",
     )
-
-
-def _percent(part: float | None) -> str:
-    return "-" if part is None else f"{part * 100:.1f}"
-
-
-def _short(text: str) -> str:
-    """``2026-03-02 21:00:00``."""
-    return f"{text[:10]} {text[11:19]}"

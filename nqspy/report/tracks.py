@@ -1,7 +1,7 @@
 """Requests followed through the journal: what each one was, when it waited, ran and ended, what it used."""
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,6 +88,14 @@ class Track:
         """What is charged (ms) of what all its attempts used between two instants."""
         before = sum(span.used_at(begin, charge) for span in self.spans)
         return sum(span.used_at(end, charge) for span in self.spans) - before
+
+
+def by_group(tracks: Iterable[Track]) -> dict[str, list[Track]]:
+    """Each group's own requests, in their order."""
+    groups: dict[str, list[Track]] = {}
+    for track in tracks:
+        groups.setdefault(track.group, []).append(track)
+    return groups
 
 
 ListKey = tuple[str, str]

@@ -7,8 +7,9 @@ from nqspy.model.ids import Instant
 from nqspy.model.people import entitled_now, entitlements, with_default
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
-from nqspy.report.grid import grid
+from nqspy.report.grid import grid, percent
 from nqspy.report.moments import zone_of
+from nqspy.report.shares import charge_words
 
 
 def usage(site: Site, now: Instant) -> dict[str, Any]:
@@ -91,15 +92,14 @@ def usage_text(data: Mapping[str, Any]) -> str:
         indent = "  " * group["depth"]
         ratio = "-" if group["ratio"] is None else f"{group['ratio']:.2f}"
         share = "-" if group["share"] is None else str(group["share"])
-        entitled = (f"{group['entitlement'] * 100:.1f}", f"{group['entitled_now'] * 100:.1f}")
+        entitled = (percent(group["entitlement"]), percent(group["entitled_now"]))
         limit = "-" if group["limit"] is None else f"{group['limit']:g}%"
         rows.append((indent + group["name"], share, limit, *entitled, *_use(group), ratio))
         rows += [(f"{indent}  - {user['name']}", "", "", "", "", *_use(user), "") for user in group["users"]]
     half_life = format_time(round(data["half_life_s"] * 1000))
-    what = "CPU time" if data["charge"] == "cpu" else "PE x wall time"
-    head = f"use at {data['at']}: {what}, half forgotten in {half_life}\n\n"
+    head = f"use at {data['at']}: {charge_words(data['charge'])}, half forgotten in {half_life}\n\n"
     return head + grid(("GROUP", "SHARE", "LIMIT", "ENTITLED %", "NOW %", "USE s", "USE %", "E/U"), rows)
 
 
 def _use(row: Mapping[str, Any]) -> tuple[str, str]:
-    return f"{row['use_s']:.1f}", f"{row['fraction'] * 100:.1f}"
+    return f"{row['use_s']:.1f}", percent(row["fraction"])
