@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
 from nqspy.report.kept import Kept, Sums
 from nqspy.report.moments import Zone
-from nqspy.report.picture import LEFT, RIGHT, STYLE, WIDTH
 
 STRIP, GAP, TOP, BOTTOM = 54, 12, 30, 26
 MOST = 24
@@ -36,12 +36,8 @@ def parts_svg(data: Mapping[str, Any], title: str) -> str:
     height = TOP + len(names) * (STRIP + GAP) + BOTTOM
     drawn = [*_legend(), *(_strip(name, place, rows) for place, name in enumerate(names)),
              *_hours(rows, height)]  # fmt: skip
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-labelledby="parts-title parts-desc"><title id="parts-title">{escape(title)}</title>'
-        f'<desc id="parts-desc">{escape(_description(names, rows))}</desc>'
-        f"<style>{STYLE}.aim{{stroke:var(--ink);stroke-width:2;fill:none}}</style>{''.join(drawn)}</svg>"
-    )
+    style = ".aim{stroke:var(--ink);stroke-width:2;fill:none}"
+    return document("parts", height, title, _description(names, rows), drawn, style)
 
 
 def _description(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
@@ -82,8 +78,7 @@ def _legend() -> Iterable[str]:
 
 def _hours(rows: Sequence[Mapping[str, Any]], height: int) -> Iterable[str]:
     width = (WIDTH - LEFT - RIGHT) / max(1, len(rows))
-    full = [step for step, row in enumerate(rows) if row["at"][14:16] == "00"]
-    for step in full[:: max(1, -(-len(full) // 14))]:
-        x = LEFT + step * width
-        at = rows[step]["at"][11:16]
+    times = [row["at"] for row in rows]
+    for step in full_hours(times):
+        x, at = LEFT + step * width, times[step][11:16]
         yield f'<text class="ink" x="{x:.1f}" y="{height - 8}" text-anchor="middle">{at}</text>'

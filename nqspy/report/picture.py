@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from nqspy.model.ids import HOUR, MINUTE, Instant
+from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
 from nqspy.report.moments import Zone
 from nqspy.report.over_time import held_by_step, marks_of, used_by_step
 from nqspy.report.tracks import Track
@@ -43,16 +44,7 @@ def quarters(
 
 # ---------------------------------------------------------------- drawn
 
-WIDTH, HEIGHT = 960, 250
-LEFT, RIGHT, TOP, BOTTOM = 44, 12, 34, 40
-
-STYLE = (
-    "svg{--ink:#1b1f24;--rule:#c9ced6;--held:#9db8dd;--used:#2f5d9c;--bad:#b3261e}"
-    "@media(prefers-color-scheme:dark){svg{--ink:#e6e8eb;--rule:#4a515b;--held:#41608c;--used:#a9c7f2;"
-    "--bad:#ff8a80}}"
-    ".ink{fill:var(--ink)}.rule{stroke:var(--rule)}.held{fill:var(--held)}.used{fill:var(--used)}"
-    ".bad{fill:var(--bad);stroke:var(--bad)}text{font:12px system-ui,sans-serif}"
-)
+HEIGHT, TOP, BOTTOM = 250, 34, 40
 
 
 class _Axis:
@@ -83,16 +75,8 @@ def svg(data: Mapping[str, Any]) -> str:
         *(_incident(axis, each, data["until"]) for each in data["story"]),
         _legend(),
     ]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-labelledby="busy-title busy-desc"><title id="busy-title">{escape(_title(data))}</title>'
-        f'<desc id="busy-desc">{escape(_description(data))}</desc><style>{STYLE}</style>'
-        f"{''.join(parts)}</svg>"
-    )
-
-
-def _title(data: Mapping[str, Any]) -> str:
-    return f"Busy share of the processors, night of {data['date']}"
+    title = f"Busy share of the processors, night of {data['date']}"
+    return document("busy", HEIGHT, title, _description(data), parts)
 
 
 def _description(data: Mapping[str, Any]) -> str:
@@ -140,10 +124,9 @@ def _bars(axis: _Axis, steps: Sequence[Mapping[str, Any]], until: str) -> Iterab
 
 
 def _hours(axis: _Axis, steps: Sequence[Mapping[str, Any]]) -> Iterable[str]:
-    full = [each["at"] for each in steps if each["at"][14:16] == "00"]
-    apart = max(1, -(-len(full) // 14))
-    for at in full[::apart]:
-        yield _text(axis.x(at), HEIGHT - BOTTOM + 16, at[11:16], "middle")
+    times = [each["at"] for each in steps]
+    for place in full_hours(times):
+        yield _text(axis.x(times[place]), HEIGHT - BOTTOM + 16, times[place][11:16], "middle")
 
 
 def _shift(axis: _Axis, each: Mapping[str, Any]) -> str:
