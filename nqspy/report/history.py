@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from nqspy.model import events as ev
-from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import JobRef, Seq
 from nqspy.model.requests import Spec, Used, finite
 from nqspy.report.moments import Zone
@@ -15,39 +14,34 @@ from nqspy.report.moments import Zone
 _INSTANTS = {"date", "fired", "until", "since", "last", "taken", "began"}
 """Fields of events that are instants."""
 
+_SHOWN: dict[type[ev.Event], tuple[str, ...]] = {
+    ev.Submitted: ("seq", "queue", "state", "spec", "after", "key"),
+    ev.Decided: ("as_of", "short_of_pes", "samples", "failures", "wait"),
+}
+"""The fields that are shown of an event, in their order, where these are not all."""
+
 
 def event_object(recorded: ev.Recorded, host: str, zone: Zone) -> dict[str, Any]:
     """``n at kind``, then ``request`` (or ``requests``) as full identifiers, then the event's own fields:
     instants in RFC 3339, use in seconds and bytes."""
     event = recorded.event
-    found: dict[str, Any] = {"n": recorded.n, "at": zone.text(recorded.at), "kind": event.kind}
-    special = _SPECIAL.get(type(event))
-    if special is not None:
-        return found | special(event, host, zone)
-    for field in dataclasses.fields(event):
-        name = field.name
-        _add(found, name, getattr(event, name), host, zone)
-    return found
+    shown: dict[str, Any] = {"n": recorded.n, "at": zone.text(recorded.at), "kind": event.kind}
+    for name in _SHOWN.get(type(event)) or [field.name for field in dataclasses.fields(event)]:
+        special = _SPECIAL.get(name)
+        if special is not None:
+            shown |= special(event, host, zone)
+        else:
+            shown[name] = _plain(name, getattr(event, name), zone)
+    return shown
 
 
-def _add(found: dict[str, Any], name: str, value: Any, host: str, zone: Zone) -> None:
-    if name == "cause" or (name == "began" and value is None):
-        return  # its name stands beside it; as a rule an attempt begins when that is told
-    if name == "seq":
-        found["request"] = JobRef(value).full(host)
-    elif name == "seqs":
-        found["requests"] = [JobRef(seq).full(host) for seq in value]
-    elif name == "prerequisite":
-        found[name] = JobRef(value).full(host)
-    elif name in _INSTANTS:
-        found[name] = zone.stamp(value)
-    elif name == "failures":
-        found[name] = _failures(value, host)
-    elif isinstance(value, Used):
-        found[name] = used_object(value)
-    else:
-        plain = msgspec.to_builtins(value)
-        found[name] = list(plain) if isinstance(plain, tuple) else plain
+def _plain(name: str, value: Any, zone: Zone) -> Any:
+    if name in _INSTANTS:
+        return zone.stamp(value)
+    if isinstance(value, Used):
+        return used_object(value)
+    plain = msgspec.to_builtins(value)
+    return list(plain) if isinstance(plain, tuple) else plain
 
 
 def used_object(used: Used) -> dict[str, Any]:
@@ -73,7 +67,8 @@ def seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
 
 
-def _of_spec(spec: Spec, zone: Zone) -> dict[str, Any]:
+def _spec(event: ev.Submitted | ev.Modified, host: str, zone: Zone) -> dict[str, Any]:
+    spec = event.spec
     return {
         "name": spec.name,
         "owner": spec.owner,
@@ -84,76 +79,63 @@ def _of_spec(spec: Spec, zone: Zone) -> dict[str, Any]:
     }
 
 
-def _submitted(event: ev.Submitted, host: str, zone: Zone) -> dict[str, Any]:
-    head = {"request": JobRef(event.seq).full(host), "queue": event.queue, "state": event.state}
-    after = [f"{JobRef(each.seq).full(host)}:{each.word}" for each in event.spec.after]
-    return {**head, **_of_spec(event.spec, zone), "after": after, "key": event.key or None}
+def _cause(event: Any, host: str, zone: Zone) -> dict[str, Any]:
+    """The request whose start gave another its date. The name of any other cause has a field of its own."""
+    return {"cause": _id(event.cause, host)} if isinstance(event, ev.Redated) else {}
 
 
-def _modified(event: ev.Modified, host: str, zone: Zone) -> dict[str, Any]:
-    return {"request": JobRef(event.seq).full(host), **_of_spec(event.spec, zone), "who": event.who}
+def _began(event: ev.Started, host: str, zone: Zone) -> dict[str, Any]:
+    """As a rule an attempt begins when that is told."""
+    return {} if event.began is None else {"began": zone.text(event.began)}
 
 
-def _redated(event: ev.Redated, host: str, zone: Zone) -> dict[str, Any]:
-    cause = JobRef(event.cause).full(host) if event.cause is not None else None
-    requests = [JobRef(seq).full(host) for seq in event.seqs]
-    return {"requests": requests, "date": zone.text(event.date), "cause": cause, "who": event.who}
-
-
-def _decided(event: ev.Decided, host: str, zone: Zone) -> dict[str, Any]:
-    def name(seq: Seq | None) -> str | None:
-        return JobRef(seq).full(host) if seq is not None else None
-
+def _samples(event: ev.Decided | ev.Reported, host: str, zone: Zone) -> dict[str, Any]:
     return {
-        "as_of": event.as_of,
-        "short_of_pes": event.short_of_pes,
-        "samples": [{"request": name(seq), "used": used_object(used)} for seq, used in event.samples],
-        "failures": _failures(event.failures, host),
-        "wait": [
-            {"request": name(seq), "code": code, "who": who, "text": text}
-            for seq, code, who, text in event.wait
-        ],
+        "samples": [{"request": _id(seq, host), "used": used_object(used)} for seq, used in event.samples]
     }
 
 
-def _failures(failures: Iterable[ExitFailure], host: str) -> list[dict[str, Any]]:
+def _failures(event: ev.Decided | ev.Alarm, host: str, zone: Zone) -> dict[str, Any]:
+    rows = [
+        {"exit": each.exit, "request": _id(each.seq, host), "text": each.text, "off": each.off}
+        for each in event.failures
+    ]
+    return {"failures": rows}
+
+
+def _reasons(rows: Iterable[tuple[Seq, str, str, str]], host: str) -> list[dict[str, Any]]:
     return [
-        {
-            "exit": each.exit,
-            "request": JobRef(each.seq).full(host) if each.seq is not None else None,
-            "text": each.text,
-            "off": each.off,
-        }
-        for each in failures
+        {"request": _id(seq, host), "code": code, "who": who, "text": text} for seq, code, who, text in rows
     ]
 
 
-def _reported(event: ev.Reported, host: str, zone: Zone) -> dict[str, Any]:
-    named = ("code", "who", "text")
-    return {
-        "day": event.day,
-        "as_of": event.as_of,
-        "taken": zone.text(event.taken),
-        "files": list(event.files),
-        "mails": event.mails,
-        "samples": [
-            {"request": JobRef(seq).full(host), "used": used_object(used)} for seq, used in event.samples
-        ],
-        "own": [
-            {"request": JobRef(seq).full(host), **dict(zip(named, why, strict=True))}
-            for seq, *why in event.own
-        ],
-        "closing": [{"queue": queue, **dict(zip(named, why, strict=True))} for queue, *why in event.closing],
-    }
+def _closing(event: ev.Reported, host: str, zone: Zone) -> dict[str, Any]:
+    names = ("queue", "code", "who", "text")
+    return {"closing": [dict(zip(names, row, strict=True)) for row in event.closing]}
 
 
-_SPECIAL: dict[type[ev.Event], Callable[[Any, str, Zone], dict[str, Any]]] = {
-    ev.Submitted: _submitted,
-    ev.Modified: _modified,
-    ev.Redated: _redated,
-    ev.Decided: _decided,
-    ev.Reported: _reported,
+def _id(seq: Seq | None, host: str) -> str | None:
+    return None if seq is None else JobRef(seq).full(host)
+
+
+_SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
+    "seq": lambda event, host, zone: {"request": _id(event.seq, host)},
+    "seqs": lambda event, host, zone: {"requests": [_id(seq, host) for seq in event.seqs]},
+    "prerequisite": lambda event, host, zone: {"prerequisite": _id(event.prerequisite, host)},
+    "spec": _spec,
+    "after": lambda event, host, zone: {
+        "after": [f"{_id(each.seq, host)}:{each.word}" for each in event.spec.after]
+    },
+    "key": lambda event, host, zone: {"key": event.key or None},
+    "cause": _cause,
+    "began": _began,
+    "samples": _samples,
+    "failures": _failures,
+    "wait": lambda event, host, zone: {"wait": _reasons(event.wait, host)},
+    "own": lambda event, host, zone: {"own": _reasons(event.own, host)},
+    "closing": _closing,
 }
+"""Fields that are not shown as they are: what is shown instead."""
 
 
 def event_line(data: dict[str, Any]) -> str:
