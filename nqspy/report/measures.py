@@ -62,7 +62,7 @@ def overtaken(follower: Follower, event: Starting, decided: Decided | None) -> l
     if started is None or started.request.rank > 0 or (decided is not None and started.since > decided.as_of):
         return []
     reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
-    line, end = follower.lists.get((started.group, started.queue), ()), (started.date, started.seq)
+    line, end = follower.lists.get((started.group, started.queue), ()), started.place
     found = []
     for place in line:
         if place >= end:

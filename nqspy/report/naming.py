@@ -50,7 +50,7 @@ class Names:
             "group": spec.group,
             "queue": track.queue,
             "state": track.state.value,
-            "submitted": self._zone.text(track.submitted),
+            "submitted": self._zone.text(track.request.submitted),
             "requested": requested(spec),
         }
 

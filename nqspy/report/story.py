@@ -215,10 +215,6 @@ def _machine_found(story: Story, event: ev.MachineFound, at: Instant) -> None:
     story.point("machine", event.host, text, at)
 
 
-def _shift_failed(story: Story, event: ev.ShiftFailed, at: Instant) -> None:
-    story.open("shift", event.shift, event.text, at)
-
-
 def _shift_changed(story: Story, event: ev.ShiftChanged, at: Instant) -> None:
     story.close("shift", None, at)
     if event.manual:
@@ -254,10 +250,6 @@ def _suspended(story: Story, event: ev.Suspended, at: Instant) -> None:
         story.suspended(event.by, event.seq, at)
 
 
-def _resumed(story: Story, event: ev.Resumed, at: Instant) -> None:
-    story.goes_on(event.seq, at)
-
-
 def _deleting(story: Story, event: ev.Deleting, at: Instant) -> None:
     if event.because().kind in _SYSTEM:
         story.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
@@ -274,10 +266,6 @@ def _held(story: Story, event: ev.Held, at: Instant) -> None:
             story.met("held", "nqsd", event.text, seq, at)
 
 
-def _decided(story: Story, event: ev.Decided, at: Instant) -> None:
-    story.failed(event.failures, at)
-
-
 _Handler = Callable[[Story, Any, Instant], None]
 
 _HANDLERS: dict[str, _Handler] = {
@@ -286,17 +274,17 @@ _HANDLERS: dict[str, _Handler] = {
     "pressure": _pressure,
     "daemon_started": _daemon_started,
     "machine_found": _machine_found,
-    "shift_failed": _shift_failed,
+    "shift_failed": lambda story, event, at: story.open("shift", event.shift, event.text, at),
     "shift_changed": _shift_changed,
     "exit_off": _exit_off,
     "alarm": _alarm,
     "requeued": _requeued,
     "ended": _ended,
     "suspended": _suspended,
-    "resumed": _resumed,
+    "resumed": lambda story, event, at: story.goes_on(event.seq, at),
     "deleting": _deleting,
     "held": _held,
-    "decided": _decided,
+    "decided": lambda story, event, at: story.failed(event.failures, at),
 }
 
 

@@ -1,9 +1,10 @@
 """qstat's views of queues, complexes and limits: NQS's summaries (nqs.md 3.4) and POSIX's ``-Q``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nqspy.model.queues import Queue
+from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.model.units import format_size
 from nqspy.report.grid import boxed, grid
@@ -17,19 +18,14 @@ def _queues(site: Site, kind: str) -> list[Queue]:
     return sorted(found, key=lambda queue: (-queue.priority, queue.name))
 
 
-def _number(counts: Mapping[str, int], *states: str) -> int:
-    return sum(counts.get(state, 0) for state in states)
+def _numbers(counts: Mapping[str, int], columns: str) -> tuple[int, ...]:
+    """How many requests each column counts: ``running+suspended`` those in either state."""
+    return tuple(sum(counts.get(state, 0) for state in each.split("+")) for each in columns.split())
 
 
-def _batch_numbers(counts: Mapping[str, int]) -> tuple[int, ...]:
-    return (
-        _number(counts, "queued"),
-        _number(counts, "running", "suspended"),
-        _number(counts, "waiting"),
-        _number(counts, "held"),
-        _number(counts, "arriving"),
-        _number(counts, "exiting"),
-    )
+_BATCH = "queued running+suspended waiting held arriving exiting"
+_PIPE = "queued routing waiting held arriving exiting"
+_POSIX = "queued running+suspended held waiting arriving+routing exiting"
 
 
 def nqs_batch_summary(site: Site, counts: Counts) -> str:
@@ -38,7 +34,7 @@ def nqs_batch_summary(site: Site, counts: Counts) -> str:
     totals = [0] * 7
     for queue in _queues(site, "batch"):
         mine = counts.get(queue.name, {})
-        numbers = (sum(mine.values()), *_batch_numbers(mine))
+        numbers = (sum(mine.values()), *_numbers(mine, _BATCH))
         totals = [a + b for a, b in zip(totals, numbers, strict=True)]
         rows.append((queue.name, _limit(queue.run_limit), numbers[0], *_gates(queue, mine), *numbers[1:]))
     rows.append((site.name, _limit(site.settings.global_.run_limit), totals[0], "", "", *totals[1:]))
@@ -51,18 +47,16 @@ def pipe_summary(site: Site, counts: Counts) -> str:
     rows: list[tuple[object, ...]] = []
     for queue in _queues(site, "pipe"):
         mine = counts.get(queue.name, {})
-        states = ("queued", "routing", "waiting", "held", "arriving", "exiting")
-        numbers = (_number(mine, state) for state in states)
-        gates, goals = _gates(queue, mine), " ".join(queue.destinations)
-        rows.append((queue.name, _limit(queue.run_limit), sum(mine.values()), *gates, *numbers, " " + goals))
+        numbers = (sum(mine.values()), *_gates(queue, mine), *_numbers(mine, _PIPE))
+        rows.append((queue.name, _limit(queue.run_limit), *numbers, " ".join(queue.destinations)))
     heads = ["LIM", "TOT", "ENA", "STS", "QUE", "ROU", "WAI", "HLD", "ARR", "DEP"]
     return boxed("NQS PIPE QUEUE SUMMARY", _last_left(("QUEUE NAME", *heads, "DESTINATIONS"), rows))
 
 
 def _last_left(heads: Sequence[str], rows: list[tuple[object, ...]]) -> str:
     """A grid whose last column, a list of names, is flush left."""
-    width = max([len(str(row[-1]).strip()) for row in rows] + [len(heads[-1])])
-    padded = [(*row[:-1], f"{str(row[-1]).strip():<{width}}") for row in rows]
+    width = max([len(str(row[-1])) for row in rows] + [len(heads[-1])])
+    padded = [(*row[:-1], f"{row[-1]:<{width}}") for row in rows]
     return grid((*heads[:-1], f"{heads[-1]:<{width}}"), padded)
 
 
@@ -79,7 +73,6 @@ def limits(site: Site, counts: Counts) -> str:
 def _limits_row(site: Site, name: str, holder: Any, queues: set[str]) -> tuple[object, ...]:
     running = [request for request in site.started.values() if request.queue in queues]
     memory = sum(max(request.spec.ask.memory_wanted() or 0, 0) for request in running)
-    pes = sum(len(request.pes) for request in running)
     limit = "--" if holder.memory_limit is None else format_size(holder.memory_limit)
     return (
         name,
@@ -87,8 +80,12 @@ def _limits_row(site: Site, name: str, holder: Any, queues: set[str]) -> tuple[o
         _limit(holder.user_limit),
         _limit(holder.group_limit),
         f"{limit}/{format_size(memory)}",
-        f"{_limit(holder.pe_limit)}/{pes}",
+        f"{_limit(holder.pe_limit)}/{_pes(running)}",
     )
+
+
+def _pes(running: Iterable[Request]) -> int:
+    return sum(len(request.pes) for request in running)
 
 
 def mpp(site: Site, counts: Counts) -> str:
@@ -96,14 +93,10 @@ def mpp(site: Site, counts: Counts) -> str:
     rows: list[tuple[object, ...]] = []
     for queue in _queues(site, "batch"):
         running = [request for request in site.started.values() if request.queue == queue.name]
-        pes = sum(len(request.pes) for request in running)
-        most = _limit(queue.per_request.pe_limit)
-        rows.append(
-            (queue.name, f"{_limit(queue.run_limit)}/{len(running)}", f"{_limit(queue.pe_limit)}/{pes}", most)
-        )
-    used = sum(len(request.pes) for request in site.started.values())
-    rows.append((site.name, f"{_limit(site.settings.global_.run_limit)}/{len(site.started)}",
-                 f"{site.pes()}/{used}", ""))  # fmt: skip
+        runs, pes = f"{_limit(queue.run_limit)}/{len(running)}", f"{_limit(queue.pe_limit)}/{_pes(running)}"
+        rows.append((queue.name, runs, pes, _limit(queue.per_request.pe_limit)))
+    runs = f"{_limit(site.settings.global_.run_limit)}/{len(site.started)}"
+    rows.append((site.name, runs, f"{site.pes()}/{_pes(site.started.values())}", ""))
     heads = ("QUEUE NAME", "RUN lim/cnt", "PES lim/cnt", "PES/REQ")
     return boxed("NQS MPP QUEUE SUMMARY", grid(heads, rows, foot=True))
 
@@ -125,7 +118,7 @@ def _limit(value: int | None) -> str:
 
 def _gates(queue: Queue, counts: Mapping[str, int]) -> tuple[str, str]:
     """ENA and STS: stopping (``ing``) is a stopped queue that still has running requests."""
-    runs = _number(counts, "running", "suspended", "exiting")
+    [runs] = _numbers(counts, "running+suspended+exiting")
     status = "on" if queue.started else "ing" if runs else "off"
     return ("yes" if queue.enabled else "no", status)
 
@@ -144,14 +137,5 @@ def queues_posix(site: Site, counts: Counts) -> str:
 def _posix_queue(queue: Queue, counts: Mapping[str, int]) -> tuple[object, ...]:
     kind = "Exec" if queue.kind == "batch" else "Rout"
     gates = ("yes" if queue.enabled else "no", "yes" if queue.started else "no")
-    states = (
-        ("queued",),
-        ("running", "suspended"),
-        ("held",),
-        ("waiting",),
-        ("arriving", "routing"),
-        ("exiting",),
-    )
-    numbers = (_number(counts, *each) for each in states)
     name = queue.name if len(queue.name) <= 15 else queue.name[:15] + "*"
-    return (name, queue.run_limit or 0, sum(counts.values()), *gates, *numbers, kind)
+    return (name, queue.run_limit or 0, sum(counts.values()), *gates, *_numbers(counts, _POSIX), kind)

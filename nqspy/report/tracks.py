@@ -59,14 +59,9 @@ class Track:
         return self.request.state
 
     @property
-    def submitted(self) -> Instant:
-        """When it was handed in."""
-        return self.request.submitted
-
-    @property
-    def date(self) -> Instant:
-        """Its date in queue, which orders it in its list."""
-        return self.request.date_in_queue
+    def place(self) -> tuple[Instant, Seq]:
+        """What orders it in its list: date in queue, then number."""
+        return self.request.date_in_queue, self.request.seq
 
     @property
     def group(self) -> str:
@@ -177,7 +172,7 @@ class Follower:
             self.running -= 1
         if track.request.state is State.QUEUED:
             self.queued -= 1
-            line, place = self.lists[track.group, track.queue], (track.date, track.seq)
+            line, place = self.lists[track.group, track.queue], track.place
             del line[0 if line[0] == place else bisect_left(line, place)]
 
     def _enter(self, track: Track, n: int) -> None:
@@ -185,8 +180,7 @@ class Follower:
         if request.state is State.QUEUED:
             self.queued += 1
             track.since = n
-            line = self.lists.setdefault((request.spec.group, request.queue), [])
-            insort(line, (request.date_in_queue, request.seq))
+            insort(self.lists.setdefault((track.group, track.queue), []), track.place)
         if track.counts and track.runs:
             self.running += 1
 
