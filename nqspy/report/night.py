@@ -158,6 +158,13 @@ class Night:
         if event.wait:
             self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
 
+    def follow_accounts(self, site: Site, now: Instant) -> Kept:
+        """The quotas' accounts over the night, up to ``now`` while it lasts; they take its events from now
+        on."""
+        end = now if self.bounds.end is None else min(now, self.bounds.end)
+        self.kept = Kept(site, self.bounds.start, end, step_of(end - self.bounds.start))
+        return self.kept
+
     def _order(self, event: ev.Starting, at: Instant) -> None:
         if at >= self.bounds.start and (self.bounds.end is None or at < self.bounds.end):
             for seq in measures.overtaken(self.follower, event, self._decided):
@@ -170,10 +177,8 @@ class Night:
 
     def tracks(self) -> list[Track]:
         """The night's requests: submitted before its end, not ended before its start."""
-        start = self.bounds.start
-        return [
-            t for t in self.follower.tracks.values() if t.counts and (t.ended is None or t.ended >= start)
-        ]
+        start, every = self.bounds.start, self.follower.tracks.values()
+        return [one for one in every if one.counts and (one.ended is None or one.ended >= start)]
 
 
 _STARTS = (ev.Starting, ev.Started)
@@ -211,13 +216,12 @@ def night_report(
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
-    over = now if bounds.end is None else min(now, bounds.end)
-    kept = night.kept = Kept(site, bounds.start, over, step_of(over - bounds.start))
+    kept = night.follow_accounts(site, now)
     night.take_all(events)
     if around.samples and night.end(now) == now:
         night.follower.sample(around.samples, now)
         kept.sample(around.samples, now)
-    kept.advance(over)
+    kept.advance(now)
     end, tracks = night.end(now), night.tracks()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.follower.tracks.values()
@@ -229,14 +233,7 @@ def night_report(
     step, bars = quarters(every, bounds.start, end, capacity, zone)
     names = Names(site, zone)
     data = {
-        "date": bounds.day.isoformat(),
-        "from": zone.text(bounds.start),
-        "until": zone.text(end),
-        "as_of": zone.text(now),
-        "made": zone.text(now if around.made is None else around.made),
-        "ongoing": bounds.end is None or now < bounds.end or bool(night.follower.running),
-        "shift": bounds.shift,
-        "clock": around.clock or None,
+        **_heading(night, now, around, zone),
         "requests": len(tracks),
         "ended_ok": measures.ended_ok(tracks),
         **_busy(busy, zone),
@@ -246,10 +243,7 @@ def night_report(
         "order_kept": not night.overtaken,
         "overtaken": [_overtaken(names, night, *each) for each in night.overtaken],
         "groups": departments.rows(tracks, used, parts, fractions, (bounds.start, end)),
-        "withdrawn": sum(1 for t in tracks if t.withdrawn),
-        "failed": [names.ended(t) for t in tracks if measures.is_failed(t)],
-        "waiting": [names.waiting(t, night.reasons, around.why) for t in tracks if measures.waits_at_end(t)],
-        "running": [names.running(t) for t in tracks if t.state in STARTED],
+        **_outcomes(night, tracks, names, around.why),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
         "quarters": bars,
@@ -258,11 +252,39 @@ def night_report(
         "exits": night.story.exit_objects(bounds.start, site.name, zone),
         "outlook": {
             "departments": outlook(tracks, fractions, _rate(busy, capacity), now, zone, around.opens),
-            "coming": [dict(each) for each in around.coming],
+            "coming": [dict(switch) for switch in around.coming],
             "holidays": list(around.holidays),
         },
     }
     return {"line": night_line(data), **data}
+
+
+def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str, Any]:
+    bounds = night.bounds
+    return {
+        "date": bounds.day.isoformat(),
+        "from": zone.text(bounds.start),
+        "until": zone.text(night.end(now)),
+        "as_of": zone.text(now),
+        "made": zone.text(now if around.made is None else around.made),
+        "ongoing": bounds.end is None or now < bounds.end or bool(night.follower.running),
+        "shift": bounds.shift,
+        "clock": around.clock or None,
+    }
+
+
+def _outcomes(night: Night, tracks: Sequence[Track], names: Names, why: Why) -> dict[str, Any]:
+    """What became of the requests, but for those that ended well."""
+    failed, waiting = (
+        filter(measures.is_failed, tracks),
+        filter(measures.waits_at_end, tracks),
+    )
+    return {
+        "withdrawn": sum(track.withdrawn for track in tracks),
+        "failed": [names.ended(track) for track in failed],
+        "waiting": [names.waiting(track, night.reasons, why) for track in waiting],
+        "running": [names.running(track) for track in tracks if track.state in STARTED],
+    }
 
 
 def _overtaken(names: Names, night: Night, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:
