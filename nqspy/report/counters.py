@@ -11,9 +11,9 @@ from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.report.measures import used_by_group
 from nqspy.report.moments import Zone, hours, zone_of
+from nqspy.report.replay import HistoryReplay
 from nqspy.report.shares import department_shares, departments
 from nqspy.report.spans import amount
-from nqspy.report.tracks import Follower
 
 
 class Since(NamedTuple):
@@ -55,12 +55,12 @@ def counters(
     its own only, and the share is theirs.
     """
     begun = since(site, now, entered)
-    follower, day, week = _followed(events, site, begun)
+    replay, day, week = _followed(events, site, begun)
     samples = samples or {}
-    follower.sample(samples, now)
-    used = used_by_group(follower.tracks.values(), begun.period, now, site.settings.usage.charge)
+    replay.sample(samples, now)
+    used = used_by_group(replay.histories.values(), begun.period, now, site.settings.usage.charge)
     running = _running(site, samples)
-    for name, ms in _unseen(site, follower, begun.period, now).items():
+    for name, ms in _unseen(site, replay, begun.period, now).items():
         used[name] = used.get(name, 0.0) + ms
     leaves, shares = departments(site.settings.groups), department_shares(site.settings.groups)
     names = dict.fromkeys((*leaves, *week, *running, *(name for name, ms in used.items() if ms)))
@@ -96,21 +96,21 @@ def _heading(zone: Zone, site: Site, begun: Since, now: Instant) -> dict[str, An
 
 def _followed(
     events: Iterable[ev.Recorded], site: Site, begun: Since
-) -> tuple[Follower, dict[str, int], dict[str, int]]:
-    """The requests' tracks, and use (ms) of the requests that ended today and this week, by group."""
-    follower, charge = Follower(site.requests), site.settings.usage.charge
+) -> tuple[HistoryReplay, dict[str, int], dict[str, int]]:
+    """The requests' histories, and use (ms) of the requests that ended today and this week, by group."""
+    replay, charge = HistoryReplay(site.requests), site.settings.usage.charge
     day: dict[str, int] = {}
     week: dict[str, int] = {}
     for recorded in events:
-        follower.take(recorded)
+        replay.take(recorded)
         event = recorded.event
-        if isinstance(event, ev.Ended) and event.seq in follower.tracks:
-            track = follower.tracks[event.seq]
-            group, more = track.group, amount(event.used, track.spec.ask.pes, charge)
+        if isinstance(event, ev.Ended) and event.seq in replay.histories:
+            history = replay.histories[event.seq]
+            group, more = history.group, amount(event.used, history.spec.ask.pes, charge)
             for start, sums in ((begun.day, day), (begun.week, week)):
                 if recorded.at >= start:
                     sums[group] = sums.get(group, 0) + more
-    return follower, day, week
+    return replay, day, week
 
 
 def _running(site: Site, samples: Mapping[Seq, Used]) -> dict[str, int]:
@@ -123,12 +123,12 @@ def _running(site: Site, samples: Mapping[Seq, Used]) -> dict[str, int]:
     return found
 
 
-def _unseen(site: Site, follower: Follower, begin: Instant, now: Instant) -> dict[str, float]:
+def _unseen(site: Site, replay: HistoryReplay, begin: Instant, now: Instant) -> dict[str, float]:
     """Use since ``begin`` of running requests that the events do not show, spread evenly over their time."""
     found: dict[str, float] = {}
     for seq, request in site.started.items():
-        track = follower.tracks.get(seq)
-        if (track is not None and track.spans) or request.started is None:
+        history = replay.histories.get(seq)
+        if (history is not None and history.spans) or request.started is None:
             continue
         span = max(1, now - request.started)
         part = min(1.0, max(0, now - begin) / span)

@@ -8,14 +8,14 @@ from nqspy.model.ids import Instant
 from nqspy.model.requests import STARTED
 from nqspy.report import measures
 from nqspy.report.kept import Sums
+from nqspy.report.replay import RequestHistory, by_group
 from nqspy.report.story import for_department
-from nqspy.report.tracks import Track, by_group
 
 Data = Mapping[str, Any]
 
 
 def rows(
-    tracks: list[Track],
+    histories: list[RequestHistory],
     used: Mapping[str, float],
     kept: Mapping[str, Sums],
     fractions: Mapping[str, float],
@@ -23,13 +23,13 @@ def rows(
 ) -> list[dict[str, Any]]:
     """A row of each department that had requests: quota against use, what became of its requests. ``used``:
     CPU time (ms) by group; ``span``: begin and end of the night. Wall time is that in which they had PEs."""
-    own = by_group(tracks)
+    own = by_group(histories)
     names = dict.fromkeys((*(name for name in fractions if name in own), *own))
     total = sum(used.values())
     return [
         {
             "name": name,
-            "owners": sorted({track.spec.owner for track in own[name]}),
+            "owners": sorted({history.spec.owner for history in own[name]}),
             **_quota(name, kept),
             "cpu_s": round(used.get(name, 0.0) / 1000, 3),
             "cpu_part": used.get(name, 0.0) / total if total else 0.0,
@@ -48,22 +48,22 @@ def _quota(name: str, kept: Mapping[str, Sums]) -> dict[str, float | None]:
     return {"share": share, "part": part, "deviation": sums.deviation}
 
 
-def _counts(tracks: list[Track]) -> dict[str, Any]:
-    others = [track for track in tracks if track.ending is not None and not measures.is_ok(track)]
+def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
+    others = [history for history in histories if history.ending is not None and not measures.is_ok(history)]
     return {
-        "requests": len(tracks),
-        "ended_ok": measures.ended_ok(tracks),
+        "requests": len(histories),
+        "ended_ok": measures.ended_ok(histories),
         "failed": sum(1 for t in others if not t.withdrawn),
-        "withdrawn": sum(1 for t in tracks if t.withdrawn),
-        "waiting": sum(1 for t in tracks if measures.waits_at_end(t)),
-        "running": sum(1 for t in tracks if t.state in STARTED),
+        "withdrawn": sum(1 for t in histories if t.withdrawn),
+        "waiting": sum(1 for t in histories if measures.waits_at_end(t)),
+        "running": sum(1 for t in histories if t.state in STARTED),
         "ends": dict(Counter(map(measures.state_of, others))),
     }
 
 
-def _wall(tracks: list[Track], span: tuple[int, int]) -> int:
+def _wall(histories: list[RequestHistory], span: tuple[int, int]) -> int:
     begin, end = Instant(span[0]), Instant(span[1])
-    return sum(attempt.held_time(begin, end) for track in tracks for attempt in track.spans)
+    return sum(attempt.held_time(begin, end) for history in histories for attempt in history.spans)
 
 
 # ---------------------------------------------------------------- the page of one

@@ -19,8 +19,8 @@ from nqspy.model.owed import PE, Entry, Work
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
 from nqspy.report.over_time import Steps
+from nqspy.report.replay import RequestHistory
 from nqspy.report.spans import amount
-from nqspy.report.tracks import Track
 
 _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
 _RESTS = (ev.Suspended, ev.Exiting)
@@ -129,8 +129,8 @@ class Kept(Steps):
 
     # ------------------------------------------------------------ events
 
-    def take(self, recorded: ev.Recorded, tracks: Mapping[Seq, Track]) -> None:
-        """Takes one event, after ``tracks`` have been moved on by it."""
+    def take(self, recorded: ev.Recorded, histories: Mapping[Seq, RequestHistory]) -> None:
+        """Takes one event, after ``histories`` have been moved on by it."""
         event: Any = recorded.event
         at, kind = recorded.at, type(event)
         if kind is ev.Started or self.over:
@@ -154,9 +154,9 @@ class Kept(Steps):
             self._rest(event.seq, at)
             return
         for seq in (event.seq,) if hasattr(event, "seq") else getattr(event, "seqs", ()):
-            track = tracks.get(seq)
-            if track is not None:
-                self._look(track, at)
+            history = histories.get(seq)
+            if history is not None:
+                self._look(history, at)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
         """What running requests have used by now."""
@@ -166,8 +166,8 @@ class Kept(Steps):
         if self.sums and self.marks[-1] <= at:
             self.sums[-1] = self._now()
 
-    def _look(self, track: Track, at: Instant) -> None:
-        seq, state, spec = track.seq, track.state, track.spec
+    def _look(self, history: RequestHistory, at: Instant) -> None:
+        seq, state, spec = history.seq, history.state, history.spec
         run, pes, group, rate, wide, more = self._runs.get(seq), spec.ask.pes, spec.group, 0, 0, 0
         if state is _RUNNING:
             if run is None and seq not in self._still:
@@ -175,7 +175,7 @@ class Kept(Steps):
                 self._runs[seq] = _Run(group, pes, rate, self._booked.get(seq, 0), at)
         elif run is not None:
             group, rate, wide = run.group, -run.rate, -run.pes
-            self._booked[seq] = run.charged + (run.counted(at) if track.ended is None else 0)
+            self._booked[seq] = run.charged + (run.counted(at) if history.ended is None else 0)
             del self._runs[seq]
         if state is _QUEUED:
             more = self._queue(seq, f"{spec.group}:{spec.owner}", pes)

@@ -10,7 +10,7 @@ from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
 from nqspy.model.units import UNLIMITED
 from nqspy.report.over_time import held_by_step
-from nqspy.report.tracks import Follower, Track
+from nqspy.report.replay import HistoryReplay, RequestHistory
 
 
 class Busy(NamedTuple):
@@ -24,7 +24,7 @@ class Busy(NamedTuple):
 
 
 def busy_share(
-    tracks: Iterable[Track], begin: Instant | None, end: Instant | None, pes: int, cpus: int
+    histories: Iterable[RequestHistory], begin: Instant | None, end: Instant | None, pes: int, cpus: int
 ) -> Busy | None:
     """Allocated PE time / (PEs x time) between two instants, None where they enclose nothing.
 
@@ -34,72 +34,76 @@ def busy_share(
     capacity = min(pes, cpus) if cpus else pes
     if begin is None or end is None or end <= begin or capacity <= 0:
         return None
-    tracks = tuple(tracks)
+    histories = tuple(histories)
     whole = capacity * (end - begin)
-    [held] = held_by_step((a for track in tracks for a in track.spans), (begin, end), capacity)
-    used = sum(track.used_between(begin, end) for track in tracks)
+    [held] = held_by_step((a for history in histories for a in history.spans), (begin, end), capacity)
+    used = sum(history.used_between(begin, end) for history in histories)
     return Busy(begin, end, held / whole, used / whole)
 
 
-def used_by_group(tracks: Iterable[Track], begin: int, end: int, charge: str = "cpu") -> dict[str, float]:
+def used_by_group(
+    histories: Iterable[RequestHistory], begin: int, end: int, charge: str = "cpu"
+) -> dict[str, float]:
     """CPU time (or what else is charged, ms) that each group's requests used between two instants."""
     used: dict[str, float] = {}
-    for track in tracks:
-        used[track.group] = used.get(track.group, 0.0) + track.used_between(begin, end, charge)
+    for history in histories:
+        used[history.group] = used.get(history.group, 0.0) + history.used_between(begin, end, charge)
     return used
 
 
-def overtaken(follower: Follower, event: Starting, decided: Decided | None) -> list[Seq]:
+def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -> list[Seq]:
     """Earlier requests of the same list (group and queue) that wait although this start shows that they
-    could have been started; to be asked before the follower takes the event.
+    could have been started; to be asked before the replay takes the event.
 
     The list's order is the scheduler's: date in queue, then number. Excused are those that are not queued,
     those that the pass could not have seen yet (all, where it saw the started one elsewhere), those that a
     person let another one pass (``schedule request``) or that stand behind a later one of their owner's
     (``qsub -p``), and those for which the pass journaled what kept them back.
     """
-    started = follower.tracks.get(event.seq)
+    started = replay.histories.get(event.seq)
     if started is None or started.request.rank > 0 or (decided is not None and started.since > decided.as_of):
         return []
     reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
-    line, end = follower.lists.get((started.group, started.queue), ()), started.place
+    line, end = replay.lists.get((started.group, started.queue), ()), started.place
     found = []
     for place in line:
         if place >= end:
             break
         seq = place[1]
-        earlier = follower.tracks[seq]
+        earlier = replay.histories[seq]
         if earlier.spec.owner == started.spec.owner and _own(earlier) < _own(started):
             continue  # its owner wanted it so (qsub -p)
         unseen = decided is not None and earlier.since > decided.as_of
         kept = seq in reasons and _keeps_back(*reasons[seq], earlier, started, event.forced)
         if not unseen and not kept:
             found.append(seq)
-    return _not_behind_own(follower, line, end, found) if found else found
+    return _not_behind_own(replay, line, end, found) if found else found
 
 
 def _not_behind_own(
-    follower: Follower, line: Sequence[tuple[Instant, Seq]], end: tuple[Instant, Seq], found: list[Seq]
+    replay: HistoryReplay, line: Sequence[tuple[Instant, Seq]], end: tuple[Instant, Seq], found: list[Seq]
 ) -> list[Seq]:
     """Without those whose owners want another one before them (``qsub -p``) that stands behind what was
     started (``end`` is its place): they are put back behind that."""
     highest: dict[str, int] = {}
     for _, seq in line[bisect_right(line, end) :]:
-        track = follower.tracks[seq]
-        if track.request.rank == 0:
-            highest[track.spec.owner] = max(_own(track), highest.get(track.spec.owner, _own(track)))
-    tracks = ((seq, follower.tracks[seq]) for seq in found)
-    return [seq for seq, track in tracks if highest.get(track.spec.owner, _own(track)) <= _own(track)]
+        history = replay.histories[seq]
+        if history.request.rank == 0:
+            highest[history.spec.owner] = max(_own(history), highest.get(history.spec.owner, _own(history)))
+    histories = ((seq, replay.histories[seq]) for seq in found)
+    return [
+        seq for seq, history in histories if highest.get(history.spec.owner, _own(history)) <= _own(history)
+    ]
 
 
-def _own(track: Track) -> int:
-    return track.spec.priority or 0
+def _own(history: RequestHistory) -> int:
+    return history.spec.priority or 0
 
 
 _OF_THE_LIST = ("run limit", "group limit")
 
 
-def _keeps_back(code: str, text: str, earlier: Track, started: Track, forced: bool) -> bool:
+def _keeps_back(code: str, text: str, earlier: RequestHistory, started: RequestHistory, forced: bool) -> bool:
     """Whether a journaled reason says that the earlier one could not have been started instead.
 
     Lack of PEs and limits that count both alike do not: the later one has taken what the earlier one lacks.
@@ -112,7 +116,7 @@ def _keeps_back(code: str, text: str, earlier: Track, started: Track, forced: bo
     return code != ReasonCode.LATER
 
 
-def _asks_more(earlier: Track, started: Track) -> bool:
+def _asks_more(earlier: RequestHistory, started: RequestHistory) -> bool:
     mine, other = earlier.spec.ask, started.spec.ask
     return mine.pes > other.pes or _amount(mine.memory_wanted()) > _amount(other.memory_wanted())
 
@@ -146,32 +150,32 @@ class ShortMoments:
         return end if self.now else self.last
 
 
-def ended_ok(tracks: Sequence[Track]) -> int:
+def ended_ok(histories: Sequence[RequestHistory]) -> int:
     """How many ended by themselves with status 0."""
-    return sum(1 for track in tracks if is_ok(track))
+    return sum(1 for history in histories if is_ok(history))
 
 
-def is_ok(track: Track) -> bool:
+def is_ok(history: RequestHistory) -> bool:
     """Whether it ended by itself with status 0."""
-    ending = track.ending
-    return ending is not None and getattr(ending, "exit_status", None) == 0 and state_of(track) == "exit"
+    ending = history.ending
+    return ending is not None and getattr(ending, "exit_status", None) == 0 and state_of(history) == "exit"
 
 
-def is_failed(track: Track) -> bool:
+def is_failed(history: RequestHistory) -> bool:
     """Whether it ended otherwise, and not because its owner deleted it."""
-    return track.ending is not None and not is_ok(track) and not track.withdrawn
+    return history.ending is not None and not is_ok(history) and not history.withdrawn
 
 
-def state_of(track: Track) -> str:
+def state_of(history: RequestHistory) -> str:
     """Its end reason (``deleted`` for one that was deleted before it ran), else its state."""
-    if track.ending is not None:
-        return str(getattr(track.ending, "end_reason", "deleted"))
-    return track.state.value
+    if history.ending is not None:
+        return str(getattr(history.ending, "end_reason", "deleted"))
+    return history.state.value
 
 
-def waits_at_end(track: Track) -> bool:
+def waits_at_end(history: RequestHistory) -> bool:
     """Whether it waits, held ones included."""
-    return track.waits and track.state is not State.ENDED
+    return history.waits and history.state is not State.ENDED
 
 
 def night_line(data: Mapping[str, Any]) -> str:

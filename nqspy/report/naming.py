@@ -12,7 +12,7 @@ from nqspy.model.site import Site
 from nqspy.report import measures
 from nqspy.report.history import requested, used_object
 from nqspy.report.moments import Zone
-from nqspy.report.tracks import Track
+from nqspy.report.replay import RequestHistory
 
 Why = Callable[[Seq, str], Reason | None]
 """Why a request (in that queue) waits, as the last pass said it."""
@@ -40,32 +40,32 @@ class Names:
         self._site = site
         self._zone = zone
 
-    def head(self, track: Track) -> dict[str, Any]:
+    def head(self, history: RequestHistory) -> dict[str, Any]:
         """What every list of requests says of one."""
-        spec = track.spec
+        spec = history.spec
         return {
-            "id": self._site.id_of(track.seq),
+            "id": self._site.id_of(history.seq),
             "name": spec.name,
             "owner": spec.owner,
             "group": spec.group,
-            "queue": track.queue,
-            "state": track.state.value,
-            "submitted": self._zone.text(track.request.submitted),
+            "queue": history.queue,
+            "state": history.state.value,
+            "submitted": self._zone.text(history.request.submitted),
             "requested": requested(spec),
         }
 
-    def running(self, track: Track) -> dict[str, Any]:
+    def running(self, history: RequestHistory) -> dict[str, Any]:
         """One that still runs: since when, on how many PEs."""
-        last = track.spans[-1] if track.spans else None
+        last = history.spans[-1] if history.spans else None
         since = self._zone.stamp(last.begin if last is not None else None)
-        return self.head(track) | {"started": since, "pes": last.pes if last is not None else 0}
+        return self.head(history) | {"started": since, "pes": last.pes if last is not None else 0}
 
-    def ended(self, track: Track) -> dict[str, Any]:
+    def ended(self, history: RequestHistory) -> dict[str, Any]:
         """One that ended otherwise than well: how, why, and where its output lies."""
-        ending = track.ending
-        found = self.head(track) | {
-            "ended": self._zone.stamp(track.ended),
-            "end_reason": measures.state_of(track),
+        ending = history.ending
+        found = self.head(history) | {
+            "ended": self._zone.stamp(history.ended),
+            "end_reason": measures.state_of(history),
         }
         if isinstance(ending, ev.Ended):
             return found | {
@@ -82,26 +82,26 @@ class Names:
         why = f"it was deleted before it ran: {text}" if text else "it was deleted before it ran"
         return found | nothing | {"text": text, "output": None, "error": None, "why": why}
 
-    def waiting(self, track: Track, journaled: Journaled, why: Why) -> dict[str, Any]:
+    def waiting(self, history: RequestHistory, journaled: Journaled, why: Why) -> dict[str, Any]:
         """One that waits, and the reason."""
-        live = why(track.seq, track.queue)
-        code, who, text = journaled.get(track.seq, ("LATER", "pass", "not reached yet"))
-        if track.state is State.HELD:
-            code, who, text = ReasonCode.HELD.value, "", track.request.hold_text or "it is held"
-            if track.request.unmet and not track.request.holds:
-                code, who, text = self._dependent(track, live)
-        elif track.state is State.WAITING:
+        live = why(history.seq, history.queue)
+        code, who, text = journaled.get(history.seq, ("LATER", "pass", "not reached yet"))
+        if history.state is State.HELD:
+            code, who, text = ReasonCode.HELD.value, "", history.request.hold_text or "it is held"
+            if history.request.unmet and not history.request.holds:
+                code, who, text = self._dependent(history, live)
+        elif history.state is State.WAITING:
             code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
         elif live is not None:
             code, who, text = live.code.value, live.who, live.text
-        return self.head(track) | {"reason": {"code": code, "who": who, "text": text}}
+        return self.head(history) | {"reason": {"code": code, "who": who, "text": text}}
 
-    def _dependent(self, track: Track, live: Reason | None) -> tuple[str, str, str]:
+    def _dependent(self, history: RequestHistory, live: Reason | None) -> tuple[str, str, str]:
         """The reason of a request that waits for others: by now another one may hold, or none."""
         if live is not None and live.code is ReasonCode.DEPENDENCY:
             return live.code.value, live.who, live.text
-        others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in track.request.unmet)
-        text = f"it waits for {others}" + (f": {track.request.never}" if track.request.never else "")
+        others = ", ".join(f"{self._site.id_of(each.seq)} ({each.word})" for each in history.request.unmet)
+        text = f"it waits for {others}" + (f": {history.request.never}" if history.request.never else "")
         return ReasonCode.DEPENDENCY.value, "dependency", text
 
     def overtaken(self, at: Instant, started: Seq, before: Seq, group: str) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from nqspy.report.naming import Names, Why
 from nqspy.report.outlook import outlook
 from nqspy.report.parts import division_of
 from nqspy.report.picture import quarters, step_of
+from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.shares import department_shares
 from nqspy.report.story import Story, is_new_home
-from nqspy.report.tracks import Follower, Track
 
 NIGHT = "night"
 """Name of the shift whose time is the night."""
@@ -92,8 +92,8 @@ class Night:
 
     def __init__(self, site: Site, bounds: Bounds) -> None:
         self.bounds = bounds
-        self.follower = Follower(site.requests, bounds.end)
-        self.story = Story(self.follower)
+        self.replay = HistoryReplay(site.requests, bounds.end)
+        self.story = Story(self.replay)
         self.shifts: list[tuple[Instant, str | None]] = []
         self.short = measures.ShortMoments()
         self.first: Instant | None = None
@@ -119,14 +119,14 @@ class Night:
             return False
         late = end + DAY if self.bounds.shift is not None else end
         # What a pass decides comes with it, at the same instant: the night is not over between the two.
-        same = at == self.follower.last
-        return at >= late or not (self.follower.running or self.short.now or same)
+        same = at == self.replay.last
+        return at >= late or not (self.replay.running or self.short.now or same)
 
     def end(self, now: Instant) -> Instant:
         """When the night ended, ``now`` while it lasts."""
         if self.bounds.end is None or now < self.bounds.end:
             return now
-        return now if self.follower.running and self.bounds.shift else max(self.bounds.end, self._last)
+        return now if self.replay.running and self.bounds.shift else max(self.bounds.end, self._last)
 
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event."""
@@ -141,16 +141,16 @@ class Night:
         elif inside and isinstance(event, ev.ShiftChanged):
             self.shifts.append((at, event.shift))
         self.story.take(recorded)
-        self.follower.take(recorded)
+        self.replay.take(recorded)
         if self.kept is not None:
-            self.kept.take(recorded, self.follower.tracks)
+            self.kept.take(recorded, self.replay.histories)
         if self.first is None and inside and kind in _STARTS:
             self.first = at
-        if not self.follower.queued or kind in _RESTARTS:
+        if not self.replay.queued or kind in _RESTARTS:
             self.short.over(at)
         if isinstance(event, ev.Ended) and at > self._last:
-            track = self.follower.tracks.get(event.seq)
-            self._last = at if track is not None and track.counts else self._last
+            history = self.replay.histories.get(event.seq)
+            self._last = at if history is not None and history.counts else self._last
 
     def _decides(self, event: ev.Decided, at: Instant) -> None:
         self._decided = event
@@ -167,17 +167,17 @@ class Night:
 
     def _order(self, event: ev.Starting, at: Instant) -> None:
         if at >= self.bounds.start and (self.bounds.end is None or at < self.bounds.end):
-            for seq in measures.overtaken(self.follower, event, self._decided):
+            for seq in measures.overtaken(self.replay, event, self._decided):
                 self.overtaken.append((at, event.seq, seq))
 
     def begun(self) -> Instant | None:
         """The first start of the night, as the hands reported it."""
-        starts = (a.begin for track in self.follower.tracks.values() for a in track.spans)
+        starts = (a.begin for history in self.replay.histories.values() for a in history.spans)
         return min((begin for begin in starts if begin >= self.bounds.start), default=self.first)
 
-    def tracks(self) -> list[Track]:
+    def histories(self) -> list[RequestHistory]:
         """The night's requests: submitted before its end, not ended before its start."""
-        start, every = self.bounds.start, self.follower.tracks.values()
+        start, every = self.bounds.start, self.replay.histories.values()
         return [one for one in every if one.counts and (one.ended is None or one.ended >= start)]
 
 
@@ -219,12 +219,12 @@ def night_report(
     kept = night.follow_accounts(site, now)
     night.take_all(events)
     if around.samples and night.end(now) == now:
-        night.follower.sample(around.samples, now)
+        night.replay.sample(around.samples, now)
         kept.sample(around.samples, now)
     kept.advance(now)
-    end, tracks = night.end(now), night.tracks()
+    end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
-    every = night.follower.tracks.values()
+    every = night.replay.histories.values()
     parts = {name: sums for name, sums in kept.sums[-1].items() if fractions.get(name)}
     pes, cpus = site.pes(), len(site.found.cpus)
     busy = measures.busy_share(every, night.begun(), night.short.until(end), pes, cpus)
@@ -234,16 +234,16 @@ def night_report(
     names = Names(site, zone)
     data = {
         **_heading(night, now, around, zone),
-        "requests": len(tracks),
-        "ended_ok": measures.ended_ok(tracks),
+        "requests": len(histories),
+        "ended_ok": measures.ended_ok(histories),
         **_busy(busy, zone),
         "deviation": largest(parts),
         "charge": site.settings.usage.charge,
         "parts": division_of(kept, [name for name in fractions if name in parts], zone),
         "order_kept": not night.overtaken,
         "overtaken": [_overtaken(names, night, *each) for each in night.overtaken],
-        "groups": departments.rows(tracks, used, parts, fractions, (bounds.start, end)),
-        **_outcomes(night, tracks, names, around.why),
+        "groups": departments.rows(histories, used, parts, fractions, (bounds.start, end)),
+        **_outcomes(night, histories, names, around.why),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
         "quarters": bars,
@@ -251,7 +251,7 @@ def night_report(
         "story": night.story.objects(bounds.start, site.name, zone),
         "exits": night.story.exit_objects(bounds.start, site.name, zone),
         "outlook": {
-            "departments": outlook(tracks, fractions, _rate(busy, capacity), now, zone, around.opens),
+            "departments": outlook(histories, fractions, _rate(busy, capacity), now, zone, around.opens),
             "coming": [dict(switch) for switch in around.coming],
             "holidays": list(around.holidays),
         },
@@ -267,28 +267,28 @@ def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str
         "until": zone.text(night.end(now)),
         "as_of": zone.text(now),
         "made": zone.text(now if around.made is None else around.made),
-        "ongoing": bounds.end is None or now < bounds.end or bool(night.follower.running),
+        "ongoing": bounds.end is None or now < bounds.end or bool(night.replay.running),
         "shift": bounds.shift,
         "clock": around.clock or None,
     }
 
 
-def _outcomes(night: Night, tracks: Sequence[Track], names: Names, why: Why) -> dict[str, Any]:
+def _outcomes(night: Night, histories: Sequence[RequestHistory], names: Names, why: Why) -> dict[str, Any]:
     """What became of the requests, but for those that ended well."""
     failed, waiting = (
-        filter(measures.is_failed, tracks),
-        filter(measures.waits_at_end, tracks),
+        filter(measures.is_failed, histories),
+        filter(measures.waits_at_end, histories),
     )
     return {
-        "withdrawn": sum(track.withdrawn for track in tracks),
-        "failed": [names.ended(track) for track in failed],
-        "waiting": [names.waiting(track, night.reasons, why) for track in waiting],
-        "running": [names.running(track) for track in tracks if track.state in STARTED],
+        "withdrawn": sum(history.withdrawn for history in histories),
+        "failed": [names.ended(history) for history in failed],
+        "waiting": [names.waiting(history, night.reasons, why) for history in waiting],
+        "running": [names.running(history) for history in histories if history.state in STARTED],
     }
 
 
 def _overtaken(names: Names, night: Night, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:
-    return names.overtaken(at, started, before, night.follower.tracks[started].group)
+    return names.overtaken(at, started, before, night.replay.histories[started].group)
 
 
 def _rate(busy: measures.Busy | None, capacity: int) -> float:

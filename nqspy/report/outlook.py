@@ -7,7 +7,7 @@ from typing import Any
 from nqspy.model.ids import Instant
 from nqspy.model.requests import State, finite
 from nqspy.report.moments import Zone
-from nqspy.report.tracks import Track
+from nqspy.report.replay import RequestHistory
 
 _LEAST = 0.05
 """A smaller part of the processors is no rate to reckon with."""
@@ -26,7 +26,7 @@ class _Left:
 
 
 def outlook(
-    tracks: Iterable[Track],
+    histories: Iterable[RequestHistory],
     fractions: Mapping[str, float],
     rate: float,
     now: Instant,
@@ -38,8 +38,8 @@ def outlook(
     share the rate by their entitlements until they have none left. ``opens``: when each stopped queue is
     started next, None where nobody knows; where that is later than what was reckoned, ``not_before`` says it
     instead. ``drained_at`` null: held ones only, or nothing is known to reckon with."""
-    tracks = list(tracks)
-    left = _left(tracks, _means(tracks))
+    histories = list(histories)
+    left = _left(histories, _means(histories))
     drained = _drained({name: each.expected for name, each in left.items() if each.expected > 0}, fractions)
     ready = {name: Instant(now + round(at / max(rate, _LEAST))) for name, at in drained.items()}
     return [
@@ -69,42 +69,42 @@ def _until(
     return {"drained_at": zone.stamp(ready) if known else None, "not_before": None}
 
 
-def _means(tracks: Iterable[Track]) -> dict[str, float]:
+def _means(histories: Iterable[RequestHistory]) -> dict[str, float]:
     """Mean CPU time (ms) of the requests that ended, by group and (name "") of all."""
     sums: dict[str, tuple[int, int]] = {}
-    for track in tracks:
-        used = getattr(track.ending, "used", None)
+    for history in histories:
+        used = getattr(history.ending, "used", None)
         if used is not None:
-            for name in (track.group, ""):
+            for name in (history.group, ""):
                 number, cpu = sums.get(name, (0, 0))
                 sums[name] = (number + 1, cpu + used.cpu)
     return {name: cpu / number for name, (number, cpu) in sums.items()}
 
 
-def _left(tracks: Iterable[Track], means: Mapping[str, float]) -> dict[str, _Left]:
+def _left(histories: Iterable[RequestHistory], means: Mapping[str, float]) -> dict[str, _Left]:
     found: dict[str, _Left] = {}
-    for track in tracks:
-        if track.ending is not None:
+    for history in histories:
+        if history.ending is not None:
             continue
-        left = found.setdefault(track.group, _Left())
-        asked = finite(track.spec.ask.cpu_wanted())
-        if not track.waits:
-            used = track.spans[-1].points[-1][1] if track.spans else 0
-            left.expected += max(0.0, _expected(track, means, asked) - used)
+        left = found.setdefault(history.group, _Left())
+        asked = finite(history.spec.ask.cpu_wanted())
+        if not history.waits:
+            used = history.spans[-1].points[-1][1] if history.spans else 0
+            left.expected += max(0.0, _expected(history, means, asked) - used)
             continue
         left.asked += asked or 0
         left.unasked += asked is None
-        if track.state is State.QUEUED:
+        if history.state is State.QUEUED:
             left.queued += 1
-            left.queues.add(track.queue)
-            left.expected += _expected(track, means, asked)
+            left.queues.add(history.queue)
+            left.expected += _expected(history, means, asked)
         else:
             left.held += 1
     return found
 
 
-def _expected(track: Track, means: Mapping[str, float], asked: int | None) -> float:
-    mean = means.get(track.group)
+def _expected(history: RequestHistory, means: Mapping[str, float], asked: int | None) -> float:
+    mean = means.get(history.group)
     if mean is None:
         mean = float(asked) if asked is not None else means.get("", 0.0)
     return mean if asked is None else min(mean, asked)

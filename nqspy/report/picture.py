@@ -9,7 +9,7 @@ from nqspy.model.ids import HOUR, MINUTE, Instant
 from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
 from nqspy.report.moments import Zone
 from nqspy.report.over_time import held_by_step, marks_of, used_by_step
-from nqspy.report.tracks import Track
+from nqspy.report.replay import RequestHistory
 
 QUARTER = 15 * MINUTE
 MOST_BARS = 400
@@ -22,13 +22,13 @@ def step_of(span: int) -> int:
 
 
 def quarters(
-    tracks: Iterable[Track], begin: Instant, end: Instant, capacity: int, zone: Zone
+    histories: Iterable[RequestHistory], begin: Instant, end: Instant, capacity: int, zone: Zone
 ) -> tuple[int, list[dict[str, Any]]]:
     """Length of a step in ms, and for each step from ``begin`` to ``end``: ``at``, PE time ``allocated`` and
     CPU time ``used`` as fractions of what ``capacity`` processors had to give."""
     step = step_of(end - begin)
     marks = marks_of(begin, max(begin, end), step)
-    attempts = [attempt for track in tracks for attempt in track.spans]
+    attempts = [attempt for history in histories for attempt in history.spans]
     used = [0.0] * (len(marks) - 1)
     for attempt in attempts:
         if attempt.end != attempt.begin:

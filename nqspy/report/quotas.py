@@ -41,8 +41,8 @@ from nqspy.report.kept import Sums as OwnSums
 from nqspy.report.moments import Zone, short, zone_of
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.over_time import Steps, used_by_step
+from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
 from nqspy.report.shares import charge_words, departments
-from nqspy.report.tracks import Follower, Track, by_group
 
 STEP = 5 * MINUTE
 HOURLY = HOUR // STEP
@@ -99,7 +99,7 @@ class Presence(Steps):
 
     def __init__(self, site: Site, period: Period) -> None:
         super().__init__(period.begin, period.end, STEP)
-        self.follower = Follower(site.requests)
+        self.replay = HistoryReplay(site.requests)
         self.could: Sums = {}
         self.worked: Sums = {}
         self.left: tuple[Seq, ...] = ()
@@ -111,21 +111,21 @@ class Presence(Steps):
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event; those before the period's beginning too, and those after its end."""
         self.advance(recorded.at)
-        self.follower.take(recorded)
+        self.replay.take(recorded)
         event: Any = recorded.event
         for seq in event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),):
-            track = self.follower.tracks.get(seq)
-            if track is not None:
-                self._follow(track)
+            history = self.replay.histories.get(seq)
+            if history is not None:
+                self._follow(history)
 
-    def _follow(self, track: Track) -> None:
-        group, pes = self._works.pop(track.seq, ("", 0))
+    def _follow(self, history: RequestHistory) -> None:
+        group, pes = self._works.pop(history.seq, ("", 0))
         if pes:
             self._wanted[group] -= pes
-        if track.state in WORKS:
-            pes = track.spec.ask.pes
-            self._works[track.seq] = (track.group, pes)
-            self._wanted[track.group] = self._wanted.get(track.group, 0) + pes
+        if history.state in WORKS:
+            pes = history.spec.ask.pes
+            self._works[history.seq] = (history.group, pes)
+            self._wanted[history.group] = self._wanted.get(history.group, 0) + pes
 
     def _pass(self, to: Instant) -> None:
         span = to - self._at
@@ -141,13 +141,13 @@ class Presence(Steps):
             self.left = tuple(self._works)
 
 
-def got(tracks: Iterable[Track], marks: list[int], charge: str, site: Site) -> Sums:
+def got(histories: Iterable[RequestHistory], marks: list[int], charge: str, site: Site) -> Sums:
     """What each group's requests used between the first mark and the last, groups below it included."""
     steps: list[Sums] = [{} for _ in marks]
-    for track in tracks:
-        for attempt in track.spans:
+    for history in histories:
+        for attempt in history.spans:
             for place, more in used_by_step(attempt, marks, charge):
-                steps[place][track.group] = steps[place].get(track.group, 0.0) + more
+                steps[place][history.group] = steps[place].get(history.group, 0.0) + more
     sums: Sums = {}
     for step in steps:
         for group, more in step.items():
@@ -159,19 +159,19 @@ def got(tracks: Iterable[Track], marks: list[int], charge: str, site: Site) -> S
 # ---------------------------------------------------------------- the bound
 
 
-def _held(track: Track, at: int) -> float:
+def _held(history: RequestHistory, at: int) -> float:
     """PE time (ms) that its attempts held up to an instant."""
-    return sum(each.pes * each.held_time(each.begin, Instant(at)) for each in track.spans)
+    return sum(each.pes * each.held_time(each.begin, Instant(at)) for each in history.spans)
 
 
 def _bounds(presence: Presence, period: Period, site: Site) -> Sums:
     """The PE time that each group's requests held in the period and had still to hold when it ended."""
-    tracks, found = presence.follower.tracks, dict[str, float]()
-    means = _means(tracks.values())
-    for track in tracks.values():
-        _add_up(site, found, track.group, _held(track, period.end) - _held(track, period.begin))
+    histories, found = presence.replay.histories, dict[str, float]()
+    means = _means(histories.values())
+    for history in histories.values():
+        _add_up(site, found, history.group, _held(history, period.end) - _held(history, period.begin))
     for seq in presence.left:
-        _add_up(site, found, tracks[seq].group, _still(tracks[seq], period.end, means))
+        _add_up(site, found, histories[seq].group, _still(histories[seq], period.end, means))
     return found
 
 
@@ -180,19 +180,19 @@ def _add_up(site: Site, found: Sums, group: str, more: float) -> None:
         found[name] = found.get(name, 0.0) + more
 
 
-def _still(track: Track, end: int, means: Mapping[str, float]) -> float:
-    before = _held(track, end)
-    if track.ended is not None:
-        return _held(track, track.ended) - before
-    ask = track.spec.ask
+def _still(history: RequestHistory, end: int, means: Mapping[str, float]) -> float:
+    before = _held(history, end)
+    if history.ended is not None:
+        return _held(history, history.ended) - before
+    ask = history.spec.ask
     wall, cpu = finite(ask.wall), finite(ask.cpu_wanted())
     whole = wall * ask.pes if wall is not None else cpu
-    return max(0.0, (means.get(track.group, float("inf")) if whole is None else whole) - before)
+    return max(0.0, (means.get(history.group, float("inf")) if whole is None else whole) - before)
 
 
-def _means(tracks: Iterable[Track]) -> Sums:
+def _means(histories: Iterable[RequestHistory]) -> Sums:
     """Mean PE time (ms) that the requests held which have ended, by group."""
-    ran = by_group(track for track in tracks if track.ended is not None and track.spans)
+    ran = by_group(history for history in histories if history.ended is not None and history.spans)
     return {group: sum(_held(each, each.ended or 0) for each in own) / len(own) for group, own in ran.items()}
 
 
@@ -218,13 +218,13 @@ def quota_report(
     kept = Kept(site, period.begin, period.end, STEP)
     for recorded in events:
         presence.take(recorded)
-        kept.take(recorded, presence.follower.tracks)
+        kept.take(recorded, presence.replay.histories)
     presence.advance(period.end)
-    presence.follower.sample(samples or {}, now)
+    presence.replay.sample(samples or {}, now)
     if period.ongoing:
         kept.sample(samples or {}, now)
     kept.advance(period.end)
-    used = got(presence.follower.tracks.values(), presence.marks, charge, site)
+    used = got(presence.replay.histories.values(), presence.marks, charge, site)
     could, zone = _bounded(presence, period, site), zone_of(site.timezone)
     rows = [_row(name, presence, used, could, kept, site) for name in _names(presence, used, site)]
     data = {
@@ -244,7 +244,7 @@ def quota_report(
 
 def _names(presence: Presence, used: Sums, site: Site) -> list[str]:
     """The departments, then other groups that had requests of their own."""
-    groups, own = site.settings.groups, {t.group for t in presence.follower.tracks.values()}
+    groups, own = site.settings.groups, {t.group for t in presence.replay.histories.values()}
     others = sorted(name for name in own if name in used or name in presence.worked)
     return list(dict.fromkeys((*departments(groups), *others)))
 
@@ -252,7 +252,7 @@ def _names(presence: Presence, used: Sums, site: Site) -> list[str]:
 def _bounded(presence: Presence, period: Period, site: Site) -> Sums:
     whole, most = presence.could, _bounds(presence, period, site)
     found = {name: min(value, most.get(name, 0.0)) for name, value in whole.items() if name}
-    own = {track.group for track in presence.follower.tracks.values()}
+    own = {history.group for history in presence.replay.histories.values()}
     above = {name for group in own for name in lineage(site.settings.groups, group)[1:]}
     lost = sum(whole[name] - found[name] for name in found if name in own - above)
     return found | {"": whole.get("", 0.0) - lost}

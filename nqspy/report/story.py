@@ -13,7 +13,7 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import HANDS
 from nqspy.model.ids import MINUTE, Instant, JobRef, Seq
 from nqspy.report.moments import Zone
-from nqspy.report.tracks import Follower
+from nqspy.report.replay import HistoryReplay
 
 SAME = 15 * MINUTE
 """What happens to request after request for the same cause is one incident if no more time than this lies
@@ -34,10 +34,10 @@ class Entry:
     end: Instant | None
     seqs: dict[str, dict[Seq, None]] = field(default_factory=dict)
 
-    def meets(self, follower: Follower, seq: Seq) -> None:
+    def meets(self, replay: HistoryReplay, seq: Seq) -> None:
         """One more request."""
-        track = follower.tracks.get(seq)
-        self.seqs.setdefault(track.group if track is not None else "", {})[seq] = None
+        history = replay.histories.get(seq)
+        self.seqs.setdefault(history.group if history is not None else "", {})[seq] = None
 
 
 @dataclass(slots=True)
@@ -70,15 +70,15 @@ class Failing:
 class Story:
     """Takes all events, in their order, and keeps the incidents."""
 
-    def __init__(self, follower: Follower) -> None:
-        self._follower = follower
+    def __init__(self, replay: HistoryReplay) -> None:
+        self._replay = replay
         self.entries: list[Entry] = []
         self.exits: dict[str, Failing] = {}
         self._open: dict[tuple[str, str], Entry] = {}
         self._suspended: dict[Seq, Entry] = {}
 
     def take(self, recorded: ev.Recorded) -> None:
-        """Takes one event; before the follower does."""
+        """Takes one event; before the replay does."""
         handler = _HANDLERS.get(recorded.event.kind)
         if handler is not None and not is_new_home(recorded):
             handler(self, recorded.event, recorded.at)
@@ -118,8 +118,8 @@ class Story:
     def failed(self, failures: Iterable[ExitFailure], at: Instant) -> None:
         """Exits failed."""
         for failure in failures:
-            track = self._follower.tracks.get(failure.seq) if failure.seq is not None else None
-            group = track.group if track is not None else ""
+            history = self._replay.histories.get(failure.seq) if failure.seq is not None else None
+            group = history.group if history is not None else ""
             told = self.exits.setdefault(failure.exit, Failing()).told
             told.append((at, group, failure.seq, failure.text))
 
@@ -146,7 +146,7 @@ class Story:
         if entry is None or (entry.end is not None and at - entry.end > SAME):
             entry = self._open[kind, f"{who}\n{text}"] = self.point(kind, who, text, at)
         entry.end = at
-        entry.meets(self._follower, seq)
+        entry.meets(self._replay, seq)
         return entry
 
     def suspended(self, by: str, seq: Seq, at: Instant) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant, Seq
 from nqspy.report.measures import overtaken
-from nqspy.report.tracks import Follower
+from nqspy.report.replay import HistoryReplay
 from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, Job
 
 RULES = ("large", "all", "running", "line")
@@ -104,7 +104,7 @@ class Judge:
     def __init__(self, jobs: Mapping[Seq, Job], hmax: int) -> None:
         self._jobs = jobs
         self._hmax = hmax
-        self._follower = Follower({})
+        self._replay = HistoryReplay({})
         self._decided: ev.Decided | None = None
         self._live = dict.fromkeys(DEPARTMENTS, 0)
         self._open: dict[tuple[str, str, str], list[Seq]] = {}
@@ -170,7 +170,7 @@ class Judge:
                 self._starting(event, recorded.at)
             elif isinstance(event, ev.Ended):
                 self._ended(event)
-            self._follower.take(recorded)
+            self._replay.take(recorded)
 
     def _submitted(self, event: ev.Submitted) -> None:
         spec = event.spec
@@ -180,7 +180,7 @@ class Judge:
     def _starting(self, event: ev.Starting, at: Instant) -> None:
         job = self._jobs[event.seq]
         self._started += 1
-        self._order += len(overtaken(self._follower, event, self._decided))
+        self._order += len(overtaken(self._replay, event, self._decided))
         earlier = self._open[job.owner, job.group, job.name][0]
         self._dependencies += earlier != event.seq
         self._running.add(event.seq)

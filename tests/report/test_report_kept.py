@@ -10,7 +10,7 @@ from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.quotas import Period, quota_report
-from nqspy.report.tracks import Follower
+from nqspy.report.replay import HistoryReplay
 from nqspy.sim.machine import Run
 
 SHARES = """
@@ -59,11 +59,11 @@ def test_the_reports_say_what_the_scheduler_kept(centre):
 
 
 def test_every_mark_has_its_sums(centre):
-    follower, begin = Follower({}), bounds(centre).start
+    replay, begin = HistoryReplay({}), bounds(centre).start
     kept = Kept(centre.site, begin, centre.sim.now, 900_000)
     for recorded in centre.journal.events():
-        follower.take(recorded)
-        kept.take(recorded, follower.tracks)
+        replay.take(recorded)
+        kept.take(recorded, replay.histories)
     kept.advance(Instant(centre.sim.now))
     assert len(kept.sums) == len(kept.marks)
     assert sum(sums.got for sums in kept.sums[-1].values()) > 0
@@ -90,10 +90,10 @@ def live(centre):
 
 def told(centre, begin):
     """What a report of the same events says."""
-    kept, follower = Kept(centre.site, begin, centre.sim.now, 3_600_000), Follower({})
+    kept, replay = Kept(centre.site, begin, centre.sim.now, 3_600_000), HistoryReplay({})
     for recorded in centre.journal.events():
-        follower.take(recorded)
-        kept.take(recorded, follower.tracks)
+        replay.take(recorded)
+        kept.take(recorded, replay.histories)
     kept.advance(centre.sim.now)
     return {name: tuple(sums[:3]) for name, sums in kept.sums[-1].items()}
 

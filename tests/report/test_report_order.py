@@ -16,7 +16,7 @@ from nqspy.report.measures import overtaken
 from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
-from nqspy.report.tracks import Follower
+from nqspy.report.replay import HistoryReplay
 from nqspy.userexit.site_exits import SiteExits
 
 PARIS = zone_of("Europe/Paris")
@@ -147,13 +147,13 @@ def test_a_request_with_a_date_joins_its_list_when_the_date_has_come(diary):
 
 def overtakings(centre):
     """Who was started before whom, by the journal of a simulated site."""
-    follower, decided, found = Follower(centre.site.requests), None, []
+    replay, decided, found = HistoryReplay(centre.site.requests), None, []
     for each in centre.journal.events():
         if isinstance(each.event, ev.Starting):
-            found += [(each.event.seq, seq) for seq in overtaken(follower, each.event, decided)]
+            found += [(each.event.seq, seq) for seq in overtaken(replay, each.event, decided)]
         elif isinstance(each.event, ev.Decided):
             decided = each.event
-        follower.take(each)
+        replay.take(each)
     return found
 
 

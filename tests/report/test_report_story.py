@@ -14,8 +14,8 @@ from nqspy.report.moments import zone_of
 from nqspy.report.night import Night, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
+from nqspy.report.replay import HistoryReplay
 from nqspy.report.story import sentence
-from nqspy.report.tracks import Follower
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0
@@ -292,10 +292,10 @@ def test_the_departments_pages_together_tell_of_everything(diary):
 
 
 def test_a_follower_that_knows_nothing_names_no_group(diary):
-    follower = Follower({})
+    replay = HistoryReplay({})
     from nqspy.report.story import Story
 
-    story = Story(follower)
+    story = Story(replay)
     story.take(ev.Recorded(1, 5, ev.Requeued(7, 1, "lost")))
     [entry] = story.objects(0, "ymp", PARIS)
     assert entry["requests"] == {"": ["7.ymp"]}

@@ -15,7 +15,7 @@ _WAITS = (*transitions.WAITING, State.ROUTING, State.ARRIVING)
 
 
 @dataclass(slots=True)
-class Track:
+class RequestHistory:
     """One request's way: the request as the events have it so far, and when it held PEs. A date in queue that
     an exit gave it (`Redated`) is not followed: the list keeps its order for the report. ``since`` is the
     number of the event since which it is queued; ``counts``: whether it belongs to the period that is looked
@@ -85,11 +85,11 @@ class Track:
         return sum(span.used_at(end, charge) for span in self.spans) - before
 
 
-def by_group(tracks: Iterable[Track]) -> dict[str, list[Track]]:
+def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHistory]]:
     """Each group's own requests, in their order."""
-    groups: dict[str, list[Track]] = {}
-    for track in tracks:
-        groups.setdefault(track.group, []).append(track)
+    groups: dict[str, list[RequestHistory]] = {}
+    for history in histories:
+        groups.setdefault(history.group, []).append(history)
     return groups
 
 
@@ -97,8 +97,8 @@ ListKey = tuple[str, str]
 """Group and queue: what makes requests one list."""
 
 
-class Follower:
-    """Applies events one after another and keeps the tracks. ``known`` are live requests, for those whose
+class HistoryReplay:
+    """Applies events one after another and keeps the histories. ``known`` are live requests, for those whose
     submission lies before the first event; submissions from ``closed`` on do not count.
 
     ``queued`` is how many are queued, ``running`` how many that count run; ``last`` is the instant of the
@@ -109,7 +109,7 @@ class Follower:
         self.known = known
         self._closed = closed
         self.running = 0
-        self.tracks: dict[Seq, Track] = {}
+        self.histories: dict[Seq, RequestHistory] = {}
         self.lists: dict[ListKey, list[tuple[Instant, Seq]]] = {}
         self.queued = 0
         self.last = Instant(0)
@@ -124,18 +124,18 @@ class Follower:
             self.sample(dict(event.samples), recorded.at)
         elif kind in transitions.STEPS and kind is not ev.Redated:
             for seq in event.seqs if hasattr(event, "seqs") else (event.seq,):
-                track = self.tracks.get(seq) or self._found(seq, event)
-                if track is not None and transitions.fits(track.request, event):
-                    self._change(track, recorded)
+                history = self.histories.get(seq) or self._found(seq, event)
+                if history is not None and transitions.fits(history.request, event):
+                    self._change(history, recorded)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
         """What running requests have used by now, known from elsewhere than the journal."""
         for seq, used in samples.items():
-            track = self.tracks.get(seq)
-            if track is not None and track.spans and track.spans[-1].end is None:
-                _point(track.spans[-1], at, used)
+            history = self.histories.get(seq)
+            if history is not None and history.spans and history.spans[-1].end is None:
+                _point(history.spans[-1], at, used)
 
-    def _found(self, seq: Seq, event: Any) -> Track | None:
+    def _found(self, seq: Seq, event: Any) -> RequestHistory | None:
         """One whose submission was not seen, made from the live request: as the event says it ran, or was to
         run; it does not count."""
         request = self.known.get(seq)
@@ -145,43 +145,43 @@ class Follower:
         state = State.RUNNING if number is None else transitions.STEPS[type(event)].states[0]
         run = Attempt(number or request.attempts, (), request.started or self.last)
         made = replace(request, state=state, date_in_queue=request.submitted, attempt=run, slot=-1)
-        track = self.tracks[seq] = Track(made, False)
-        self._enter(track, 0)
-        return track
+        history = self.histories[seq] = RequestHistory(made, False)
+        self._enter(history, 0)
+        return history
 
     def _add(self, request: Request, n: int) -> None:
         counts = self._closed is None or request.submitted < self._closed
-        self.tracks[request.seq] = track = Track(request, counts)
-        self._enter(track, n)
+        self.histories[request.seq] = history = RequestHistory(request, counts)
+        self._enter(history, n)
 
-    def _change(self, track: Track, recorded: ev.Recorded) -> None:
+    def _change(self, history: RequestHistory, recorded: ev.Recorded) -> None:
         kind = type(recorded.event)
         step, spans = transitions.STEPS[kind], _SPANS.get(kind)
         if not step.stays:
-            self._leave(track)
-        step.make(track.request, recorded.event, recorded.at, _anew)
+            self._leave(history)
+        step.make(history.request, recorded.event, recorded.at, _anew)
         if spans is not None:
-            spans(self, track, recorded.event, recorded.at)
+            spans(self, history, recorded.event, recorded.at)
         if not step.stays:
-            self._enter(track, recorded.n)
+            self._enter(history, recorded.n)
 
     # ------------------------------------------------------------ lists and counts
 
-    def _leave(self, track: Track) -> None:
-        if track.counts and track.runs:
+    def _leave(self, history: RequestHistory) -> None:
+        if history.counts and history.runs:
             self.running -= 1
-        if track.request.state is State.QUEUED:
+        if history.request.state is State.QUEUED:
             self.queued -= 1
-            line, place = self.lists[track.group, track.queue], track.place
+            line, place = self.lists[history.group, history.queue], history.place
             del line[0 if line[0] == place else bisect_left(line, place)]
 
-    def _enter(self, track: Track, n: int) -> None:
-        request = track.request
+    def _enter(self, history: RequestHistory, n: int) -> None:
+        request = history.request
         if request.state is State.QUEUED:
             self.queued += 1
-            track.since = n
-            insort(self.lists.setdefault((track.group, track.queue), []), track.place)
-        if track.counts and track.runs:
+            history.since = n
+            insort(self.lists.setdefault((history.group, history.queue), []), history.place)
+        if history.counts and history.runs:
             self.running += 1
 
 
@@ -193,23 +193,25 @@ def _anew(request: Request) -> bool:
 # ---------------------------------------------------------------- when PEs were held
 
 
-def _starting(follower: Follower, track: Track, event: ev.Starting, at: Instant) -> None:
-    track.spans.append(Span(len(event.pes), at, None, [(at, 0, 0)]))
+def _starting(replay: HistoryReplay, history: RequestHistory, event: ev.Starting, at: Instant) -> None:
+    history.spans.append(Span(len(event.pes), at, None, [(at, 0, 0)]))
 
 
-def _started(follower: Follower, track: Track, event: ev.Started, at: Instant) -> None:
-    if track.spans:
-        track.spans[-1].begin_at(at if event.began is None else event.began)
+def _started(replay: HistoryReplay, history: RequestHistory, event: ev.Started, at: Instant) -> None:
+    if history.spans:
+        history.spans[-1].begin_at(at if event.began is None else event.began)
 
 
-def _suspended(follower: Follower, track: Track, event: ev.Suspended | ev.Exiting, at: Instant) -> None:
-    if track.spans and (isinstance(event, ev.Exiting) or event.parked):
-        track.spans[-1].park(at)
+def _suspended(
+    replay: HistoryReplay, history: RequestHistory, event: ev.Suspended | ev.Exiting, at: Instant
+) -> None:
+    if history.spans and (isinstance(event, ev.Exiting) or event.parked):
+        history.spans[-1].park(at)
 
 
-def _resumed(follower: Follower, track: Track, event: ev.Resumed, at: Instant) -> None:
-    if track.spans:
-        track.spans[-1].unpark(at)
+def _resumed(replay: HistoryReplay, history: RequestHistory, event: ev.Resumed, at: Instant) -> None:
+    if history.spans:
+        history.spans[-1].unpark(at)
 
 
 def _point(span: Span, at: Instant, used: Used) -> None:
@@ -218,24 +220,24 @@ def _point(span: Span, at: Instant, used: Used) -> None:
     span.points.append((at, used.cpu, used.wall))
 
 
-def _over(follower: Follower, track: Track, event: ev.Ended | ev.Requeued, at: Instant) -> None:
+def _over(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Requeued, at: Instant) -> None:
     """An attempt is over. One that the events do not show the start of counts as having used it all now."""
-    if not track.spans or track.spans[-1].end is not None:
-        request = follower.known.get(track.seq)
+    if not history.spans or history.spans[-1].end is not None:
+        request = replay.known.get(history.seq)
         begin = request.started if request is not None and request.started is not None else at
-        track.spans.append(Span(track.spec.ask.pes, begin, None, [(begin, 0, 0)]))
-    _point(track.spans[-1], at, event.used)
-    track.spans[-1].unpark(at)
-    track.spans[-1].end = at
+        history.spans.append(Span(history.spec.ask.pes, begin, None, [(begin, 0, 0)]))
+    _point(history.spans[-1], at, event.used)
+    history.spans[-1].unpark(at)
+    history.spans[-1].end = at
     if isinstance(event, ev.Ended):
-        _gone(follower, track, event, at)
+        _gone(replay, history, event, at)
 
 
-def _gone(follower: Follower, track: Track, event: ev.Ended | ev.Deleted, at: Instant) -> None:
-    track.ended, track.ending = at, event
+def _gone(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Deleted, at: Instant) -> None:
+    history.ended, history.ending = at, event
 
 
-_SPANS: dict[type[ev.Event], Callable[[Follower, Track, Any, Instant], None]] = {
+_SPANS: dict[type[ev.Event], Callable[[HistoryReplay, RequestHistory, Any, Instant], None]] = {
     ev.Starting: _starting,
     ev.Started: _started,
     ev.Suspended: _suspended,
