@@ -18,9 +18,9 @@ from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
-from nqspy.report import tables, views
+from nqspy.report import json_objects, tables
 from nqspy.report.history import used_object
-from nqspy.report.moments import Zone
+from nqspy.report.time_text import Zone
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
 
@@ -38,7 +38,7 @@ class Lister:
         self._sight = sight
         site = serving.engine.site
         now = serving.clock.now()
-        self.place = views.AnswerContext(site.name, Zone(site.timezone), now)
+        self.place = json_objects.AnswerContext(site.name, Zone(site.timezone), now)
         self._places = Places(serving.engine, now)
 
     def objects(self, requests: Sequence[Request]) -> Objects:
@@ -47,7 +47,7 @@ class Lister:
         return [self._object(request, reasons.get(request.seq)) for request in requests]
 
     def _object(self, request: Request, reason: Reason | None) -> dict[str, Any]:
-        made = views.request_object(request, self.place, self._places.of(request), reason)
+        made = json_objects.request_object(request, self.place, self._places.of(request), reason)
         used = self._engine.samples.get(request.seq)
         if used is not None and request.started is not None:
             made["used"] = used_object(used)
@@ -58,7 +58,7 @@ def ended_objects(serving: Serving, seqs: Sequence[Seq], sight: Visibility) -> O
     """Objects of ended requests, in the order of ``seqs``; hidden ones are left out."""
     place = Lister(serving, sight).place
     found = serving.readers.live.ended(seqs=seqs)
-    return [sight.mask(views.ended_object(row, place)) for row in found if sight.sees(row["spec"])]
+    return [sight.mask(json_objects.ended_object(row, place)) for row in found if sight.sees(row["spec"])]
 
 
 # ---------------------------------------------------------------- choosing
@@ -158,7 +158,7 @@ def _pieces(
             rows = []
             yield None
         else:
-            rows.append(choice.sight.mask(views.ended_object(row, place)))
+            rows.append(choice.sight.mask(json_objects.ended_object(row, place)))
     gone += [write(rows)] if rows else []
     lister = Lister(serving, choice.sight)
     for requests in choice.slices():
@@ -169,7 +169,7 @@ def _pieces(
 
 def _written(objects: Objects) -> bytes:
     """Elements of a JSON array without its brackets."""
-    return views.encode(objects)[1:-1]
+    return json_objects.encode(objects)[1:-1]
 
 
 def _escaped(objects: Objects) -> bytes:
@@ -184,15 +184,15 @@ def _objects(serving: Serving, choice: Selection, into: Objects, *, options: boo
         if row is None:
             yield None
         else:
-            gone.append(sight.mask(views.ended_object(row, place)))
+            gone.append(sight.mask(json_objects.ended_object(row, place)))
             if options:
-                gone[-1]["options"] = views.options(row["spec"])
+                gone[-1]["options"] = json_objects.options(row["spec"])
     lister = Lister(serving, sight)
     for requests in choice.slices():
         found = lister.objects(requests)
         if options:
             for each, request in zip(found, requests, strict=True):
-                each["options"] = views.options(request.spec)
+                each["options"] = json_objects.options(request.spec)
         into += found
         yield None
     into += gone
@@ -313,7 +313,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Work:
             at, basis = estimate(max(0.0, end - time.monotonic())) if estimate is not None else (None, "")
             each["estimate"] = None if estimate is None else {"start": zone.stamp(at), "basis": basis}
         if message.get("json"):
-            text = views.encode(found).decode() + "\n"
+            text = json_objects.encode(found).decode() + "\n"
         else:
             text = "".join(map(tables.why_text, found))
         return _answer(asked, choice, text)
@@ -342,7 +342,7 @@ def _redated(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any] | 
         return None
     cause = request.redated.cause
     shown = cause is None or cause in sight.known((cause,))
-    found = views.redating_object(request, Lister(serving, sight).place)
+    found = json_objects.redating_object(request, Lister(serving, sight).place)
     return found if found is None or shown else {**found, "cause": None}
 
 

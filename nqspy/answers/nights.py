@@ -22,7 +22,7 @@ from nqspy.model.requests import Used
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Site
 from nqspy.report import departments, night, pages
-from nqspy.report.moments import Zone, parse_day
+from nqspy.report.time_text import Zone, parse_day
 from nqspy.rpc import server as rpc
 from nqspy.store.loading import no_collector
 from nqspy.store.reader import Reader

@@ -15,7 +15,7 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.reasons import ALIKE, ReasonCode
 from nqspy.model.requests import State
 from nqspy.report import counters, quotas, usage
-from nqspy.report.moments import Zone
+from nqspy.report.time_text import Zone
 from nqspy.rpc import server as rpc
 
 

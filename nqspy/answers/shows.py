@@ -34,8 +34,8 @@ from nqspy.qmgr.grammar import FARTHEST
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.printer import print_settings
 from nqspy.report import counters
-from nqspy.report.moments import Zone
 from nqspy.report.shares import kept
+from nqspy.report.time_text import Zone
 from nqspy.userexit.shadows import shadows
 
 

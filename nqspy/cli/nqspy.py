@@ -15,7 +15,7 @@ import typer
 from nqspy.cli.umbrella.asking import answering, ask, fail, show, write
 from nqspy.cli.umbrella.book import print_manual
 from nqspy.cli.umbrella.journal import instant_of, print_events
-from nqspy.report.moments import zone_of
+from nqspy.report.time_text import zone_of
 from nqspy.rpc.program import run
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)

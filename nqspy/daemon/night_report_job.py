@@ -26,9 +26,9 @@ from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm, Recorded, Reported, ShiftChanged
 from nqspy.model.people import is_address
 from nqspy.report import departments, pages
-from nqspy.report.moments import Zone
 from nqspy.report.night import NIGHT
 from nqspy.report.night_pages import night_html
+from nqspy.report.time_text import Zone
 from nqspy.system.private_files import write_private
 
 REPORT = "report"

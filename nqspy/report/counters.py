@@ -9,11 +9,11 @@ from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
-from nqspy.report.measures import used_by_group
-from nqspy.report.moments import Zone, hours, zone_of
+from nqspy.report.night_metrics import used_by_group
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.shares import department_shares, departments
 from nqspy.report.spans import amount
+from nqspy.report.time_text import Zone, hours, zone_of
 
 
 class Since(NamedTuple):

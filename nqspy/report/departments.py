@@ -6,7 +6,7 @@ from typing import Any
 
 from nqspy.model.ids import Instant
 from nqspy.model.requests import STARTED
-from nqspy.report import measures
+from nqspy.report import night_metrics
 from nqspy.report.kept import Sums
 from nqspy.report.replay import RequestHistory, by_group
 from nqspy.report.story import for_department
@@ -49,15 +49,17 @@ def _quota(name: str, kept: Mapping[str, Sums]) -> dict[str, float | None]:
 
 
 def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
-    others = [history for history in histories if history.ending is not None and not measures.is_ok(history)]
+    others = [
+        history for history in histories if history.ending is not None and not night_metrics.is_ok(history)
+    ]
     return {
         "requests": len(histories),
-        "ended_ok": measures.ended_ok(histories),
+        "ended_ok": night_metrics.ended_ok(histories),
         "failed": sum(1 for t in others if not t.withdrawn),
         "withdrawn": sum(1 for t in histories if t.withdrawn),
-        "waiting": sum(1 for t in histories if measures.waits_at_end(t)),
+        "waiting": sum(1 for t in histories if night_metrics.waits_at_end(t)),
         "running": sum(1 for t in histories if t.state in STARTED),
-        "ends": dict(Counter(map(measures.state_of, others))),
+        "ends": dict(Counter(map(night_metrics.state_of, others))),
     }
 
 
@@ -91,7 +93,7 @@ def page_of(data: Data, group: str) -> dict[str, Any]:
         "exits": [_failures(each, group) for each in data["exits"] if group in each["requests"]],
         "outlook": _outlook(data["outlook"], group),
     }
-    return {"line": measures.night_line(cut), **cut}
+    return {"line": night_metrics.night_line(cut), **cut}
 
 
 def _parts(parts: Data, group: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 from nqspy.model import events as ev
 from nqspy.model.ids import JobRef, Seq
 from nqspy.model.requests import Spec, Used, finite
-from nqspy.report.moments import Zone
+from nqspy.report.time_text import Zone
 
 _INSTANTS = {"date", "fired", "until", "since", "last", "taken", "began"}
 """Fields of events that are instants."""

@@ -9,18 +9,18 @@ from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, Instant, Seq
 from nqspy.model.requests import STARTED, Used
 from nqspy.model.site import Site
-from nqspy.report import departments, measures
+from nqspy.report import departments, night_metrics
 from nqspy.report.history import event_object
 from nqspy.report.kept import Kept, largest
-from nqspy.report.measures import night_line
-from nqspy.report.moments import Zone, zone_of
-from nqspy.report.naming import Names, Why
+from nqspy.report.labels import RequestLabels, Why
+from nqspy.report.night_metrics import night_line
 from nqspy.report.outlook import outlook
 from nqspy.report.parts import division_of
-from nqspy.report.picture import quarters, step_of
 from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.shares import department_shares
 from nqspy.report.story import Story, is_new_home
+from nqspy.report.time_text import Zone, zone_of
+from nqspy.report.utilisation_svg import quarters, step_of
 
 NIGHT = "night"
 """Name of the shift whose time is the night."""
@@ -95,7 +95,7 @@ class Night:
         self.replay = HistoryReplay(site.requests, bounds.end)
         self.story = Story(self.replay)
         self.shifts: list[tuple[Instant, str | None]] = []
-        self.short = measures.ShortMoments()
+        self.short = night_metrics.ShortMoments()
         self.first: Instant | None = None
         self.overtaken: list[tuple[Instant, Seq, Seq]] = []
         self.incidents: list[ev.Recorded] = []
@@ -167,7 +167,7 @@ class Night:
 
     def _order(self, event: ev.Starting, at: Instant) -> None:
         if at >= self.bounds.start and (self.bounds.end is None or at < self.bounds.end):
-            for seq in measures.overtaken(self.replay, event, self._decided):
+            for seq in night_metrics.overtaken(self.replay, event, self._decided):
                 self.overtaken.append((at, event.seq, seq))
 
     def begun(self) -> Instant | None:
@@ -227,23 +227,23 @@ def night_report(
     every = night.replay.histories.values()
     parts = {name: sums for name, sums in kept.sums[-1].items() if fractions.get(name)}
     pes, cpus = site.pes(), len(site.found.cpus)
-    busy = measures.busy_share(every, night.begun(), night.short.until(end), pes, cpus)
-    used = measures.used_by_group(every, bounds.start, end)
+    busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), pes, cpus)
+    used = night_metrics.used_by_group(every, bounds.start, end)
     capacity = min(pes, cpus) if cpus else pes
     step, bars = quarters(every, bounds.start, end, capacity, zone)
-    names = Names(site, zone)
+    labels = RequestLabels(site, zone)
     data = {
         **_heading(night, now, around, zone),
         "requests": len(histories),
-        "ended_ok": measures.ended_ok(histories),
+        "ended_ok": night_metrics.ended_ok(histories),
         **_busy(busy, zone),
         "deviation": largest(parts),
         "charge": site.settings.usage.charge,
         "parts": division_of(kept, [name for name in fractions if name in parts], zone),
         "order_kept": not night.overtaken,
-        "overtaken": [_overtaken(names, night, *each) for each in night.overtaken],
+        "overtaken": [_overtaken(labels, night, *each) for each in night.overtaken],
         "groups": departments.rows(histories, used, parts, fractions, (bounds.start, end)),
-        **_outcomes(night, histories, names, around.why),
+        **_outcomes(night, histories, labels, around.why),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
         "quarters": bars,
@@ -273,30 +273,32 @@ def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str
     }
 
 
-def _outcomes(night: Night, histories: Sequence[RequestHistory], names: Names, why: Why) -> dict[str, Any]:
+def _outcomes(
+    night: Night, histories: Sequence[RequestHistory], labels: RequestLabels, why: Why
+) -> dict[str, Any]:
     """What became of the requests, but for those that ended well."""
     failed, waiting = (
-        filter(measures.is_failed, histories),
-        filter(measures.waits_at_end, histories),
+        filter(night_metrics.is_failed, histories),
+        filter(night_metrics.waits_at_end, histories),
     )
     return {
         "withdrawn": sum(history.withdrawn for history in histories),
-        "failed": [names.ended(history) for history in failed],
-        "waiting": [names.waiting(history, night.reasons, why) for history in waiting],
-        "running": [names.running(history) for history in histories if history.state in STARTED],
+        "failed": [labels.ended(history) for history in failed],
+        "waiting": [labels.waiting(history, night.reasons, why) for history in waiting],
+        "running": [labels.running(history) for history in histories if history.state in STARTED],
     }
 
 
-def _overtaken(names: Names, night: Night, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:
-    return names.overtaken(at, started, before, night.replay.histories[started].group)
+def _overtaken(labels: RequestLabels, night: Night, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:
+    return labels.overtaken(at, started, before, night.replay.histories[started].group)
 
 
-def _rate(busy: measures.Busy | None, capacity: int) -> float:
+def _rate(busy: night_metrics.Busy | None, capacity: int) -> float:
     """CPU time given in a unit of time: as in the night, all there is where it was never short of PEs."""
     return capacity * (busy.used if busy is not None else 1.0)
 
 
-def _busy(busy: measures.Busy | None, zone: Zone) -> dict[str, Any]:
+def _busy(busy: night_metrics.Busy | None, zone: Zone) -> dict[str, Any]:
     if busy is None:
         return {"busy": None, "cpu_busy": None, "busy_from": None, "busy_until": None}
     return {

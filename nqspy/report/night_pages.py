@@ -6,7 +6,7 @@ from typing import Any
 
 from nqspy.report.pages import Section, figures, paragraphs, period, sections
 from nqspy.report.parts import parts_svg
-from nqspy.report.picture import svg
+from nqspy.report.utilisation_svg import utilisation_svg
 
 Data = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ def night_html(data: Data) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
         f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
-        f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{svg(data)}</figure>{_parts(data)}{lists}{tables}"
+        f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{utilisation_svg(data)}</figure>{_parts(data)}{lists}{tables}"
         f"<p><small>made {escape(data['made'])}</small></p></body></html>\n"
     )
 

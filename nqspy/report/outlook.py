@@ -6,8 +6,8 @@ from typing import Any
 
 from nqspy.model.ids import Instant
 from nqspy.model.requests import State, finite
-from nqspy.report.moments import Zone
 from nqspy.report.replay import RequestHistory
+from nqspy.report.time_text import Zone
 
 _LEAST = 0.05
 """A smaller part of the processors is no rate to reckon with."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
 from nqspy.report.kept import Kept, Sums
-from nqspy.report.moments import Zone
+from nqspy.report.time_text import Zone
 
 STRIP, GAP, TOP, BOTTOM = 54, 12, 30, 26
 MOST = 24

@@ -38,11 +38,11 @@ from nqspy.model.site import Site
 from nqspy.report.grid import grid, percent, points
 from nqspy.report.kept import Kept, largest
 from nqspy.report.kept import Sums as OwnSums
-from nqspy.report.moments import Zone, short, zone_of
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.over_time import Steps, used_by_step
 from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
 from nqspy.report.shares import charge_words, departments
+from nqspy.report.time_text import Zone, short, zone_of
 
 STEP = 5 * MINUTE
 HOURLY = HOUR // STEP

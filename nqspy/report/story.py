@@ -12,8 +12,8 @@ from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import HANDS
 from nqspy.model.ids import MINUTE, Instant, JobRef, Seq
-from nqspy.report.moments import Zone
 from nqspy.report.replay import HistoryReplay
+from nqspy.report.time_text import Zone
 
 SAME = 15 * MINUTE
 """What happens to request after request for the same cause is one incident if no more time than this lies

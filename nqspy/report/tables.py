@@ -9,7 +9,7 @@ from nqspy.model.ids import Seq
 from nqspy.model.reasons import CAPPED, CLOSED, DECAY, HOPELESS, TOO_LARGE, ReasonCode
 from nqspy.model.requests import POSIX_LETTER, Request, State
 from nqspy.model.units import format_size
-from nqspy.report.moments import clock_span
+from nqspy.report.time_text import clock_span
 
 Row = tuple[str, str, str, str, str, str]
 """A row of the POSIX table, ready to print: id, name, owner, time use, state letter, queue."""

@@ -8,8 +8,8 @@ from nqspy.model.people import entitled_now, entitlements, with_default
 from nqspy.model.site import Site
 from nqspy.model.units import format_time
 from nqspy.report.grid import grid, percent
-from nqspy.report.moments import zone_of
 from nqspy.report.shares import charge_words
+from nqspy.report.time_text import zone_of
 
 
 def usage(site: Site, now: Instant) -> dict[str, Any]:

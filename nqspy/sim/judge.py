@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant, Seq
-from nqspy.report.measures import overtaken
+from nqspy.report.night_metrics import overtaken
 from nqspy.report.replay import HistoryReplay
 from nqspy.sim.workloads.nights import CPUS, DEPARTMENTS, Job
 

@@ -14,7 +14,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant, Seq, request_named
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.qmgr.parser import parse_text
-from nqspy.report.moments import zone_of
+from nqspy.report.time_text import zone_of
 from nqspy.sim.judge import Judge, Moment, Night, Week
 from nqspy.sim.machine import Run
 from nqspy.sim.main import Simulation

@@ -17,10 +17,10 @@ from nqspy.daemon import tools
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.report.counters import counters, counters_text
-from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
 from nqspy.report.quotas import period_of, quota_report, quota_text
+from nqspy.report.time_text import zone_of
 from nqspy.report.usage import usage, usage_text
 from nqspy.rpc import messages
 from nqspy.rpc.home import socket_path

@@ -10,7 +10,7 @@ from daemon.live import ONE_QUEUE, until
 from mail import mail_server as servers
 
 from nqspy.daemon.clock import clock_of
-from nqspy.report.moments import zone_of
+from nqspy.report.time_text import zone_of
 
 mail_server = servers.mail_server
 ME = pwd.getpwuid(os.getuid()).pw_name

@@ -2,8 +2,8 @@
 
 from nqspy.model import events as ev
 from nqspy.model.requests import Dependency
-from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
+from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
 

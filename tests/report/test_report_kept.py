@@ -6,11 +6,11 @@ from engine.harness import PLAIN, Centre
 from nqspy.model.ids import Instant
 from nqspy.report.departments import page_of
 from nqspy.report.kept import Kept
-from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.quotas import Period, quota_report
 from nqspy.report.replay import HistoryReplay
+from nqspy.report.time_text import zone_of
 from nqspy.sim.machine import Run
 
 SHARES = """

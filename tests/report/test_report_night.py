@@ -7,10 +7,10 @@ import pytest
 from nqspy.model import events as ev
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Used
-from nqspy.report.moments import zone_of
 from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
+from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
-from nqspy.report.measures import overtaken
-from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
+from nqspy.report.night_metrics import overtaken
 from nqspy.report.pages import night_text
 from nqspy.report.replay import HistoryReplay
+from nqspy.report.time_text import zone_of
 from nqspy.userexit.site_exits import SiteExits
 
 PARIS = zone_of("Europe/Paris")

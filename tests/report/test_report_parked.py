@@ -4,9 +4,9 @@ import pytest
 
 from nqspy.model import events as ev
 from nqspy.model.requests import Used
-from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.quotas import Period, quota_report
+from nqspy.report.time_text import zone_of
 
 
 def report(diary, now):

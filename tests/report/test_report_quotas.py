@@ -9,8 +9,8 @@ from nqspy.model.division import Division, fill
 from nqspy.model.errors import BadValue
 from nqspy.model.people import Group
 from nqspy.model.requests import Used
-from nqspy.report.moments import zone_of
 from nqspy.report.quotas import Period, period_of, quota_report, quota_text
+from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0

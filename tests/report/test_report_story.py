@@ -10,12 +10,12 @@ from nqspy.model.cause import Cause
 from nqspy.model.requests import Used
 from nqspy.report.departments import page_of
 from nqspy.report.history import event_object
-from nqspy.report.moments import zone_of
 from nqspy.report.night import Night, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.story import sentence
+from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0

@@ -8,8 +8,8 @@ from msgspec import structs
 from nqspy.model import events as ev
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.requests import Used
-from nqspy.report import summaries, tables, views
-from nqspy.report.moments import zone_of
+from nqspy.report import json_objects, summaries, tables
+from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
 
@@ -40,8 +40,8 @@ def rows(book):
 
 
 def objects(book):
-    place = views.AnswerContext("ymp", PARIS, book.at(30))
-    return [views.request_object(r, place) for r in book.site.requests.values()]
+    place = json_objects.AnswerContext("ymp", PARIS, book.at(30))
+    return [json_objects.request_object(r, place) for r in book.site.requests.values()]
 
 
 def test_the_posix_table_has_openpbss_widths(book):
@@ -238,11 +238,13 @@ def test_a_deleted_prerequisite_is_told_with_who_deleted_it(book):
 
 
 def test_why_says_who_redated_a_request_when_and_because_of_whose_start(book):
-    place = views.AnswerContext("ymp", PARIS, book.at(60))
+    place = json_objects.AnswerContext("ymp", PARIS, book.at(60))
     request = book.site.requests[2]
-    assert views.redating_object(request, place) is None
+    assert json_objects.redating_object(request, place) is None
     book.add(1, ev.Redated((2,), book.at(1), 1, "machine_gun"))
-    told = views.request_object(request, place) | {"redated": views.redating_object(request, place)}
+    told = json_objects.request_object(request, place) | {
+        "redated": json_objects.redating_object(request, place)
+    }
     assert told["redated"] == {"at": told["date_in_queue"], "who": "machine_gun", "cause": "1.ymp"}
     line = f"it counts as submitted at {told['date_in_queue']}, set by machine_gun when 1.ymp was started"
     assert line in tables.why_text(told)
@@ -255,7 +257,9 @@ def test_why_of_an_ended_request_says_what_ended_it(book):
         "seq": 1, "spec": request.spec, "queue": "night", "submitted": request.submitted, "ended": ended,
         "at": book.at(60), "request": request,
     }  # fmt: skip
-    text = tables.why_text(views.ended_object(row, views.AnswerContext("ymp", PARIS, book.at(60))))
+    text = tables.why_text(
+        json_objects.ended_object(row, json_objects.AnswerContext("ymp", PARIS, book.at(60)))
+    )
     assert "wall_limit, signal 15" in text
     assert "wall limit 2 s" in text
     assert "1.00 s CPU" in text

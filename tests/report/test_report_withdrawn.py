@@ -3,10 +3,10 @@
 from nqspy.model import events as ev
 from nqspy.model.requests import Used
 from nqspy.model.site import Account
-from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
 from nqspy.report.quotas import Period, quota_report
+from nqspy.report.time_text import zone_of
 
 
 def test_what_its_owner_deleted_is_no_failure(diary):

@@ -14,8 +14,8 @@ from scenarios.computing_centre import (
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.report.moments import zone_of
 from nqspy.report.night import night_bounds, night_report
+from nqspy.report.time_text import zone_of
 
 FIVE = {"d1": 29, "d2": 24, "d3": 16, "d4": 15, "d5": 4}
 EIGHT = FIVE | {"d6": 10, "d7": 1, "d8": 1}

@@ -12,7 +12,7 @@ from nqspy.model import lifecycle
 from nqspy.model.events import Ended
 from nqspy.model.site import Site
 from nqspy.report.history import event_object
-from nqspy.report.moments import Zone
+from nqspy.report.time_text import Zone
 from nqspy.store import copies, migrations
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.reader import Reader

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from nqspy.cli.umbrella.asking import answering, question, write
-from nqspy.report.moments import parse_since, zone_of
+from nqspy.report.time_text import parse_since, zone_of
 from nqspy.rpc.client import Client
 
 PAGE = 1_000

@@ -7,11 +7,11 @@ import pytest
 
 from nqspy.model import events as ev
 from nqspy.model.requests import Used
-from nqspy.report.moments import zone_of
 from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
-from nqspy.report.picture import MOST_BARS, svg
+from nqspy.report.time_text import zone_of
+from nqspy.report.utilisation_svg import MOST_BARS, utilisation_svg
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0
@@ -83,7 +83,7 @@ def test_a_long_time_is_drawn_by_the_hour(diary):
 
 
 def drawn(data):
-    return ElementTree.fromstring(svg(data))
+    return ElementTree.fromstring(utilisation_svg(data))
 
 
 def test_the_picture_has_two_bars_a_step_and_says_in_words_what_it_shows(diary):

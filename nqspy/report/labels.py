@@ -9,10 +9,10 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import State
 from nqspy.model.site import Site
-from nqspy.report import measures
+from nqspy.report import night_metrics
 from nqspy.report.history import requested, used_object
-from nqspy.report.moments import Zone
 from nqspy.report.replay import RequestHistory
+from nqspy.report.time_text import Zone
 
 Why = Callable[[Seq, str], Reason | None]
 """Why a request (in that queue) waits, as the last pass said it."""
@@ -33,7 +33,7 @@ _WORDS = {
 }
 
 
-class Names:
+class RequestLabels:
     """Requests of one site in its zone."""
 
     def __init__(self, site: Site, zone: Zone) -> None:
@@ -65,7 +65,7 @@ class Names:
         ending = history.ending
         found = self.head(history) | {
             "ended": self._zone.stamp(history.ended),
-            "end_reason": measures.state_of(history),
+            "end_reason": night_metrics.state_of(history),
         }
         if isinstance(ending, ev.Ended):
             return found | {

@@ -12,9 +12,9 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import BadValue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Dependency, Output, State, Used
-from nqspy.report import tables, views
+from nqspy.report import json_objects, tables
 from nqspy.report.history import event_line, event_object
-from nqspy.report.moments import parse_day, parse_since, zone_of
+from nqspy.report.time_text import parse_day, parse_since, zone_of
 
 PARIS = zone_of("Europe/Paris")
 KEYS = [
@@ -50,7 +50,7 @@ RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d\d:\d\d")
 
 
 def place(book, second):
-    return views.AnswerContext("ymp", PARIS, book.at(second))
+    return json_objects.AnswerContext("ymp", PARIS, book.at(second))
 
 
 def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
@@ -58,9 +58,9 @@ def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
     seq = book.submit(0.25, "d1", cpu=600_000, memory=1 << 20, pes=2)
     standing = Place(3.5, 0.25, 0.5, 0.75, 1.0, 1)
     reason = Reason(ReasonCode.LIMIT, "queue night", "run limit 1 of queue night is reached", book.at(60))
-    made = views.request_object(book.site.requests[seq], place(book, 5), standing, reason)
+    made = json_objects.request_object(book.site.requests[seq], place(book, 5), standing, reason)
     assert list(made) == KEYS
-    assert json.loads(views.encode(made)) == made | {"pes": []}
+    assert json.loads(json_objects.encode(made)) == made | {"pes": []}
     assert made["id"] == "1.ymp"
     assert made["submitted"] == "2026-03-02T21:00:00.250+01:00"
     assert made["requested"] == {
@@ -87,10 +87,10 @@ def test_a_request_that_waits_for_others_names_each_once_and_is_held_by_the_syst
     request = book.site.requests[book.submit(0, "d1")]
     after = (Dependency(7), Dependency(7, "start"), Dependency(8, "any"))
     waiting = replace(request, state=State.HELD, unmet=after)
-    made = views.request_object(waiting, place(book, 5))
+    made = json_objects.request_object(waiting, place(book, 5))
     assert (made["depends_on"], made["held"]) == (["7.ymp", "8.ymp"], ["s"])
     assert "  substate = 22\n" in tables.full([made])
-    both = views.request_object(replace(waiting, holds="u"), place(book, 5))
+    both = json_objects.request_object(replace(waiting, holds="u"), place(book, 5))
     assert both["held"] == ["s", "u"]
 
 
@@ -99,7 +99,7 @@ def test_a_running_request_has_neither_priority_nor_reason(diary):
     seq = book.submit(0, "d1", pes=2)
     book.decide(10, seq)
     standing = Place(1, 1, 1, 1, 1, 1)
-    made = views.request_object(book.site.requests[seq], place(book, 20), standing)
+    made = json_objects.request_object(book.site.requests[seq], place(book, 20), standing)
     assert (made["priority"], made["position"], made["reason"]) == (None, None, None)
     assert (made["state"], made["attempt"], list(made["pes"])) == ("running", 1, [0, 1])
     assert made["started"] == "2026-03-02T21:00:10.000+01:00"
@@ -111,7 +111,7 @@ def test_a_held_request_says_who_holds_it(diary):
     seq = book.submit(0, "d1")
     book.add(1, ev.Held((seq,), "o", "op", "wait for the tapes"))
     book.add(2, ev.Held((seq,), "u", "anne"))
-    made = views.request_object(book.site.requests[seq], place(book, 5))
+    made = json_objects.request_object(book.site.requests[seq], place(book, 5))
     assert made["held"] == ["o", "u"]
     assert made["reason"]["code"] == "HELD"
 
@@ -131,7 +131,7 @@ def test_an_ended_request_has_the_same_keys_and_how_it_ended(diary):
     seq = book.submit(0, "d1")
     book.decide(10, seq)
     ended = ev.Ended(seq, 1, "cpu_limit", None, 24, Used(1500, 2000, 4096), "CPU limit 1 s", "/o", "/e")
-    made = views.ended_object(row(book, ended, 12), place(book, 20))
+    made = json_objects.ended_object(row(book, ended, 12), place(book, 20))
     assert list(made) == KEYS
     assert (made["state"], made["end_reason"], made["exit_status"], made["exit_signal"]) == (
         "ended", "cpu_limit", None, 24,
@@ -146,7 +146,7 @@ def test_an_ended_request_has_the_same_keys_and_how_it_ended(diary):
 
 def test_a_request_deleted_before_it_ran_left_no_output(diary):
     book = diary(d1=1)
-    made = views.ended_object(row(book, ev.Deleted(book.submit(0, "d1"), "anne"), 3), place(book, 4))
+    made = json_objects.ended_object(row(book, ev.Deleted(book.submit(0, "d1"), "anne"), 3), place(book, 4))
     assert (made["end_reason"], made["started"], made["output"]) == ("deleted", None, None)
     assert made["reason"]["who"] == "anne"
 
@@ -155,10 +155,10 @@ def test_joined_errors_go_where_the_output_goes(diary):
     book = diary(d1=1)
     request = book.site.requests[book.submit(0, "d1")]
     request.spec = replace(request.spec, output=Output(stdout="/tmp/out", join=True))
-    made = views.request_object(request, place(book, 1))
+    made = json_objects.request_object(request, place(book, 1))
     assert (made["output"], made["error"]) == ("/tmp/out", "/tmp/out")
     request.spec = replace(request.spec, output=Output(keep_stderr=True))
-    assert views.request_object(request, place(book, 1))["error"] == "~anne/job.e1"
+    assert json_objects.request_object(request, place(book, 1))["error"] == "~anne/job.e1"
 
 
 # ---------------------------------------------------------------- events

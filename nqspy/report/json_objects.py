@@ -12,7 +12,7 @@ from nqspy.model.outputs import fill, streams
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec, State
 from nqspy.report.history import requested, used_object
-from nqspy.report.moments import Zone
+from nqspy.report.time_text import Zone
 
 _encoder = msgspec.json.Encoder()
 

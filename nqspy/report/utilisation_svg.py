@@ -7,9 +7,9 @@ from typing import Any
 
 from nqspy.model.ids import HOUR, MINUTE, Instant
 from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
-from nqspy.report.moments import Zone
 from nqspy.report.over_time import held_by_step, marks_of, used_by_step
 from nqspy.report.replay import RequestHistory
+from nqspy.report.time_text import Zone
 
 QUARTER = 15 * MINUTE
 MOST_BARS = 400
@@ -63,7 +63,7 @@ def _seconds(at: str) -> float:
     return datetime.fromisoformat(at).timestamp()
 
 
-def svg(data: Mapping[str, Any]) -> str:
+def utilisation_svg(data: Mapping[str, Any]) -> str:
     """Bars of PEs allocated and of CPU time used, with the shifts above and the incidents below the line; a
     title and a description say the same in words. ``data``: the night's report."""
     axis = _Axis(data["from"], data["until"])
