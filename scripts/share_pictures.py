@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.model.ids import HOUR, MINUTE
-from nqspy.report.parts import parts_svg
+from nqspy.report.quota_svg import quota_svg
 from nqspy.sim import quotas
 
 FOLDER = Path(__file__).parents[1] / "nqspy" / "manual" / "pictures"
@@ -33,7 +33,7 @@ def picture(course: quotas.Course) -> str:
         minutes = (at - history.since // STEP * STEP) // MINUTE
         rows.append({"at": f"0000-00-00T{minutes // 60:2d}:{minutes % 60:02d}", "groups": groups})
     data: dict[str, Any] = {"groups": list(history.shares), "rows": rows}
-    return parts_svg(data, f"{history.name}: hours from the change") + "\n"
+    return quota_svg(data, f"{history.name}: hours from the change") + "\n"
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
 from nqspy.report import json_objects, tables
-from nqspy.report.history import used_object
+from nqspy.report.event_objects import used_object
 from nqspy.report.time_text import Zone
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc

@@ -34,7 +34,7 @@ from nqspy.qmgr.grammar import FARTHEST
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.printer import print_settings
 from nqspy.report import counters
-from nqspy.report.shares import kept
+from nqspy.report.shares import quota_object
 from nqspy.report.time_text import Zone
 from nqspy.userexit.shadows import shadows
 
@@ -121,12 +121,12 @@ def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
 
 def _owed(site: Site, ledger: Ledger, group: str) -> dict[str, Any]:
     """What a group's own requests were entitled to and got while it had work since the present shift began
-    (`report.shares.kept`), its accounts (`model.balance`), and the rule in force."""
+    (`report.shares.quota_object`), its accounts (`model.balance`), and the rule in force."""
     rule, account = ledger.stocks.rule(ALL), site.accounts.get(f"g:{group}")
     kept_entry = account.entry if account is not None else Entry()
     entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
     return {
-        **kept(entry), "rule": site.settings.global_.share_rule, "works": group in rule.parts,
+        **quota_object(entry), "rule": site.settings.global_.share_rule, "works": group in rule.parts,
         "target": rule.targets.get(group), "stock": ledger.stock(None, group),
         "past_s": entry.past / 1000, "present_s": entry.present / 1000,
         "since": Zone(site.timezone).text(site.shift.since) if site.shift.since else None,

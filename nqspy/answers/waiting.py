@@ -15,7 +15,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import STARTED
-from nqspy.report.history import event_object
+from nqspy.report.event_objects import event_object
 from nqspy.report.time_text import Zone
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc

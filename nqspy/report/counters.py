@@ -9,10 +9,10 @@ from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
+from nqspy.report.attempts import amount
 from nqspy.report.night_metrics import used_by_group
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.shares import department_shares, departments
-from nqspy.report.spans import amount
 from nqspy.report.time_text import Zone, hours, zone_of
 
 
@@ -128,7 +128,7 @@ def _unseen(site: Site, replay: HistoryReplay, begin: Instant, now: Instant) -> 
     found: dict[str, float] = {}
     for seq, request in site.started.items():
         history = replay.histories.get(seq)
-        if (history is not None and history.spans) or request.started is None:
+        if (history is not None and history.attempts) or request.started is None:
             continue
         span = max(1, now - request.started)
         part = min(1.0, max(0, now - begin) / span)

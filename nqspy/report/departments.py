@@ -7,9 +7,9 @@ from typing import Any
 from nqspy.model.ids import Instant
 from nqspy.model.requests import STARTED
 from nqspy.report import night_metrics
-from nqspy.report.kept import Sums
+from nqspy.report.incidents import for_department
+from nqspy.report.quota_accounts import QuotaSums
 from nqspy.report.replay import RequestHistory, by_group
-from nqspy.report.story import for_department
 
 Data = Mapping[str, Any]
 
@@ -17,7 +17,7 @@ Data = Mapping[str, Any]
 def rows(
     histories: list[RequestHistory],
     used: Mapping[str, float],
-    kept: Mapping[str, Sums],
+    sums: Mapping[str, QuotaSums],
     fractions: Mapping[str, float],
     span: tuple[int, int],
 ) -> list[dict[str, Any]]:
@@ -30,7 +30,7 @@ def rows(
         {
             "name": name,
             "owners": sorted({history.spec.owner for history in own[name]}),
-            **_quota(name, kept),
+            **_quota(name, sums),
             "cpu_s": round(used.get(name, 0.0) / 1000, 3),
             "cpu_part": used.get(name, 0.0) / total if total else 0.0,
             "wall_s": _wall(own[name], span) / 1000,
@@ -40,12 +40,12 @@ def rows(
     ]
 
 
-def _quota(name: str, kept: Mapping[str, Sums]) -> dict[str, float | None]:
+def _quota(name: str, sums: Mapping[str, QuotaSums]) -> dict[str, float | None]:
     """What it was entitled to and got while it had work, and its deviation from entitlement
     (`report.shares`)."""
-    sums = kept.get(name, Sums())
-    share, part = sums.parts
-    return {"share": share, "part": part, "deviation": sums.deviation}
+    own = sums.get(name, QuotaSums())
+    share, part = own.parts
+    return {"share": share, "part": part, "deviation": own.deviation}
 
 
 def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
 
 def _wall(histories: list[RequestHistory], span: tuple[int, int]) -> int:
     begin, end = Instant(span[0]), Instant(span[1])
-    return sum(attempt.held_time(begin, end) for history in histories for attempt in history.spans)
+    return sum(attempt.held_time(begin, end) for history in histories for attempt in history.attempts)
 
 
 # ---------------------------------------------------------------- the page of one

@@ -11,7 +11,7 @@ from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.outputs import fill, streams
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec, State
-from nqspy.report.history import requested, used_object
+from nqspy.report.event_objects import requested, used_object
 from nqspy.report.time_text import Zone
 
 _encoder = msgspec.json.Encoder()

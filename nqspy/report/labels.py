@@ -10,7 +10,7 @@ from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import State
 from nqspy.model.site import Site
 from nqspy.report import night_metrics
-from nqspy.report.history import requested, used_object
+from nqspy.report.event_objects import requested, used_object
 from nqspy.report.replay import RequestHistory
 from nqspy.report.time_text import Zone
 
@@ -56,7 +56,7 @@ class RequestLabels:
 
     def running(self, history: RequestHistory) -> dict[str, Any]:
         """One that still runs: since when, on how many PEs."""
-        last = history.spans[-1] if history.spans else None
+        last = history.attempts[-1] if history.attempts else None
         since = self._zone.stamp(last.begin if last is not None else None)
         return self.head(history) | {"started": since, "pes": last.pes if last is not None else 0}
 

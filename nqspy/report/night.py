@@ -10,15 +10,15 @@ from nqspy.model.ids import DAY, HOUR, Instant, Seq
 from nqspy.model.requests import STARTED, Used
 from nqspy.model.site import Site
 from nqspy.report import departments, night_metrics
-from nqspy.report.history import event_object
-from nqspy.report.kept import Kept, largest
+from nqspy.report.event_objects import event_object
+from nqspy.report.incidents import IncidentLog, is_new_home
 from nqspy.report.labels import RequestLabels, Why
 from nqspy.report.night_metrics import night_line
 from nqspy.report.outlook import outlook
-from nqspy.report.parts import division_of
+from nqspy.report.quota_accounts import QuotaAccounts, largest
+from nqspy.report.quota_svg import division_of
 from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.shares import department_shares
-from nqspy.report.story import Story, is_new_home
 from nqspy.report.time_text import Zone, zone_of
 from nqspy.report.utilisation_svg import quarters, step_of
 
@@ -93,14 +93,14 @@ class Night:
     def __init__(self, site: Site, bounds: Bounds) -> None:
         self.bounds = bounds
         self.replay = HistoryReplay(site.requests, bounds.end)
-        self.story = Story(self.replay)
+        self.log = IncidentLog(self.replay)
         self.shifts: list[tuple[Instant, str | None]] = []
         self.short = night_metrics.ShortMoments()
         self.first: Instant | None = None
         self.overtaken: list[tuple[Instant, Seq, Seq]] = []
         self.incidents: list[ev.Recorded] = []
         self.reasons: dict[Seq, tuple[str, str, str]] = {}
-        self.kept: Kept | None = None
+        self.accounts: QuotaAccounts | None = None
         self._decided: ev.Decided | None = None
         self._last = bounds.start
 
@@ -140,10 +140,10 @@ class Night:
             self.incidents.append(recorded)
         elif inside and isinstance(event, ev.ShiftChanged):
             self.shifts.append((at, event.shift))
-        self.story.take(recorded)
+        self.log.take(recorded)
         self.replay.take(recorded)
-        if self.kept is not None:
-            self.kept.take(recorded, self.replay.histories)
+        if self.accounts is not None:
+            self.accounts.take(recorded, self.replay.histories)
         if self.first is None and inside and kind in _STARTS:
             self.first = at
         if not self.replay.queued or kind in _RESTARTS:
@@ -158,12 +158,12 @@ class Night:
         if event.wait:
             self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
 
-    def follow_accounts(self, site: Site, now: Instant) -> Kept:
+    def follow_accounts(self, site: Site, now: Instant) -> QuotaAccounts:
         """The quotas' accounts over the night, up to ``now`` while it lasts; they take its events from now
         on."""
         end = now if self.bounds.end is None else min(now, self.bounds.end)
-        self.kept = Kept(site, self.bounds.start, end, step_of(end - self.bounds.start))
-        return self.kept
+        self.accounts = QuotaAccounts(site, self.bounds.start, end, step_of(end - self.bounds.start))
+        return self.accounts
 
     def _order(self, event: ev.Starting, at: Instant) -> None:
         if at >= self.bounds.start and (self.bounds.end is None or at < self.bounds.end):
@@ -172,7 +172,7 @@ class Night:
 
     def begun(self) -> Instant | None:
         """The first start of the night, as the hands reported it."""
-        starts = (a.begin for history in self.replay.histories.values() for a in history.spans)
+        starts = (a.begin for history in self.replay.histories.values() for a in history.attempts)
         return min((begin for begin in starts if begin >= self.bounds.start), default=self.first)
 
     def histories(self) -> list[RequestHistory]:
@@ -186,7 +186,7 @@ _RESTARTS = (ev.MachineFound, ev.DaemonStarted)
 _INCIDENTS = {
     "alarm", "shift_failed", "exit_off", "machine_found", "daemon_started", "requeued", "probe", "pressure",
 }  # fmt: skip
-"""Kinds of events that are journaled incidents; the story pairs and groups them."""
+"""Kinds of events that are journaled incidents; the log pairs and groups them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,16 +216,16 @@ def night_report(
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
-    kept = night.follow_accounts(site, now)
+    accounts = night.follow_accounts(site, now)
     night.take_all(events)
     if around.samples and night.end(now) == now:
         night.replay.sample(around.samples, now)
-        kept.sample(around.samples, now)
-    kept.advance(now)
+        accounts.sample(around.samples, now)
+    accounts.advance(now)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
-    parts = {name: sums for name, sums in kept.sums[-1].items() if fractions.get(name)}
+    parts = {name: sums for name, sums in accounts.sums[-1].items() if fractions.get(name)}
     pes, cpus = site.pes(), len(site.found.cpus)
     busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), pes, cpus)
     used = night_metrics.used_by_group(every, bounds.start, end)
@@ -239,7 +239,7 @@ def night_report(
         **_busy(busy, zone),
         "deviation": largest(parts),
         "charge": site.settings.usage.charge,
-        "parts": division_of(kept, [name for name in fractions if name in parts], zone),
+        "parts": division_of(accounts, [name for name in fractions if name in parts], zone),
         "order_kept": not night.overtaken,
         "overtaken": [_overtaken(labels, night, *each) for each in night.overtaken],
         "groups": departments.rows(histories, used, parts, fractions, (bounds.start, end)),
@@ -248,8 +248,8 @@ def night_report(
         "step_s": step // 1000,
         "quarters": bars,
         "shifts": [{"at": zone.text(at), "shift": shift} for at, shift in night.shifts],
-        "story": night.story.objects(bounds.start, site.name, zone),
-        "exits": night.story.exit_objects(bounds.start, site.name, zone),
+        "story": night.log.objects(bounds.start, site.name, zone),
+        "exits": night.log.exit_objects(bounds.start, site.name, zone),
         "outlook": {
             "departments": outlook(histories, fractions, _rate(busy, capacity), now, zone, around.opens),
             "coming": [dict(switch) for switch in around.coming],

@@ -36,7 +36,7 @@ def busy_share(
         return None
     histories = tuple(histories)
     whole = capacity * (end - begin)
-    [held] = held_by_step((a for history in histories for a in history.spans), (begin, end), capacity)
+    [held] = held_by_step((a for history in histories for a in history.attempts), (begin, end), capacity)
     used = sum(history.used_between(begin, end) for history in histories)
     return Busy(begin, end, held / whole, used / whole)
 

@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from nqspy.report.pages import Section, figures, paragraphs, period, sections
-from nqspy.report.parts import parts_svg
+from nqspy.report.quota_svg import quota_svg
 from nqspy.report.utilisation_svg import utilisation_svg
 
 Data = Mapping[str, Any]
@@ -42,7 +42,7 @@ def _parts(data: Data) -> str:
     if not any(row["groups"] for row in data["parts"]["rows"]):
         return ""
     title = f"Departments' parts against what they were entitled to, night of {data['date']}"
-    return f"<h2>Quotas</h2><figure>{parts_svg(data['parts'], title)}</figure>"
+    return f"<h2>Quotas</h2><figure>{quota_svg(data['parts'], title)}</figure>"
 
 
 def _clock(data: Data) -> str:

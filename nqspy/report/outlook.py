@@ -89,7 +89,7 @@ def _left(histories: Iterable[RequestHistory], means: Mapping[str, float]) -> di
         left = found.setdefault(history.group, _Left())
         asked = finite(history.spec.ask.cpu_wanted())
         if not history.waits:
-            used = history.spans[-1].points[-1][1] if history.spans else 0
+            used = history.attempts[-1].points[-1][1] if history.attempts else 0
             left.expected += max(0.0, _expected(history, means, asked) - used)
             continue
         left.asked += asked or 0

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
 from nqspy.model.ids import Instant
-from nqspy.report.spans import Span
+from nqspy.report.attempts import AttemptHistory
 
 
 def marks_of(begin: int, end: int, step: int) -> list[int]:
@@ -41,7 +41,7 @@ class Steps:
         raise NotImplementedError
 
 
-def held_by_step(attempts: Iterable[Span], marks: Sequence[int], capacity: int) -> list[int]:
+def held_by_step(attempts: Iterable[AttemptHistory], marks: Sequence[int], capacity: int) -> list[int]:
     """PE time (ms) held between each mark and the next one, at no moment more than ``capacity``."""
     changes: list[tuple[int, int]] = []
     for attempt in attempts:
@@ -58,7 +58,9 @@ def held_by_step(attempts: Iterable[Span], marks: Sequence[int], capacity: int) 
     return held
 
 
-def used_by_step(attempt: Span, marks: Sequence[int], charge: str = "cpu") -> Iterable[tuple[int, float]]:
+def used_by_step(
+    attempt: AttemptHistory, marks: Sequence[int], charge: str = "cpu"
+) -> Iterable[tuple[int, float]]:
     """What an attempt used of what is charged, as (step, amount), step 0 lying between the first two marks;
     steps without an attempt are left out."""
     last = attempt.points[-1][0] if attempt.points else attempt.begin

@@ -6,8 +6,8 @@ from typing import Any
 
 from nqspy.model.folding import folded
 from nqspy.report.grid import grid, percent, points
+from nqspy.report.incidents import sentence
 from nqspy.report.shares import charge_words
-from nqspy.report.story import sentence
 from nqspy.report.time_text import short
 
 Data = Mapping[str, Any]

@@ -14,8 +14,8 @@ below it are counted with it):
   what they ask for (else the mean of the group's ended ones) less what they had held. ``could_part``: its
   part of what all could.
 - *entitled* and *got*: parts of what all were charged while it had work, from the scheduler's own accounts
-  followed again (`kept`); *deviation*: the deviation from entitlement, ``got - entitled`` in percentage
-  points (`report.shares`: the one definition of ``show shares`` and both reports).
+  followed again (`quota_accounts`); *deviation*: the deviation from entitlement, ``got - entitled`` in
+  percentage points (`report.shares`: the one definition of ``show shares`` and both reports).
 - *largest deviation over an hour*: the same of each span of 60 minutes that begins a multiple of 5 minutes
   after the period's beginning and through which the department had work all the time.
 
@@ -36,10 +36,9 @@ from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import STARTED, State, Used, finite
 from nqspy.model.site import Site
 from nqspy.report.grid import grid, percent, points
-from nqspy.report.kept import Kept, largest
-from nqspy.report.kept import Sums as OwnSums
 from nqspy.report.night import NIGHT, night_bounds
 from nqspy.report.over_time import Steps, used_by_step
+from nqspy.report.quota_accounts import QuotaAccounts, QuotaSums, largest
 from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
 from nqspy.report.shares import charge_words, departments
 from nqspy.report.time_text import Zone, short, zone_of
@@ -50,8 +49,8 @@ _LATEST = Instant(253_370_764_800_000)
 """The year 9999: no calendar goes on behind it."""
 WORKS = (State.QUEUED, *STARTED)
 
-Nothing = OwnSums()
-Sums = dict[str, float]
+Nothing = QuotaSums()
+Amounts = dict[str, float]
 """An amount by group, ``""`` for the whole."""
 
 
@@ -100,8 +99,8 @@ class Presence(Steps):
     def __init__(self, site: Site, period: Period) -> None:
         super().__init__(period.begin, period.end, STEP)
         self.replay = HistoryReplay(site.requests)
-        self.could: Sums = {}
-        self.worked: Sums = {}
+        self.could: Amounts = {}
+        self.worked: Amounts = {}
         self.left: tuple[Seq, ...] = ()
         self._division = Division(site.settings.groups, site.pes())
         self._at = period.begin
@@ -141,14 +140,14 @@ class Presence(Steps):
             self.left = tuple(self._works)
 
 
-def got(histories: Iterable[RequestHistory], marks: list[int], charge: str, site: Site) -> Sums:
+def got(histories: Iterable[RequestHistory], marks: list[int], charge: str, site: Site) -> Amounts:
     """What each group's requests used between the first mark and the last, groups below it included."""
-    steps: list[Sums] = [{} for _ in marks]
+    steps: list[Amounts] = [{} for _ in marks]
     for history in histories:
-        for attempt in history.spans:
+        for attempt in history.attempts:
             for place, more in used_by_step(attempt, marks, charge):
                 steps[place][history.group] = steps[place].get(history.group, 0.0) + more
-    sums: Sums = {}
+    sums: Amounts = {}
     for step in steps:
         for group, more in step.items():
             for name in ("", *lineage(site.settings.groups, group)):
@@ -161,10 +160,10 @@ def got(histories: Iterable[RequestHistory], marks: list[int], charge: str, site
 
 def _held(history: RequestHistory, at: int) -> float:
     """PE time (ms) that its attempts held up to an instant."""
-    return sum(each.pes * each.held_time(each.begin, Instant(at)) for each in history.spans)
+    return sum(each.pes * each.held_time(each.begin, Instant(at)) for each in history.attempts)
 
 
-def _bounds(presence: Presence, period: Period, site: Site) -> Sums:
+def _bounds(presence: Presence, period: Period, site: Site) -> Amounts:
     """The PE time that each group's requests held in the period and had still to hold when it ended."""
     histories, found = presence.replay.histories, dict[str, float]()
     means = _means(histories.values())
@@ -175,7 +174,7 @@ def _bounds(presence: Presence, period: Period, site: Site) -> Sums:
     return found
 
 
-def _add_up(site: Site, found: Sums, group: str, more: float) -> None:
+def _add_up(site: Site, found: Amounts, group: str, more: float) -> None:
     for name in lineage(site.settings.groups, group) if more else ():
         found[name] = found.get(name, 0.0) + more
 
@@ -190,9 +189,9 @@ def _still(history: RequestHistory, end: int, means: Mapping[str, float]) -> flo
     return max(0.0, (means.get(history.group, float("inf")) if whole is None else whole) - before)
 
 
-def _means(histories: Iterable[RequestHistory]) -> Sums:
+def _means(histories: Iterable[RequestHistory]) -> Amounts:
     """Mean PE time (ms) that the requests held which have ended, by group."""
-    ran = by_group(history for history in histories if history.ended is not None and history.spans)
+    ran = by_group(history for history in histories if history.ended is not None and history.attempts)
     return {group: sum(_held(each, each.ended or 0) for each in own) / len(own) for group, own in ran.items()}
 
 
@@ -215,18 +214,18 @@ def quota_report(
     percentage points; null where nothing was used, or where no hour was full of work.
     """
     presence, charge = Presence(site, period), site.settings.usage.charge
-    kept = Kept(site, period.begin, period.end, STEP)
+    accounts = QuotaAccounts(site, period.begin, period.end, STEP)
     for recorded in events:
         presence.take(recorded)
-        kept.take(recorded, presence.replay.histories)
+        accounts.take(recorded, presence.replay.histories)
     presence.advance(period.end)
     presence.replay.sample(samples or {}, now)
     if period.ongoing:
-        kept.sample(samples or {}, now)
-    kept.advance(period.end)
+        accounts.sample(samples or {}, now)
+    accounts.advance(period.end)
     used = got(presence.replay.histories.values(), presence.marks, charge, site)
     could, zone = _bounded(presence, period, site), zone_of(site.timezone)
-    rows = [_row(name, presence, used, could, kept, site) for name in _names(presence, used, site)]
+    rows = [_row(name, presence, used, could, accounts, site) for name in _names(presence, used, site)]
     data = {
         "from": zone.text(period.begin),
         "until": zone.text(period.end),
@@ -235,21 +234,21 @@ def quota_report(
         "clock": clock or None,
         "charge": charge,
         "pes": site.pes(),
-        "deviation": largest({row["name"]: kept.sums[-1].get(row["name"], Nothing) for row in rows}),
+        "deviation": largest({row["name"]: accounts.sums[-1].get(row["name"], Nothing) for row in rows}),
         "hour_deviation": _largest(row["hour"]["deviation"] for row in rows if row["hour"]),
         "groups": rows,
     }
     return {"line": quota_line(data), **data}
 
 
-def _names(presence: Presence, used: Sums, site: Site) -> list[str]:
+def _names(presence: Presence, used: Amounts, site: Site) -> list[str]:
     """The departments, then other groups that had requests of their own."""
     groups, own = site.settings.groups, {t.group for t in presence.replay.histories.values()}
     others = sorted(name for name in own if name in used or name in presence.worked)
     return list(dict.fromkeys((*departments(groups), *others)))
 
 
-def _bounded(presence: Presence, period: Period, site: Site) -> Sums:
+def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
     whole, most = presence.could, _bounds(presence, period, site)
     found = {name: min(value, most.get(name, 0.0)) for name, value in whole.items() if name}
     own = {history.group for history in presence.replay.histories.values()}
@@ -258,8 +257,10 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Sums:
     return found | {"": whole.get("", 0.0) - lost}
 
 
-def _row(name: str, presence: Presence, used: Sums, could: Sums, kept: Kept, site: Site) -> dict[str, Any]:
-    span, own = presence.marks[-1] - presence.marks[0], kept.sums[-1].get(name, Nothing)
+def _row(
+    name: str, presence: Presence, used: Amounts, could: Amounts, accounts: QuotaAccounts, site: Site
+) -> dict[str, Any]:
+    span, own = presence.marks[-1] - presence.marks[0], accounts.sums[-1].get(name, Nothing)
     entitled, got = own.parts
     return {
         "name": name,
@@ -272,20 +273,20 @@ def _row(name: str, presence: Presence, used: Sums, could: Sums, kept: Kept, sit
         "got": got,
         "deviation": own.deviation,
         "work_part": presence.worked.get(name, 0.0) / span,
-        "hour": _hour(name, kept, zone_of(site.timezone)),
+        "hour": _hour(name, accounts, zone_of(site.timezone)),
     }
 
 
-def _part(sums: Sums, name: str) -> float:
+def _part(sums: Amounts, name: str) -> float:
     return sums.get(name, 0.0) / sums[""] if sums.get("") else 0.0
 
 
-def _hour(name: str, kept: Kept, zone: Zone) -> dict[str, Any] | None:
+def _hour(name: str, accounts: QuotaAccounts, zone: Zone) -> dict[str, Any] | None:
     """The hour full of work in which the group deviated most; the first of equal ones."""
-    marks, worst = kept.marks, None
+    marks, worst = accounts.marks, None
     for first in range(len(marks) - HOURLY):
         last = first + HOURLY
-        own = kept.sums[last].get(name, Nothing).since(kept.sums[first].get(name, Nothing))
+        own = accounts.sums[last].get(name, Nothing).since(accounts.sums[first].get(name, Nothing))
         if marks[last] - marks[first] < HOUR or own.worked < HOUR or own.deviation is None:
             continue
         if worst is None or abs(own.deviation) > abs(worst[0]) + 1e-9:

@@ -9,7 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model import transitions
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Attempt, Request, Spec, State, Used
-from nqspy.report.spans import Span
+from nqspy.report.attempts import AttemptHistory
 
 _WAITS = (*transitions.WAITING, State.ROUTING, State.ARRIVING)
 
@@ -24,7 +24,7 @@ class RequestHistory:
     request: Request
     counts: bool = True
     since: int = 0
-    spans: list[Span] = field(default_factory=list)
+    attempts: list[AttemptHistory] = field(default_factory=list)
     ended: Instant | None = None
     ending: ev.Ended | ev.Deleted | None = None
 
@@ -81,8 +81,8 @@ class RequestHistory:
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
         """What is charged (ms) of what all its attempts used between two instants."""
-        before = sum(span.used_at(begin, charge) for span in self.spans)
-        return sum(span.used_at(end, charge) for span in self.spans) - before
+        before = sum(attempt.used_at(begin, charge) for attempt in self.attempts)
+        return sum(attempt.used_at(end, charge) for attempt in self.attempts) - before
 
 
 def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHistory]]:
@@ -132,8 +132,8 @@ class HistoryReplay:
         """What running requests have used by now, known from elsewhere than the journal."""
         for seq, used in samples.items():
             history = self.histories.get(seq)
-            if history is not None and history.spans and history.spans[-1].end is None:
-                _point(history.spans[-1], at, used)
+            if history is not None and history.attempts and history.attempts[-1].end is None:
+                _point(history.attempts[-1], at, used)
 
     def _found(self, seq: Seq, event: Any) -> RequestHistory | None:
         """One whose submission was not seen, made from the live request: as the event says it ran, or was to
@@ -156,12 +156,12 @@ class HistoryReplay:
 
     def _change(self, history: RequestHistory, recorded: ev.Recorded) -> None:
         kind = type(recorded.event)
-        step, spans = transitions.STEPS[kind], _SPANS.get(kind)
+        step, holding = transitions.STEPS[kind], _HOLDING.get(kind)
         if not step.stays:
             self._leave(history)
         step.make(history.request, recorded.event, recorded.at, _anew)
-        if spans is not None:
-            spans(self, history, recorded.event, recorded.at)
+        if holding is not None:
+            holding(self, history, recorded.event, recorded.at)
         if not step.stays:
             self._enter(history, recorded.n)
 
@@ -194,41 +194,41 @@ def _anew(request: Request) -> bool:
 
 
 def _starting(replay: HistoryReplay, history: RequestHistory, event: ev.Starting, at: Instant) -> None:
-    history.spans.append(Span(len(event.pes), at, None, [(at, 0, 0)]))
+    history.attempts.append(AttemptHistory(len(event.pes), at, None, [(at, 0, 0)]))
 
 
 def _started(replay: HistoryReplay, history: RequestHistory, event: ev.Started, at: Instant) -> None:
-    if history.spans:
-        history.spans[-1].begin_at(at if event.began is None else event.began)
+    if history.attempts:
+        history.attempts[-1].begin_at(at if event.began is None else event.began)
 
 
 def _suspended(
     replay: HistoryReplay, history: RequestHistory, event: ev.Suspended | ev.Exiting, at: Instant
 ) -> None:
-    if history.spans and (isinstance(event, ev.Exiting) or event.parked):
-        history.spans[-1].park(at)
+    if history.attempts and (isinstance(event, ev.Exiting) or event.parked):
+        history.attempts[-1].park(at)
 
 
 def _resumed(replay: HistoryReplay, history: RequestHistory, event: ev.Resumed, at: Instant) -> None:
-    if history.spans:
-        history.spans[-1].unpark(at)
+    if history.attempts:
+        history.attempts[-1].unpark(at)
 
 
-def _point(span: Span, at: Instant, used: Used) -> None:
-    if span.points and span.points[-1][0] >= at:
-        span.points.pop()
-    span.points.append((at, used.cpu, used.wall))
+def _point(attempt: AttemptHistory, at: Instant, used: Used) -> None:
+    if attempt.points and attempt.points[-1][0] >= at:
+        attempt.points.pop()
+    attempt.points.append((at, used.cpu, used.wall))
 
 
 def _over(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Requeued, at: Instant) -> None:
     """An attempt is over. One that the events do not show the start of counts as having used it all now."""
-    if not history.spans or history.spans[-1].end is not None:
+    if not history.attempts or history.attempts[-1].end is not None:
         request = replay.known.get(history.seq)
         begin = request.started if request is not None and request.started is not None else at
-        history.spans.append(Span(history.spec.ask.pes, begin, None, [(begin, 0, 0)]))
-    _point(history.spans[-1], at, event.used)
-    history.spans[-1].unpark(at)
-    history.spans[-1].end = at
+        history.attempts.append(AttemptHistory(history.spec.ask.pes, begin, None, [(begin, 0, 0)]))
+    _point(history.attempts[-1], at, event.used)
+    history.attempts[-1].unpark(at)
+    history.attempts[-1].end = at
     if isinstance(event, ev.Ended):
         _gone(replay, history, event, at)
 
@@ -237,7 +237,7 @@ def _gone(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.D
     history.ended, history.ending = at, event
 
 
-_SPANS: dict[type[ev.Event], Callable[[HistoryReplay, RequestHistory, Any, Instant], None]] = {
+_HOLDING: dict[type[ev.Event], Callable[[HistoryReplay, RequestHistory, Any, Instant], None]] = {
     ev.Starting: _starting,
     ev.Started: _started,
     ev.Suspended: _suspended,

@@ -31,7 +31,7 @@ def charge_words(charge: str) -> str:
     return "CPU time" if charge == "cpu" else "PE x wall time"
 
 
-def kept(entry: Entry) -> dict[str, float | None]:
+def quota_object(entry: Entry) -> dict[str, float | None]:
     """``entitled``, ``got`` and ``deviation`` of an account (fractions; None where nothing was charged to
     anybody while it had work)."""
     if entry.whole <= 0:

@@ -28,7 +28,7 @@ def quarters(
     CPU time ``used`` as fractions of what ``capacity`` processors had to give."""
     step = step_of(end - begin)
     marks = marks_of(begin, max(begin, end), step)
-    attempts = [attempt for history in histories for attempt in history.spans]
+    attempts = [attempt for history in histories for attempt in history.attempts]
     used = [0.0] * (len(marks) - 1)
     for attempt in attempts:
         if attempt.end != attempt.begin:

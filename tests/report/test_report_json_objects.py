@@ -13,7 +13,7 @@ from nqspy.model.errors import BadValue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Dependency, Output, State, Used
 from nqspy.report import json_objects, tables
-from nqspy.report.history import event_line, event_object
+from nqspy.report.event_objects import event_line, event_object
 from nqspy.report.time_text import parse_day, parse_since, zone_of
 
 PARIS = zone_of("Europe/Paris")

@@ -11,7 +11,7 @@ from msgspec import structs
 from nqspy.model import lifecycle
 from nqspy.model.events import Ended
 from nqspy.model.site import Site
-from nqspy.report.history import event_object
+from nqspy.report.event_objects import event_object
 from nqspy.report.time_text import Zone
 from nqspy.store import copies, migrations
 from nqspy.store.journal import SqliteJournal

@@ -41,6 +41,6 @@ def instant_of(client: Client, since: str) -> int:
 def _line(event: dict[str, Any], as_json: bool) -> str:
     if as_json:
         return json.dumps(event, ensure_ascii=False, separators=(",", ":")) + "\n"
-    from nqspy.report.history import event_line  # heavy: it knows all events
+    from nqspy.report.event_objects import event_line  # heavy: it knows all events
 
     return event_line(event) + "\n"

@@ -24,7 +24,7 @@ _SYSTEM = ("feature", "probe", "shift")
 
 
 @dataclass(slots=True)
-class Entry:
+class Incident:
     """One incident. ``end`` None: it was not over when the night was; ``seqs``: requests it met, by group."""
 
     kind: str
@@ -67,15 +67,15 @@ class Failing:
         }
 
 
-class Story:
+class IncidentLog:
     """Takes all events, in their order, and keeps the incidents."""
 
     def __init__(self, replay: HistoryReplay) -> None:
         self._replay = replay
-        self.entries: list[Entry] = []
+        self.incidents: list[Incident] = []
         self.exits: dict[str, Failing] = {}
-        self._open: dict[tuple[str, str], Entry] = {}
-        self._suspended: dict[Seq, Entry] = {}
+        self._open: dict[tuple[str, str], Incident] = {}
+        self._suspended: dict[Seq, Incident] = {}
 
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event; before the replay does."""
@@ -85,9 +85,9 @@ class Story:
 
     def objects(self, since: Instant, host: str, zone: Zone) -> list[dict[str, Any]]:
         """The incidents that were not over at ``since``, by their beginning."""
-        shifts = {each.who for each in self.entries if each.kind == "shift"}
-        told = [each for each in self.entries if each.end is None or each.end >= since]
-        probes = {each.who for each in self.entries if each.kind == "probe"}
+        shifts = {each.who for each in self.incidents if each.kind == "shift"}
+        told = [each for each in self.incidents if each.end is None or each.end >= since]
+        probes = {each.who for each in self.incidents if each.kind == "probe"}
         told = [each for each in told if not self._told_elsewhere(each, shifts, probes)]
         return [
             {
@@ -106,10 +106,10 @@ class Story:
         found = (each.object(name, since, host, zone) for name, each in self.exits.items())
         return [each for each in found if each is not None]
 
-    def _told_elsewhere(self, entry: Entry, shifts: set[str], probes: set[str]) -> bool:
+    def _told_elsewhere(self, incident: Incident, shifts: set[str], probes: set[str]) -> bool:
         """An alarm about an exit, a shift or a probe whose failure is told by an event of its own."""
-        head, _, name = entry.who.partition(" ")
-        if entry.kind != "alarm":
+        head, _, name = incident.who.partition(" ")
+        if incident.kind != "alarm":
             return False
         return name in {"exit": self.exits, "shift": shifts, "probe": probes}.get(head, ())
 
@@ -123,52 +123,52 @@ class Story:
             told = self.exits.setdefault(failure.exit, Failing()).told
             told.append((at, group, failure.seq, failure.text))
 
-    def point(self, kind: str, who: str, text: str, at: Instant, begin: Instant | None = None) -> Entry:
+    def point(self, kind: str, who: str, text: str, at: Instant, begin: Instant | None = None) -> Incident:
         """An incident that is over."""
-        entry = Entry(kind, who, text, at if begin is None else begin, at)
-        self.entries.append(entry)
-        return entry
+        incident = Incident(kind, who, text, at if begin is None else begin, at)
+        self.incidents.append(incident)
+        return incident
 
     def open(self, kind: str, who: str, text: str, at: Instant) -> None:
         """An incident begins, unless it is under way."""
         if (kind, who) not in self._open:
-            entry = self._open[kind, who] = Entry(kind, who, text, at, None)
-            self.entries.append(entry)
+            incident = self._open[kind, who] = Incident(kind, who, text, at, None)
+            self.incidents.append(incident)
 
     def close(self, kind: str, who: str | None, at: Instant) -> None:
         """It is over; ``who`` None: all of that kind."""
         for key in [key for key in self._open if key[0] == kind and who in (None, key[1])]:
             self._open.pop(key).end = at
 
-    def met(self, kind: str, who: str, text: str, seq: Seq, at: Instant) -> Entry:
+    def met(self, kind: str, who: str, text: str, seq: Seq, at: Instant) -> Incident:
         """Something happened to a request; what happens to the next one for the same cause joins it."""
-        entry = self._open.get((kind, f"{who}\n{text}"))
-        if entry is None or (entry.end is not None and at - entry.end > SAME):
-            entry = self._open[kind, f"{who}\n{text}"] = self.point(kind, who, text, at)
-        entry.end = at
-        entry.meets(self._replay, seq)
-        return entry
+        incident = self._open.get((kind, f"{who}\n{text}"))
+        if incident is None or (incident.end is not None and at - incident.end > SAME):
+            incident = self._open[kind, f"{who}\n{text}"] = self.point(kind, who, text, at)
+        incident.end = at
+        incident.meets(self._replay, seq)
+        return incident
 
     def suspended(self, by: str, seq: Seq, at: Instant) -> None:
         """A request was stopped by the system; the incident lasts until the last one goes on."""
-        entry = self.met("suspended", by, "", seq, at)
-        entry.end = None
-        self._suspended[seq] = entry
+        incident = self.met("suspended", by, "", seq, at)
+        incident.end = None
+        self._suspended[seq] = incident
 
     def not_again(self, seq: Seq, at: Instant) -> None:
         """It was not queued again just now after all, but held."""
-        for entry in [e for e in self.entries if e.kind == "requeued" and e.end == at]:
-            for seqs in entry.seqs.values():
+        for incident in [e for e in self.incidents if e.kind == "requeued" and e.end == at]:
+            for seqs in incident.seqs.values():
                 seqs.pop(seq, None)
-            if not any(entry.seqs.values()):
-                self.entries.remove(entry)
-                self._open.pop(("requeued", f"\n{entry.text}"), None)
+            if not any(incident.seqs.values()):
+                self.incidents.remove(incident)
+                self._open.pop(("requeued", f"\n{incident.text}"), None)
 
     def goes_on(self, seq: Seq, at: Instant) -> None:
         """It goes on, or has ended."""
-        entry = self._suspended.pop(seq, None)
-        if entry is not None and not any(entry is each for each in self._suspended.values()):
-            entry.end = at
+        incident = self._suspended.pop(seq, None)
+        if incident is not None and not any(incident is each for each in self._suspended.values()):
+            incident.end = at
 
 
 def is_new_home(recorded: ev.Recorded) -> bool:
@@ -183,90 +183,90 @@ def _ids(seqs: Mapping[str, Iterable[Seq]], host: str) -> dict[str, list[str]]:
 # ---------------------------------------------------------------- events
 
 
-def _probe(story: Story, event: Any, at: Instant) -> None:
+def _probe(log: IncidentLog, event: Any, at: Instant) -> None:
     if event.state == "broken":
-        story.open("probe", event.name, getattr(event, "text", ""), at)
+        log.open("probe", event.name, getattr(event, "text", ""), at)
     else:
-        story.close("probe", event.name, at)
+        log.close("probe", event.name, at)
 
 
-def _settings_changed(story: Story, event: ev.SettingsChanged, at: Instant) -> None:
+def _settings_changed(log: IncidentLog, event: ev.SettingsChanged, at: Instant) -> None:
     for change in event.changes:
         head, _, name = change.path.partition("/")
         if change.op == "delete" and head == "probe":  # nobody will say that it is well again
-            story.close("probe", name, at)
+            log.close("probe", name, at)
 
 
-def _pressure(story: Story, event: Any, at: Instant) -> None:
+def _pressure(log: IncidentLog, event: Any, at: Instant) -> None:
     if event.level == "high":
-        story.open("pressure", "memory", getattr(event, "text", ""), at)
+        log.open("pressure", "memory", getattr(event, "text", ""), at)
     else:
-        story.close("pressure", "memory", at)
+        log.close("pressure", "memory", at)
 
 
-def _daemon_started(story: Story, event: ev.DaemonStarted, at: Instant) -> None:
+def _daemon_started(log: IncidentLog, event: ev.DaemonStarted, at: Instant) -> None:
     how = "was stopped" if event.clean else "had ended without being stopped"
-    story.point("daemon", "nqsd", f"the daemon {how}; it was started again", at, event.last)
+    log.point("daemon", "nqsd", f"the daemon {how}; it was started again", at, event.last)
 
 
-def _machine_found(story: Story, event: ev.MachineFound, at: Instant) -> None:
+def _machine_found(log: IncidentLog, event: ev.MachineFound, at: Instant) -> None:
     left = len(event.cpus) - len(event.offline)
     text = f"the daemon found a changed machine, after a restart or since: {left} CPUs"
-    story.point("machine", event.host, text, at)
+    log.point("machine", event.host, text, at)
 
 
-def _shift_changed(story: Story, event: ev.ShiftChanged, at: Instant) -> None:
-    story.close("shift", None, at)
+def _shift_changed(log: IncidentLog, event: ev.ShiftChanged, at: Instant) -> None:
+    log.close("shift", None, at)
     if event.manual:
-        story.point("switched", str(event.shift), "", at)
+        log.point("switched", str(event.shift), "", at)
 
 
-def _exit_off(story: Story, event: ev.ExitOff, at: Instant) -> None:
-    story.point("exit_off", event.exit, event.text, at)
-    if event.exit in story.exits:
-        story.exits[event.exit].off = at
+def _exit_off(log: IncidentLog, event: ev.ExitOff, at: Instant) -> None:
+    log.point("exit_off", event.exit, event.text, at)
+    if event.exit in log.exits:
+        log.exits[event.exit].off = at
 
 
-def _alarm(story: Story, event: ev.Alarm, at: Instant) -> None:
-    story.failed(event.failures, at)
+def _alarm(log: IncidentLog, event: ev.Alarm, at: Instant) -> None:
+    log.failed(event.failures, at)
     if event.who != "hands":  # lost ends are told with the requests
         kind = "store" if event.who == "store" else "alarm"
-        story.point(kind, event.who, event.text, at, event.since)
+        log.point(kind, event.who, event.text, at, event.since)
 
 
-def _requeued(story: Story, event: ev.Requeued, at: Instant) -> None:
-    story.goes_on(event.seq, at)
-    story.met("requeued", "", event.text, event.seq, at)
+def _requeued(log: IncidentLog, event: ev.Requeued, at: Instant) -> None:
+    log.goes_on(event.seq, at)
+    log.met("requeued", "", event.text, event.seq, at)
 
 
-def _ended(story: Story, event: ev.Ended, at: Instant) -> None:
-    story.goes_on(event.seq, at)
+def _ended(log: IncidentLog, event: ev.Ended, at: Instant) -> None:
+    log.goes_on(event.seq, at)
     if event.end_reason == "lost":
-        story.met("lost", "", event.text or "nobody saw its end", event.seq, at)
+        log.met("lost", "", event.text or "nobody saw its end", event.seq, at)
 
 
-def _suspended(story: Story, event: ev.Suspended, at: Instant) -> None:
+def _suspended(log: IncidentLog, event: ev.Suspended, at: Instant) -> None:
     if event.because().kind in _SYSTEM:
-        story.suspended(event.by, event.seq, at)
+        log.suspended(event.by, event.seq, at)
 
 
-def _deleting(story: Story, event: ev.Deleting, at: Instant) -> None:
+def _deleting(log: IncidentLog, event: ev.Deleting, at: Instant) -> None:
     if event.because().kind in _SYSTEM:
-        story.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
+        log.met("ended", event.who, "to run again" if event.rerun else "", event.seq, at)
 
 
-def _held(story: Story, event: ev.Held, at: Instant) -> None:
+def _held(log: IncidentLog, event: ev.Held, at: Instant) -> None:
     cause = event.because()
     if cause.kind in _SYSTEM:
         for seq in event.seqs:
-            story.met("held", event.who, event.text, seq, at)
+            log.met("held", event.who, event.text, seq, at)
     elif cause == HANDS:  # it could not be started, or its end was lost
         for seq in event.seqs:
-            story.not_again(seq, at)
-            story.met("held", "nqsd", event.text, seq, at)
+            log.not_again(seq, at)
+            log.met("held", "nqsd", event.text, seq, at)
 
 
-_Handler = Callable[[Story, Any, Instant], None]
+_Handler = Callable[[IncidentLog, Any, Instant], None]
 
 _HANDLERS: dict[str, _Handler] = {
     "probe": _probe,
@@ -274,17 +274,17 @@ _HANDLERS: dict[str, _Handler] = {
     "pressure": _pressure,
     "daemon_started": _daemon_started,
     "machine_found": _machine_found,
-    "shift_failed": lambda story, event, at: story.open("shift", event.shift, event.text, at),
+    "shift_failed": lambda log, event, at: log.open("shift", event.shift, event.text, at),
     "shift_changed": _shift_changed,
     "exit_off": _exit_off,
     "alarm": _alarm,
     "requeued": _requeued,
     "ended": _ended,
     "suspended": _suspended,
-    "resumed": lambda story, event, at: story.goes_on(event.seq, at),
+    "resumed": lambda log, event, at: log.goes_on(event.seq, at),
     "deleting": _deleting,
     "held": _held,
-    "decided": lambda story, event, at: story.failed(event.failures, at),
+    "decided": lambda log, event, at: log.failed(event.failures, at),
 }
 
 
@@ -312,11 +312,11 @@ _MOST = 10
 """Identifiers named in a sentence."""
 
 
-def sentence(entry: Mapping[str, Any]) -> str:
+def sentence(incident: Mapping[str, Any]) -> str:
     """An incident in words, without its times."""
-    ids = [id for each in entry["requests"].values() for id in each]
-    said = _SENTENCES[entry["kind"]].format(who=entry["who"], many=_many(len(ids)), it=_it(ids))
-    text = f"{said}: {entry['text']}" if entry["text"] and said else said or entry["text"]
+    ids = [id for each in incident["requests"].values() for id in each]
+    said = _SENTENCES[incident["kind"]].format(who=incident["who"], many=_many(len(ids)), it=_it(ids))
+    text = f"{said}: {incident['text']}" if incident["text"] and said else said or incident["text"]
     if not ids:
         return text
     more = f" and {len(ids) - _MOST} more" if len(ids) > _MOST else ""

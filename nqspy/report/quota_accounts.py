@@ -18,16 +18,16 @@ from nqspy.model.ids import MINUTE, Instant, Seq
 from nqspy.model.owed import PE, Entry, Work
 from nqspy.model.requests import State, Used
 from nqspy.model.site import Site
+from nqspy.report.attempts import amount
 from nqspy.report.over_time import Steps
 from nqspy.report.replay import RequestHistory
-from nqspy.report.spans import amount
 
 _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
 _RESTS = (ev.Suspended, ev.Exiting)
 _RUNNING, _QUEUED = State.RUNNING, State.QUEUED
 
 
-class Sums(NamedTuple):
+class QuotaSums(NamedTuple):
     """What a group was entitled to and was charged, what all were charged (ms), and how long it was (ms):
     while it had work, since the beginning."""
 
@@ -36,9 +36,9 @@ class Sums(NamedTuple):
     whole: float = 0.0
     worked: float = 0.0
 
-    def since(self, before: "Sums") -> "Sums":
+    def since(self, before: "QuotaSums") -> "QuotaSums":
         """Of the time since then."""
-        return Sums(*(now - then for now, then in zip(self, before, strict=True)))
+        return QuotaSums(*(now - then for now, then in zip(self, before, strict=True)))
 
     @property
     def deviation(self) -> float | None:
@@ -57,7 +57,7 @@ FLEETING = 15 * MINUTE
 largest deviation: what one charge less in a few seconds does to a department says nothing of its quota."""
 
 
-def largest(sums: Mapping[str, Sums]) -> float | None:
+def largest(sums: Mapping[str, QuotaSums]) -> float | None:
     """The largest deviation among these, without sign; None where there is none."""
     least = min(FLEETING, max((each.worked for each in sums.values()), default=0.0) / 10)
     found = [abs(s.deviation) for s in sums.values() if s.deviation is not None and s.worked >= least]
@@ -79,13 +79,13 @@ class _Run:
         return round(self.rate * (at - self.since) / PE)
 
 
-class Kept(Steps):
+class QuotaAccounts(Steps):
     """Follows events from ``begin`` to ``end``, and those before for who has work; ``sums`` are those of each
     group at each of the marks passed so far."""
 
     def __init__(self, site: Site, begin: Instant, end: Instant, step: int) -> None:
         super().__init__(begin, end, step)
-        self.sums: list[dict[str, Sums]] = []
+        self.sums: list[dict[str, QuotaSums]] = []
         self._terms, self._charge = site.terms(), site.settings.usage.charge
         entries: dict[str, Entry] = {}
         division = Division(site.settings.groups, site.pes())
@@ -116,9 +116,9 @@ class Kept(Steps):
             self._since = dict.fromkeys(self._since, self._level.at)
         self.sums.append(self._now())
 
-    def _now(self) -> dict[str, Sums]:
+    def _now(self) -> dict[str, QuotaSums]:
         return {
-            name: Sums(entry.entitled, entry.got, entry.whole, self._work_of(name))
+            name: QuotaSums(entry.entitled, entry.got, entry.whole, self._work_of(name))
             for name, entry in self._entries.items()
         }
 

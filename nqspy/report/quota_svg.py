@@ -1,12 +1,12 @@
 """Each department's part of what was charged against what it was entitled to, over time: computed from the
-accounts followed (`kept`), and drawn as an SVG of its own, a strip for each department."""
+accounts followed (`quota_accounts`), and drawn as an SVG of its own, a strip for each department."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from nqspy.report.drawing import LEFT, RIGHT, WIDTH, document, full_hours
-from nqspy.report.kept import Kept, Sums
+from nqspy.report.quota_accounts import QuotaAccounts, QuotaSums
 from nqspy.report.time_text import Zone
 
 STRIP, GAP, TOP, BOTTOM = 54, 12, 30, 26
@@ -14,22 +14,22 @@ MOST = 24
 """Departments drawn at most; the data have all."""
 
 
-def division_of(kept: Kept, names: Sequence[str], zone: Zone) -> dict[str, Any]:
+def division_of(accounts: QuotaAccounts, names: Sequence[str], zone: Zone) -> dict[str, Any]:
     """``step_s`` and for each step ``at`` and by department ``part`` and ``target`` (fractions of what all
     were charged in that step while it had work; left out where it had none)."""
     rows = []
-    for place, (before, now) in enumerate(zip(kept.sums, kept.sums[1:], strict=False)):
+    for place, (before, now) in enumerate(zip(accounts.sums, accounts.sums[1:], strict=False)):
         found = {}
         for name in names:
-            target, part = now.get(name, Sums()).since(before.get(name, Sums())).parts
+            target, part = now.get(name, QuotaSums()).since(before.get(name, QuotaSums())).parts
             if part is not None and target is not None:
                 found[name] = {"part": round(part, 4), "target": round(target, 4)}
-        rows.append({"at": zone.text(kept.marks[place]), "groups": found})
-    step = kept.marks[1] - kept.marks[0] if len(kept.marks) > 1 else 0
+        rows.append({"at": zone.text(accounts.marks[place]), "groups": found})
+    step = accounts.marks[1] - accounts.marks[0] if len(accounts.marks) > 1 else 0
     return {"step_s": step // 1000, "groups": list(names), "rows": rows}
 
 
-def parts_svg(data: Mapping[str, Any], title: str) -> str:
+def quota_svg(data: Mapping[str, Any], title: str) -> str:
     """Bars of the part that was got, a line for the target; a title and a description say the same in words.
     ``data``: as `division_of` gives it."""
     names, rows = data["groups"][:MOST], data["rows"]

@@ -8,7 +8,7 @@ from nqspy.model.requests import Used
 
 
 @dataclass(slots=True)
-class Span:
+class AttemptHistory:
     """One attempt: its PEs, when it held them, and points (instant, CPU ms and wall ms used so far).
     ``parked``: since when others may have its PEs; ``pauses``: when they could."""
 

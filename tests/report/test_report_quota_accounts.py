@@ -5,9 +5,9 @@ from engine.harness import PLAIN, Centre
 
 from nqspy.model.ids import Instant
 from nqspy.report.departments import page_of
-from nqspy.report.kept import Kept
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.night_pages import night_html
+from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.quotas import Period, quota_report
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.time_text import zone_of
@@ -60,13 +60,13 @@ def test_the_reports_say_what_the_scheduler_kept(centre):
 
 def test_every_mark_has_its_sums(centre):
     replay, begin = HistoryReplay({}), bounds(centre).start
-    kept = Kept(centre.site, begin, centre.sim.now, 900_000)
+    accounts = QuotaAccounts(centre.site, begin, centre.sim.now, 900_000)
     for recorded in centre.journal.events():
         replay.take(recorded)
-        kept.take(recorded, replay.histories)
-    kept.advance(Instant(centre.sim.now))
-    assert len(kept.sums) == len(kept.marks)
-    assert sum(sums.got for sums in kept.sums[-1].values()) > 0
+        accounts.take(recorded, replay.histories)
+    accounts.advance(Instant(centre.sim.now))
+    assert len(accounts.sums) == len(accounts.marks)
+    assert sum(sums.got for sums in accounts.sums[-1].values()) > 0
 
 
 def test_the_page_draws_parts_against_targets_over_the_night(centre):
@@ -90,12 +90,12 @@ def live(centre):
 
 def told(centre, begin):
     """What a report of the same events says."""
-    kept, replay = Kept(centre.site, begin, centre.sim.now, 3_600_000), HistoryReplay({})
+    accounts, replay = QuotaAccounts(centre.site, begin, centre.sim.now, 3_600_000), HistoryReplay({})
     for recorded in centre.journal.events():
         replay.take(recorded)
-        kept.take(recorded, replay.histories)
-    kept.advance(centre.sim.now)
-    return {name: tuple(sums[:3]) for name, sums in kept.sums[-1].items()}
+        accounts.take(recorded, replay.histories)
+    accounts.advance(centre.sim.now)
+    return {name: tuple(sums[:3]) for name, sums in accounts.sums[-1].items()}
 
 
 def agree(centre, begin):

@@ -9,12 +9,12 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import Cause
 from nqspy.model.requests import Used
 from nqspy.report.departments import page_of
-from nqspy.report.history import event_object
+from nqspy.report.event_objects import event_object
+from nqspy.report.incidents import sentence
 from nqspy.report.night import Night, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.pages import night_text
 from nqspy.report.replay import HistoryReplay
-from nqspy.report.story import sentence
 from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
@@ -39,10 +39,10 @@ class Foreign:
         self.night.take_all(book.events)
 
     def add(self, second, kind, **fields):
-        self.night.story.take(ev.Recorded(99, self.book.at(second), SimpleNamespace(kind=kind, **fields)))
+        self.night.log.take(ev.Recorded(99, self.book.at(second), SimpleNamespace(kind=kind, **fields)))
 
     def story(self):
-        return self.night.story.objects(self.night.bounds.start, "ymp", PARIS)
+        return self.night.log.objects(self.night.bounds.start, "ymp", PARIS)
 
 
 def test_a_probe_that_breaks_and_recovers_is_one_incident(diary):
@@ -293,9 +293,9 @@ def test_the_departments_pages_together_tell_of_everything(diary):
 
 def test_a_follower_that_knows_nothing_names_no_group(diary):
     replay = HistoryReplay({})
-    from nqspy.report.story import Story
+    from nqspy.report.incidents import IncidentLog
 
-    story = Story(replay)
+    story = IncidentLog(replay)
     story.take(ev.Recorded(1, 5, ev.Requeued(7, 1, "lost")))
     [entry] = story.objects(0, "ymp", PARIS)
     assert entry["requests"] == {"": ["7.ymp"]}
