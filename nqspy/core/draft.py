@@ -35,19 +35,18 @@ class Choice:
 class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
-    ``free``: PEs not given yet; ``chosen``: starts in order, ``started`` their requests; ``own``, ``closing``
-    and ``reach``: reasons so far; ``offered``: candidates offered to jobselect, by queue; ``short``: some
-    request waits only for a PE; ``resumed``: suspended requests that go on; ``shut``: why queues start
-    nothing in this pass, by name, and ``barred``: why none does; ``startable``: what could start when it
-    began (None: what the last pass said); ``proposals`` counts starts and changes of waiting requests so far.
+    ``board``: who holds which PE; ``free``: PEs not given yet, to those chosen neither; ``chosen``: starts in
+    order, ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so far; ``offered``:
+    candidates offered to jobselect, by queue; ``short``: some request waits only for a PE; ``resumed``:
+    suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and ``barred``:
+    why none does; ``startable``: what could start when it began (None: what the last pass said);
+    ``proposals`` counts starts and changes of waiting requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
-        self.held_pes = {pe for r in site.started.values() if not r.pes_released for pe in r.pes}
-        self.held_pes.update(site.offline())
-        pes = site.pes()
-        self.free = pes - sum(1 for pe in self.held_pes if pe < pes)
+        self.board = site.board()
+        self.free = self.board.free
         self.before: list[Action] = []
         self.chosen: list[Choice] = []
         self.started: list[Request] = []
@@ -163,9 +162,9 @@ class Draft:
         self.before.append(Suspend(request.seq, request.attempts, cause, text, parked, page_out))
         self._leaving.add(request.seq)
         if parked:
-            freed = {pe for pe in request.pes if pe < self.site.pes()}.difference(self.site.offline())
-            self.held_pes -= freed
-            self.free += len(freed)
+            before = self.board.free
+            self.board.give(request.seq, request.pes)
+            self.free += self.board.free - before
 
     def requeue(self, request: Request, cause: Cause, text: str) -> None:
         """Proposes to end a running request, which then waits again; its PEs are free once it has ended."""
@@ -186,13 +185,13 @@ class Draft:
         self.before.append(Resume(request.seq, request.attempts, cause, moved))
         self.resumed.append(request)
         if request.pes_released:
-            self.take(pes or request.pes)
+            self.take(request, pes or request.pes)
 
-    def take(self, pes: Iterable[int]) -> None:
+    def take(self, request: Request, pes: Iterable[int]) -> None:
         """These PEs are not given to anybody else in this pass."""
-        taken = {pe for pe in pes if pe < self.site.pes()} - self.held_pes
-        self.held_pes |= taken
-        self.free -= len(taken)
+        before = self.board.free
+        self.board.take(request.seq, pes)
+        self.free -= before - self.board.free
 
     # ------------------------------------------------------------ what stands now
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from nqspy.core import features
 from nqspy.core.ledger import Ledger
 from nqspy.core.queueing.limits import Tally
-from nqspy.model import promises
+from nqspy.model import board, promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.promises import Promise
@@ -92,11 +92,11 @@ class Recheck:
             return False
         if not request.pes_released:
             return True
-        free = self._taken().isdisjoint(pes or request.pes)
+        free = self._has_slots(pes or request.pes)
         return free and features.keeping(self._site, request, but=action.by) is None
 
-    def _taken(self) -> set[int]:
-        return {pe for other in self._site.started.values() if not other.pes_released for pe in other.pes}
+    def _has_slots(self, pes: tuple[int, ...]) -> bool:
+        return board.has_slots(self._site.holders, pes, self._site.slots)
 
     def _are_pes(self, pes: tuple[int, ...], request: Request) -> bool:
         wanted, there = request.spec.ask.pes, self._site.pes()
@@ -109,7 +109,7 @@ class Recheck:
         queue = site.settings.queues.get(request.queue)
         if action.seq in self._changed or queue is None or not queue.started:
             return False
-        if not self._are_pes(action.pes, request) or not self._taken().isdisjoint(action.pes):
+        if not self._are_pes(action.pes, request) or not self._has_slots(action.pes):
             return False
         if features.keeping(site, request, but=action.by) is not None:
             return False

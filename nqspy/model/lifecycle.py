@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.model import books, promises
+from nqspy.model import board, books, promises
 from nqspy.model import events as ev
 from nqspy.model.columns import compact
 from nqspy.model.ids import Instant
@@ -48,6 +48,8 @@ def place(site: Site, request: Request) -> None:
         heapq.heappush(site.dates, (request.spec.eligible, request.seq))
     elif request.state in STARTED:
         site.started[request.seq] = request
+        if not request.pes_released:
+            board.take(site.holders, request.seq, request.pes)
     site.watch_for(request)
     _tell(site, request)
 
@@ -68,7 +70,8 @@ def _displace(site: Site, request: Request) -> None:
     _tell(site, request)
     if request.slot >= 0:
         site.waiting[request.queue].remove(request)
-    site.started.pop(request.seq, None)
+    if site.started.pop(request.seq, None) is not None and not request.pes_released:
+        board.give(site.holders, request.seq, request.pes)
     site.watch_no_more(request)
 
 

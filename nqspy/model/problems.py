@@ -90,6 +90,8 @@ def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]
         for name in queue.destinations:
             if name not in settings.queues:
                 yield f"queue {queue.name}: destination {name} does not exist"
+        if queue.domain != "application":
+            yield f"queue {queue.name}: there is no domain {queue.domain}; domains: application"
         if queue.kind == "pipe" and _in_circle(settings, queue.name):
             yield f"queue {queue.name}: its destinations lead back to it"
     for group in look.complexes():

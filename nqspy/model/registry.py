@@ -15,8 +15,9 @@ from nqspy.model.ids import Instant
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
+from nqspy.model.settings import OWNED, Settings
 from nqspy.model.shifts import Calendar, Shift
-from nqspy.model.site import OWNED, Settings, Site
+from nqspy.model.site import Site
 from nqspy.model.tree import Declared
 from nqspy.model.upkeep import Backup, History
 

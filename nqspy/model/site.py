@@ -4,69 +4,26 @@ Only `lifecycle.apply` changes it. Nothing finished stays in it.
 """
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nqspy.model import board
 from nqspy.model.balance import Balance, Level
+from nqspy.model.board import Board, Holders
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
-from nqspy.model.health import Pressure, Probe, ProbeState
+from nqspy.model.health import Pressure, ProbeState
 from nqspy.model.ids import Instant, JobRef, Seq
-from nqspy.model.machine import Deciding, ExitSettings, Found, Machine, Mail, Server
+from nqspy.model.machine import Found
 from nqspy.model.news import News
 from nqspy.model.outputs import files
 from nqspy.model.owed import UNKNOWN_RUN, Entry, Terms
-from nqspy.model.people import Group, Usage, lineage
-from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
+from nqspy.model.people import lineage
 from nqspy.model.requests import STARTED, Request, State
-from nqspy.model.shifts import Calendar, Closing, Shift, ShiftState
+from nqspy.model.settings import Settings as Settings
+from nqspy.model.shifts import Closing, ShiftState
 from nqspy.model.tally import Tally
-from nqspy.model.upkeep import Backup, History
-
-_SHIPPED = (0, 0, 0, 1)
-
-OWNED: dict[str, Callable[[], Any]] = {}
-"""Makes the settings of features, by head of their paths: `registry.declare` fills it."""
-
-
-def _owned() -> dict[str, Any]:
-    return {head: make() for head, make in OWNED.items()}
-
-
-@dataclass(slots=True)
-class Settings:
-    """Everything that operators and managers set, by object; ``of_features``: what features declare
-    (`registry.SettingsObject` gives it)."""
-
-    server: Server = field(default_factory=Server)
-    mail: Mail = field(default_factory=Mail)
-    machine: Machine = field(default_factory=Machine)
-    global_: Global = field(default_factory=Global)
-    default: Defaults = field(default_factory=Defaults)
-    sched_factor: Factors = field(default_factory=lambda: Factors(*_SHIPPED))
-    usage: Usage = field(default_factory=Usage)
-    calendar: Calendar = field(default_factory=Calendar)
-    backup: Backup = field(default_factory=Backup)
-    history: History = field(default_factory=History)
-    decider: Deciding = field(default_factory=Deciding)
-    managers: dict[str, str] = field(default_factory=dict)
-    queues: dict[str, Queue] = field(default_factory=dict)
-    complexes: dict[str, Complex] = field(default_factory=dict)
-    groups: dict[str, Group] = field(default_factory=dict)
-    shifts: dict[str, Shift] = field(default_factory=dict)
-    exits: dict[str, ExitSettings] = field(default_factory=dict)
-    probes: dict[str, Probe] = field(default_factory=dict)
-    of_features: dict[str, Any] = field(default_factory=_owned)
-
-    def weights(self, queue: str) -> Weights:
-        """The factors in force for a queue: its own, else the site's."""
-        own = self.queues[queue].sched_factor if queue in self.queues else Factors()
-        return own.over(self.sched_factor)
-
-    def complexes_of(self, queue: str) -> Iterator[Complex]:
-        """The complexes a queue belongs to."""
-        return (c for c in self.complexes.values() if queue in c.queues)
 
 
 @dataclass(slots=True)
@@ -120,17 +77,17 @@ class Touched:
 class Site:
     """The state. ``n`` and ``at`` are number and instant of the last event applied.
 
-    ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``dates``:
-    heap of (eligible, seq) of requests that wait for their date (entries may be stale); ``dependants``:
-    requests that wait for another one, by its number (`Request.unmet`); ``writers``: which requests that have
-    not ended write a file, by its path (`outputs.files`); ``tally``: how many requests there are;
-    ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``; ``runs``: wall time (ms) of the last 20 requests that
-    ended, ``spent``: what all groups were charged while time passed (`balance.Level`); ``probes``: what each
-    probe found, once it was tried; ``promises``: of features, by their names (`promises`); ``closings``: when
-    a shift stops a queue next, by queue: worked out by the engine from settings and time, and no part of what
-    is kept; ``reported``: day of the last night whose report was made; ``misfits``: how many events did not
-    fit their request's state, ``misfit`` the last one; ``news``: what changed lately, no part of what is kept
-    either.
+    ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``holders``:
+    which of them hold a PE (`board`), ``slots``: how many may; ``dates``: heap of (eligible, seq) of requests
+    that wait for their date (entries may be stale); ``dependants``: requests that wait for another one, by
+    its number (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
+    (`outputs.files`); ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``;
+    ``runs``: wall time (ms) of the last 20 requests that ended, ``spent``: what all groups were charged while
+    time passed (`balance.Level`); ``probes``: what each probe found, once it was tried; ``promises``: of
+    features, by their names (`promises`); ``closings``: when a shift stops a queue next, by queue: worked out
+    by the engine from settings and time, and no part of what is kept; ``reported``: day of the last night
+    whose report was made; ``misfits``: how many events did not fit their request's state, ``misfit`` the last
+    one; ``news``: what changed lately, no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -140,6 +97,8 @@ class Site:
     requests: dict[Seq, Request] = field(default_factory=dict)
     waiting: dict[str, Columns] = field(default_factory=dict)
     started: dict[Seq, Request] = field(default_factory=dict)
+    holders: Holders = field(default_factory=dict)
+    slots: int = 1
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
     dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
     writers: dict[str, dict[Seq, None]] = field(default_factory=dict)
@@ -194,6 +153,10 @@ class Site:
     def pes(self) -> int:
         """How many PEs there are."""
         return self.settings.machine.pes if self.settings.machine.pes is not None else len(self.found.cpus)
+
+    def board(self) -> Board:
+        """The PEs as they are held now."""
+        return Board(range(self.pes()), self.holders, self.offline(), self.slots)
 
     def offline(self) -> tuple[int, ...]:
         """PEs on which nothing may be started as their CPU is gone; none where PEs are time-shared."""
@@ -401,8 +364,13 @@ def _check_writers(site: Site) -> None:
 
 
 def _check_pes(site: Site) -> None:
-    given = [pe for request in site.started.values() if not request.pes_released for pe in request.pes]
-    _ensure(len(given) == len(set(given)), "a PE was given twice")
+    expected: Holders = {}
+    for request in site.started.values():
+        if not request.pes_released:
+            board.take(expected, request.seq, request.pes)
+    kept = {pe: sorted(holders) for pe, holders in site.holders.items()}
+    _ensure(kept == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
+    _ensure(all(len(held) <= site.slots for held in kept.values()), "a PE was given too often")
 
 
 def _ensure(holds: bool, text: str) -> None:

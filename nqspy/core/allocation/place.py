@@ -11,7 +11,7 @@ from nqspy.model.site import Site
 
 def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Turns choices into starts, each followed by what it brings about."""
-    free = (pe for pe in range(domain.first, domain.first + domain.pes) if pe not in draft.held_pes)
+    free = draft.board.open()
     for choice in draft.chosen:
         request = choice.request
         pes = tuple(islice(free, request.spec.ask.pes))

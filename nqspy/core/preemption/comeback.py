@@ -20,17 +20,17 @@ from nqspy.model.site import Site
 def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     """Lets go on what nobody keeps back any more and for which there are PEs."""
     parked = draft.parked()
-    gone = _gone(draft.site) if parked else set()
+    gone = draft.site.board().gone() if parked else set()
     for request in parked:
         if request.seq in draft.own:
             continue
-        found = places(request, (pe for pe in _pes(domain) if pe not in draft.held_pes), gone)
+        found = places(request, draft.board.open(), gone)
         if len(found) == len(request.pes):
             draft.resume(request, SCHEDULER, found)
             gone.difference_update(found)
         else:
             draft.keep(request, _short(len(found), len(request.pes)))
-            draft.take(found)
+            draft.take(request, found)
     return None
 
 
@@ -46,22 +46,10 @@ def places(request: Request, free: Iterable[int], gone: Collection[int]) -> tupl
     return request.pes if set(found) == set(request.pes) else tuple(sorted(found))
 
 
-def _pes(domain: Domain) -> range:
-    return range(domain.first, domain.first + domain.pes)
-
-
 def free_for(site: Site, request: Request) -> tuple[int, ...]:
     """PEs on which it can go on at once, as `places` has it, fewer than it had when there are not enough."""
-    held = {pe for other in site.started.values() if not other.pes_released for pe in other.pes}
-    held.update(site.offline())
-    return places(request, (pe for pe in range(site.pes()) if pe not in held), _gone(site))
-
-
-def _gone(site: Site) -> set[int]:
-    """PEs whose CPU is gone: there is nothing to wait for. Those that somebody holds yet are taken."""
-    return set(site.offline()) - {
-        pe for other in site.started.values() if not other.pes_released for pe in other.pes
-    }
+    board = site.board()
+    return places(request, board.open(), board.gone())
 
 
 def _short(found: int, wanted: int) -> Reason:

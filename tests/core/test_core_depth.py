@@ -1,0 +1,32 @@
+"""A PE with more than one slot takes more than one holder; how many, the site's check knows."""
+
+import pytest
+
+from nqspy.model.errors import BrokenSite
+
+
+def test_a_pe_with_two_slots_has_two_holders_and_no_third(house):
+    house.machine(pes=1).queue("night")
+    house.site.slots = 2
+    first, second, third = house.submit("anne", "ben", "cleo")
+    for _ in range(3):
+        house.apply(house.run_pass())
+    assert [house.request(seq).pes for seq in (first, second, third)] == [(0,), (0,), ()]
+    assert house.site.holders == {0: (first, second)}
+    house.site.check()
+    house.site.slots = 1
+    with pytest.raises(BrokenSite, match="too often"):
+        house.site.check()
+    house.site.slots = 2
+
+
+def test_a_slot_is_free_when_its_holder_has_ended(house):
+    house.machine(pes=2).queue("night")
+    house.site.slots = 2
+    wide, narrow, more = house.submit("anne pes=2", "ben", "cleo")
+    for _ in range(2):
+        house.apply(house.run_pass())
+    assert house.site.holders == {0: (wide, narrow), 1: (wide, more)}
+    house.end(wide)
+    house.site.check()
+    assert house.site.holders == {0: (narrow,), 1: (more,)}
