@@ -138,7 +138,7 @@ class RequestView(Protocol):
     arguments: tuple[str, ...]
 
 
-class View(Protocol):
+class PassView(Protocol):
     """The site as a user exit sees it in this pass, with what the pass has decided so far (interfaces.md
     8)."""
 
@@ -225,19 +225,19 @@ class Exits(Protocol):
     def has(self, hook: str) -> bool:
         """Whether any exit that is switched on implements that hook."""
 
-    def jobselect(self, request: RequestView, view: View) -> Answer | None:
+    def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """Refusing beats forcing, else the first answer in file-name order; a failure refuses."""
 
-    def elected(self, request: RequestView, view: View) -> Sequence[Action]:
+    def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
         """Actions of all exits after a request was chosen."""
 
-    def shrpri(self, owner: str, group: str, view: View) -> float | None:
+    def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
         """The share term before normalising; None: the stock rule."""
 
-    def submit(self, request: RequestView, view: View) -> SubmitAnswer | None:
+    def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
         """What the exits say of a submission."""
 
-    def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
+    def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
         """The destinations to try, in order."""
 
     def forces(self) -> bool:

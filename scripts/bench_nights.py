@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from nqspy.sim.judge import Night, Week
+from nqspy.sim.judge import JudgedNight, Week
 from nqspy.sim.nights import run_week
 from nqspy.sim.policies import POLICIES
 
@@ -99,7 +99,7 @@ def row(name: str, weeks: Sequence[Week], singles: Sequence[Week]) -> dict[str, 
     }
 
 
-def _busy(nights: Sequence[Night]) -> list[float]:
+def _busy(nights: Sequence[JudgedNight]) -> list[float]:
     return [night.busy for night in nights if night.left]
 
 
@@ -207,7 +207,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def _tell(
-    rows: list[dict[str, Any]], light: list[Night], some: dict[str, float], took: float, as_json: bool
+    rows: list[dict[str, Any]], light: list[JudgedNight], some: dict[str, float], took: float, as_json: bool
 ) -> None:
     found: dict[str, Any] = {
         "policies": rows,

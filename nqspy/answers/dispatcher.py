@@ -17,7 +17,7 @@ from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
 from nqspy.answers.waiting import OpenQuestions
 from nqspy.engine.desk.context import Reply
-from nqspy.engine.inputs import Asked
+from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.rpc import messages
@@ -61,15 +61,15 @@ class Dispatcher:
 
     # ------------------------------------------------------------ coming in
 
-    def take(self, asked: rpc.Asked) -> Asked | None:
+    def take(self, asked: rpc.Asked) -> CommandAsked | None:
         """The engine's input for a message; a question is kept for `answer_questions`, a bad message
         refused."""
-        wanted: list[Asked | None] = [None]
+        wanted: list[CommandAsked | None] = [None]
         with self.told(asked):
             wanted = [self._take(asked)]
         return wanted[0]
 
-    def _take(self, asked: rpc.Asked) -> Asked | None:
+    def _take(self, asked: rpc.Asked) -> CommandAsked | None:
         name = asked.message["cmd"]
         if self._held_back is not None and name in _HELD_BACK:
             self._held_back.append(asked)
@@ -100,13 +100,13 @@ class Dispatcher:
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
             self._refuse(asked, Refusal(f"bad {name} message: {error}"[:300], "bad_message", 2))
             return None
-        return Asked(command, asked.caller, Pending(asked.handle, asked.message.get("text")))
+        return CommandAsked(command, asked.caller, Pending(asked.handle, asked.message.get("text")))
 
     def hold_back(self) -> None:
         """Keeps what needs the exits until they are loaded."""
         self._held_back = []
 
-    def let_go(self) -> list[Asked]:
+    def let_go(self) -> list[CommandAsked]:
         """Takes what was kept: the engine's inputs among it."""
         held, self._held_back = self._held_back or [], None
         return [command for asked in held if (command := self.take(asked)) is not None]

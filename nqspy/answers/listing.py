@@ -64,7 +64,7 @@ def ended_objects(serving: Serving, seqs: Sequence[Seq], sight: Visibility) -> O
 # ---------------------------------------------------------------- choosing
 
 
-class Selection:
+class RequestChoice:
     """Which requests an answer is about. Raises Refusal for a state or an operand that says nothing."""
 
     def __init__(self, serving: Serving, message: dict[str, Any], caller: Caller) -> None:
@@ -140,7 +140,7 @@ def _state(word: Any) -> State | None:
 
 
 def _pieces(
-    serving: Serving, choice: Selection, into: list[bytes], write: Callable[[Objects], bytes]
+    serving: Serving, choice: RequestChoice, into: list[bytes], write: Callable[[Objects], bytes]
 ) -> Iterator[None]:
     """Fills ``into`` with objects as they are written, pausing after each slice: objects of ten thousand
     requests would take ten times that memory. Those of named requests are written in their order."""
@@ -176,7 +176,9 @@ def _escaped(objects: Objects) -> bytes:
     return messages.escaped(_written(objects).decode())
 
 
-def _objects(serving: Serving, choice: Selection, into: Objects, *, options: bool = False) -> Iterator[None]:
+def _objects(
+    serving: Serving, choice: RequestChoice, into: Objects, *, options: bool = False
+) -> Iterator[None]:
     """Fills ``into``, pausing after each slice; with ``options`` those of each request besides."""
     gone: Objects = []
     sight, place = choice.sight, Lister(serving, choice.sight).place
@@ -204,18 +206,18 @@ def _objects(serving: Serving, choice: Selection, into: Objects, *, options: boo
 def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     """The objects, for programs. Raises Refusal when an identifier names no request."""
     found: list[bytes] = []
-    choice = Selection(serving, asked.message, asked.caller)
+    choice = RequestChoice(serving, asked.message, asked.caller)
     yield from _pieces(serving, choice, found, _written)
     _refuse_unknown(choice)
     yield messages.list_answer(asked.handle.id, found)
 
 
-def _refuse_unknown(choice: Selection) -> None:
+def _refuse_unknown(choice: RequestChoice) -> None:
     if choice.unknown:
         raise Refusal(choice.complaint().splitlines()[0], "unknown_request", 153)
 
 
-def _answer(asked: rpc.Asked, choice: Selection, text: str) -> bytes:
+def _answer(asked: rpc.Asked, choice: RequestChoice, text: str) -> bytes:
     """What was found, and a line on stderr for what was not."""
     return messages.text_answer(asked.handle.id, 153 if choice.unknown else 0, text, choice.complaint())
 
@@ -240,7 +242,7 @@ def qstat(serving: Serving, asked: rpc.Asked) -> Any:
 
 def _rendered(serving: Serving, asked: rpc.Asked, render: Callable[[Objects], str]) -> Iterator[bytes | None]:
     found: Objects = []
-    choice = Selection(serving, asked.message, asked.caller)
+    choice = RequestChoice(serving, asked.message, asked.caller)
     yield from _objects(serving, choice, found, options=render is tables.full)
     if render is tables.full:
         _mark_shared(serving, choice.sight, found)
@@ -258,7 +260,7 @@ def _mark_shared(serving: Serving, sight: Visibility, found: Objects) -> None:
 
 def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     found: list[bytes] = []
-    choice = Selection(serving, asked.message, asked.caller)
+    choice = RequestChoice(serving, asked.message, asked.caller)
     yield from _pieces(serving, choice, found, _escaped)
     status = 153 if choice.unknown else 0
     pieces = (b"[", *(part for each in found for part in (each, b",")))
@@ -269,7 +271,7 @@ def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
 
 def _table(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     """The POSIX table, straight from the requests: no objects are made."""
-    choice = Selection(serving, asked.message, asked.caller)
+    choice = RequestChoice(serving, asked.message, asked.caller)
     samples, name = serving.engine.samples, serving.engine.site.name
     parts = []
     for row in choice.gone(serving):
@@ -298,7 +300,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Work:
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     found: Objects = []
-    choice = Selection(serving, {"operands": [str(word) for word in operands]}, asked.caller)
+    choice = RequestChoice(serving, {"operands": [str(word) for word in operands]}, asked.caller)
     for _ in _objects(serving, choice, found):
         pass
     for each in found:

@@ -11,7 +11,7 @@ from nqspy.engine.loop import Engine
 from nqspy.model.commands import Command
 from nqspy.model.ids import Instant
 from nqspy.model.people import Caller
-from nqspy.rpc.server import Server
+from nqspy.rpc.server import RpcServer
 from nqspy.store.reader import Reader
 
 
@@ -103,7 +103,7 @@ class Serving(Protocol):
     engine: Engine
     exits: RemoteExits
     decider: DeciderClient
-    server: Server
+    server: RpcServer
     readers: Readers
 
     @property

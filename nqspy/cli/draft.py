@@ -21,7 +21,7 @@ _AFTER = ("ok", "any", "fail", "start")
 _READ = {"time": values.parse_time, "size": values.parse_size, "count": values.parse_count}
 
 
-class Draft:
+class SubmissionDraft:
     """One request. Options are applied in order: what comes later overrides, except that lists add up.
 
     ``dialect`` "nqs", "pbs" or "" (undecided: the value's form decides); ``date`` reads the value of ``-a``;

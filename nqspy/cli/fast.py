@@ -192,7 +192,7 @@ def _check_text(text: str) -> None:
         raise Failure(f"{text!a} is no UTF-8 text; rename it") from None
 
 
-class Answer:
+class TextAnswer:
     """The text form of an answer: exit status, what goes to stdout and stderr, the raw rest of the line."""
 
     __slots__ = ("err", "out", "rest", "status")
@@ -236,7 +236,7 @@ _SILENT = ("no answer in time",)
 _BUSY, _HEAD = '"code":"busy"', 300
 
 
-class Daemon:
+class DaemonConnection:
     """The way to the daemon of one home, for one command."""
 
     def __init__(self, home: "str | None" = None) -> None:
@@ -249,9 +249,9 @@ class Daemon:
         keyed: bool = False,
         repeat: bool = False,
         patient: bool = False,
-    ) -> Answer:
+    ) -> TextAnswer:
         """The answer in text form to one message, see `send`."""
-        return Answer(self.send(message, keyed, repeat, patient))
+        return TextAnswer(self.send(message, keyed, repeat, patient))
 
     def send(self, message: "dict[str, object]", keyed: bool, repeat: bool, patient: bool) -> str:
         """Sends one message and gives the line that answers it.
@@ -284,7 +284,7 @@ class Daemon:
             waited += pause
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def ask(self, cmd: str, text: str, **fields: object) -> Answer:
+    def ask(self, cmd: str, text: str, **fields: object) -> TextAnswer:
         """Sends a question, which may be repeated without harm."""
         return self.call({"cmd": cmd, "text": text, **fields}, repeat=True)
 
@@ -353,7 +353,7 @@ def write(descriptor: int, data: bytes) -> None:
         pass
 
 
-def show(command: str, answer: Answer) -> int:
+def show(command: str, answer: TextAnswer) -> int:
     """Prints an answer; gives its exit status."""
     if answer.out:
         write(1, answer.out.encode("utf-8", "replace"))

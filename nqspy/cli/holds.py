@@ -1,7 +1,7 @@
 """What ``qhold`` and ``qrls`` share: letters of a hold and identifiers, one message a letter."""
 
 from nqspy.cli import fast
-from nqspy.cli.fast import Daemon, Failure, HelpWanted
+from nqspy.cli.fast import DaemonConnection, Failure, HelpWanted
 
 
 def body(command: str, cmd: str, words: list[str]) -> int:
@@ -14,7 +14,7 @@ def body(command: str, cmd: str, words: list[str]) -> int:
         raise Failure(f"-h: {letters!r} is none of the letters u, o, s")
     if not ids:
         raise Failure(f"which request? {fast.usage(command)}", 2)
-    daemon, status = Daemon(given.get("home")), 0
+    daemon, status = DaemonConnection(given.get("home")), 0
     for letter in letters or [None]:
         message: dict[str, object] = {"cmd": cmd, "text": command, "ids": ids, "letter": letter}
         status = fast.show(command, daemon.call(message)) or status

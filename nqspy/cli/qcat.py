@@ -3,7 +3,7 @@
 from _json import scanstring
 
 from nqspy.cli import fast
-from nqspy.cli.fast import Daemon, Failure, HelpWanted
+from nqspy.cli.fast import DaemonConnection, Failure, HelpWanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ def body(words: list[str]) -> int:
     if "stdout" in given and "stderr" in given:
         raise Failure("-o and -e: choose one stream")
     stream, follow = ("stderr" if "stderr" in given else "stdout"), "follow" in given
-    return _copy(Daemon(given.get("home")), ids[0], stream, follow)
+    return _copy(DaemonConnection(given.get("home")), ids[0], stream, follow)
 
 
-def _copy(daemon: Daemon, id: str, stream: str, follow: bool) -> int:
+def _copy(daemon: DaemonConnection, id: str, stream: str, follow: bool) -> int:
     """Copies the stream piece by piece; following, the daemon holds its answer until there is more."""
     offset = 0
     while True:
@@ -47,7 +47,7 @@ def _copy(daemon: Daemon, id: str, stream: str, follow: bool) -> int:
             return answer.status
 
 
-def _rest(answer: fast.Answer, offset: int) -> int:
+def _rest(answer: fast.TextAnswer, offset: int) -> int:
     """What was written between the last answer and the end lies where the output was delivered; it is read
     with the rights of whoever asked."""
     at = answer.rest.find('"path":"')

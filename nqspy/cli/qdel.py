@@ -4,7 +4,7 @@ import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded
 import os
 
 from nqspy.cli import fast
-from nqspy.cli.fast import Daemon, Failure, Given, HelpWanted
+from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def body(words: list[str]) -> int:
         "kill": "kill" in given or given.get("how") == "force",
         "signal": int(given["signal"]) if "signal" in given else None, "force": dialect != "nqs",
     }  # fmt: skip
-    return fast.show("qdel", Daemon(given.get("home")).call(message))
+    return fast.show("qdel", DaemonConnection(given.get("home")).call(message))
 
 
 def main() -> "NoReturn":

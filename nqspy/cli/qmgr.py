@@ -5,7 +5,7 @@ import stat
 import sys
 
 from nqspy.cli import fast
-from nqspy.cli.fast import Answer, Daemon, Failure, HelpWanted
+from nqspy.cli.fast import DaemonConnection, Failure, HelpWanted, TextAnswer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Manager:
             "atomic": "atomic" in given, "check": "check" in given, "plan": False, "json": "json" in given,
             "file": self._is_file(),
         }  # fmt: skip
-        self.daemon = Daemon(given.get("home"))
+        self.daemon = DaemonConnection(given.get("home"))
         if len(self.operands) == 2 and self.operands[0] in ("plan", "apply"):
             self._flags["plan" if self.operands.pop(0) == "plan" else "atomic"] = True
         if self.operands in (["plan"], ["apply"]) and not os.path.exists(self.operands[0]):
@@ -77,7 +77,7 @@ def _look_at_shells(source: str, script: str) -> None:
                 check_shell(shell, f"{source}, line {each.line}: ")
 
 
-def _save_files(answer: Answer, script: str) -> int:
+def _save_files(answer: TextAnswer, script: str) -> int:
     """Writes the files that came with an answer (`rpc/README.md`), each only if the script named it: a
     daemon chooses no paths of ours."""
     if '"files":' not in answer.rest:

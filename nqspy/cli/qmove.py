@@ -1,7 +1,7 @@
 """``qmove``: moves waiting requests into another queue."""
 
 from nqspy.cli import fast
-from nqspy.cli.fast import Daemon, Failure, HelpWanted
+from nqspy.cli.fast import DaemonConnection, Failure, HelpWanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def body(words: list[str]) -> int:
         "ids": ids,
         "queue": queue.partition("@")[0],
     }
-    return fast.show("qmove", Daemon(given.get("home")).call(message))
+    return fast.show("qmove", DaemonConnection(given.get("home")).call(message))
 
 
 def main() -> "NoReturn":

@@ -3,7 +3,7 @@
 import os
 
 from nqspy.cli import fast
-from nqspy.cli.fast import Daemon, Failure, HelpWanted
+from nqspy.cli.fast import DaemonConnection, Failure, HelpWanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def _width() -> int:
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
     question, home = message(words)
-    return fast.show("qstat", Daemon(home).call(question, repeat=True))
+    return fast.show("qstat", DaemonConnection(home).call(question, repeat=True))
 
 
 def main() -> "NoReturn":

@@ -4,8 +4,8 @@ import os
 
 from nqspy.cli import fast
 from nqspy.cli.directives import Directive, foreign, read_script, scan
-from nqspy.cli.draft import Draft, Surroundings
-from nqspy.cli.fast import Daemon, Failure, Given, HelpWanted, Parser
+from nqspy.cli.draft import SubmissionDraft, Surroundings
+from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser
 from nqspy.cli.spec import QSUB
 
 TYPE_CHECKING = False
@@ -16,7 +16,7 @@ _OWN = ("home", "dialect", "list", "key", "dry_run", "wait", "json", "silent", "
 """Targets that concern the command and not the request."""
 
 
-class Options:
+class QsubOptions:
     """The command line, sorted: what concerns the command, and what concerns each request."""
 
     def __init__(self, words: list[str]) -> None:
@@ -44,7 +44,7 @@ class Options:
 class Writer:
     """Turns scripts with their options into items of one submit message."""
 
-    def __init__(self, options: Options, daemon: Daemon) -> None:
+    def __init__(self, options: QsubOptions, daemon: DaemonConnection) -> None:
         self._options = options
         self._daemon = daemon
         self._here = Surroundings()
@@ -58,7 +58,7 @@ class Writer:
         override those of the command line, which override the script's."""
         source = "the script" if file in ("", "-") else file
         script, dialect, directives = self._script(file, source)
-        draft = Draft(dialect, self._date, self._here.workdir)
+        draft = SubmissionDraft(dialect, self._date, self._here.workdir)
         draft.apply(self._directives(directives, source), "directive")
         draft.apply(self._options.request, "command")
         for given in own:
@@ -72,7 +72,7 @@ class Writer:
             self._warn(draft, file, args)
         return item
 
-    def _warn(self, draft: Draft, file: str, args: list[str]) -> None:
+    def _warn(self, draft: SubmissionDraft, file: str, args: list[str]) -> None:
         """Notes what is probably not meant."""
         ours = self._options.parser.known(args)
         if ours:
@@ -116,7 +116,7 @@ class Writer:
         return parse_date(text, *self._now)
 
 
-def ask_now(daemon: Daemon) -> tuple[int, str]:
+def ask_now(daemon: DaemonConnection) -> tuple[int, str]:
     """The daemon's time (ms) and the site's zone."""
     import json
 
@@ -128,8 +128,8 @@ def ask_now(daemon: Daemon) -> tuple[int, str]:
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    options = Options(words)
-    daemon = Daemon(options.own.get("home"))
+    options = QsubOptions(words)
+    daemon = DaemonConnection(options.own.get("home"))
     writer = Writer(options, daemon)
     if "list" in options.own:
         from nqspy.cli.joblist import read_list
@@ -143,7 +143,9 @@ def body(words: list[str]) -> int:
     return submit(options, daemon, items, writer)
 
 
-def submit(options: Options, daemon: Daemon, items: list[dict[str, object]], writer: Writer) -> int:
+def submit(
+    options: QsubOptions, daemon: DaemonConnection, items: list[dict[str, object]], writer: Writer
+) -> int:
     """Sends the submission, prints the identifiers, and does what is left to do."""
     own = options.own
     key = own.get("key") or f"qsub-{os.getpid()}-{os.urandom(16).hex()}"
@@ -175,7 +177,7 @@ MOST_WARNINGS = 20
 """Of what this command finds by itself; the daemon counts its own."""
 
 
-def _warn(writer: Writer, answer: fast.Answer) -> None:
+def _warn(writer: Writer, answer: fast.TextAnswer) -> None:
     """Warnings on a terminal: programs that hand in hear nothing of them."""
     mine = list(writer.warnings)
     more = [f"and {len(mine) - MOST_WARNINGS} more"] if len(mine) > MOST_WARNINGS else []
@@ -189,7 +191,7 @@ def _say(ids: list[str]) -> None:
     fast.write(2, f"{many}. `qstat` shows where it stands.\n".encode())
 
 
-def wait(daemon: Daemon, answer: fast.Answer, form: str) -> int:
+def wait(daemon: DaemonConnection, answer: fast.TextAnswer, form: str) -> int:
     """Returns when all requests have ended, with the exit status the daemon makes of theirs."""
     if form == "json":
         import json

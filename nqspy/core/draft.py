@@ -20,7 +20,7 @@ from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reach, Reason, ReasonCode
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
-from nqspy.ports import Answer, Exits, RequestView, View
+from nqspy.ports import Answer, Exits, PassView, RequestView
 
 
 @dataclass(slots=True)
@@ -74,7 +74,7 @@ class Draft:
         return Ledger(self.site, self.now, self.samples, chosen, self.startable)
 
     @cached_property
-    def view(self) -> View:
+    def view(self) -> PassView:
         """What exits see of this draft."""
         return SiteView(self)
 

@@ -11,8 +11,8 @@ from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site
-from nqspy.model.tally import Tally
-from nqspy.ports import Exits, RequestView, SubmitAnswer, View
+from nqspy.model.tally import RequestCounts
+from nqspy.ports import Exits, PassView, RequestView, SubmitAnswer
 
 violation = limits.violation
 """Why a batch queue can never take a request: one line; None when it can."""
@@ -25,7 +25,7 @@ def destination(
     exits: Exits,
     groups: Collection[str],
     now: Instant,
-    coming: Tally | None = None,
+    coming: RequestCounts | None = None,
 ) -> tuple[str | None, list[route.Objection]]:
     """The queue a pipe queue passes a submission to now, else None; and what each destination objected.
 
@@ -47,7 +47,7 @@ def ask_submit(
     return exits.submit(Handed(request, draft, script), draft.view)
 
 
-def _shown(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[RequestView, View]:
+def _shown(site: Site, spec: Spec, queue: str, exits: Exits, now: Instant) -> tuple[RequestView, PassView]:
     request, draft = _arriving(site, spec, queue, exits, now)
     return Seen(request, draft), draft.view
 

@@ -10,7 +10,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.feature import whole_machine
 from nqspy.core.preemption import spill
 from nqspy.core.queueing import depend, startable, words
-from nqspy.core.queueing.limits import Tally
+from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
@@ -48,7 +48,7 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons) -> dict[Seq, Reas
     """Why each of these requests does not start now: its own reason of the last pass, else the limit that
     keeps it back, else why its queue was closed; of one that runs, what a shift will do to it. Other requests
     that run, and those that do not exist, are left out."""
-    tally = Tally(site)
+    tally = RunningCounts(site)
     found: dict[Seq, Reason] = {}
     for seq in seqs:
         request = site.requests.get(seq)
@@ -59,7 +59,7 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons) -> dict[Seq, Reas
     return found
 
 
-def _explain(site: Site, request: Request, reasons: Reasons, tally: Tally) -> Reason | None:
+def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCounts) -> Reason | None:
     if request.state is State.HELD:
         if request.unmet and not request.holds:
             return depend.reason(site, request)

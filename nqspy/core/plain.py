@@ -9,7 +9,7 @@ from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
-from nqspy.ports import Answer, Known, RequestView, SubmitAnswer, View
+from nqspy.ports import Answer, Known, PassView, RequestView, SubmitAnswer
 
 
 class NoExits:
@@ -23,23 +23,23 @@ class NoExits:
         """No hook is implemented."""
         return False
 
-    def jobselect(self, request: RequestView, view: View) -> Answer | None:
+    def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """The standard rules."""
         return None
 
-    def elected(self, request: RequestView, view: View) -> Sequence[Action]:
+    def elected(self, request: RequestView, view: PassView) -> Sequence[Action]:
         """No further actions."""
         return ()
 
-    def shrpri(self, owner: str, group: str, view: View) -> float | None:
+    def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
         """The stock rule."""
         return None
 
-    def submit(self, request: RequestView, view: View) -> SubmitAnswer | None:
+    def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
         """Accepted as it is."""
         return None
 
-    def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
+    def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
         """The destinations in their own order."""
         return destinations
 

@@ -37,7 +37,7 @@ from nqspy.decider.remote_exits import RemoteExits
 from nqspy.engine import restart
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk.context import Reply
-from nqspy.engine.inputs import Asked, Input, Outcome
+from nqspy.engine.inputs import CommandAsked, Input, Outcome
 from nqspy.engine.loop import Engine
 from nqspy.executors.local import LocalHands
 from nqspy.mail.mail_queue import MailQueue
@@ -46,7 +46,7 @@ from nqspy.model.events import Alarm, DaemonStarted, Event, SettingsChanged
 from nqspy.model.machine import Found
 from nqspy.model.people import Caller
 from nqspy.model.requests import State
-from nqspy.model.sightings import News, SeenMachine, Sighting
+from nqspy.model.sightings import SeenMachine, Sighting, SiteObservation
 from nqspy.model.tree import twin
 from nqspy.rpc import server as rpc
 from nqspy.store import restoring
@@ -104,8 +104,8 @@ class Daemon:
         self._found: Found | None = None
         failpoints.arm(self.journal, self.hands, self.upkeep, self.dispatcher, self)
 
-    def _counter(self) -> rpc.Server:
-        return rpc.Server(
+    def _counter(self) -> rpc.RpcServer:
+        return rpc.RpcServer(
             str(self.home.socket),
             self.inbox.put_message,
             allow_uid=self._serves,
@@ -186,7 +186,7 @@ class Daemon:
         """Takes one group of what has arrived."""
         inputs: list[Input] = []
         for item in items:
-            if isinstance(item, Sighting | News):
+            if isinstance(item, Sighting | SiteObservation):
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
                 self.clearance.taken(item.size)
@@ -258,7 +258,9 @@ class Daemon:
         """Has several commands done in one transaction, each for itself: one that is refused keeps the others
         from nothing."""
         handles = [object() for _ in commands]
-        asked = [Asked(command, caller, handle) for command, handle in zip(commands, handles, strict=True)]
+        asked = [
+            CommandAsked(command, caller, handle) for command, handle in zip(commands, handles, strict=True)
+        ]
         outcome = self.engine.feed(asked, self.clock.now())
         mine = {id(handle) for handle in handles}
         found = {id(handle): reply for handle, reply in outcome.replies if id(handle) in mine}

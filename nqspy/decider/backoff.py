@@ -13,7 +13,7 @@ from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
 from nqspy.model.site import Site
-from nqspy.userexit.kept import Rest, Spare
+from nqspy.userexit.kept import OwnerRest, Spare
 from nqspy.userexit.ledger import Mark
 
 HOUR = 3600.0
@@ -48,7 +48,7 @@ class Backoff:
     out: dict[str, str] = field(default_factory=dict)
     off: dict[str, str] = field(default_factory=dict)
     spares: list[Spare] = field(default_factory=list)
-    rests: list[Rest] = field(default_factory=list)
+    rests: list[OwnerRest] = field(default_factory=list)
     losses: int = 0
     files: dict[str, str] = field(default_factory=dict)
     _died: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Backoff:
         """These exits are not asked about this owner's requests for a while; a clause that says so."""
         held = [each for each in self.rests if Mark(each.at).holds(now)]
         self.rests = [each for each in held if each.owner != owner or each.exit not in exits]
-        self.rests += [Rest(name, owner, now) for name in exits]
+        self.rests += [OwnerRest(name, owner, now) for name in exits]
         who = " and ".join(exits)
         return f"; again on a request of {owner}: about theirs {who} is not asked for five minutes"
 
@@ -129,7 +129,9 @@ class Backoff:
         }
         off = {str(name): str(text) for name, text in data.get("off", data["out"]).items()}
         files = {str(name): str(digest) for name, digest in data.get("files", {}).items()}
-        rests = [Rest(str(r["exit"]), str(r["owner"]), Instant(r["at"] + 0)) for r in data.get("rests", [])]
+        rests = [
+            OwnerRest(str(r["exit"]), str(r["owner"]), Instant(r["at"] + 0)) for r in data.get("rests", [])
+        ]
         spares = [Spare(**each) for each in data["spares"]]
         subjects = [tuple(s.subject) if isinstance(s.subject, list) else s.subject for s in spares]
         self.out, self.off, self._died, self.rests, self.files = out, off, died, rests, files

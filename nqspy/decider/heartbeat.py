@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nqspy.model.ids import Seq
 from nqspy.userexit.ledger import Subject
-from nqspy.userexit.watch import Watch
+from nqspy.userexit.watch import CallWatch
 
 SIZE = 4096
 _HEAD = struct.Struct("<qH")
@@ -38,8 +38,8 @@ class Call:
         return (time.monotonic_ns() - self.since) / 1e9
 
 
-class Heartbeat(Watch):
-    """The page. Made before the fork; the worker writes (`Watch`), the daemon reads."""
+class Heartbeat(CallWatch):
+    """The page. Made before the fork; the worker writes (`CallWatch`), the daemon reads."""
 
     def __init__(self) -> None:
         self._map = mmap.mmap(-1, SIZE)

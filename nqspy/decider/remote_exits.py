@@ -13,7 +13,7 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.site import Site
-from nqspy.ports import RequestView, SubmitAnswer, View, is_change
+from nqspy.ports import PassView, RequestView, SubmitAnswer, is_change
 
 FRESH = 0.5
 """Real seconds for which share terms that were asked for are good."""
@@ -90,7 +90,7 @@ class RemoteExits(NoExits):
 
     # ------------------------------------------------------------ somebody waits
 
-    def submit(self, request: RequestView, view: View) -> SubmitAnswer | None:
+    def submit(self, request: RequestView, view: PassView) -> SubmitAnswer | None:
         """What the exits say of a submission; accepted as it is where they do not say it in time."""
         order = messages.AskSubmit(0, 0, view.now, _fields(request))
         silent = messages.SubmitAnswered(0, None, "", None, ())
@@ -103,7 +103,7 @@ class RemoteExits(NoExits):
         fields = {name: value for name, value in (found.fields or {}).items() if is_change(name, value)}
         return SubmitAnswer(None, found.who, fields) if fields else None
 
-    def route(self, request: RequestView, destinations: Sequence[str], view: View) -> Sequence[str]:
+    def route(self, request: RequestView, destinations: Sequence[str], view: PassView) -> Sequence[str]:
         """The destinations to try; in the queue's order where the exits do not say it in time."""
         order = messages.AskRoute(0, 0, view.now, _fields(request), tuple(destinations))
         silent = messages.RouteAnswered(0, tuple(destinations), ())
@@ -113,7 +113,7 @@ class RemoteExits(NoExits):
         self._take(found.failures)
         return [name for name in found.destinations if name in destinations]
 
-    def shrpri(self, owner: str, group: str, view: View) -> float | None:
+    def shrpri(self, owner: str, group: str, view: PassView) -> float | None:
         """The share term for displays: all are asked for together, when the worker has nothing else to do."""
         pair = (owner, group)
         if time.monotonic() - self._shares_at > FRESH or pair not in self._shares:

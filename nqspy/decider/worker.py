@@ -24,7 +24,7 @@ from nqspy.model.configure import apply_changes, copy_of
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 from nqspy.system import urgency
-from nqspy.userexit.kept import Kept, Rest, Spare
+from nqspy.userexit.kept import Kept, OwnerRest, Spare
 from nqspy.userexit.loader import Source
 from nqspy.userexit.site_exits import SiteExits
 
@@ -40,7 +40,7 @@ class WorkerTask:
     sources: tuple[Source, ...]
     site: Site
     spares: tuple[Spare, ...] = ()
-    rests: tuple[Rest, ...] = ()
+    rests: tuple[OwnerRest, ...] = ()
     listing: messages.Listing = ()  # type: ignore[assignment]
     memory: bytes = b""
     forgiving: bool = False

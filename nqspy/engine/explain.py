@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nqspy.core import alike, broken
 from nqspy.core.passes import explain
-from nqspy.core.queueing.order import Place, Standing, standing
+from nqspy.core.queueing.order import Place, QueueOrder, standing
 from nqspy.engine.calendar import local
 from nqspy.engine.loop import Engine
 from nqspy.model.ids import Instant, Seq
@@ -22,7 +22,7 @@ class Places:
     def __init__(self, engine: Engine, now: Instant) -> None:
         self._engine = engine
         self._now = now
-        self._queues: dict[str, tuple[int, Standing]] = {}
+        self._queues: dict[str, tuple[int, QueueOrder]] = {}
 
     def of(self, request: Request) -> Place | None:
         """The place of a queued request, None in other states."""
@@ -34,7 +34,7 @@ class Places:
             known = self._queues[request.queue] = (columns.version, self._look(request.queue))
         return known[1].of(request)
 
-    def _look(self, queue: str) -> Standing:
+    def _look(self, queue: str) -> QueueOrder:
         engine = self._engine
         with engine.exits.rehearsal(self._now):
             return standing(
@@ -43,7 +43,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ChainLink:
     """One step of a chain of requests that wait for each other: ``needed_by`` awaits ``word`` of ``seq``."""
 
     needed_by: Seq
@@ -55,10 +55,10 @@ CHAIN = 10
 """Links of a chain that are told."""
 
 
-def chain(engine: Engine, seq: Seq) -> list[Link]:
+def chain(engine: Engine, seq: Seq) -> list[ChainLink]:
     """What a request waits for, what that waits for in its turn, and so on: nearest first, each prerequisite
     once, at most CHAIN."""
-    requests, found, seen = engine.site.requests, list[Link](), {seq}
+    requests, found, seen = engine.site.requests, list[ChainLink](), {seq}
     line = [seq]
     for needed_by in line:
         request = requests.get(needed_by)
@@ -66,7 +66,7 @@ def chain(engine: Engine, seq: Seq) -> list[Link]:
             if each.seq not in seen and len(found) < CHAIN:
                 seen.add(each.seq)
                 line.append(each.seq)
-                found.append(Link(needed_by, each.seq, each.word))
+                found.append(ChainLink(needed_by, each.seq, each.word))
     return found
 
 

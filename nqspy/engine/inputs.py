@@ -10,11 +10,11 @@ from nqspy.model import events as ev
 from nqspy.model.actions import Notify, Plan
 from nqspy.model.ids import Instant
 from nqspy.model.people import Caller
-from nqspy.model.sightings import News, Sighting
+from nqspy.model.sightings import Sighting, SiteObservation
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CommandAsked:
     """A command with the caller's identity; the reply comes back with ``handle`` (None: nobody waits)."""
 
     command: cm.Command
@@ -29,7 +29,7 @@ class Decision:
     plan: Plan | None
 
 
-Input = Asked | Decision | Sighting | News
+Input = CommandAsked | Decision | Sighting | SiteObservation
 
 
 @dataclass(slots=True)

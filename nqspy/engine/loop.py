@@ -14,8 +14,8 @@ from nqspy.engine.desk import depend, requests, settings, shifts, submit, usage
 from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
 from nqspy.engine.desk import health as health_desk
-from nqspy.engine.desk.context import Desk, Group, Handler, Reply
-from nqspy.engine.inputs import Asked, Decision, Input, Outcome
+from nqspy.engine.desk.context import CommitGroup, Desk, Handler, Reply
+from nqspy.engine.inputs import CommandAsked, Decision, Input, Outcome
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
@@ -39,7 +39,7 @@ from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.promises import Promise
 from nqspy.model.requests import Used
-from nqspy.model.sightings import News, SeenNotStarted, SeenRunning, SeenUse, Sighting
+from nqspy.model.sightings import SeenNotStarted, SeenRunning, SeenUse, Sighting, SiteObservation
 from nqspy.model.site import Site
 from nqspy.ports import CommitFailed, Decider, Exits, Hands, Journal
 
@@ -95,7 +95,7 @@ class Engine:
         self.samples: dict[Seq, Used] = {}
         self.commits = 0
         self.resting = False
-        self._group = Group()
+        self._group = CommitGroup()
         self._dirty = True
         # A plan is in flight; it is void when settings changed since; else these requests changed since.
         self._asked = False
@@ -103,8 +103,8 @@ class Engine:
         self._changed: set[Seq] = set()
         self._pass_failed = False
         # Sightings to take again, the one being taken, and when to try again after a commit failed.
-        self._retry: list[Sighting | News] = []
-        self._taking: Sighting | News | None = None
+        self._retry: list[Sighting | SiteObservation] = []
+        self._taking: Sighting | SiteObservation | None = None
         self._again_at: Instant | None = None
         # The last instant at which a plan asked for another look, and that was seen to.
         self._woken: Instant | None = None
@@ -197,10 +197,10 @@ class Engine:
     def _mark(self) -> None:
         self._dirty = True
 
-    def _outcome(self, group: Group, now: Instant, committed: bool) -> Outcome:
+    def _outcome(self, group: CommitGroup, now: Instant, committed: bool) -> Outcome:
         notices: list[Notify] = []
         if committed:
-            self._group, self._again_at = Group(), None
+            self._group, self._again_at = CommitGroup(), None
             self.outage.committed()
             notices = [action for action in group.actions if isinstance(action, Notify)]
             self._hand_out(group.actions, now)
@@ -217,18 +217,18 @@ class Engine:
     # ------------------------------------------------------------ one input
 
     def _take(self, desk: Desk, each: Input) -> None:
-        if isinstance(each, Asked):
+        if isinstance(each, CommandAsked):
             self._answer(desk, each)
         elif isinstance(each, SeenUse):
             self._sample(each, each.used)
         elif isinstance(each, Decision):
             self._decided(desk, each.plan)
-        elif isinstance(each, News):
+        elif isinstance(each, SiteObservation):
             self._hear(desk, each)
         else:
             self._sight(desk, each, hands_desk.take)
 
-    def _hear(self, desk: Desk, news: News) -> None:
+    def _hear(self, desk: Desk, news: SiteObservation) -> None:
         self._retry = health_desk.without_older(self._retry, news)
         desk.group.sightings.append(news)
         self._taking = news
@@ -256,7 +256,7 @@ class Engine:
             pairs = zip(astuple(last), astuple(used), strict=True)
             self.samples[sighting.seq] = Used(*(max(pair) for pair in pairs))
 
-    def _answer(self, desk: Desk, asked: Asked) -> None:
+    def _answer(self, desk: Desk, asked: CommandAsked) -> None:
         handler = HANDLERS.get(type(asked.command))
         try:
             if handler is None:
@@ -369,7 +369,7 @@ class Engine:
 
     # ------------------------------------------------------------ committing
 
-    def _commit(self, group: Group) -> None:
+    def _commit(self, group: CommitGroup) -> None:
         if group.batch.events:
             self.journal.commit(group.batch, self.site)
             self.commits += 1
@@ -380,18 +380,20 @@ class Engine:
         """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told (busy, so
         that they ask again, where it is ``passing``), sightings come again, but one that broke its desk."""
         self.log(text)
-        untold = [e for e in inputs if isinstance(e, Sighting | News) and not isinstance(e, SeenUse)]
+        untold = [
+            e for e in inputs if isinstance(e, Sighting | SiteObservation) and not isinstance(e, SeenUse)
+        ]
         seen = {id(each): each for each in (*self._group.sightings, *self._retry, *untold)}
         self._retry = [each for each in seen.values() if each is not self._taking]
         self._taking = None
-        self._group = Group()
+        self._group = CommitGroup()
         self.site = self.journal.load()
         self.decider.reset(self.site)
         self.exits.begin(self.site)
         self.plan, self._dirty, self._void, self._shift_seen = Plan(), True, self._asked, None
         self._again_at = Instant(now + RETRY_COMMIT)
         reply = Reply(refusal=Refusal(text, "busy" if passing else "not_committed"))
-        replies = [(each.handle, reply) for each in inputs if isinstance(each, Asked)]
+        replies = [(each.handle, reply) for each in inputs if isinstance(each, CommandAsked)]
         return Outcome(replies, [], False, self._wake(now))
 
     def _hand_out(self, actions: list[Action], now: Instant) -> None:

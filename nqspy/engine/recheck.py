@@ -7,7 +7,7 @@ from functools import cached_property
 
 from nqspy.core import features
 from nqspy.core.ledger import Ledger
-from nqspy.core.queueing.limits import Tally
+from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model import board, promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.ids import Instant, Seq
@@ -33,7 +33,7 @@ class Recheck:
         self._site, self._now, self._samples = site, now, samples
         self._changed = changed
         self._fallen: set[Seq] = set()
-        self._tally = Tally(site, lambda: self._ledger, now=now)
+        self._tally = RunningCounts(site, lambda: self._ledger, now=now)
 
     @cached_property
     def _ledger(self) -> Ledger:

@@ -19,7 +19,7 @@ _MOST = 25
 """So often a shepherd is continued at most: 5 s of standing still whatever is done."""
 
 
-class Attempt:
+class WatchedAttempt:
     """One attempt under watch. ``order`` until the starter has answered; ``pending``: messages to a
     shepherd that does not listen yet; ``told``: reported as running; ``looks``: how often it was looked
     whether what is left of it has ended; ``stops``: how often its shepherd was found stopped."""

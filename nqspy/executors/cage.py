@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from nqspy.executors import proc
-from nqspy.executors.control import CONTROLLERS, Controls, Held, Wish, rmdir, write
+from nqspy.executors.control import CONTROLLERS, Controls, HeldControls, Wish, rmdir, write
 from nqspy.executors.forks import fork_into
 
 _MANY = 16
@@ -30,7 +30,7 @@ class Cage:
     folder = ""
 
     def __init__(self) -> None:
-        self.held = Held()
+        self.held = HeldControls()
         self.unborn: list[str] = []
 
     def fork(self) -> int:

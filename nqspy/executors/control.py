@@ -12,7 +12,7 @@ CONTROLLERS = ("memory", "cpuset", "pids")
 _EFD = os.EFD_NONBLOCK | os.EFD_CLOEXEC
 
 
-class Place:
+class ControllerPlace:
     """Where one controller is to be had: ``version`` of its tree, ``base``: this home's directory there."""
 
     __slots__ = ("base", "version")
@@ -40,14 +40,14 @@ class Wish:
         return [name for name, value in asked.items() if value is not None]
 
 
-class Held:
+class HeldControls:
     """The directories that hold one request, by controller; ``enter``: those a process has to be moved to
     (version 1), as it is not born in them; ``own``: those of them that no other request is in."""
 
     __slots__ = ("enter", "own", "places")
 
     def __init__(self) -> None:
-        self.places: dict[str, Place] = {}
+        self.places: dict[str, ControllerPlace] = {}
         self.enter: list[str] = []
         self.own: list[str] = []
 
@@ -99,10 +99,10 @@ class Controls:
     directory in each controller's tree of version 1, "" where there is none."""
 
     def __init__(self, name: str, tree: str, places: dict[str, str]) -> None:
-        self.found: dict[str, Place] = {}
+        self.found: dict[str, ControllerPlace] = {}
         for controller in CONTROLLERS:
             if tree and self._enable(controller, tree):
-                self.found[controller] = Place(2, tree)
+                self.found[controller] = ControllerPlace(2, tree)
             elif places.get(controller):
                 self._make(controller, f"{places[controller]}/{name}")
 
@@ -124,12 +124,12 @@ class Controls:
         if controller == "cpuset" and not _take_cpus(base):
             rmdir(base)
         elif os.access(f"{base}/cgroup.procs", os.W_OK):
-            self.found[controller] = Place(1, base)
+            self.found[controller] = ControllerPlace(1, base)
 
-    def hold(self, wish: Wish, name: str, folder: str) -> Held:
+    def hold(self, wish: Wish, name: str, folder: str) -> HeldControls:
         """Sets what can be set of a wish before a request begins. ``folder``: the request's own in the
         cgroup2 tree. What cannot be set is left out."""
-        held = Held()
+        held = HeldControls()
         for controller in wish.controllers():
             place = self.found.get(controller)
             if place is None or (place.version == 2 and not folder):
@@ -141,7 +141,7 @@ class Controls:
             if (shared and not made and _text(f"{where}/cpuset.cpus")) or _SETTERS[controller](
                 place, where, wish
             ):
-                held.places[controller] = Place(place.version, where)
+                held.places[controller] = ControllerPlace(place.version, where)
                 held.enter += [where] if place.version == 1 else []
                 held.own += [where] if made and not shared else []
             elif made:
@@ -153,7 +153,7 @@ class Controls:
         return [place.base for place in self.found.values() if place.version == 1]
 
 
-def _set_memory(place: Place, where: str, wish: Wish) -> bool:
+def _set_memory(place: ControllerPlace, where: str, wish: Wish) -> bool:
     """Memory and swap together may not pass the limit: swapping must not hide it."""
     if place.version == 1:
         done = write(f"{where}/memory.limit_in_bytes", str(wish.memory))
@@ -163,7 +163,7 @@ def _set_memory(place: Place, where: str, wish: Wish) -> bool:
     return write(f"{where}/memory.max", str(wish.memory))
 
 
-def _set_cpus(place: Place, where: str, wish: Wish) -> bool:
+def _set_cpus(place: ControllerPlace, where: str, wish: Wish) -> bool:
     cpus = ",".join(map(str, wish.cpus or ()))
     if place.version == 2:
         return write(f"{where}/cpuset.cpus", cpus)
@@ -175,7 +175,7 @@ def _set_cpus(place: Place, where: str, wish: Wish) -> bool:
     )
 
 
-def move_cpus(held: Held, cpus: list[int], pids: list[int]) -> None:
+def move_cpus(held: HeldControls, cpus: list[int], pids: list[int]) -> None:
     """Gives a request that runs other CPUs: its own cpuset others (version 2), its processes another cpuset
     (version 1)."""
     place = held.places.get("cpuset")
@@ -188,8 +188,8 @@ def move_cpus(held: Held, cpus: list[int], pids: list[int]) -> None:
     base = os.path.dirname(place.base)
     where = f"{base}/{_label(cpus)}"
     made = _mkdir(where)
-    if (not made and _text(f"{where}/cpuset.cpus")) or _set_cpus(Place(1, base), where, wish):
-        held.places["cpuset"] = Place(1, where)
+    if (not made and _text(f"{where}/cpuset.cpus")) or _set_cpus(ControllerPlace(1, base), where, wish):
+        held.places["cpuset"] = ControllerPlace(1, where)
         for pid in pids:
             write(f"{where}/cgroup.procs", str(pid))
     elif made:
@@ -201,7 +201,7 @@ def _label(cpus: list[int]) -> str:
     return "cpus" + "-".join(map(str, cpus))
 
 
-def _set_pids(place: Place, where: str, wish: Wish) -> bool:
+def _set_pids(place: ControllerPlace, where: str, wish: Wish) -> bool:
     return write(f"{where}/pids.max", str(wish.processes))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from nqspy.executors import forks, patience, person, records
-from nqspy.executors.places import Place
+from nqspy.executors.places import SpoolPlace
 
 _CHUNK = 1 << 20
 _PATIENCE = 2.0
@@ -73,7 +73,7 @@ def appends(output: dict[str, Any]) -> bool:
 
 def open_target(path: str, flags: int = os.O_TRUNC) -> int:
     """Opens a path that the owner named, as the owner, and not by somebody else's link. Raises OSError."""
-    place = Place(path)
+    place = SpoolPlace(path)
     try:
         return place.open(flags)
     finally:
@@ -125,7 +125,7 @@ def _renamed(source: int, name: str, target: str) -> bool:
     if os.fstat(source).st_uid != os.geteuid():
         return False
     try:
-        place = Place(target)
+        place = SpoolPlace(target)
     except OSError:
         return False  # whoever writes it will say what is wrong
     try:

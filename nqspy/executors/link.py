@@ -29,7 +29,7 @@ _staying: list[subprocess.Popen[bytes]] = []
 """Starters that stay for their shepherds: children of this process that have nobody else to wait for them."""
 
 
-class Link:
+class SpawnerLink:
     """One starter at a time. `send` may be called from any thread, the rest by one thread only."""
 
     def __init__(self, home: str, spool: str, python: str, cage: str, spare: float = PATIENCE) -> None:

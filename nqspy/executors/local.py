@@ -14,7 +14,7 @@ from functools import lru_cache
 from nqspy.executors import records, remains, scan
 from nqspy.executors.broom import QUIET, Broom
 from nqspy.executors.clash import Clashes
-from nqspy.executors.link import Key, Link
+from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.order import cpus_of, make_order
 from nqspy.executors.patience import DELIVERY, LAUNCH
 from nqspy.executors.resident import Residents
@@ -77,7 +77,7 @@ class LocalHands:
         self._patience = patience
         self._clashes = Clashes()
         self._scripts: dict[str, bytes] = {}
-        link = Link(self._home, self._spool, python, cage, spare)
+        link = SpawnerLink(self._home, self._spool, python, cage, spare)
         self._watch = Watch(self._home, self._spool, put, link)
         self._broom = Broom(quiet)
         self._resident = Residents()

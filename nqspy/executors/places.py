@@ -17,7 +17,7 @@ _ASKED = os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXE
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
-class Place:
+class SpoolPlace:
     """A name in an open folder: ``folder`` is its descriptor, to be closed by `close`."""
 
     def __init__(self, path: str) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import records, remains, scan
-from nqspy.executors.attempt import Attempt, Rhythm
-from nqspy.executors.link import Key, Link
+from nqspy.executors.attempt import Rhythm, WatchedAttempt
+from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.paged import PagedOut
 from nqspy.executors.proc import SHORT, Identifier, readable
 from nqspy.model.requests import Used
@@ -31,12 +31,12 @@ _RECEIVE_BUFFER = 1 << 20
 class Watch:
     """The attempts, and the thread that watches them."""
 
-    def __init__(self, home: str, spool: str, put: Callable[[Sighting], None], link: Link) -> None:
+    def __init__(self, home: str, spool: str, put: Callable[[Sighting], None], link: SpawnerLink) -> None:
         self._home = home
         self._spool = spool
         self._put = put
         self._link = link
-        self._attempts: dict[Key, Attempt] = {}
+        self._attempts: dict[Key, WatchedAttempt] = {}
         self._by_pidfd: dict[int, Key] = {}
         self._guard = threading.RLock()
         self._epoll = select.epoll()
@@ -105,7 +105,7 @@ class Watch:
                 return
             if not self._attempts:
                 self._link.go_on()  # nobody has looked while nothing ran
-            self._attempts[key] = Attempt(order)
+            self._attempts[key] = WatchedAttempt(order)
             try:
                 if self._link.up:
                     self._send(key, order)
@@ -116,14 +116,14 @@ class Watch:
     def adopt(self, key: Key, pidfd: int) -> None:
         """Watches an attempt that was found running."""
         with self._guard:
-            attempt = self._attempts.setdefault(key, Attempt(None, told=True))
+            attempt = self._attempts.setdefault(key, WatchedAttempt(None, told=True))
             self._hold(key, attempt, pidfd)
         os.eventfd_write(self._wake, 1)  # somebody may have stopped its shepherd
 
     def redeliver(self, key: Key) -> None:
         """Has the delivery of an ended attempt finished by a shepherd started for that alone."""
         with self._guard:
-            attempt = self._attempts.setdefault(key, Attempt(None, told=True))
+            attempt = self._attempts.setdefault(key, WatchedAttempt(None, told=True))
             attempt.redelivered = True
             attempt.order = {"seq": key[0], "attempt": key[1], "deliver": True}
         if self._link.up:
@@ -137,7 +137,7 @@ class Watch:
     def await_remains(self, key: Key) -> None:
         """Watches a lost attempt until what is left of it has ended."""
         with self._guard:
-            self._attempts.setdefault(key, Attempt(None, told=True))
+            self._attempts.setdefault(key, WatchedAttempt(None, told=True))
             self._unsettled[key] = False
 
     def set_aside(self, key: Key, grace: int) -> None:
@@ -344,7 +344,7 @@ class Watch:
             case "lost":
                 self._lose(key, attempt, finding.used)
 
-    def _lose(self, key: Key, attempt: Attempt, used: Used) -> None:
+    def _lose(self, key: Key, attempt: WatchedAttempt, used: Used) -> None:
         """Ends what is left of its job; where the starter has inherited that it is waited for."""
         brief = scan.brief(self.path(key))
         sure = remains.end_remains(self.path(key), self._home, self.identifier)
@@ -354,12 +354,12 @@ class Watch:
             return
         self._drop(key, SeenLost(*key, used, unsure=not sure, brief=brief))
 
-    def _ended(self, key: Key, attempt: Attempt, record: dict[str, Any]) -> None:
+    def _ended(self, key: Key, attempt: WatchedAttempt, record: dict[str, Any]) -> None:
         if not attempt.told and record["reason"] != "not_started":
             self._put(SeenRunning(*key))
         self._drop(key, scan.sighting(*key, record))
 
-    def _watch_holder(self, key: Key, attempt: Attempt, finding: scan.Finding) -> None:
+    def _watch_holder(self, key: Key, attempt: WatchedAttempt, finding: scan.Finding) -> None:
         """Another shepherd holds the claim: that one is watched."""
         assert finding.pidfd is not None
         with self._guard:
@@ -407,7 +407,7 @@ class Watch:
             return listens and error.errno != errno.ENOENT
         return True
 
-    def _hold(self, key: Key, attempt: Attempt, pidfd: int) -> None:
+    def _hold(self, key: Key, attempt: WatchedAttempt, pidfd: int) -> None:
         if attempt.pidfd is not None:
             self._release(attempt.pidfd)
         attempt.pidfd = pidfd

@@ -1,4 +1,4 @@
-"""Who or what caused something: typed, for a name alone does not say (a person may be called ``swap``)."""
+"""Who or what caused something: typed, for a name alone does not say (a person may have a feature's)."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -94,7 +94,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Mail:
+class MailWishes:
     """When and to whom mail is sent: at begin, end, rerun, transfer, abort."""
 
     begin: bool = False
@@ -148,7 +148,7 @@ class Spec:
     held: bool = False
     rerunnable: bool = True
     output: Output = Output()
-    mail: Mail = Mail()
+    mail: MailWishes = MailWishes()
     host: str = ""
     umask: int = 0o022
     attributes: tuple[str, ...] = ()

@@ -91,12 +91,12 @@ class SeenStray(Sighting):
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class SiteObservation:
     """Base of what is seen of the machine and the site rather than of an attempt."""
 
 
 @dataclass(frozen=True, slots=True)
-class SeenProbe(News):
+class SeenProbe(SiteObservation):
     """A probe's resource has broken, or is well again (after `Probe.fails` or `Probe.recovers` tries)."""
 
     name: str
@@ -105,7 +105,7 @@ class SeenProbe(News):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenPressure(News):
+class SeenPressure(SiteObservation):
     """How the machine's memory stands: ``used`` per cent in use of ``total`` bytes, ``resident`` bytes in
     memory by request; ``people``: somebody works at a terminal."""
 
@@ -118,7 +118,7 @@ class SeenPressure(News):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenMachine(News):
+class SeenMachine(SiteObservation):
     """CPUs (or memory) of the machine have gone or come while the daemon runs."""
 
     cpus: tuple[int, ...]

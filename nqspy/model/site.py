@@ -23,7 +23,7 @@ from nqspy.model.people import lineage
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.settings import Settings as Settings
 from nqspy.model.shifts import Closing, ShiftState
-from nqspy.model.tally import Tally
+from nqspy.model.tally import RequestCounts
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ class Site:
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
     dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
     writers: dict[str, dict[Seq, None]] = field(default_factory=dict)
-    tally: Tally = field(default_factory=Tally)
+    tally: RequestCounts = field(default_factory=RequestCounts)
     accounts: dict[str, Account] = field(default_factory=dict)
     runs: list[int] = field(default_factory=list)
     spent: float = 0.0
@@ -272,7 +272,7 @@ class Site:
             "started index is wrong",
         )
         _check_pes(self)
-        _ensure(self.tally == Tally.of(self.requests.values()), "the tally of requests is wrong")
+        _ensure(self.tally == RequestCounts.of(self.requests.values()), "the tally of requests is wrong")
 
 
 def _balance_of(site: Site) -> Balance:

@@ -11,7 +11,7 @@ Key = TypeVar("Key")
 
 
 @dataclass(slots=True)
-class Tally:
+class RequestCounts:
     """Requests that have not ended; who and what has none is not listed."""
 
     total: int = 0
@@ -20,7 +20,7 @@ class Tally:
     pairs: dict[tuple[str, str], int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, requests: Iterable[Request]) -> "Tally":
+    def of(cls, requests: Iterable[Request]) -> "RequestCounts":
         """Counted from the requests themselves."""
         made = cls()
         for request in requests:

@@ -238,7 +238,7 @@ def set_factors(cursor: Cursor, form: Form) -> Command:
 
 def set_single(cursor: Cursor, form: Form) -> Command:
     """Attributes of what there is one of: ``set global run_limit=6``; what can be switched may be first:
-    ``set swap_control on high=85``. ``option``: a word that could stand there too, and begins another
+    ``set FEATURE on high=85``. ``option``: a word that could stand there too, and begins another
     command."""
     words = keywords_of(form.kind)
     if "enabled" in words and cursor.may_be(values.FLAGS) is not None:

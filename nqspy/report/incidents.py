@@ -1,7 +1,7 @@
 """What went wrong in a night, as a story: each incident with its beginning and its end, and whom it met.
 
-Events are told apart by their ``kind`` and attributes, so that journals of sites with probes, swap control or
-neither read alike.
+Events are told apart by their ``kind`` and attributes, so that journals of sites with probes and without read
+alike.
 """
 
 from collections.abc import Callable, Iterable, Mapping

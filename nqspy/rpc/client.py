@@ -19,7 +19,7 @@ from nqspy.rpc.home import resolve_home
 from nqspy.rpc.submission import Options, given, submission
 
 
-class Request:
+class ClientRequest:
     """A request by its identifier; ``data`` is what the daemon said of it last (keys of ``qstat --json``)."""
 
     def __init__(self, client: "Client", id: str, data: Mapping[str, Any] | None = None) -> None:
@@ -79,7 +79,7 @@ class Client:
 
     def submit(
         self, script: str | bytes | os.PathLike[str], *args: str, **options: Unpack[Options]
-    ) -> Request:
+    ) -> ClientRequest:
         """Submits one request with these arguments and `Options`; the answer means it is safe on the disk.
 
         ``script``: a path object, or a text of one line that names a file, is read from there; any other
@@ -89,7 +89,7 @@ class Client:
         key = options.get("key") or f"client-{os.getpid()}-{os.urandom(16).hex()}"
         items = [submission(script, args, options)]
         result = self.call("submit", repeat=True, items=items, key=key, dry_run=False)
-        return Request(self, result["ids"][0])
+        return ClientRequest(self, result["ids"][0])
 
     def requests(
         self,
@@ -98,12 +98,12 @@ class Client:
         user: str | None = None,
         state: str | None = None,
         ended: bool = False,
-    ) -> list[Request]:
+    ) -> list[ClientRequest]:
         """Requests that have not ended (``ended``: those that have), narrowed by what is given; ids find
         both."""
         fields = given({"queue": queue, "user": user, "state": state})
         rows = self.call("list_requests", repeat=True, ids=ids, ended=ended, **fields)
-        return [Request(self, row["id"], row) for row in rows]
+        return [ClientRequest(self, row["id"], row) for row in rows]
 
     def wait(self, id: str, timeout: float | None = None) -> Mapping[str, Any]:
         """The data of a request once it has ended; at once when it has. Raises TimeoutError after

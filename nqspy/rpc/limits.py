@@ -73,7 +73,7 @@ def person(caller: Caller) -> int:
     return NAMELESS if caller.user == str(caller.uid) and not caller.trusted else caller.uid
 
 
-class Shares:
+class ConnectionShares:
     """Who takes how much: connections, and bytes of messages that are still coming in."""
 
     def __init__(self, limits: Limits) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from nqspy.model.people import Caller
 from nqspy.rpc import messages, wire
-from nqspy.rpc.limits import Limits, Shares, person
+from nqspy.rpc.limits import ConnectionShares, Limits, person
 from nqspy.rpc.outbox import Outbox
 
 _PROGRESS = 65_536
@@ -20,7 +20,7 @@ class Handle:
 
     __slots__ = ("_connection", "id")
 
-    def __init__(self, connection: "Connection", id: int) -> None:
+    def __init__(self, connection: "ServedConnection", id: int) -> None:
         self._connection = connection
         self.id = id
 
@@ -59,27 +59,27 @@ class Counter(Protocol):
     """What a connection needs of the server it belongs to."""
 
     limits: Limits
-    shares: Shares
+    shares: ConnectionShares
     put: Callable[[Asked], None]
-    connections: "set[Connection]"
+    connections: "set[ServedConnection]"
 
     def time(self) -> float:
         """Seconds of a clock that only goes forward."""
 
-    def left(self, connection: "Connection") -> None:
+    def left(self, connection: "ServedConnection") -> None:
         """A client has gone."""
 
     def unread(self, caller: Caller) -> int:
         """Bytes of answers that a user's clients have not read."""
 
-    def delays(self, connection: "Connection") -> bool:
+    def delays(self, connection: "ServedConnection") -> bool:
         """Whether a client is to wait because too much lies before the engine."""
 
     def refuses(self, caller: Caller) -> bool:
         """Whether a message is turned away because the engine has been behind for long."""
 
 
-class Connection(asyncio.Protocol):
+class ServedConnection(asyncio.Protocol):
     """One client; several requests may be under way at once. ``stuck_since``: when it stopped reading."""
 
     def __init__(self, server: Counter, caller: Caller) -> None:

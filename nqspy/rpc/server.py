@@ -1,6 +1,6 @@
 """The daemon's counter: one thread with one asyncio loop serves all connections; it decodes, never decides.
 
-What arrives goes through ``put`` into the daemon's inbox; answers come back by `Server.reply`.
+What arrives goes through ``put`` into the daemon's inbox; answers come back by `RpcServer.reply`.
 """
 
 import asyncio
@@ -14,10 +14,10 @@ from nqspy.model.people import Caller
 from nqspy.rpc import messages
 from nqspy.rpc.auth import Callers
 from nqspy.rpc.home import with_short_path
-from nqspy.rpc.limits import DEFAULTS, NAMELESS, Limits, Shares, person
-from nqspy.rpc.peer import Asked, Connection, Handle
+from nqspy.rpc.limits import DEFAULTS, NAMELESS, ConnectionShares, Limits, person
+from nqspy.rpc.peer import Asked, Handle, ServedConnection
 
-__all__ = ["Asked", "Handle", "Put", "Server"]
+__all__ = ["Asked", "Handle", "Put", "RpcServer"]
 
 _BACKLOG = 1_024
 _AT_ONCE = 64
@@ -35,7 +35,7 @@ Put = Callable[[Asked], None]
 Replies = Sequence[tuple[Handle, bytes]]
 
 
-class Server:
+class RpcServer:
     """Serves the socket ``path`` in a thread of its own.
 
     ``put`` takes each request (called in the server's thread; it must not block); ``allow_uid`` says whom to
@@ -65,15 +65,15 @@ class Server:
         self.put = put
         self.allow_uid = allow_uid
         self.limits = limits
-        self.shares = Shares(limits)
+        self.shares = ConnectionShares(limits)
         self._backlog = backlog
         self._tell = tell
         self._resting = self._lost = False
         self._full_since: float | None = None
-        self._delayed: set[Connection] = set()
+        self._delayed: set[ServedConnection] = set()
         self._coming: set[asyncio.Task[object]] = set()
         self.callers = Callers(os.stat(os.path.dirname(os.path.abspath(path))).st_uid, self.time)
-        self.connections: set[Connection] = set()
+        self.connections: set[ServedConnection] = set()
 
     def start(self) -> None:
         """Binds the socket (a left-over one is replaced) and serves. Raises OSError when it cannot."""
@@ -223,7 +223,7 @@ class Server:
     def _let_in(self, client: socket.socket, caller: Caller) -> None:
         client.setblocking(False)
         self.shares.enter(caller.uid, person(caller) == NAMELESS)
-        made = self._loop.connect_accepted_socket(lambda: Connection(self, caller), client)
+        made = self._loop.connect_accepted_socket(lambda: ServedConnection(self, caller), client)
         task = self._loop.create_task(made)
         self._coming.add(task)
         task.add_done_callback(lambda done: self._came(done, client, caller))
@@ -234,7 +234,7 @@ class Server:
             self.shares.leave(caller.uid, person(caller) == NAMELESS)
             client.close()
 
-    def left(self, connection: Connection) -> None:
+    def left(self, connection: ServedConnection) -> None:
         """A client has gone."""
         self.connections.discard(connection)
         self._delayed.discard(connection)
@@ -276,7 +276,7 @@ class Server:
 
     # ------------------------------------------------------------ when the engine is behind
 
-    def delays(self, connection: Connection) -> bool:
+    def delays(self, connection: ServedConnection) -> bool:
         """Whether a client is to wait because too much lies before the engine; it is read from again once
         half of that is done, or once all are told that we are busy."""
         if self._full_since is None and self._is_behind(1.0):

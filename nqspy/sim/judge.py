@@ -30,7 +30,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Night:
+class JudgedNight:
     """What one night was like, from 21:00 to 06:00. ``busy``: CPU time used / (CPUs x time); ``used``: CPU
     ms by department; ``working``: departments that always had work waiting or running; ``left``: requests
     queued at 06:00 (0: it ran dry); ``swaps``, ``swapped`` bytes; ``out``: how many requests were swapped
@@ -60,7 +60,7 @@ class Week:
     in; ``order``, ``dependencies``: how often they were violated; ``breaches`` of each of `RULES`.
     """
 
-    nights: tuple[Night, ...]
+    nights: tuple[JudgedNight, ...]
     used: Mapping[str, float]
     longest: float
     waits: tuple[float, ...]
@@ -126,10 +126,10 @@ class Judge:
         self._working = {group for group, live in self._live.items() if live}
         self._started = 0
 
-    def night(self, first: Moment, last: Moment) -> Night:
+    def night(self, first: Moment, last: Moment) -> JudgedNight:
         """The night that lay between these moments, now that its events were taken."""
         span = last.at - first.at
-        return Night(
+        return JudgedNight(
             busy=(last.spent - first.spent) / (CPUS * span),
             used={name: last.used[name] - first.used[name] for name in DEPARTMENTS},
             working=frozenset(self._working),
@@ -140,7 +140,7 @@ class Judge:
             started=self._started,
         )
 
-    def week(self, nights: Iterable[Night], used: Mapping[str, float]) -> Week:
+    def week(self, nights: Iterable[JudgedNight], used: Mapping[str, float]) -> Week:
         """All nights together."""
         return Week(
             nights=tuple(nights),

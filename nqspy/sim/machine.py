@@ -89,7 +89,7 @@ class _Attempt:
         return needs, Ending(self.reason, None, 15, used)
 
 
-class Machine:
+class VirtualMachine:
     """Attempts run side by side, as fast as ``processors`` let them; a suspended one makes no progress.
 
     ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates

@@ -6,18 +6,18 @@ from typing import Any
 from nqspy.core.plain import NoExits
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
-from nqspy.engine.inputs import Asked, Outcome
+from nqspy.engine.inputs import CommandAsked, Outcome
 from nqspy.engine.loop import Engine
 from nqspy.model.commands import Command
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request
-from nqspy.model.sightings import News, SeenEnded, SeenUse
+from nqspy.model.sightings import SeenEnded, SeenUse, SiteObservation
 from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 from nqspy.sim.heap import Heap
-from nqspy.sim.machine import Machine, Run
+from nqspy.sim.machine import Run, VirtualMachine
 from nqspy.sim.probes import results
 from nqspy.sim.processors import Processors
 
@@ -49,7 +49,7 @@ class Simulation:
         processors: Processors | None = None,
     ) -> None:
         self.heap = Heap()
-        self.machine = Machine(self.heap, lengths, processors)
+        self.machine = VirtualMachine(self.heap, lengths, processors)
         self.journal = journal
         self.now = start
         self.replies: list[Any] = []
@@ -79,7 +79,7 @@ class Simulation:
     def ask(self, command: Command, caller: Caller = OPERATOR) -> Any:
         """Has a command done now; returns its value or raises its refusal."""
         handle = object()
-        self.feed([Asked(command, caller, handle)])
+        self.feed([CommandAsked(command, caller, handle)])
         reply = next(reply for got, reply in reversed(self.replies) if got is handle)
         if reply.refusal is not None:
             raise reply.refusal
@@ -87,9 +87,9 @@ class Simulation:
 
     def at(self, at: Instant, command: Command, caller: Caller = OPERATOR) -> None:
         """Has a command done at an instant to come."""
-        self.heap.push(at, Asked(command, caller))
+        self.heap.push(at, CommandAsked(command, caller))
 
-    def see(self, at: Instant, news: News) -> None:
+    def see(self, at: Instant, news: SiteObservation) -> None:
         """Has something be seen of the machine or the site at an instant to come: a probe's result."""
         self.heap.push(at, news)
 

@@ -15,7 +15,7 @@ from nqspy.model.ids import HOUR, Instant, Seq, request_named
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.qmgr.parser import parse_text
 from nqspy.report.time_text import zone_of
-from nqspy.sim.judge import Judge, Moment, Night, Week
+from nqspy.sim.judge import Judge, JudgedNight, Moment, Week
 from nqspy.sim.machine import Run
 from nqspy.sim.main import Simulation
 from nqspy.sim.policies import Policy
@@ -79,7 +79,7 @@ class Centre:
         self.jobs.update(zip(seqs, jobs, strict=True))
         return seqs
 
-    def night(self, evening: Instant, seed: int, load: float, idle: float = 0.0) -> Night:
+    def night(self, evening: Instant, seed: int, load: float, idle: float = 0.0) -> JudgedNight:
         """The lists of night ``seed`` are handed in from ``evening`` (17:00) on, but for departments that are
         idle (`idle_in`); the night passes."""
         lists, dark = night_lists(seed, load), Instant(evening + 4 * HOUR)

@@ -11,7 +11,7 @@ EVERY = 5_000
 """Between two readings, ms."""
 
 
-class Memory:
+class SimulatedMemory:
     """``total`` bytes, of which people hold ``demand``: (from when on, bytes), in order. A request holds its
     `Run.memory` from its start on; one that gave way holds nothing, unless there is no ``swap``.
 

@@ -12,8 +12,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant, Seq, request_named
 from nqspy.model.requests import Ask, Request, Spec
 from nqspy.model.site import Site
-from nqspy.ports import Batch as Commit
-from nqspy.ports import Exits
+from nqspy.ports import Batch, Exits
 from nqspy.qmgr.parser import parse_text
 from nqspy.sim.machine import Run
 from nqspy.sim.main import Simulation
@@ -40,7 +39,7 @@ set global share_rule={rule}
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class HandedIn:
     """At ``at`` (ms from the beginning) a department hands in requests of these lengths (ms), of so many PEs
     each."""
 
@@ -51,13 +50,13 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class UnevenHistory:
     """What happens: shares, what is handed in, settings that change (ms from the beginning, qmgr's
     commands), how long it is looked at; ``since``: from when parts are compared and drawn."""
 
     name: str
     shares: Mapping[str, int]
-    batches: tuple[Batch, ...]
+    batches: tuple[HandedIn, ...]
     until: int
     changes: tuple[tuple[int, str], ...] = ()
     pes: int = 8
@@ -95,7 +94,7 @@ class Window:
 class Course:
     """What became of a history: samples `STEP` apart."""
 
-    history: History
+    history: UnevenHistory
     samples: list[Sample] = field(default_factory=list)
 
     def windows(self, apart: int = 15 * MINUTE) -> list[Window]:
@@ -158,7 +157,9 @@ def _working(sample: Sample) -> frozenset[str]:
 # ---------------------------------------------------------------- running
 
 
-def run(history: History, rule: str = "deficit", exits: Exits | None = None, charge: str = "cpu") -> Course:
+def run(
+    history: UnevenHistory, rule: str = "deficit", exits: Exits | None = None, charge: str = "cpu"
+) -> Course:
     """Runs a history under one of the stock rules."""
     lengths: dict[Seq, int] = {}
     journal = _Counting()
@@ -186,8 +187,8 @@ def _runs(lengths: Mapping[Seq, int]) -> Callable[[Request], Run]:
     return lambda request: Run(wall=lengths[request.seq])
 
 
-def _plan(history: History) -> list[tuple[int, "Batch | str"]]:
-    found: list[tuple[int, Batch | str]] = [(batch.at, batch) for batch in history.batches]
+def _plan(history: UnevenHistory) -> list[tuple[int, "HandedIn | str"]]:
+    found: list[tuple[int, HandedIn | str]] = [(batch.at, batch) for batch in history.batches]
     return sorted([*found, *history.changes], key=lambda each: each[0])
 
 
@@ -197,7 +198,7 @@ def _tell(sim: Simulation, text: str) -> None:
         sim.ask(parsed.command)
 
 
-def _hand_in(sim: Simulation, batch: Batch, lengths: dict[Seq, int]) -> None:
+def _hand_in(sim: Simulation, batch: HandedIn, lengths: dict[Seq, int]) -> None:
     first = sim.site.next_seq
     lengths.update((first + n, length) for n, length in enumerate(batch.lengths))
     items = tuple(_item(batch, n) for n in range(len(batch.lengths)))
@@ -205,7 +206,7 @@ def _hand_in(sim: Simulation, batch: Batch, lengths: dict[Seq, int]) -> None:
     assert [request_named(each, sim.site.name) for each in ids] == list(range(first, first + len(ids)))
 
 
-def _item(batch: Batch, line: int) -> cm.Submission:
+def _item(batch: HandedIn, line: int) -> cm.Submission:
     spec = Spec(
         owner=f"{batch.group}u", uid=1000, name="job", queue="night", script="", environment="",
         workdir="/home", account=batch.group, ask=Ask(pes=batch.pes),
@@ -230,7 +231,7 @@ class _Counting(MemoryJournal):
         self.used: dict[str, float] = {}
         self.starts = 0
 
-    def commit(self, batch: Commit, site: Site) -> None:
+    def commit(self, batch: Batch, site: Site) -> None:
         """As a journal does."""
         for request, event in site.touched.ended.values():
             if isinstance(event, ev.Ended):
@@ -255,11 +256,11 @@ def _sample(sim: Simulation, journal: _Counting, at: int, due: Mapping[str, floa
 # ---------------------------------------------------------------- the three scenarios
 
 
-def _many(at: int, group: str, count: int, length: int) -> Batch:
-    return Batch(at, group, (length,) * count)
+def _many(at: int, group: str, count: int, length: int) -> HandedIn:
+    return HandedIn(at, group, (length,) * count)
 
 
-def after_a_hog(nights: int = 5, first: str = "d2", length: int = 10 * MINUTE) -> History:
+def after_a_hog(nights: int = 5, first: str = "d2", length: int = 10 * MINUTE) -> UnevenHistory:
     """d1 (60 %) runs alone for some nights, then idles; d2 (30) and d3 (10) compete for 9 hours. ``first``:
     who of them hands in an hour earlier."""
     alone = tuple(_many(n * DAY, "d1", 9 * HOUR * 8 // length, length) for n in range(nights))
@@ -267,58 +268,60 @@ def after_a_hog(nights: int = 5, first: str = "d2", length: int = 10 * MINUTE) -
     others = [_many(begin - (HOUR if name == first else 0), name, 700, length) for name in ("d2", "d3")]
     batches = tuple(sorted([*alone, *others], key=lambda batch: batch.at))
     changes = ((begin - 2 * HOUR, "stop queue night"), (begin, "start queue night"))
-    return History(
+    return UnevenHistory(
         f"after {nights} nights of d1 alone, {first} hands in first",
         {"d1": 60, "d2": 30, "d3": 10}, batches, begin + 9 * HOUR, changes, since=begin,
     )  # fmt: skip
 
 
-def comes_back(idle: int = 282 * MINUTE, length: int = 10 * MINUTE) -> History:
+def comes_back(idle: int = 282 * MINUTE, length: int = 10 * MINUTE) -> UnevenHistory:
     """d1 (60 %) has no work for 4.7 hours while d2 (30) and d3 (10) have, then hands in."""
     batches = (
         _many(0, "d1", 48, length), _many(0, "d2", 700, length), _many(0, "d3", 700, length),
         _many(idle, "d1", 700, length),
     )  # fmt: skip
-    return History("d1 comes back", {"d1": 60, "d2": 30, "d3": 10}, batches, idle + 8 * HOUR, since=idle)
+    return UnevenHistory(
+        "d1 comes back", {"d1": 60, "d2": 30, "d3": 10}, batches, idle + 8 * HOUR, since=idle
+    )
 
 
-def share_changed(length: int = 10 * MINUTE) -> History:
+def share_changed(length: int = 10 * MINUTE) -> UnevenHistory:
     """The share of d3 is changed from 10 to 40 in the middle of the night."""
     batches = tuple(_many(0, name, 900, length) for name in ("d1", "d2", "d3"))
     change = (4 * HOUR, "set group d3 share=40")
-    return History(
+    return UnevenHistory(
         "d3's share is changed", {"d1": 60, "d2": 30, "d3": 10}, batches, 12 * HOUR, (change,),
         since=4 * HOUR,
     )  # fmt: skip
 
 
-SCENARIOS: Sequence[Callable[[], History]] = (after_a_hog, comes_back, share_changed)
+SCENARIOS: Sequence[Callable[[], UnevenHistory]] = (after_a_hog, comes_back, share_changed)
 
 
 # ---------------------------------------------------------------- histories drawn at random
 
 
-def drawn(seed: int, hours: int = 24) -> History:
+def drawn(seed: int, hours: int = 24) -> UnevenHistory:
     """Uneven on purpose: three to six departments with shares from 1 to 60, work in bursts of very different
     lengths and numbers, hours without any, shares that change."""
     rng = Random(seed)  # noqa: S311 - invented histories, no secrets
     names = [f"d{n}" for n in range(1, rng.randint(3, 6) + 1)]
     shares = {name: rng.choice((1, 4, 10, 15, 24, 29, 40, 60)) for name in names}
     typical = {name: rng.choice((3, 6, 10, 12)) * MINUTE for name in names}
-    batches: list[Batch] = []
+    batches: list[HandedIn] = []
     for name in names:
         at = rng.choice((0, 0, rng.randrange(6) * HOUR))
         while at < hours * HOUR:
             work = rng.choice((1, 3, 8, 16)) * HOUR * 8 * rng.uniform(0.2, 1.0)
             lengths = _lengths(rng, work, typical[name])
-            batches.append(Batch(at, name, lengths))
+            batches.append(HandedIn(at, name, lengths))
             at += round(rng.choice((2, 5, 9, 14)) * HOUR * rng.uniform(0.5, 1.5))
     changes = tuple(
         (rng.randrange(hours) * HOUR, f"set group {rng.choice(names)} share={rng.choice((2, 20, 50))}")
         for _ in range(rng.randrange(3))
     )
     batches.sort(key=lambda batch: batch.at)
-    return History(f"drawn {seed}", shares, tuple(batches), hours * HOUR, tuple(sorted(changes)))
+    return UnevenHistory(f"drawn {seed}", shares, tuple(batches), hours * HOUR, tuple(sorted(changes)))
 
 
 def _lengths(rng: Random, work: float, typical: int) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nqspy.model.ids import Seq
 from nqspy.model.site import Site
-from nqspy.ports import Answer, RequestView, View
+from nqspy.ports import Answer, PassView, RequestView
 from nqspy.userexit.site_exits import SiteExits
 
 
@@ -26,7 +26,7 @@ class Watched(SiteExits):
         super().begin(site)
         self._refused = {}
 
-    def jobselect(self, request: RequestView, view: View) -> Answer | None:
+    def jobselect(self, request: RequestView, view: PassView) -> Answer | None:
         """What the exits say."""
         answer = super().jobselect(request, view)
         if request.memory is not None and self.large[0] < request.memory <= self.large[1]:

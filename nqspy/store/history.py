@@ -32,7 +32,7 @@ Position = tuple[int, int]
 """Instant of an end, and request: the order in which requests ended."""
 
 
-class History:
+class EventHistory:
     """Reads events and ended requests of the database at ``path`` by ``fetch``, and the files beside it."""
 
     def __init__(self, fetch: Fetch, path: Path) -> None:

@@ -27,8 +27,8 @@ from nqspy.ports import Batch, CommitFailed, EndedRow
 from nqspy.store import copies, places, rows, schema
 from nqspy.store.errors import DamagedStore, StoreError, is_locked, plain
 from nqspy.store.fetching import fetch_from
-from nqspy.store.history import History
-from nqspy.store.keeping import Keeping, Step
+from nqspy.store.history import EventHistory
+from nqspy.store.keeping import CommitStep, Keeping
 from nqspy.store.loading import load_site
 from nqspy.store.opening import open_database
 from nqspy.store.reserve import PIECE, Reserve, capacity
@@ -78,7 +78,7 @@ class SqliteJournal:
         self.failpoint: Callable[[], None] | None = None
         self._db = db
         self._connection = schema.connection(db)
-        self._history = History(fetch_from(db, path), path)
+        self._history = EventHistory(fetch_from(db, path), path)
         self.turn = threading.Lock()
         self._hasty = False
         self._looks = 0
@@ -174,7 +174,7 @@ class SqliteJournal:
             schema.connection(self._db).execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
         return lent
 
-    def _transaction(self, changes: rows.Changes, step: Step) -> None:
+    def _transaction(self, changes: rows.RowChanges, step: CommitStep) -> None:
         connection = self._connection = schema.connection(self._db)
         written = False
         try:
@@ -191,7 +191,7 @@ class SqliteJournal:
                 self._cover()
             raise
 
-    def _write(self, changes: rows.Changes) -> None:
+    def _write(self, changes: rows.RowChanges) -> None:
         connection = self._connection
         for statement, some in (
             (_EVENT, changes.events),
@@ -206,7 +206,7 @@ class SqliteJournal:
             self._write_settings(changes)
         connection.execute(_STATE, changes.state)
 
-    def _write_settings(self, changes: rows.Changes) -> None:
+    def _write_settings(self, changes: rows.RowChanges) -> None:
         connection = self._connection
         for path, value in changes.settings:
             if value is None:

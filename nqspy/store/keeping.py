@@ -33,7 +33,7 @@ def pairs_of(spec: Spec) -> tuple[Pair, Pair]:
 
 
 @dataclass(slots=True)
-class Step:
+class CommitStep:
     """What a commit changes, to be remembered once it is durable: ``refs``: requests that have not ended;
     ``new``, ``ran``, ``gone``: pairs; ``sizes``: bytes more or less; ``dropped``: blobs that are no more."""
 
@@ -75,9 +75,9 @@ class Keeping:
 
     # ------------------------------------------------------------ a commit
 
-    def step(self, events: Iterable[Recorded], site: Site) -> Step:
+    def step(self, events: Iterable[Recorded], site: Site) -> CommitStep:
         """What these events, and the requests that ended by them, change."""
-        step = Step()
+        step = CommitStep()
         for recorded in events:
             if isinstance(recorded.event, Submitted):
                 for pair in pairs_of(recorded.event.spec):
@@ -95,12 +95,12 @@ class Keeping:
         step.ran -= self._ran
         return step
 
-    def _is_last(self, step: Step, pair: Pair) -> bool:
+    def _is_last(self, step: CommitStep, pair: Pair) -> bool:
         if pair in step.ran or pair in self._ran:
             return False
         return self._refs.get(pair, 0) + step.refs.get(pair, 0) <= 0
 
-    def write(self, connection: sqlite3.Connection, step: Step) -> None:
+    def write(self, connection: sqlite3.Connection, step: CommitStep) -> None:
         """In the commit's transaction, after its blobs. Raises sqlite3.Error."""
         step.sizes.clear()
         step.dropped.clear()
@@ -113,7 +113,7 @@ class Keeping:
             if connection.execute(_ALONE, (pair[1],)).rowcount:
                 step.dropped.add(pair[1])
 
-    def done(self, step: Step) -> None:
+    def done(self, step: CommitStep) -> None:
         """It is durable."""
         for pair, more in step.refs.items():
             refs = self._refs.get(pair, 0) + more

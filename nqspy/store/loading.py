@@ -10,7 +10,7 @@ import msgspec
 from nqspy.model import configure, lifecycle
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
-from nqspy.model.tally import Tally
+from nqspy.model.tally import RequestCounts
 from nqspy.store import accounts, rows
 
 _LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"  # noqa: S608 - our own words
@@ -75,7 +75,7 @@ def _load_requests(site: Site, connection: sqlite3.Connection) -> None:
     while some := cursor.fetchmany(1000):
         for row in some:
             site.requests[row[0]] = rows.request_of(row, shared)
-    site.tally = Tally.of(site.requests.values())
+    site.tally = RequestCounts.of(site.requests.values())
     _file(site)
 
 

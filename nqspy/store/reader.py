@@ -13,7 +13,7 @@ from nqspy.store import archive, copies, places, rows, schema
 from nqspy.store.archive import Archive
 from nqspy.store.errors import StoreError, plain
 from nqspy.store.fetching import SLICE, fetch_from
-from nqspy.store.history import History
+from nqspy.store.history import EventHistory
 from nqspy.store.schema import EventRow, SettingsRow
 
 __all__ = ["SLICE", "Reader"]
@@ -28,7 +28,7 @@ class Reader:
         self._lock = threading.Lock()
         self._db = schema.readonly(path)
         self._plain = fetch_from(self._db, path)
-        self._history = History(self._fetch, path)
+        self._history = EventHistory(self._fetch, path)
         self._fetch(EventRow.select(EventRow.n).limit(1))
 
     def _fetch(self, query: Any) -> list[rows.Row]:

@@ -26,7 +26,7 @@ class Rewound(msgspec.Struct):
     attempts: dict[Seq, int] = {}
 
 
-class Restored(msgspec.Struct):
+class RestoredBackup(msgspec.Struct):
     """What a restore did: where the replaced database lies, instant and number of the last event of the
     backup, and how many of the replaced database's came after it (None: it could not be read)."""
 
@@ -56,7 +56,7 @@ def taken(path: Path) -> None:
     note_of(path).unlink(missing_ok=True)
 
 
-def restore(path: Path, file: Path, date: str) -> Restored:
+def restore(path: Path, file: Path, date: str) -> RestoredBackup:
     """Puts a copy of ``file`` in the place of the database at ``path``, which nobody may have open; the one
     that was there becomes ``nqs.db.before-restore-DATE``.
 
@@ -102,7 +102,7 @@ def _problem_with_log(file: Path) -> str | None:
     return None if found == "ok" else found
 
 
-def _restore(path: Path, file: Path, date: str) -> Restored:
+def _restore(path: Path, file: Path, date: str) -> RestoredBackup:
     draft = path.with_name(path.name + ".restore")
     copies.copy_to(file, draft)
     db = schema.readonly(draft)
@@ -119,7 +119,7 @@ def _restore(path: Path, file: Path, date: str) -> Restored:
     kept = _put_aside(path, date)
     os.replace(places.restoring(path), path)
     places.sync(path.parent)
-    return Restored(kept, at, n, known[2] - n if known else None)
+    return RestoredBackup(kept, at, n, known[2] - n if known else None)
 
 
 def _write_note(path: Path, note: Rewound) -> None:

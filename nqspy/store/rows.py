@@ -47,7 +47,7 @@ _SpecTwin, _values = _twin(Spec)
 _Live, _live_values = _twin(Request, "seq", "spec", "queue", "state", "submitted", "slot")
 
 
-class Ending(msgspec.Struct):
+class EndingRow(msgspec.Struct):
     """How and when a request ended: an Ended or Deleted event by its kind."""
 
     kind: str
@@ -55,7 +55,7 @@ class Ending(msgspec.Struct):
     event: msgspec.Raw
 
 
-class Rest(msgspec.Struct):
+class SiteRow(msgspec.Struct):
     """What the state row keeps beside the numbers."""
 
     shift: ShiftState
@@ -73,15 +73,15 @@ class Rest(msgspec.Struct):
 
 _live_decoder = msgspec.json.Decoder(_Live)
 _spec_decoder = msgspec.json.Decoder(Spec)
-_ending_decoder = msgspec.json.Decoder(Ending)
-rest_decoder = msgspec.json.Decoder(Rest)
+_ending_decoder = msgspec.json.Decoder(EndingRow)
+rest_decoder = msgspec.json.Decoder(SiteRow)
 
 
 # ---------------------------------------------------------------- what a commit writes
 
 
 @dataclass(slots=True)
-class Changes:
+class RowChanges:
     """The rows of one commit. ``settings``: value None deletes the row; ``order``: paths of all objects of
     the kinds of which one was deleted, in the order of the site."""
 
@@ -95,11 +95,11 @@ class Changes:
     accounts: list[Row] = field(default_factory=list)
 
 
-def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> Changes:
+def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> RowChanges:
     """All rows that ``batch`` and ``site.touched`` ask for; ``blobs`` and the first ``accounts`` accounts
     have rows already. Raises ValueError, TypeError or OverflowError for what cannot be written."""
     touched = site.touched
-    changes = Changes(
+    changes = RowChanges(
         state=state_row(site),
         events=[event_row(recorded) for recorded in batch.events],
         blobs=[blob_row(digest, body) for digest, body in batch.blobs.items() if digest not in blobs],
@@ -120,7 +120,7 @@ def _account_keys(site: Site, known: int) -> list[str]:
     return [*reversed(new), *sorted(site.touched.accounts.difference(new))]
 
 
-def _gather_settings(changes: Changes, batch: Batch, site: Site) -> None:
+def _gather_settings(changes: RowChanges, batch: Batch, site: Site) -> None:
     paths = site.touched.settings
     places: dict[str, int] = {}
     for kind in registry.named():
@@ -187,7 +187,7 @@ def ended_rows(events: list[ev.Recorded], site: Site) -> list[Row]:
     rows = []
     for request, event in site.touched.ended.values():
         at = instants.get(id(event), site.at)
-        ending = Ending(event.kind, at, msgspec.Raw(codec.encode(event)))
+        ending = EndingRow(event.kind, at, msgspec.Raw(codec.encode(event)))
         rows.append(request_row(request, at, text(ending)))
     return rows
 
@@ -204,7 +204,7 @@ def key_rows(events: list[ev.Recorded]) -> list[Row]:
 
 def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
-    rest = Rest(
+    rest = SiteRow(
         site.shift, site.found, site.host, site.zone, site.files, site.probes, site.pressure, site.reported,
         site.runs, site.spent, site.promises,
     )  # fmt: skip

@@ -42,7 +42,7 @@ class Spare:
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class OwnerRest:
     """Whose requests an exit died on more than once: it is not asked about any of theirs for a while."""
 
     exit: str
@@ -92,7 +92,7 @@ def load(exits: Mapping[str, Exit], trace: Trace, former: Kept, files: Mapping[s
             found.record.spare(subject, Mark(Instant(at), text))
 
 
-def lost(exits: Mapping[str, Exit], spares: Iterable[Spare], rests: Iterable[Rest]) -> None:
+def lost(exits: Mapping[str, Exit], spares: Iterable[Spare], rests: Iterable[OwnerRest]) -> None:
     """Processes were lost at these: they are not asked about for a while."""
     for each in spares:
         if (found := _hook(exits, each.exit, each.hook)) is not None:

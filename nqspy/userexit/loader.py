@@ -25,7 +25,7 @@ from nqspy.userexit import purity, specs
 from nqspy.userexit.errors import describe
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.settings import Setting, read
-from nqspy.userexit.watch import UNWATCHED, Watch
+from nqspy.userexit.watch import UNWATCHED, CallWatch
 
 IMPORT_BUDGET = 5_000
 """ms of CPU time that the top level of a file may take when it is loaded."""
@@ -86,7 +86,7 @@ def read_folder(folder: Path, owner: int) -> tuple[list[Source], list[str]]:
 
 
 def load_sources(
-    sources: Iterable[Source], printed: Callable[[str, str], None], watch: Watch = UNWATCHED
+    sources: Iterable[Source], printed: Callable[[str, str], None], watch: CallWatch = UNWATCHED
 ) -> tuple[list[Module], list[str]]:
     """The exits of files that were read, and one line for each that cannot be one. What the exits print goes
     to ``printed(exit, text)``; ``watch`` is told whose code runs."""

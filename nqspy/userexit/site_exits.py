@@ -24,8 +24,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import ExitSettings
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Site
-from nqspy.ports import Answer, Known, RequestView, SubmitAnswer
-from nqspy.ports import View as PassView
+from nqspy.ports import Answer, Known, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import kept, settings, specs
 from nqspy.userexit.answers import Changes
 from nqspy.userexit.errors import describe, described, traceback_of
@@ -38,7 +37,7 @@ from nqspy.userexit.resting import told, whose
 from nqspy.userexit.seats import Exit, Failed, Hook, entry
 from nqspy.userexit.shadows import shadows
 from nqspy.userexit.view import View
-from nqspy.userexit.watch import UNWATCHED, Watch
+from nqspy.userexit.watch import UNWATCHED, CallWatch
 
 NOTICE_WALL = 30_000
 """ms of wall time that a notice may take."""
@@ -61,7 +60,7 @@ class SiteExits:
         owner: int | None = None,
         *,
         sources: Sequence[Source] | None = None,
-        watch: Watch = UNWATCHED,
+        watch: CallWatch = UNWATCHED,
     ) -> None:
         self.folder = folder
         self.problems: list[str] = []
@@ -107,7 +106,7 @@ class SiteExits:
         """Values in force that the loaded files would not take, one line each."""
         return misfits([one.module for one in self._exits.values()], known)
 
-    def lost(self, spares: Iterable[kept.Spare], rests: Iterable[kept.Rest]) -> None:
+    def lost(self, spares: Iterable[kept.Spare], rests: Iterable[kept.OwnerRest]) -> None:
         """Processes were lost at these: they are not asked about for a while. To be called after `begin`."""
         kept.lost(self._exits, spares, rests)
 

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from nqspy.model.ids import Instant
-from nqspy.ports import Answer, RequestView, Selection
-from nqspy.ports import View as PassView
+from nqspy.ports import Answer, PassView, RequestView, Selection
 
 Shield = Callable[[Callable[..., Any]], Callable[..., Any]]
 Key = tuple[str | None, str | None, str | None, str | None]

@@ -3,7 +3,7 @@
 from nqspy.userexit.ledger import Subject
 
 
-class Watch:
+class CallWatch:
     """Told before and after each piece of site code. This one looks away."""
 
     def enter(self, exit: str, hook: str, subject: Subject, owner: str = "") -> None:
@@ -14,4 +14,4 @@ class Watch:
         """It has come back."""
 
 
-UNWATCHED = Watch()
+UNWATCHED = CallWatch()

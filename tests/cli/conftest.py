@@ -11,7 +11,7 @@ from daemon import live as stage
 
 from nqspy.cli import fast
 from nqspy.rpc import messages
-from nqspy.rpc.server import Asked, Server
+from nqspy.rpc.server import Asked, RpcServer
 
 make_live, live, office = stage.make_live, stage.live, stage.office
 
@@ -27,7 +27,7 @@ class Desk:
         self.answers: dict[str, Callable[[int, dict[str, Any]], bytes]] = {}
         self.count = 0
         self._inbox: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
-        self._server = Server(
+        self._server = RpcServer(
             str(home / "nqsd.sock"), self._inbox.put, allow_uid=lambda uid: True, mode=0o600
         )
         self._thread = threading.Thread(target=self._serve)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from nqspy.cli import fast
 from nqspy.cli.directives import scan
-from nqspy.cli.draft import Draft, Surroundings
-from nqspy.cli.qsub import Options
+from nqspy.cli.draft import SubmissionDraft, Surroundings
+from nqspy.cli.qsub import QsubOptions
 from nqspy.cli.spec import TABLES
 
 FLAGS = sorted({flag for row in TABLES["qsub"] for flag in row[0]})
@@ -27,9 +27,9 @@ SCRIPTS = st.lists(LINES, max_size=8).map("\n".join) | st.text(st.characters(max
 
 def read(script, words):
     """What `qsub` makes of a script and its words, without a daemon."""
-    options = Options(words)
+    options = QsubOptions(words)
     _, directives = scan(script, "the script", options.dialect, options.prefix)
-    draft = Draft("nqs", lambda text: 0, "/home")
+    draft = SubmissionDraft("nqs", lambda text: 0, "/home")
     for directive in directives:
         found, _ = options.parser.parse(directive.words)
         draft.apply(found, "directive")

@@ -24,7 +24,7 @@ from nqspy.report.time_text import zone_of
 from nqspy.report.usage import usage, usage_text
 from nqspy.rpc import messages
 from nqspy.rpc.home import socket_path
-from nqspy.rpc.server import Asked, Server
+from nqspy.rpc.server import Asked, RpcServer
 
 NOW = Instant(1_772_481_600_000)  # 2026-03-02 20:00 UTC
 EVENTS = [
@@ -55,7 +55,7 @@ class Counter:
     def __init__(self, home: Path) -> None:
         self.home = str(home)
         self.asked: list[dict] = []
-        self.server = Server(
+        self.server = RpcServer(
             socket_path(str(home)), self.take, allow_uid=lambda uid: True, mode=0o600
         )  # fmt: skip
         self.server.start()

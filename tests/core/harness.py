@@ -16,7 +16,7 @@ from typing import Any
 from nqspy.core.draft import Draft
 from nqspy.core.passes import explain, run_pass
 from nqspy.core.plain import NoExits
-from nqspy.core.queueing.order import Standing, standing
+from nqspy.core.queueing.order import QueueOrder, standing
 from nqspy.core.queueing.startable import changes as startable
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
@@ -306,7 +306,7 @@ class House:
         """Why a request waits, by the last pass."""
         return explain(self.site, (seq,), self.plan.reasons)[seq]
 
-    def standing(self, queue: str | None = None, **more: Any) -> Standing:
+    def standing(self, queue: str | None = None, **more: Any) -> QueueOrder:
         """qstat's numbers."""
         return standing(self.site, queue or self._last_queue, self.now, self.door, self.samples, **more)
 

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from nqspy.core.features import FEATURES
-from nqspy.engine.inputs import Asked
+from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm
 from nqspy.model import configure
 from nqspy.model import events as ev
@@ -21,7 +21,7 @@ from nqspy.model.actions import Action
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
-from nqspy.model.requests import Ask, Mail, Request, Spec
+from nqspy.model.requests import Ask, MailWishes, Request, Spec
 from nqspy.model.site import Site
 from nqspy.model.units import parse_size, parse_time
 from nqspy.qmgr.parser import parse_text
@@ -219,7 +219,7 @@ def item(
         held="held" in words,
         rerunnable="once" not in words,
         eligible=Instant(now + round(float(given["at"]) * 1000)) if "at" in given else None,
-        mail=Mail(**{word: True for word in given.get("mail", "").split("+") if word}),
+        mail=MailWishes(**{word: True for word in given.get("mail", "").split("+") if word}),
         attributes=tuple(f"after:{each}" for each in given.get("after", "").split(",") if each),
     )
     return cm.Submission(spec, script, "HOME=/home", user, number)
@@ -244,9 +244,9 @@ class Failpoint:
             raise self.error
 
 
-def asked(command: cm.Command, by: Caller = ROOT, handle: Any = None) -> Asked:
+def asked(command: cm.Command, by: Caller = ROOT, handle: Any = None) -> CommandAsked:
     """An input of the engine."""
-    return Asked(command, by, handle)
+    return CommandAsked(command, by, handle)
 
 
 def signed(*actions: Action) -> tuple[Action, ...]:

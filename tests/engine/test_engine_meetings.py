@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from engine.harness import ANNE, BEN, PLAIN, ROOT, Centre, item
 
-from nqspy.engine.inputs import Asked
+from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, Instant
@@ -189,7 +189,9 @@ def test_a_limit_that_is_none_refuses_its_own_submission_and_nobody_elses(path):
     centre = Centre()
     bad, good = item("anne", centre.sim.now), item("ben", centre.sim.now)
     bad = replace(bad, spec=replace(bad.spec, ask=replace(bad.spec.ask, others=((path, 5),))))
-    centre.sim.feed([Asked(cm.Submit((good,)), BEN, "ben"), Asked(cm.Submit((bad,)), ANNE, "anne")])
+    centre.sim.feed(
+        [CommandAsked(cm.Submit((good,)), BEN, "ben"), CommandAsked(cm.Submit((bad,)), ANNE, "anne")]
+    )
     told = dict(centre.sim.replies[-2:])
     assert told["ben"].value["ids"]
     assert f"'{path}' is no limit of a request" in str(told["anne"].refusal)

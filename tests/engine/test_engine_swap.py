@@ -17,7 +17,7 @@ from nqspy.model.ids import Instant
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
 from nqspy.sim.machine import Run
-from nqspy.sim.pressure import Memory
+from nqspy.sim.pressure import SimulatedMemory
 
 MW = 8 * 2**20
 ON = PLAIN + "set swap_control on high=85 low=70 min_resident=120\n"
@@ -36,7 +36,7 @@ class Prime(Centre):
         start = self.sim.now
         held = [(Instant(round(start + 60_000 * minutes)), size * MW) for minutes, size in demand]
         options = {} if people is None else {"people": people}
-        self.memory = Memory(self.sim, 128 * MW, held, swap=swap, **options)
+        self.memory = SimulatedMemory(self.sim, 128 * MW, held, swap=swap, **options)
 
     def away(self):
         """Who gave way, each time, in order."""
@@ -296,7 +296,7 @@ def test_a_late_decider_lets_nobody_give_way_when_it_is_calm_again():
     late.submit("anne mem=40mw", "ben mem=20mw")
     late.answer()
     now = late.sim.now
-    Memory(late.sim, 128 * MW, [(Instant(now + 600_000), 60 * MW), (Instant(now + 605_000), MW)])
+    SimulatedMemory(late.sim, 128 * MW, [(Instant(now + 600_000), 60 * MW), (Instant(now + 605_000), MW)])
     late.sim.run(Instant(now + 600_000))
     plan = late.later_plans.plans[0]
     assert [action.seq for action in plan.actions] == [1]
@@ -311,7 +311,7 @@ def test_a_late_decider_answers_each_reading_once():
     late.submit("anne mem=40mw", "ben mem=30mw", "max mem=20mw")
     late.answer()
     now = late.sim.now
-    Memory(late.sim, 128 * MW, [(Instant(now + 600_000), 60 * MW)])
+    SimulatedMemory(late.sim, 128 * MW, [(Instant(now + 600_000), 60 * MW)])
     late.sim.run(Instant(now + 620_000))
     late.answer()
     assert [event.seq for event in late.events(ev.Suspended)] == [1], "four readings, one answer"
@@ -402,7 +402,7 @@ def test_on_any_night_giving_way_is_fair_and_everything_ends(night):
     centre = Centre(text, at="2026-03-02T20:00:00+01:00", pes=5, lengths=lengths)
     start = centre.sim.now
     held = [(Instant(start + minutes * 60_000), size * MW) for minutes, size in demand]
-    Memory(centre.sim, 128 * MW, held, swap=night["swap"], every=30_000)
+    SimulatedMemory(centre.sim, 128 * MW, held, swap=night["swap"], every=30_000)
     centre.submit(*["anne"] * len(jobs))
     watch_choices(centre, Instant(start + (at + 10) * 60_000))
     centre.is_sound()

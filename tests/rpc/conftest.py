@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from nqspy.rpc import messages
-from nqspy.rpc.server import Asked, Server
+from nqspy.rpc.server import Asked, RpcServer
 
 Answer = Callable[[Asked], bytes]
 
@@ -25,7 +25,7 @@ class Counter:
         self.asked: list[Asked] = []
         options.setdefault("allow_uid", lambda uid: True)
         self.path = path
-        self.server = Server(str(path), self.inbox.put, mode=0o600, **options)
+        self.server = RpcServer(str(path), self.inbox.put, mode=0o600, **options)
         self._answer = answer
         self._thread = threading.Thread(target=self._engine)
 

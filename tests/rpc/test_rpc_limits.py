@@ -12,7 +12,7 @@ import pytest
 from nqspy.model.people import Caller
 from nqspy.rpc import messages
 from nqspy.rpc.client import Client
-from nqspy.rpc.limits import DEFAULTS, Limits, Shares
+from nqspy.rpc.limits import DEFAULTS, ConnectionShares, Limits
 
 QUICK = Limits(idle_time=0.2, message_time=0.3, unread_time=0.3, half_open_time=0.2, sweep=0.05)
 ANNE = Caller("anne", 1001)
@@ -72,7 +72,7 @@ def test_a_user_has_so_many_connections_and_the_next_is_told_so(crowd, peer):
 
 
 def test_shares_count_by_user_and_in_all_and_the_owner_always_gets_one_more():
-    shares = Shares(Limits(user_connections=2, connections=3, spare=1))
+    shares = ConnectionShares(Limits(user_connections=2, connections=3, spare=1))
     for caller in (ANNE, ANNE, BEN):
         assert shares.refusal(caller) is None
         shares.enter(caller.uid)

@@ -12,7 +12,7 @@ import pytest
 
 from nqspy.rpc import messages
 from nqspy.rpc.limits import DEFAULTS, Limits
-from nqspy.rpc.server import Server
+from nqspy.rpc.server import RpcServer
 
 
 def test_the_caller_is_named_by_the_kernel(counter, peer):
@@ -191,7 +191,7 @@ def test_a_path_too_long_for_a_socket_address_works(counter, tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_at_start(tmp_path):
-    lost = Server(str(tmp_path / "a_folder"), lambda asked: None, allow_uid=lambda uid: True, mode=0o600)
+    lost = RpcServer(str(tmp_path / "a_folder"), lambda asked: None, allow_uid=lambda uid: True, mode=0o600)
     (tmp_path / "a_folder").mkdir()
     with pytest.raises(IsADirectoryError):
         lost.start()

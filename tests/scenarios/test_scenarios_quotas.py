@@ -74,8 +74,8 @@ def test_under_the_decayed_rule_who_handed_in_first_never_decides():
 
 def test_parallel_requests_are_charged_by_pe_time():
     batches = (
-        quotas.Batch(0, "d1", (600_000,) * 200, pes=2), quotas.Batch(0, "d2", (600_000,) * 400),
+        quotas.HandedIn(0, "d1", (600_000,) * 200, pes=2), quotas.HandedIn(0, "d2", (600_000,) * 400),
     )  # fmt: skip
-    history = quotas.History("wide and narrow", {"d1": 50, "d2": 50}, batches, 5 * HOUR)
+    history = quotas.UnevenHistory("wide and narrow", {"d1": 50, "d2": 50}, batches, 5 * HOUR)
     course = quotas.run(history, charge="pe_wall")
     assert course.part("d1", HOUR, 5 * HOUR) == pytest.approx(0.5, abs=0.02)

@@ -15,7 +15,7 @@ from nqspy.model.requests import Ask, Request, Spec, State, Used
 from nqspy.model.sightings import SeenEnded, SeenLost, SeenRunning, SeenVoid
 from nqspy.model.site import Site
 from nqspy.sim.heap import Heap
-from nqspy.sim.machine import Machine, Run
+from nqspy.sim.machine import Run, VirtualMachine
 
 # ---------------------------------------------------------------- heap
 
@@ -52,7 +52,7 @@ class Bench:
 
     def __init__(self, run: Run, ask: Ask | None = None, **limits: int) -> None:
         self.heap = Heap()
-        self.machine = Machine(self.heap, lambda request: run)
+        self.machine = VirtualMachine(self.heap, lambda request: run)
         self.site = Site()
         queue = Queue("q")
         for name, value in limits.items():

@@ -14,7 +14,7 @@ from nqspy.model.requests import Ask, Request, Spec, State, Used
 from nqspy.model.sightings import SeenEnded
 from nqspy.model.site import Site
 from nqspy.sim.heap import Heap
-from nqspy.sim.machine import Machine, Run
+from nqspy.sim.machine import Run, VirtualMachine
 from nqspy.sim.processors import TimeShared
 
 
@@ -32,7 +32,7 @@ class YMP:
         self.heap, self.site = Heap(), Site()
         self.site.settings.queues["q"] = Queue("q")
         self.shared = TimeShared(self.cpus, self.memory)
-        self.machine = Machine(self.heap, lambda request: self.runs[request.seq], self.shared)
+        self.machine = VirtualMachine(self.heap, lambda request: self.runs[request.seq], self.shared)
 
     def start(self, run: Run, **ask) -> int:
         seq = len(self.runs) + 1

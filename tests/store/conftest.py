@@ -13,7 +13,7 @@ from nqspy.model import configure, lifecycle
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant
 from nqspy.model.promises import Promised
-from nqspy.model.requests import Ask, Dependency, Mail, Output, Request, Spec, State, Used
+from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Spec, State, Used
 from nqspy.model.site import Site
 from nqspy.ports import Batch
 from nqspy.store.journal import SqliteJournal
@@ -133,7 +133,7 @@ class Story:
             "eligible": choose((None, None, None, Instant(self._at + 500))),
             "held": choose((False, False, False, True)),
             "output": choose((Output(), Output(join=True), Output(stdout="/tmp/o"))),
-            "mail": choose((Mail(), Mail(end=True, to="anne"))),
+            "mail": choose((MailWishes(), MailWishes(end=True, to="anne"))),
             "priority": choose((None, 0, 63)),
             "after": self._after(),
         }

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nqspy.model.codec import KINDS
 from nqspy.model.events import Recorded
 from nqspy.store.errors import StoreError
-from nqspy.store.history import History
+from nqspy.store.history import EventHistory
 from nqspy.store.schema import ArchiveRow
 
 BODIES = (
@@ -25,7 +25,7 @@ def read(*rows):
     def fetch(query):
         return [] if query.model is ArchiveRow else list(rows)
 
-    return list(History(fetch, Path("nqs.db")).events(limit=len(rows)))
+    return list(EventHistory(fetch, Path("nqs.db")).events(limit=len(rows)))
 
 
 @given(st.sampled_from(sorted(KINDS)) | st.text(max_size=10), BODIES)

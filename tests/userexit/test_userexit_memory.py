@@ -10,7 +10,7 @@ from core.harness import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.queueing.limits import Tally
+from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model import events as ev
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
@@ -148,7 +148,7 @@ def test_a_pass_with_kept_answers_decides_what_one_without_any_decides(folder, p
 
 def check_reasons(house):
     """Each reason agrees with the state after the pass."""
-    site, tally = house.site, Tally(house.site, now=house.now)
+    site, tally = house.site, RunningCounts(house.site, now=house.now)
     free = site.pes() - sum(len(r.pes) for r in site.started.values())
     for request in [r for r in site.requests.values() if r.slot >= 0]:
         why = house.why(request.seq)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from nqspy.model.machine import ExitSettings
-from nqspy.userexit.kept import Kept, Rest
+from nqspy.userexit.kept import Kept, OwnerRest
 from nqspy.userexit.ledger import RETRY, Mark, Record
 from nqspy.userexit.site_exits import SiteExits
 
@@ -174,7 +174,7 @@ def test_marks_may_come_in_any_order_of_time(order):
 
 def test_after_lost_processes_one_owners_are_not_asked_about(gate, house, req, a_pass):
     a_pass(gate)
-    gate.lost([], [Rest("gate", "anne", house.now), Rest("unknown", "anne", house.now)])
+    gate.lost([], [OwnerRest("gate", "anne", house.now), OwnerRest("unknown", "anne", house.now)])
     text = (
         "exit gate failed on requests of anne that ended its process; it is asked about theirs again at 00:22"
     )

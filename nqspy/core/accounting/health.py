@@ -41,17 +41,17 @@ def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ResourceWish:
     """What shall become of a started request, and the probe that wants it."""
 
     action: str
     probe: str
 
 
-def wish(site: Site, request: Request) -> Wish | None:
+def wish(site: Site, request: Request) -> ResourceWish | None:
     """What shall become of a started request while resources it needs are broken: the strongest of their
     probes' wishes (requeue, suspend); None: it goes on. One that cannot be run again is never requeued."""
-    best: Wish | None = None
+    best: ResourceWish | None = None
     for each in _wishes(site, request):
         if best is None or _STRENGTH[each.action] > _STRENGTH[best.action]:
             best = each
@@ -62,7 +62,7 @@ def stands(site: Site, action: Action) -> bool:
     """Whether a probe still wants this of a started request."""
     if not isinstance(action, Suspend | Requeue) or action.cause.kind != "probe":
         return False
-    return Wish(action.kind, action.cause.name) in _wishes(site, site.started[action.seq])
+    return ResourceWish(action.kind, action.cause.name) in _wishes(site, site.started[action.seq])
 
 
 def explain(site: Site, request: Request) -> Reason | None:
@@ -73,17 +73,17 @@ def explain(site: Site, request: Request) -> Reason | None:
     return reason(wished.probe, site.probes[wished.probe], goes_on=True) if wished is not None else None
 
 
-def _wishes(site: Site, request: Request) -> Iterator[Wish]:
+def _wishes(site: Site, request: Request) -> Iterator[ResourceWish]:
     found = broken(site)
     for name in needs_of(site, request) if found else ():
         probe = site.settings.probes.get(name)
         if name not in found or probe is None or probe.running not in _STRENGTH:
             continue
         if probe.running != "requeue" or request.spec.rerunnable:
-            yield Wish(probe.running, name)
+            yield ResourceWish(probe.running, name)
 
 
-def _said(draft: Draft, wished: Wish) -> tuple[Cause, str]:
+def _said(draft: Draft, wished: ResourceWish) -> tuple[Cause, str]:
     said = draft.site.probes[wished.probe].text
     return Cause("probe", wished.probe), f"resource {wished.probe} is broken{f': {said}' if said else ''}"
 

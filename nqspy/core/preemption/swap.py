@@ -144,7 +144,7 @@ def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
         for request in away:
             draft.resume(request, SWAP)
         return None
-    held, due, back = Held(draft), None, None
+    held, due, back = ResidentMemory(draft), None, None
     if not pressure.answered:
         if pressure.level == "high":
             due = _give_way(draft, held, now)
@@ -198,7 +198,7 @@ def gave_way(request: Request) -> bool:
     return request.pause is not None and request.pause.cause == SWAP
 
 
-class Held:
+class ResidentMemory:
     """Bytes in memory by request, by the last reading, else by what it used at most."""
 
     def __init__(self, draft: Draft) -> None:
@@ -230,7 +230,7 @@ class Held:
 # ---------------------------------------------------------------- giving way
 
 
-def _give_way(draft: Draft, held: Held, now: Instant) -> Instant | None:
+def _give_way(draft: Draft, held: ResidentMemory, now: Instant) -> Instant | None:
     """Proposes the one that gives way; else says when one may."""
     control, large = CONTROL.one(draft.site.settings), held.large()
     if len(large) == 1 and held.by_others() < control.low and not draft.site.pressure.people:
@@ -261,7 +261,7 @@ def choose(held: Mapping[Seq, int], requests: Iterable[Request]) -> Request | No
 # ---------------------------------------------------------------- coming back
 
 
-def _comes_back(draft: Draft, held: Held, away: list[Request]) -> Request | None:
+def _comes_back(draft: Draft, held: ResidentMemory, away: list[Request]) -> Request | None:
     """The one that comes back; whom an earlier feature keeps back stays."""
     control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
     mine = [request for request in away if request.seq not in draft.own]

@@ -49,7 +49,7 @@ def _scale(columns: Columns, name: str, limit: int | None) -> Scale:
     return Scale(max(largest, instead), instead)
 
 
-class Terms:
+class FactorTerms:
     """The three factors of one queue at ``now``; divisors are those of the queue's requests as the pass
     found them, so that a start does not shift the others' priorities."""
 

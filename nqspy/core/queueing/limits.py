@@ -121,7 +121,7 @@ class Gate:
     wall: float = float("inf")
 
 
-class Tally:
+class RunningCounts:
     """Running requests counted under every holder of limits; starts of a pass are added as they are
     decided. ``now``: the pass's (the last event's instant where there is none); ``run_limits`` False leaves
     run limits out, which keep back a whole queue alike.

@@ -11,8 +11,8 @@ import numpy as np
 
 from nqspy.core import broken
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.factors import Terms, blocks
-from nqspy.core.queueing.limits import Gate, Mask, Tally, kept_back
+from nqspy.core.queueing.factors import FactorTerms, blocks
+from nqspy.core.queueing.limits import Gate, Mask, RunningCounts, kept_back
 from nqspy.core.queueing.own import behind_their_own
 from nqspy.core.queueing.share import Shares
 from nqspy.model.columns import Floats, Ints
@@ -34,7 +34,7 @@ class Line:
     ``looked``: how many were taken so far. After each start of the pass `refresh` it.
     """
 
-    def __init__(self, draft: Draft, queue: Queue, tally: Tally) -> None:
+    def __init__(self, draft: Draft, queue: Queue, tally: RunningCounts) -> None:
         self._draft, self.queue, self._tally = draft, queue, tally
         self.columns = draft.site.waiting[queue.name]
         self.weights = draft.site.settings.weights(queue.name)
@@ -50,9 +50,9 @@ class Line:
         self._sought = self._thinned = False
 
     @cached_property
-    def terms(self) -> Terms:
+    def terms(self) -> FactorTerms:
         """The factors that columns give."""
-        return Terms(self.queue, self.columns, self._draft.redated(self.queue.name), self._draft.now)
+        return FactorTerms(self.queue, self.columns, self._draft.redated(self.queue.name), self._draft.now)
 
     @cached_property
     def shares(self) -> Shares | None:

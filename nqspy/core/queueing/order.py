@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.limits import Tally
+from nqspy.core.queueing.limits import RunningCounts
 from nqspy.core.queueing.line import NOW, Line
 from nqspy.core.queueing.share import Shares
 from nqspy.core.queueing.startable import tallied
@@ -41,7 +41,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueueOrder:
     """The same for a whole queue at the instant ``at``: row i of each array is row i of the queue's
     columns."""
 
@@ -79,7 +79,7 @@ def standing(
     samples: Mapping[Seq, Used] | None = None,
     refused: Collection[Seq] = (),
     simulate: int = SIMULATED,
-) -> Standing:
+) -> QueueOrder:
     """Factors and places of every queued request of a queue, stopped or not. Raises KeyError for an unknown
     queue.
 
@@ -102,12 +102,12 @@ def standing(
     total = weights.share * share + weights.cpu * cpu + weights.memory * memory + weights.time * time
     seq = columns.seq.copy()
     position = _positions(line, _Run(draft, line, tally, frozenset(refused)), simulate)
-    return Standing(now, seq, total, share, cpu, memory, time, position)
+    return QueueOrder(now, seq, total, share, cpu, memory, time, position)
 
 
-def _empty(now: Instant) -> Standing:
+def _empty(now: Instant) -> QueueOrder:
     none, whole = np.zeros(0), np.zeros(0, dtype=np.int64)
-    return Standing(now, whole, none, none, none, none, none, whole)
+    return QueueOrder(now, whole, none, none, none, none, none, whole)
 
 
 def _positions(line: Line, run: "_Run", simulate: int) -> Ints:
@@ -125,7 +125,7 @@ def _positions(line: Line, run: "_Run", simulate: int) -> Ints:
 class _Run:
     """A pass over one line with plenty of PEs and without jobselect."""
 
-    def __init__(self, draft: Draft, line: Line, tally: Tally, refused: Collection[Seq]) -> None:
+    def __init__(self, draft: Draft, line: Line, tally: RunningCounts, refused: Collection[Seq]) -> None:
         self._draft, self._line, self._tally, self._refused = draft, line, tally, refused
         self._electing = draft.exits.has("elected")
         pairs = line.shares.pairs if line.shares is not None and draft.exits.has("shrpri") else 0

@@ -22,9 +22,9 @@ from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Settings, Site
-from nqspy.model.tally import Tally
+from nqspy.model.tally import RequestCounts
 from nqspy.model.units import UNLIMITED
-from nqspy.ports import Exits, RequestView, View
+from nqspy.ports import Exits, PassView, RequestView
 
 TURN = 10_000
 """ms after which the next stretch of a pipe queue too long for one pass is tried, should nothing happen."""
@@ -54,10 +54,14 @@ class Routes:
     """
 
     def __init__(
-        self, site: Site, exits: Exits | None = None, view: View | None = None, coming: Tally | None = None
+        self,
+        site: Site,
+        exits: Exits | None = None,
+        view: PassView | None = None,
+        coming: RequestCounts | None = None,
     ) -> None:
         self._site = site
-        self._coming = coming or Tally()
+        self._coming = coming or RequestCounts()
         self._exits = exits if exits is not None and exits.has("route") else None
         self._view = view
         self._held: dict[str, int] = {}

@@ -15,7 +15,7 @@ from weakref import proxy
 import numpy as np
 
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.limits import Gate, Mask, Tally, kept_back
+from nqspy.core.queueing.limits import Gate, Mask, RunningCounts, kept_back
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.queues import Queue
 from nqspy.model.requests import State, finite
@@ -25,19 +25,19 @@ Pairs = Mapping[str, int]
 """PEs by ``GROUP:OWNER``."""
 
 
-def tallied(draft: Draft, *, run_limits: bool = True) -> Tally:
+def tallied(draft: Draft, *, run_limits: bool = True) -> RunningCounts:
     """What runs as a draft begins; from now on it knows what could start.
 
     The draft knows the tally, not the tally the draft: else each pass would leave its columns behind until
     somebody looks for circles.
     """
     known = proxy(draft)
-    tally = Tally(draft.site, lambda: known.ledger, run_limits=run_limits, now=draft.now)
+    tally = RunningCounts(draft.site, lambda: known.ledger, run_limits=run_limits, now=draft.now)
     draft.startable = lambda: startable(known, tally)
     return tally
 
 
-def startable(draft: Draft, tally: Tally) -> Pairs:
+def startable(draft: Draft, tally: RunningCounts) -> Pairs:
     """What could start now: without what this pass has chosen, at most the machine's PEs for each."""
     site, numbers = draft.site, draft.site.numbers.pairs
     total = np.zeros(len(numbers), dtype=np.int64)
@@ -68,13 +68,13 @@ def _now(draft: Draft) -> Pairs:
     """With what runs and what this pass has chosen: the pass's own count where nothing else is in it."""
     if draft.startable is not None and not draft.resumed:
         return draft.startable()
-    tally = Tally(draft.site, lambda: draft.ledger, now=draft.now)
+    tally = RunningCounts(draft.site, lambda: draft.ledger, now=draft.now)
     for choice in draft.chosen:
         tally.add(choice.request)
     return startable(draft, tally)
 
 
-def _of_queue(draft: Draft, tally: Tally, queue: Queue, columns: Columns) -> Ints:
+def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns) -> Ints:
     """PEs by pair."""
     site = draft.site
     found = columns.pes_by_pair().copy()

@@ -13,7 +13,7 @@ from nqspy.model.events import Alarm, Event, Recorded
 from nqspy.model.ids import Instant, Seq, request_named
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Used
-from nqspy.model.sightings import News, Sighting
+from nqspy.model.sightings import Sighting, SiteObservation
 from nqspy.model.site import Site
 from nqspy.ports import Batch, Decider, EndedRow, Exits, Journal
 
@@ -27,7 +27,7 @@ class Reply:
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptBlobs:
     """Scripts and environments by content hash, each once, and their bytes together."""
 
     sizes: dict[str, int] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Kept:
 
 
 @dataclass(slots=True)
-class Group:
+class CommitGroup:
     """What is committed together or not at all: what one call of `Engine.feed` gathers, and what earlier
     calls left because nobody waited for it.
 
@@ -56,11 +56,11 @@ class Group:
     actions: list[Action] = field(default_factory=list)
     replies: list[tuple[Any, Reply]] = field(default_factory=list)
     keys: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = field(default_factory=dict)
-    sightings: list[Sighting | News] = field(default_factory=list)
+    sightings: list[Sighting | SiteObservation] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
     settled: int = 0
     looked: dict[Seq, EndedRow | None] = field(default_factory=dict)
-    kept: dict[str, Kept] = field(default_factory=dict)
+    kept: dict[str, KeptBlobs] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Desk:
 
     site: Site
     now: Instant
-    group: Group
+    group: CommitGroup
     exits: Exits
     journal: Journal
     dirty: Callable[[], None]

@@ -14,14 +14,16 @@ NOTABLE = 1.0
 """Per cent of the memory by which two readings must differ to be worth a line in the journal."""
 
 
-def without_older(waiting: list[si.Sighting | si.News], news: si.News) -> list[si.Sighting | si.News]:
+def without_older(
+    waiting: list[si.Sighting | si.SiteObservation], news: si.SiteObservation
+) -> list[si.Sighting | si.SiteObservation]:
     """What waits to be told again, without earlier news of the same thing, which must not be believed after
     these."""
     what = (type(news), getattr(news, "name", None))
     return [each for each in waiting if (type(each), getattr(each, "name", None)) != what]
 
 
-def take(desk: Desk, news: si.News) -> None:
+def take(desk: Desk, news: si.SiteObservation) -> None:
     """Turns news into an event, and has a pass look at it; what is known already changes nothing."""
     match news:
         case si.SeenProbe():

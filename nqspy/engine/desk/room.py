@@ -4,11 +4,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nqspy.engine.desk.context import Desk, Kept
+from nqspy.engine.desk.context import Desk, KeptBlobs
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.queues import Global, Queue
 from nqspy.model.site import Site
-from nqspy.model.tally import Tally
+from nqspy.model.tally import RequestCounts
 from nqspy.model.units import GREATEST, part_of
 
 
@@ -18,8 +18,8 @@ class Room:
     whole or not at all."""
 
     desk: Desk
-    coming: Tally = field(default_factory=Tally)
-    keeping: dict[str, Kept] = field(default_factory=dict)
+    coming: RequestCounts = field(default_factory=RequestCounts)
+    keeping: dict[str, KeptBlobs] = field(default_factory=dict)
 
     @property
     def site(self) -> Site:
@@ -56,8 +56,8 @@ class Room:
     def keep(self, owner: str, bodies: Iterable[tuple[str, bytes]]) -> None:
         """What the last one taken brings along, with its content hash. Raises Refusal naming the limit and
         how much there is."""
-        before = self.desk.group.kept.get(owner, Kept())
-        mine = self.keeping.setdefault(owner, Kept())
+        before = self.desk.group.kept.get(owner, KeptBlobs())
+        mine = self.keeping.setdefault(owner, KeptBlobs())
         for digest, body in bodies:
             if digest not in before.sizes:
                 mine.add(digest, len(body))
@@ -79,7 +79,7 @@ class Room:
     def taken(self) -> None:
         """All of the submission is accepted: it counts for the next ones of the group."""
         for owner, mine in self.keeping.items():
-            before = self.desk.group.kept.setdefault(owner, Kept())
+            before = self.desk.group.kept.setdefault(owner, KeptBlobs())
             for digest, size in mine.sizes.items():
                 before.add(digest, size)
 

@@ -1,7 +1,7 @@
 """Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
 
 from nqspy.core.preemption import spill
-from nqspy.core.queueing.limits import Tally
+from nqspy.core.queueing.limits import RunningCounts
 from nqspy.engine import calendar, closings
 from nqspy.engine.desk import exits, requests
 from nqspy.engine.desk.context import Desk, Handler
@@ -123,7 +123,7 @@ def foretell(desk: Desk, seq: Seq) -> None:
 def note(desk: Desk, request: Request, start: Instant | None) -> str:
     """What coming shifts do to a request that is handed in now and would begin at ``start``; empty where they
     leave it alone."""
-    kept = Tally(desk.site, now=desk.now).keeping(request)
+    kept = RunningCounts(desk.site, now=desk.now).keeping(request)
     if kept is not None and kept.code is ReasonCode.SHIFT:
         return kept.text
     return spill.foretold(desk.site, request, desk.now if start is None else start) or ""

@@ -30,7 +30,7 @@ from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.shared import Shared
-from nqspy.model.tally import Tally
+from nqspy.model.tally import RequestCounts
 from nqspy.model.units import format_size
 from nqspy.ports import SubmitAnswer
 
@@ -54,7 +54,7 @@ class Accepted:
 
 
 @dataclass(slots=True)
-class Failed:
+class SubmissionFailures:
     """Failures of exits at the requests of a submission, told at its end: only then it is known which number
     a request has, if any. ``each``: by request, the latest last."""
 
@@ -92,7 +92,7 @@ def submit(desk: Desk, command: Submit, caller: Caller) -> Any:
     if desk.journal.low():
         text = "nothing was changed: the disk with the database is full; make room and try again"
         raise Refusal(text, "no_room")
-    room, failed = Room(desk), Failed()
+    room, failed = Room(desk), SubmissionFailures()
     try:
         accepted = [_accept(desk, item, caller, room, failed) for item in command.items]
     except Refusal:
@@ -158,7 +158,7 @@ def _remember(desk: Desk, key: str, digest: str, seqs: tuple[Seq, ...]) -> None:
 # ---------------------------------------------------------------- one request
 
 
-def _accept(desk: Desk, item: Submission, caller: Caller, room: Room, failed: Failed) -> Accepted:
+def _accept(desk: Desk, item: Submission, caller: Caller, room: Room, failed: SubmissionFailures) -> Accepted:
     failed.each.append([])
     try:
         found = _check(desk, item, caller, room.coming, failed)
@@ -172,7 +172,9 @@ def _accept(desk: Desk, item: Submission, caller: Caller, room: Room, failed: Fa
         raise Refusal(f"line {item.line}: {refusal}", refusal.code, refusal.status) from None
 
 
-def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally, failed: Failed) -> Accepted:
+def _check(
+    desk: Desk, item: Submission, caller: Caller, coming: RequestCounts, failed: SubmissionFailures
+) -> Accepted:
     site, spec = desk.site, item.spec
     limit = site.settings.server.script_limit
     script = _bytes(item.script, "script", SCRIPT_MAX if limit is None else limit)
@@ -201,7 +203,9 @@ def _check(desk: Desk, item: Submission, caller: Caller, coming: Tally, failed: 
     return Accepted(spec, queue, target, script, environment)
 
 
-def _find_room(desk: Desk, spec: Spec, groups: tuple[str, ...], coming: Tally) -> tuple[Spec, str, str]:
+def _find_room(
+    desk: Desk, spec: Spec, groups: tuple[str, ...], coming: RequestCounts
+) -> tuple[Spec, str, str]:
     """The queue that a request names, and the one that takes it now. Raises Refusal."""
     queue = _queue_named(desk, spec.queue)
     if not queue.enabled:
@@ -246,7 +250,7 @@ def _queue_named(desk: Desk, name: str) -> Queue:
     raise Refusal(f"Unknown queue {name}; queues: {known}", "unknown_queue", 170)
 
 
-def _batch(desk: Desk, spec: Spec, queue: Queue, coming: Tally) -> str:
+def _batch(desk: Desk, spec: Spec, queue: Queue, coming: RequestCounts) -> str:
     if queue.pipeonly:
         raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
     wrong = violation(desk.site, spec, queue)
@@ -262,7 +266,7 @@ def _batch(desk: Desk, spec: Spec, queue: Queue, coming: Tally) -> str:
     return queue.name
 
 
-def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming: Tally) -> str:
+def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming: RequestCounts) -> str:
     target, objections = destination(desk.site, spec, pipe, desk.exits, groups, desk.now, coming)
     if target is None and objections and not any(each.later for each in objections):
         said = "; ".join(each.text for each in objections)
@@ -271,7 +275,7 @@ def _routed(desk: Desk, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming
     return target if target is not None and pipe.started else pipe.name
 
 
-def _ask_exits(desk: Desk, spec: Spec, script: bytes, failed: Failed) -> tuple[Spec, str]:
+def _ask_exits(desk: Desk, spec: Spec, script: bytes, failed: SubmissionFailures) -> tuple[Spec, str]:
     """The submission as the exits want it, and who has changed what queues look at."""
     answer: SubmitAnswer | None = ask_submit(desk.site, spec, desk.exits, desk.now, script)
     failed.take(desk)
