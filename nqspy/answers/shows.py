@@ -11,6 +11,7 @@ import msgspec
 from nqspy.answers import queues
 from nqspy.answers.serving import Serving
 from nqspy.answers.snapshot import snapshot
+from nqspy.core.broken import PROBES
 from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.totals import ALL
 from nqspy.decider import estimates
@@ -66,8 +67,7 @@ def _known(serving: Serving, asked: cm.ShowObject) -> tuple[str, ...]:
         "queue": settings.queues,
         "complex": settings.complexes,
         "groups": settings.groups,
-        "probes": settings.probes,
-    }
+    } | {words.many: kind.all(settings) for kind, words in registry.listed()}
     objects = places.get(asked.what, asked.names)
     for name in asked.names:
         if name not in objects:
@@ -197,7 +197,7 @@ def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
     """What each probe tries and found, and when it was tried last; ``text``: what its last try said."""
     site = serving.engine.site
     stamp, rows = Zone(site.timezone).stamp, []
-    for name, probe in site.settings.probes.items():
+    for name, probe in PROBES.all(site.settings).items():
         if asked.names and name not in asked.names:
             continue
         known, last = site.probes.get(name), serving.last_try(name)
@@ -219,8 +219,14 @@ def get_all(node: Any) -> dict[str, Any]:
 
 
 def _probes_text(serving: Serving, asked: cm.ShowObject) -> str:
-    rows = {row["name"]: row for row in probes(serving, asked)}
-    return qmgr_show.show_probes(serving.engine.site.settings, _known(serving, asked), rows)
+    found = {
+        row["name"]: (
+            f"[{row['state']}]" + (f" since {row['since']}" if row["since"] else ""),
+            f"tried last {row['tried'] or 'never'}: {row['text'] or '-'}",
+        )
+        for row in probes(serving, asked)
+    }
+    return qmgr_show.show_listed(serving.engine.site.settings, PROBES, _known(serving, asked), found)
 
 
 def _queue_text(serving: Serving, asked: cm.ShowObject) -> str:

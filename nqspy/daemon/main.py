@@ -11,6 +11,7 @@ from typing import Any
 
 from nqspy.answers.dispatcher import Dispatcher
 from nqspy.answers.serving import Readers
+from nqspy.core.broken import PROBES
 from nqspy.daemon import log, systemd
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
@@ -247,7 +248,7 @@ class Daemon:
         self.memory.follow(self.engine.site)
 
     def _follow_probes(self) -> None:
-        probes = {name: twin(probe) for name, probe in self.engine.site.settings.probes.items()}
+        probes = {name: twin(probe) for name, probe in PROBES.all(self.engine.site.settings).items()}
         self.probes.follow(probes, self.engine.site.probes)
 
     def ask(self, command: Command, caller: Caller) -> Reply:

@@ -162,7 +162,6 @@ def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None
         _tune(site)
     for change in event.changes:
         _touch_settings(site, change.path)
-    _forget_probes(site)
     settled = [kind.settle(site) for kind in registry.objects() if kind.head in heads]
     site.touched.state = site.touched.state or any(settled)
 
@@ -184,13 +183,6 @@ def _touch_settings(site: Site, path: str) -> None:
         return
     names = kind.all(site.settings) if name == "*" else (name,)
     site.touched.settings.update(f"{kind.head}/{each}" for each in names)
-
-
-def _forget_probes(site: Site) -> None:
-    gone = [name for name in site.probes if name not in site.settings.probes]
-    for name in gone:
-        del site.probes[name]
-        site.touched.state = True
 
 
 def _settle(site: Site, at: Instant) -> None:
@@ -252,9 +244,8 @@ def files_applied(site: Site, event: ev.FilesApplied, at: Instant) -> None:
 
 def probe_changed(site: Site, event: ev.ProbeChanged, at: Instant) -> None:
     """A probe found its resource broken, or well again."""
-    if event.name in site.settings.probes:
-        site.probes[event.name] = ProbeState(event.state, at, event.text)
-        site.touched.state = True
+    site.probes[event.name] = ProbeState(event.state, at, event.text)
+    site.touched.state = True
 
 
 def pressure_changed(site: Site, event: ev.PressureChanged, at: Instant) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from nqspy.model import registry
-from nqspy.model.health import Probe, wrong_of
 from nqspy.model.people import Group, is_address
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.site import Settings
@@ -25,7 +24,6 @@ def problems(settings: Settings, touched: Collection[str] | None = None) -> list
         *_problems_of_shifts(settings),
         *_problems_of_mail(settings, look),
         *_problems_of_calendar(settings),
-        *_problems_of_probes(settings, look, queues),
         *(line for kind in registry.objects() for line in kind.check(settings, touched)),
     ]
 
@@ -36,7 +34,7 @@ class _Look:
     def __init__(self, settings: Settings, touched: Collection[str] | None) -> None:
         self._settings = settings
         self.whole = touched is None
-        self._touched: dict[str, set[str]] = {head: set() for head in ("queue", "complex", "group", "probe")}
+        self._touched: dict[str, set[str]] = {head: set() for head in ("queue", "complex", "group")}
         for path in touched or ():
             head, _, name = path.partition("/")
             self._touched.setdefault(head, set()).add(name)
@@ -46,16 +44,9 @@ class _Look:
         queues = self._settings.queues
         if self.whole:
             return queues.values()
-        gone, lost = self._gone("queue", queues), self._gone("probe", self._settings.probes)
-        found = self._chosen("queue", queues)
-        if gone or lost:
-            found += [
-                queue
-                for queue in queues.values()
-                if (queue.destinations and not gone.isdisjoint(queue.destinations))
-                or (queue.needs and not lost.isdisjoint(queue.needs))
-            ]
-        return found
+        gone = self._gone("queue", queues)
+        naming = (queue for queue in queues.values() if not gone.isdisjoint(queue.destinations))
+        return [*self._chosen("queue", queues), *(naming if gone else ())]
 
     def complexes(self) -> Iterable[Complex]:
         """The complexes to look at: of a queue that was touched too."""
@@ -72,11 +63,6 @@ class _Look:
         gone = self._gone("group", groups)
         below = [group for group in groups.values() if group.parent in gone] if gone else []
         return self._chosen("group", groups) + below
-
-    def probes(self) -> Iterable[Probe]:
-        """The probes to look at."""
-        probes = self._settings.probes
-        return probes.values() if self.whole else self._chosen("probe", probes)
 
     def _chosen(self, head: str, objects: dict[str, Any]) -> list[Any]:
         return [objects[name] for name in sorted(self._touched[head]) if name in objects]
@@ -176,17 +162,3 @@ def _problems_of_calendar(settings: Settings) -> Iterable[str]:
     both = sorted(set(settings.calendar.extra) & set(settings.calendar.workdays))
     if both:
         yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
-
-
-def _problems_of_probes(settings: Settings, look: _Look, queues: Iterable[Queue]) -> Iterable[str]:
-    for queue in queues:
-        for name in queue.needs:
-            if name not in settings.probes:
-                known = ", ".join(settings.probes) or "none"
-                yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {known}"
-        if queue.needs and queue.kind == "pipe":
-            yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; say it of batch queues"
-    for probe in look.probes():
-        wrong = wrong_of(probe)
-        if wrong is not None:
-            yield f"probe {probe.name}: {wrong}"

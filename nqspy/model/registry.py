@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from nqspy.model import tree
-from nqspy.model.health import Probe
+from nqspy.model.changes import Change
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
@@ -33,11 +33,19 @@ Stamp = Callable[[Instant | None], str | None]
 @dataclass(frozen=True, slots=True)
 class Words:
     """What the command language says of a feature's object: of its verbs, and of the object itself where it
-    is shown. ``title``: as a heading."""
+    is shown. ``title``: as a heading. Of objects with names besides: ``many``: the word behind show,
+    ``what``: one of them is, ``usage``: what follows ``create``, ``reserved``: what none may be called, as it
+    is a word of the language."""
 
     title: str
     set: str
     show: str
+    many: str = ""
+    what: str = ""
+    create: str = ""
+    usage: str = ""
+    delete: str = ""
+    reserved: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,10 @@ class Status:
 
 def _nothing_wrong(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
     return ()
+
+
+def _nothing_to_vet(site: Site, settings: Settings, change: Change) -> None:
+    return None
 
 
 def _nothing_to_settle(site: Site) -> bool:
@@ -68,7 +80,8 @@ class SettingsObject(Generic[T]):
 
     ``check(settings, touched)``: what is wrong with it, in lines; ``touched``: paths of the objects changed
     since all was well, None: look at all. ``settle(site)``: called by `lifecycle` after settings were
-    changed: whether it changed the feature's state. ``status(site, stamp)``: how the feature stands.
+    changed: whether it changed the feature's state. ``vet(site, settings, change)``: raises BadValue for a
+    change that only the state shows to be wrong. ``status(site, stamp)``: how the feature stands.
     """
 
     head: str
@@ -80,6 +93,7 @@ class SettingsObject(Generic[T]):
     words: Words | None = None
     check: Callable[[Settings, Collection[str] | None], Iterable[str]] = _nothing_wrong
     settle: Callable[[Site], bool] = _nothing_to_settle
+    vet: Callable[[Site, Settings, Change], None] = _nothing_to_vet
     status: Callable[[Site, Stamp], Status] | None = None
 
     @property
@@ -150,7 +164,6 @@ _objects: dict[str, SettingsObject[Any]] = {
         SettingsObject("group", Group, "groups", True, joined=("parent",)),
         SettingsObject("shift", Shift, "shifts", True, ("commands", "counts"), ALL),
         SettingsObject("exit", ExitSettings, "exits", True, ("values",)),
-        SettingsObject("probe", Probe, "probes", True, joined=ALL),
     )
 }
 
@@ -187,6 +200,11 @@ def named() -> list[SettingsObject[Any]]:
 def switched() -> list[tuple[SettingsObject[Any], Words]]:
     """What features declare of which there is one, with the words for it."""
     return [(each, each.words) for each in singles() if each.words is not None]
+
+
+def listed() -> list[tuple[SettingsObject[Any], Words]]:
+    """What features declare of which there are many, with the words for it."""
+    return [(each, each.words) for each in named() if each.words is not None]
 
 
 def split(path: str) -> tuple[SettingsObject[Any] | None, str, str]:

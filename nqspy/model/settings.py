@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from nqspy.model.health import Probe
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
 from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue, Weights
@@ -43,7 +42,6 @@ class Settings:
     groups: dict[str, Group] = field(default_factory=dict)
     shifts: dict[str, Shift] = field(default_factory=dict)
     exits: dict[str, ExitSettings] = field(default_factory=dict)
-    probes: dict[str, Probe] = field(default_factory=dict)
     of_features: dict[str, Any] = field(default_factory=_owned)
 
     def weights(self, queue: str) -> Weights:

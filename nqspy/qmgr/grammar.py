@@ -34,8 +34,10 @@ class Form:
         return tuple(self.spelling.lower().split())
 
 
+_LISTED = [each.head for each, _ in registry.listed()]
+
 VERBS = {
-    "create": ("CReate", "makes a queue, a complex, a group or a probe"),
+    "create": ("CReate", f"makes a queue, a complex, a group or a {' or a '.join(_LISTED)}"),
     "define": ("define", "makes a shift: the lines up to `end` are its commands"),
     "delete": ("DElete", "removes objects, names from lists, or requests"),
     "add": ("ADd", "adds names to a list"),
@@ -79,7 +81,6 @@ OBJECT_WORDS = {
     "exit": "a user exit of the site",
     "exits": "the user exits of the site",
     "of": "what a group has used, corrected by hand",
-    "probe": "a check of something that requests need",
     "needs": "probes whose resources the requests of a queue need",
     "request": "requests by their identifiers",
     "destination": "the queues that a pipe queue tries, in this order",
@@ -91,7 +92,7 @@ OBJECT_WORDS = {
     "batch_request": "what holds for requests that say nothing",
     "no_default": "takes a default away",
     "long": "with all limits",
-}
+} | {each.head: words.what for each, words in registry.listed()}
 """Words that stand between verb and attributes, with their sentences; the rest derives from the forms."""
 
 _ATTRIBUTES = "ATTRIBUTE=VALUE ..."
@@ -105,8 +106,8 @@ _CREATE = (
          "a set of batch queues that share limits", kind="complex"),
     Form("CReate group", "NAME [parent=GROUP] [share=N] [members=(USER, ...)] [limit=N%]", "create",
          "a department: a node of the share tree; shares are weights among siblings", kind="group"),
-    Form("CReate probe", f"NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH [{_ATTRIBUTES}]", "create",
-         "a check of something that requests need, tried again and again beside the daemon", kind="probe"),
+    *(Form(f"CReate {each.head}", f"{words.usage} [{_ATTRIBUTES}]", "create", words.create, kind=each.head)
+      for each, words in registry.listed()),
     Form("define shift", 'NAME when=("CRON", ...) [spill=leave|drain|suspend|requeue] [now]', "define_shift",
          "a shift: the lines that follow, up to `end`, run when it comes into force", kind="shift"),
 )  # fmt: skip
@@ -118,7 +119,7 @@ _DELETE = tuple(
         ("Complex", "complex", "a complex; its queues stay"),
         ("group", "group", "a resource group"),
         ("shift", "shift", "a shift"),
-        ("probe", "probe", "a probe that no queue and no request needs"),
+        *((each.head, each.head, words.delete) for each, words in registry.listed()),
     )
 )
 
@@ -173,7 +174,8 @@ _SET = (
          "members and common limits of a complex", kind="complex"),
     Form("SEt group", f"GROUP {_ATTRIBUTES}", "set_object", "share, parent, members and cap of a department",
          kind="group"),
-    Form("SEt probe", f"PROBE {_ATTRIBUTES}", "set_object", "what a probe tries, how often", kind="probe"),
+    *(Form(f"SEt {each.head}", f"{each.head.upper()} {_ATTRIBUTES}", "set_object", words.set, kind=each.head)
+      for each, words in registry.listed()),
     Form("SEt PER_Request", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
          "the greatest value that a request of the queue may ask for", kind="queue", option="per_request"),
     Form("SEt PER_Process", "LIMIT=(VALUE[, WARNING]) QUEUE", "set_branch",
@@ -305,25 +307,28 @@ _DAEMON = (
     Form("Quit", "", "client", "leaves qmgr", "any", option="quit"),
 )  # fmt: skip
 
-SHOWS = {
-    "ALl": "all settings",
-    "Queue": "queues with their states",
-    "LOng Queue": "queues with all their limits",
-    "COmplex": "complexes with their limits",
-    "PArameters": "defaults, global limits and weighting factors",
-    "MAnagers": "managers and operators",
-    "LImits_supported": "limits that can be set, and how they are enforced",
-    "sched_factor": "weights of the intra-queue priority, with the bound of waiting times",
-    "shares": "the share tree with entitlement and use",
-    "shifts": "shifts, the one in force and the coming switches (--next 14d)",
-    "calendar": "holidays and other days that count as Sundays, and those that come (--next 365d)",
-    "exits": "user exits, their settings and how they behave",
-    "probes": "probes: what they found last, since when, and when they were tried last",
-    "counters": "CPU use of the departments in this period, day and week",
-    "groups": "the share tree as it is set",
-    "machine": "PEs and memory",
-    "global": "limits over all queues",
-} | {each.head: words.show for each, words in registry.switched()}
+SHOWS = (
+    {
+        "ALl": "all settings",
+        "Queue": "queues with their states",
+        "LOng Queue": "queues with all their limits",
+        "COmplex": "complexes with their limits",
+        "PArameters": "defaults, global limits and weighting factors",
+        "MAnagers": "managers and operators",
+        "LImits_supported": "limits that can be set, and how they are enforced",
+        "sched_factor": "weights of the intra-queue priority, with the bound of waiting times",
+        "shares": "the share tree with entitlement and use",
+        "shifts": "shifts, the one in force and the coming switches (--next 14d)",
+        "calendar": "holidays and other days that count as Sundays, and those that come (--next 365d)",
+        "exits": "user exits, their settings and how they behave",
+        "counters": "CPU use of the departments in this period, day and week",
+        "groups": "the share tree as it is set",
+        "machine": "PEs and memory",
+        "global": "limits over all queues",
+    }
+    | {each.head: words.show for each, words in registry.switched()}
+    | {words.many: words.show for _, words in registry.listed()}
+)
 """Objects of ``show``: spelling and sentence."""
 
 AHEAD = ("shifts", "calendar")
@@ -332,7 +337,7 @@ AHEAD = ("shifts", "calendar")
 FARTHEST = 366 * DAY
 """How far they look at most."""
 
-NAMED = ("queue", "complex", "groups", "probes")
+NAMED = ("queue", "complex", "groups", *(words.many for _, words in registry.listed()))
 """Objects of ``show`` of which some can be named."""
 
 

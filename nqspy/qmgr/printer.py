@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from nqspy.model import registry, tree
-from nqspy.model.health import Probe
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
-from nqspy.model.queues import Complex, Queue
+from nqspy.model.queues import Queue
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared
@@ -21,15 +20,18 @@ _BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
 def print_settings(settings: Settings) -> str:
     """The settings as commands: fed to an empty site, one by one or all at once, they give equal settings.
 
-    Objects come before what names them: probes, queues, then destinations, complexes, groups (parents
-    first), the default queue, exits, and shifts last.
+    Objects come before what names them: those of features, queues, then destinations, complexes, groups
+    (parents first), the default queue, exits, and shifts last.
     """
     sections = (
         ("server and machine", _singles(settings)),
         ("people", _managers(settings.managers)),
-        ("probes", (_probe(one) for one in settings.probes.values())),
+        *(
+            (words.many, (_created(kind.head, one) for one in kind.all(settings).values()))
+            for kind, words in registry.listed()
+        ),
         ("queues", _queues(settings.queues.values())),
-        ("complexes", (_complex(one) for one in settings.complexes.values())),
+        ("complexes", (_created("complex", one) for one in settings.complexes.values())),
         ("groups", (_group(one) for one in _parents_first(settings.groups))),
         ("default queue", _default_queue(settings.default.queue)),
         ("exits", _exits(settings.exits.values())),
@@ -151,12 +153,8 @@ def _branches(name: str, values: dict[str, str]) -> Iterator[str]:
             yield from (f"set {branch} {limit}={value} {name}" for limit, value in below.items())
 
 
-def _complex(one: Complex) -> str:
-    return f"create complex {quote(one.name)} {_joined(_different(one))}".rstrip()
-
-
-def _probe(probe: Probe) -> str:
-    return f"create probe {quote(probe.name)} {_joined(_different(probe))}".rstrip()
+def _created(head: str, one: Any) -> str:
+    return f"create {head} {quote(one.name)} {_joined(_different(one))}".rstrip()
 
 
 def _group(group: Group) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
+from nqspy.model import registry
 from nqspy.model.commands import AutomaticShift, Command, Configure
 from nqspy.model.events import Change
 from nqspy.model.tree import Declared
@@ -37,7 +38,9 @@ _STRATEGY = {
     "login": Keyword.spelt("Login", "the owner's login shell"),
 }
 _DEFAULT = {"default": Keyword.spelt("default", "the site's weight")}
-_RESERVED = {"queue": "all", "shift": "automatic", "probe": "none"}
+_RESERVED = {"queue": "all", "shift": "automatic"} | {
+    kind.head: words.reserved for kind, words in registry.listed() if words.reserved
+}
 
 
 def configure(*changes: Change) -> Configure:

@@ -337,26 +337,20 @@ def _shown(value: Any) -> str:
     return f"{value.get('value')}{doc}"
 
 
-def show_probes(
-    settings: Settings, names: Sequence[str] = (), states: Mapping[str, Mapping[str, Any]] | None = None
+def show_listed(
+    settings: Settings,
+    kind: SettingsObject[Any],
+    names: Sequence[str] = (),
+    found: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:
-    """Probes with what they try; ``states``: what each found, rows of ``state since text tried`` (texts or
-    None)."""
+    """Objects with names that a feature has declared, with the settings that are given; ``found``: of each
+    what stands beside its name, and a line of its own."""
     parts = []
-    for probe in _chosen(settings.probes, names):
-        found = (states or {}).get(probe.name)
-        head = f"{probe.name} [{found['state']}]" if found else probe.name
-        since = f" since {found['since']}" if found and found["since"] else ""
-        tried = " ".join(f"{path}={_value(probe, path)}" for path in _given(probe))
-        parts += [f"{head}{since}", f"  {tried}"]
-        if found:
-            parts.append(f"  tried last {found['tried'] or 'never'}: {found['text'] or '-'}")
-    return "\n".join(parts) if parts else "no probes"
-
-
-def _given(probe: Any) -> list[str]:
-    kinds = ("command", "tcp", "http", "file")
-    return [path for path in declared(type(probe)) if path not in kinds or get(probe, path) is not None]
+    for node in _chosen(kind.all(settings), names):
+        beside, below = (found or {}).get(node.name, ("", ""))
+        given = " ".join(f"{p}={_value(node, p)}" for p in kind.known if get(node, p) is not None)
+        parts += [f"{node.name} {beside}".rstrip(), f"  {given}", *([f"  {below}"] if below else [])]
+    return "\n".join(parts) if parts else f"no {kind.words.many if kind.words else kind.head}"
 
 
 # ---------------------------------------------------------------- all of it
@@ -372,7 +366,7 @@ def show_all(settings: Settings) -> str:
         _titled("Queues", "\n\n".join(map(_queue_settings, settings.queues.values())) or "no queues"),
         _titled("Complexes", show_complex(settings)),
         _titled("Groups", show_groups(settings)),
-        _titled("Probes", show_probes(settings)),
+        *(_titled(words.title, show_listed(settings, kind)) for kind, words in registry.listed()),
         _titled("Exits", _exit_settings(settings)),
         hours.show_calendar(settings),
         _titled("Shifts", hours.shift_settings(settings)),
@@ -398,7 +392,6 @@ _BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {
     "limits_supported": lambda settings, names: limits_supported(),
     "sched_factor": lambda settings, names: show_sched_factor(settings),
     "machine": lambda settings, names: show_machine(settings),
-    "probes": show_probes,
     "global": lambda settings, names: show_global(settings),
 }
 
@@ -406,7 +399,10 @@ _BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {
 def show_settings(what: str, settings: Settings, names: Sequence[str] = ()) -> str:
     """The display of ``show WHAT`` from settings alone. Raises KeyError where rows of the daemon are needed
     (shares, shifts, exits, counters)."""
-    kind = registry.object_of(what)
-    if kind is not None and kind.words is not None:
-        return show_feature(settings, kind)
+    for kind, words in registry.listed():
+        if words.many == what:
+            return show_listed(settings, kind, names)
+    single = registry.object_of(what)
+    if single is not None and single.words is not None and not single.named:
+        return show_feature(settings, single)
     return _BY_SETTINGS[what](settings, names)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nqspy.core.broken import PROBES
 from nqspy.core.plain import NoExits
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
@@ -96,7 +97,7 @@ class Simulation:
     def watch(self, probe: str, until: Instant, well: Callable[[Instant], bool]) -> None:
         """Has a probe of the settings be tried from now on to an instant, of a resource that is well when
         ``well`` says so."""
-        for at, seen in results(self.site.settings.probes[probe], self.now, until, well):
+        for at, seen in results(PROBES.all(self.site.settings)[probe], self.now, until, well):
             self.see(at, seen)
 
     # ------------------------------------------------------------ time

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nqspy.core.broken import PROBES
 from nqspy.core.draft import Draft
 from nqspy.core.passes import explain, run_pass
 from nqspy.core.plain import NoExits
@@ -194,7 +195,7 @@ class House:
 
     def probe(self, name: str, state: str = "", text: str = "", **settings: Any) -> "House":
         """A probe, made where there is none, and what it found if ``state`` is given."""
-        if name not in self.site.settings.probes:
+        if name not in PROBES.all(self.site.settings):
             self.change(ev.Change("create", f"probe/{name}", {"file": "/there"} | settings))
         if state:
             self._event(ev.ProbeChanged(name, state, text))  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ import pytest
 from engine.harness import ANNE, PLAIN, Centre, Failpoint, item, moment
 from engine.test_engine_late_plans import Late
 
+from nqspy.core.broken import PROBES
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.whatif import estimate
 from nqspy.model import commands as cm
@@ -290,7 +291,7 @@ def test_probes_and_needs_that_make_no_sense_are_refused(command, says):
 def test_a_probe_changes_what_it_tries_in_one_command():
     centre = Centre(NIGHT.format("hold"))
     centre.qmgr("set probe nfs command=none file=/nfs/alive fails=1")
-    assert centre.site.settings.probes["nfs"].file == "/nfs/alive"
+    assert PROBES.all(centre.site.settings)["nfs"].file == "/nfs/alive"
     centre.is_sound()
 
 

@@ -3,6 +3,7 @@
 import pytest
 from engine.harness import BEN, PLAIN, Centre
 
+from nqspy.core.broken import PROBES
 from nqspy.core.plain import NoExits
 from nqspy.engine import loop
 from nqspy.engine.desk.settings import commit_changes
@@ -186,7 +187,7 @@ def test_no_setting_has_control_characters(path, listed, char):
 
 def test_a_command_may_have_the_line_ends_that_the_command_language_can_write():
     centre = Centre().qmgr(r'create probe nfs command="tr -d \'\n\' < a"')
-    assert centre.site.settings.probes["nfs"].command == "tr -d '\n' < a"
+    assert PROBES.all(centre.site.settings)["nfs"].command == "tr -d '\n' < a"
 
 
 def test_no_name_in_a_path_and_no_command_of_a_shift_has_them_either():

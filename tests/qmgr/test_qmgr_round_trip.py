@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.core.broken import PROBES
 from nqspy.model import registry
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import apply_changes, problems
@@ -230,7 +231,7 @@ def sites(draw) -> Settings:
     site.complexes = {name: draw(filled(Complex, name)) for name in draw(few)}
     site.groups = {name: draw(filled(Group, name)) for name in draw(few)}
     site.shifts = {name: draw(shifts(name)) for name in draw(few)}
-    site.probes = {name: draw(filled(Probe, name)) for name in draw(few)}
+    PROBES.put(site, {name: draw(filled(Probe, name)) for name in draw(few)})
     site.exits = {name: draw(filled(ExitSettings, name)) for name in draw(few)}
     for one in site.exits.values():
         one.values = draw(

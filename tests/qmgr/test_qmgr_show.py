@@ -1,5 +1,6 @@
 """What `show` prints."""
 
+from nqspy.core.broken import PROBES
 from nqspy.model.commands import Configure
 from nqspy.model.configure import apply_changes
 from nqspy.model.events import Change
@@ -139,17 +140,15 @@ def test_probes_show_what_they_try_and_what_they_found():
     for parsed in parse_text(text):
         assert isinstance(parsed.command, Configure)
         apply_changes(settings, parsed.command.changes)
-    row = {"state": "broken", "since": "23:00", "tried": "23:41", "text": "stale"}
-    assert show.show_probes(settings, ("nfs",), {"nfs": row}) == (
+    found = {"nfs": ("[broken] since 23:00", "tried last 23:41: stale")}
+    assert show.show_listed(settings, PROBES, ("nfs",), found) == (
         "nfs [broken] since 23:00\n"
         '  command="check -v" every=1:30 timeout=10 fails=1 recovers=2 running=hold\n'
         "  tried last 23:41: stale"
     )
-    untried = {"state": "untried", "since": None, "tried": None, "text": ""}
-    assert "web [untried]\n  http=http://a/ every" in show.show_probes(settings, (), {"web": untried})
-    assert "tried last never: -" in show.show_probes(settings, (), {"web": untried})
+    assert "\nweb\n  http=http://a/ every" in show.show_settings("probes", settings)
     assert 'command="check -v"' in show.show_all(settings)
-    assert show.show_probes(Settings()) == "no probes"
+    assert show.show_settings("probes", Settings()) == "no probes"
 
 
 def test_what_a_feature_declares_is_shown_with_its_marks():

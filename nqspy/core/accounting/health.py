@@ -8,7 +8,7 @@ it alike.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nqspy.core.broken import broken, first_of, keeping, needs_of, reason
+from nqspy.core.broken import PROBES, broken, first_of, keeping, needs_of, reason
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Domain, Feature
 from nqspy.model.actions import Action, Requeue, Suspend
@@ -76,7 +76,7 @@ def explain(site: Site, request: Request) -> Reason | None:
 def _wishes(site: Site, request: Request) -> Iterator[ResourceWish]:
     found = broken(site)
     for name in needs_of(site, request) if found else ():
-        probe = site.settings.probes.get(name)
+        probe = PROBES.all(site.settings).get(name)
         if name not in found or probe is None or probe.running not in _STRENGTH:
             continue
         if probe.running != "requeue" or request.spec.rerunnable:
@@ -132,4 +132,4 @@ class Count:
         return result
 
 
-FEATURE = Feature("health", act, stands=stands, explain=explain)
+FEATURE = Feature("health", act, (PROBES,), stands=stands, explain=explain)

@@ -1,6 +1,7 @@
 """What is told of the machine and the site: probes whose resources break or are well again, memory that
 becomes scarce."""
 
+from nqspy.core.broken import PROBES
 from nqspy.engine.desk.context import Desk
 from nqspy.model import sightings as si
 from nqspy.model.actions import Notify
@@ -68,7 +69,7 @@ def _list(cpus: list[int]) -> str:
 
 def _probe(desk: Desk, news: si.SeenProbe) -> None:
     known = desk.site.probes.get(news.name)
-    if news.name not in desk.site.settings.probes or (known is not None and known.state == news.state):
+    if news.name not in PROBES.all(desk.site.settings) or (known is not None and known.state == news.state):
         return
     desk.emit(ProbeChanged(news.name, news.state, news.text))
     desk.dirty()
@@ -91,7 +92,7 @@ _RUNNING = {
 def _consequences(settings: Settings, name: str) -> str:
     queues = [queue.name for queue in settings.queues.values() if name in queue.needs]
     kept = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
-    return f"{kept} request that needs {name} starts; {_RUNNING[settings.probes[name].running]}"
+    return f"{kept} request that needs {name} starts; {_RUNNING[PROBES.all(settings)[name].running]}"
 
 
 def _tell_recovery(desk: Desk, news: si.SeenProbe, known: ProbeState) -> None:

@@ -4,7 +4,6 @@ transaction."""
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -125,6 +124,9 @@ def _try_on(desk: Desk, trial: Trial, changes: Iterable[Change], upsert: bool, s
 
 def _check_change(desk: Desk, settings: Settings, change: Change) -> None:
     """What only the engine can tell of one change: exits, time zones, cron times. Raises BadValue."""
+    kind = registry.object_of(change.path.partition("/")[0])
+    if kind is not None:
+        kind.vet(desk.site, settings, change)
     head, _, rest = change.path.partition("/")
     name, _, path = rest.partition("/")
     if head == "exit" and change.op == "set" and path not in ("enabled", "budget"):
@@ -139,8 +141,6 @@ def _check_change(desk: Desk, settings: Settings, change: Change) -> None:
         _check_calendar(rest, change.value)
     elif head == "queue" and change.op == "delete" and name in settings.queues:
         _check_queue_is_done(desk, settings, name)
-    elif head == "probe" and change.op == "delete":
-        _check_probe_is_free(desk, name)
     elif head == "shift" and change.op in ("create", "set", "add"):
         _check_shift(desk, settings, change)
 
@@ -156,33 +156,8 @@ def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
         if not set(name) <= _IN_HOST or not name[:1].isalnum() or len(name) > 64:
             wanted = "up to 64 letters, digits, - . _ that begin with a letter or digit"
             raise BadValue(f"{name[:80]!r} is no name for the server; write it like a host's: {wanted}")
-    elif head == "probe" and change.op in ("create", "set"):
-        _check_probe(rest, change)
     elif change.op == "remove" and not upsert:
         _check_present(settings, change)
-
-
-def _check_probe(rest: str, change: Change) -> None:
-    name, _, path = rest.partition("/")
-    if change.op == "create" and name.lower() == "none":
-        raise BadValue(f"{name!r} cannot be the name of a probe: it is the word for no needs")
-    url = (
-        change.value.get("http")
-        if isinstance(change.value, dict)
-        else change.value
-        if path == "http"
-        else None
-    )
-    if isinstance(url, str) and url.startswith(("http://", "https://")) and not _has_host(url):
-        raise BadValue(f"http={url} names no host; write it like http=http://host:8080/alive")
-
-
-def _has_host(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        return False
 
 
 def _check_present(settings: Settings, change: Change) -> None:
@@ -248,25 +223,9 @@ def _check_queue_is_done(desk: Desk, settings: Settings, name: str) -> None:
         raise BadValue(f"queue {name} still holds {count} requests; move or delete them first")
 
 
-def _check_probe_is_free(desk: Desk, name: str) -> None:
-    needing = [seq for seq, request in desk.site.requests.items() if name in request.spec.ask.needs]
-    if needing:
-        named = ", ".join(desk.site.id_of(seq) for seq in sorted(needing)[:3])
-        more = f" and {len(needing) - 3} more" if len(needing) > 3 else ""
-        raise BadValue(f"probe {name} is needed by {named}{more}; modify or delete them first")
-
-
 def _check_gone(desk: Desk, after: Settings) -> None:
-    """Raises Refusal when something still names a probe or a group that is no more."""
+    """Raises Refusal when something still names a group that is no more."""
     before = desk.site.settings
-    for name in before.probes.keys() - after.probes.keys():
-        queues = ", ".join(queue.name for queue in after.queues.values() if name in queue.needs)
-        if queues:
-            raise Refusal(
-                f"probe {name} is needed by queue {queues}; take it out of its needs first",
-                "bad_settings",
-                166,
-            )
     for name in before.groups.keys() - after.groups.keys():
         below = ", ".join(group.name for group in after.groups.values() if group.parent == name)
         if below:
