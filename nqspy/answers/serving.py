@@ -67,7 +67,7 @@ class HomeFolder(Protocol):
 
 
 class LastTry(Protocol):
-    """A probe's last try."""
+    """The last try of a watched resource."""
 
     @property
     def at(self) -> Instant:
@@ -136,8 +136,8 @@ class Serving(Protocol):
     def alarms(self) -> list[str]:
         """A line for each thing that is wrong with the installation."""
 
-    def last_try(self, probe: str) -> LastTry | None:
-        """The last try of a probe, None before its first."""
+    def last_try(self, resource: str) -> LastTry | None:
+        """The last try of one, None before its first."""
 
     def sent(self, size: int) -> None:
         """So many bytes of an answer were sent: freed memory goes back to the system soon."""

@@ -200,7 +200,7 @@ def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
     for name, probe in PROBES.all(site.settings).items():
         if asked.names and name not in asked.names:
             continue
-        known, last = site.probes.get(name), serving.last_try(name)
+        known, last = site.resources.get(name), serving.last_try(name)
         rows.append(
             {
                 "name": name, "state": known.state if known is not None else "untried",

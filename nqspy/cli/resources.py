@@ -43,7 +43,7 @@ DROPPED = ("gpus", "ngpus", "host", "vnode", "arch", "property")
 
 
 def read_resources(text: str) -> tuple[list[tuple[str, int]], list[str], list[str]]:
-    """What is asked as (target, value) in order, notes for the request's attributes, and the probes it needs.
+    """What is asked as (target, value) in order, notes for the request's attributes, and what it needs.
     Raises Wrong."""
     asked: list[tuple[str, int]] = []
     notes: list[str] = []

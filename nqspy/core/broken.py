@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from nqspy.model.changes import Change
 from nqspy.model.columns import Columns
-from nqspy.model.errors import BadValue
-from nqspy.model.health import Probe, ProbeState, wrong_of
+from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.health import Probe, ResourceState, wrong_of
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.registry import ALL, SettingsObject, Words, declare, split
@@ -59,9 +59,9 @@ def _wrong_needs(queue: Queue, probes: Mapping[str, Probe]) -> Iterable[str]:
 
 def _settle(site: Site) -> bool:
     """What probes found that are no more is forgotten."""
-    gone = site.probes.keys() - PROBES.all(site.settings).keys()
+    gone = site.resources.keys() - PROBES.all(site.settings).keys()
     for name in gone:
-        del site.probes[name]
+        del site.resources[name]
     return bool(gone)
 
 
@@ -115,20 +115,21 @@ PROBES = declare(
 )
 
 
-def wrong_need(site: Site, needs: Iterable[str]) -> str | None:
-    """What is wrong with what a request says it needs, in a line; None: nothing."""
+def check_needs(site: Site, needs: Iterable[str]) -> None:
+    """Raises Refusal for what a request says it needs and nobody watches."""
     probes = PROBES.all(site.settings)
-    name = next((each for each in needs if each not in probes), None)
-    known = ", ".join(probes) or "none"
-    return None if name is None else f"there is no probe {name} to need; probes: {known}"
+    for name in needs:
+        if name not in probes:
+            known = ", ".join(probes) or "none"
+            raise Refusal(f"there is no probe {name} to need; probes: {known}", "unknown_probe", 166)
 
 
 # ---------------------------------------------------------------- what is broken
 
 
-def broken(site: Site) -> dict[str, ProbeState]:
+def broken(site: Site) -> dict[str, ResourceState]:
     """The probes whose resources are broken now, by name."""
-    return {name: state for name, state in site.probes.items() if state.state == "broken"}
+    return {name: state for name, state in site.resources.items() if state.state == "broken"}
 
 
 def needs_of(site: Site, request: Request) -> Iterator[str]:
@@ -141,19 +142,19 @@ def needs_of(site: Site, request: Request) -> Iterator[str]:
 
 def keeping(site: Site, request: Request) -> Reason | None:
     """The first broken resource that a waiting request needs; None when it needs none."""
-    if not site.probes:
+    if not site.resources:
         return None
     found = broken(site)
     return first_of(found, needs_of(site, request))
 
 
-def first_of(found: Mapping[str, ProbeState], needs: Iterator[str]) -> Reason | None:
+def first_of(found: Mapping[str, ResourceState], needs: Iterator[str]) -> Reason | None:
     """The reason that the first of these needs gives, None when none is among the broken ones."""
     name = next((each for each in needs if each in found), None)
     return reason(name, found[name]) if name is not None else None
 
 
-def reason(name: str, state: ProbeState, *, goes_on: bool = False, since: str = "") -> Reason:
+def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str = "") -> Reason:
     """Why one waits for a resource; ``goes_on``: it is suspended; ``since``: the time of day it broke."""
     when = f" since {since}" if since else ""
     said = f": {state.text}" if state.text else ""

@@ -89,12 +89,9 @@ def _suspended(request: Request) -> Reason | None:
     pause = request.pause
     if pause is None:
         return None
-    code = _PAUSED.get(pause.cause.kind, ReasonCode.SUSPENDED)
-    return Reason(code, str(pause.cause), pause.text or f"it was suspended by {pause.cause}")
-
-
-_PAUSED = {"shift": ReasonCode.SHIFT, "probe": ReasonCode.RESOURCE}
-"""By kind of cause, as the passes say it; where a person did it an operator must let it go on."""
+    return Reason(
+        ReasonCode(pause.cause.code), str(pause.cause), pause.text or f"it was suspended by {pause.cause}"
+    )
 
 
 _HOLDERS = {"u": "owner", "o": "operator", "s": "system"}

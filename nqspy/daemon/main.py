@@ -249,7 +249,7 @@ class Daemon:
 
     def _follow_probes(self) -> None:
         probes = {name: twin(probe) for name, probe in PROBES.all(self.engine.site.settings).items()}
-        self.probes.follow(probes, self.engine.site.probes)
+        self.probes.follow(probes, self.engine.site.resources)
 
     def ask(self, command: Command, caller: Caller) -> Reply:
         """Has one command done now, the pass it calls for included, and returns its reply."""

@@ -14,9 +14,9 @@ from itertools import count
 from nqspy.core.accounting.health import Count
 from nqspy.daemon.log import LOG
 from nqspy.daemon.trying import Result, attempt
-from nqspy.model.health import Probe, ProbeState
+from nqspy.model.health import Probe, ResourceState
 from nqspy.model.ids import Instant
-from nqspy.model.sightings import SeenProbe
+from nqspy.model.sightings import SeenResource
 from nqspy.system.timed import Hand
 
 MOST = 8
@@ -47,9 +47,9 @@ class _Watch:
 
 
 class Probes:
-    """Watches a site's probes. ``put`` takes `SeenProbe` from any thread; ``now`` is the site's clock."""
+    """Watches a site's probes. ``put`` takes `SeenResource` from any thread; ``now`` is the site's clock."""
 
-    def __init__(self, put: Callable[[SeenProbe], None], now: Callable[[], Instant]) -> None:
+    def __init__(self, put: Callable[[SeenResource], None], now: Callable[[], Instant]) -> None:
         self._put, self._now = put, now
         self._watches: dict[str, _Watch] = {}
         self._heap: list[tuple[float, int, int, _Watch]] = []
@@ -59,7 +59,7 @@ class Probes:
         self._led = False
         self._closed = False
 
-    def follow(self, probes: Mapping[str, Probe], known: Mapping[str, ProbeState]) -> None:
+    def follow(self, probes: Mapping[str, Probe], known: Mapping[str, ResourceState]) -> None:
         """Watches exactly these from now on; one that is new or was changed is tried at once. ``known``: what
         the site knows of each, which stands until there are new results."""
         with self._bell:
@@ -75,7 +75,7 @@ class Probes:
                 self._threads.append(thread)
                 thread.start()
 
-    def _see_to(self, name: str, probe: Probe, known: ProbeState | None) -> None:
+    def _see_to(self, name: str, probe: Probe, known: ResourceState | None) -> None:
         watch = self._watches.get(name)
         if watch is not None and watch.probe == probe:
             return
@@ -152,7 +152,7 @@ class Probes:
             watch.last = Last(self._now(), result.good, result.text)
             changed = watch.count.tell(watch.probe, result.good)
             if changed is not None:
-                self._put(SeenProbe(watch.probe.name, changed, result.text))
+                self._put(SeenResource(watch.probe.name, changed, result.text))
 
 
 def _try(watch: _Watch) -> Result:

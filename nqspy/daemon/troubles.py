@@ -62,7 +62,7 @@ class Troubles:
         site = self._host.engine.site
         zone = Zone(site.timezone)
         found = [] if site.shift.failed is None else [f"shift {site.shift.failed} could not be entered"]
-        for name, state in site.probes.items():
+        for name, state in site.resources.items():
             if state.state == "broken":
                 why = f": {state.text}" if state.text else ""
                 found.append(f"resource {name} is broken since {zone.text(state.since)}{why}")

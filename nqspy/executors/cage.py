@@ -1,7 +1,7 @@
 """The one seat for holding all processes of a job together: cgroup2, cgroup1, or none (the tree below the
 shepherd).
 
-Probed, never assumed. A job enters its cgroup at birth (clone3): moving a process later costs 8 ms on an
+Tried, never assumed. A job enters its cgroup at birth (clone3): moving a process later costs 8 ms on an
 idle machine.
 """
 
@@ -221,7 +221,7 @@ class Seat:
         (``none``: no cgroup at all, controllers included)."""
         self.name, self.kind, self.base, self.counter = name, "none", "", ""
         for make in ("cgroup2", "cgroup1"):
-            if (only or make) == make and self.kind == "none" and getattr(self, f"_probe_{make}")(name):
+            if (only or make) == make and self.kind == "none" and getattr(self, f"_try_{make}")(name):
                 self.kind = make
         places = {} if only == "none" else {name: _place("cgroup", name) for name in CONTROLLERS}
         self.controls = Controls(name, self.base if self.kind == "cgroup2" else "", places)
@@ -280,7 +280,7 @@ class Seat:
             _sweep(folder)
             rmdir(folder)
 
-    def _probe_cgroup2(self, name: str) -> bool:
+    def _try_cgroup2(self, name: str) -> bool:
         place = _place("cgroup2", "")
         # systemd's DelegateSubgroup=: controllers go to the directories beside that of the daemon itself.
         self.base = _make(place.removesuffix("/nqsd"), name)
@@ -288,7 +288,7 @@ class Seat:
         usable = usable and os.access(f"{self.base}/cgroup.freeze", os.W_OK)
         return usable and (_enters(lambda: fork_into(self.base)) or _enters(os.fork, self.base))
 
-    def _probe_cgroup1(self, name: str) -> bool:
+    def _try_cgroup1(self, name: str) -> bool:
         self.base = _make(_place("cgroup", "freezer"), name)
         self.counter = _make(_place("cgroup", "cpuacct"), name)
         usable = bool(self.base) and os.access(f"{self.base}/freezer.state", os.W_OK)

@@ -1,6 +1,6 @@
 """Limits that the kernel keeps for a whole request: memory, PEs, number of processes, by cgroup controllers.
 
-A controller may stand in a tree of its own (version 1) or in the one tree (version 2); each is probed. What
+A controller may stand in a tree of its own (version 1) or in the one tree (version 2); each is tried. What
 no controller holds is measured (`meter`), bound by affinity (`child`) or left alone. Standard library only.
 """
 

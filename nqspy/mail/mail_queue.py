@@ -25,7 +25,7 @@ from nqspy.system.timed import Hand
 PAUSES = (1.0, 5.0, 30.0, 120.0)
 """Real seconds between the tries of one mail."""
 
-PROBE = 300.0
+TRIAL = 300.0
 """Real seconds after which one mail is tried again while none can be sent."""
 
 KEEPING = 10.0
@@ -50,7 +50,7 @@ class MailQueue:
         self._hand = Hand()
         self._rate_limit: RateLimit[KeptMail] = RateLimit()
         self._waiting: list[KeptMail] = []  # not sent yet; until another is sent where due is endless
-        self._probe: KeptMail | None = None  # the one that is tried now and then while none can be sent
+        self._trial: KeptMail | None = None  # the one that is tried now and then while none can be sent
         self._mail, self._host = Mail(), "localhost"
         self.failing = ""
 
@@ -155,7 +155,7 @@ class MailQueue:
     def _follow(self, mail: Mail, host: str) -> None:
         if mail == self._mail:
             return
-        self.failing, self._probe = "", None
+        self.failing, self._trial = "", None
         waiting, self._waiting = sorted(self._waiting, key=lambda kept: kept.due), []
         self._admit_all(waiting, mail, host)
 
@@ -204,20 +204,20 @@ class MailQueue:
             return
         kept.tries += 1
         self.failing = f"mail cannot be sent: {error}"
-        if self._probe is None and kept.tries > len(PAUSES):
-            self._probe = kept
+        if self._trial is None and kept.tries > len(PAUSES):
+            self._trial = kept
             LOG.warning("mail cannot be sent: %s; it is kept in %s", error, self._folder.path)
             self._trouble(f"mail cannot be sent: {error}; it is kept and goes out once one can be sent again")
-        if self._probe is None:
+        if self._trial is None:
             self._wait(kept, PAUSES[kept.tries - 1])
         else:
-            self._wait(kept, PROBE if kept is self._probe else math.inf)
+            self._wait(kept, TRIAL if kept is self._trial else math.inf)
 
     def _over(self) -> None:
         """One was sent: what waits for that is tried again, within everybody's hourly limit."""
-        if self._probe is not None:
+        if self._trial is not None:
             LOG.info("mail can be sent again")
-        self._probe = None
+        self._trial = None
         again = [kept for kept in self._waiting if kept.due == math.inf]
         self._waiting = [kept for kept in self._waiting if kept.due < math.inf]
         for kept in again:

@@ -12,7 +12,7 @@ from msgspec import structs
 from nqspy.model import events as ev
 from nqspy.model import registry
 from nqspy.model.configure import apply_changes, renamed
-from nqspy.model.health import Pressure, ProbeState
+from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
 from nqspy.model.owed import PE, faded
@@ -242,9 +242,9 @@ def files_applied(site: Site, event: ev.FilesApplied, at: Instant) -> None:
 # ---------------------------------------------------------------- health
 
 
-def probe_changed(site: Site, event: ev.ProbeChanged, at: Instant) -> None:
-    """A probe found its resource broken, or well again."""
-    site.probes[event.name] = ProbeState(event.state, at, event.text)
+def resource_changed(site: Site, event: ev.ResourceChanged, at: Instant) -> None:
+    """A resource was found broken, or well again."""
+    site.resources[event.name] = ResourceState(event.state, at, event.text)
     site.touched.state = True
 
 

@@ -27,10 +27,18 @@ class Cause:
         """Whether a scheduling feature decided it."""
         return self.kind == "feature"
 
+    @property
+    def code(self) -> str:
+        """The code of the reason that one waits for whom it suspended (`reasons.ReasonCode`); where a person
+        did it an operator must let it go on."""
+        return _CODES.get(self.kind, "SUSPENDED")
+
     def __str__(self) -> str:
         """As people read it: ``shift day``, ``probe nfs``, else the name."""
         return f"{self.kind} {self.name}" if self.kind in _NAMED else self.name
 
+
+_CODES = {"shift": "SHIFT", "probe": "RESOURCE"}
 
 SCHEDULER = Cause("system", "scheduler")
 """A pass, by its own rules."""

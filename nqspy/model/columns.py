@@ -97,7 +97,7 @@ class Dictionary:
 
 
 def needs_key(names: tuple[str, ...]) -> str:
-    """``licence+nfs``: the probes a request needs as one name, whatever their order; empty for none."""
+    """``licence+nfs``: what a request needs as one name, whatever their order; empty for none."""
     return "+".join(sorted(set(names))) if names else ""
 
 

@@ -344,7 +344,7 @@ class ExitOff(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeChanged(Event):
+class ResourceChanged(Event):
     """A probe found its resource broken, or well again."""
 
     kind: ClassVar[str] = "probe"

@@ -75,7 +75,7 @@ def wrong_of(probe: Probe) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeState:
+class ResourceState:
     """What a probe found last: ``ok`` or ``broken``, since when, and what it said."""
 
     state: Health

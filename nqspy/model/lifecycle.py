@@ -295,7 +295,7 @@ _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.MachineFound: books.machine_found,
     ev.ExitOff: books.exit_off,
     ev.FilesApplied: books.files_applied,
-    ev.ProbeChanged: books.probe_changed,
+    ev.ResourceChanged: books.resource_changed,
     ev.PressureChanged: books.pressure_changed,
     ev.Restored: books.restored,
     promises.Promised: _promised,

@@ -118,7 +118,7 @@ class Queue:
     users: tuple[str, ...] = setting("names", (), "users that may submit; empty with groups empty: all")
     groups: tuple[str, ...] = setting("names", (), "Unix groups that may submit")
     restricted: bool = setting("flag", False, "whether only the users and groups named may submit")
-    needs: tuple[str, ...] = setting("names", (), "probes whose resources its requests need")
+    needs: tuple[str, ...] = setting("names", (), "resources that its requests need")
     age_from: str = setting(
         "name",
         "eligible",

@@ -55,7 +55,7 @@ class Ask:
     """Resources asked for. None = omitted, UNLIMITED = asked without limit; times in ms, sizes in bytes.
 
     ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``; ``needs``:
-    probes whose resources must be well.
+    resources that must be well.
     """
 
     cpu: int | None = None

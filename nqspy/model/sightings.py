@@ -96,7 +96,7 @@ class SiteObservation:
 
 
 @dataclass(frozen=True, slots=True)
-class SeenProbe(SiteObservation):
+class SeenResource(SiteObservation):
     """A probe's resource has broken, or is well again (after `Probe.fails` or `Probe.recovers` tries)."""
 
     name: str

@@ -13,7 +13,7 @@ from nqspy.model.balance import Balance, Level
 from nqspy.model.board import Board, Holders
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.errors import BrokenSite
-from nqspy.model.health import Pressure, ProbeState
+from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.machine import Found
 from nqspy.model.news import News
@@ -83,11 +83,11 @@ class Site:
     its number (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
     (`outputs.files`); ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``;
     ``runs``: wall time (ms) of the last 20 requests that ended, ``spent``: what all groups were charged while
-    time passed (`balance.Level`); ``probes``: what each probe found, once it was tried; ``promises``: of
-    features, by their names (`promises`); ``closings``: when a shift stops a queue next, by queue: worked out
-    by the engine from settings and time, and no part of what is kept; ``reported``: day of the last night
-    whose report was made; ``misfits``: how many events did not fit their request's state, ``misfit`` the last
-    one; ``news``: what changed lately, no part of what is kept either.
+    time passed (`balance.Level`); ``resources``: how each that is watched was found, once it was;
+    ``promises``: of features, by their names (`promises`); ``closings``: when a shift stops a queue next, by
+    queue: worked out by the engine from settings and time, and no part of what is kept; ``reported``: day of
+    the last night whose report was made; ``misfits``: how many events did not fit their request's state,
+    ``misfit`` the last one; ``news``: what changed lately, no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -107,7 +107,7 @@ class Site:
     runs: list[int] = field(default_factory=list)
     spent: float = 0.0
     shift: ShiftState = field(default_factory=ShiftState)
-    probes: dict[str, ProbeState] = field(default_factory=dict)
+    resources: dict[str, ResourceState] = field(default_factory=dict)
     pressure: Pressure = field(default_factory=Pressure)
     promises: dict[str, dict[str, Any]] = field(default_factory=dict)
     closings: dict[str, Closing] = field(default_factory=dict)

@@ -109,7 +109,7 @@ MODIFY = dict(
         _ask("account", "account", "name", "account the request is charged to"),
         _ask("shell", "shell", "name", "shell that runs the script"),
         _ask("rerunnable", "rerunnable", "flag", "whether it may be run again"),
-        _ask("needs", "ask/needs", "names", "probes whose resources it needs, none: takes them back"),
+        _ask("needs", "ask/needs", "names", "resources it needs, none: takes them back"),
         _ask("eligible", "eligible", "name", "not before this date (the forms of qsub -a), none: at once"),
         _ask("queue", "queue", "name", "the queue it waits in"),
     )

@@ -81,7 +81,7 @@ OBJECT_WORDS = {
     "exit": "a user exit of the site",
     "exits": "the user exits of the site",
     "of": "what a group has used, corrected by hand",
-    "needs": "probes whose resources the requests of a queue need",
+    "needs": "resources that the requests of a queue need",
     "request": "requests by their identifiers",
     "destination": "the queues that a pipe queue tries, in this order",
     "users": "users that may submit to a queue",

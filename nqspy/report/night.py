@@ -184,7 +184,8 @@ class Night:
 _STARTS = (ev.Starting, ev.Started)
 _RESTARTS = (ev.MachineFound, ev.DaemonStarted)
 _INCIDENTS = {
-    "alarm", "shift_failed", "exit_off", "machine_found", "daemon_started", "requeued", "probe", "pressure",
+    "alarm", "shift_failed", "exit_off", "machine_found", "daemon_started", "requeued", "pressure",
+    ev.ResourceChanged.kind,
 }  # fmt: skip
 """Kinds of events that are journaled incidents; the log pairs and groups them."""
 

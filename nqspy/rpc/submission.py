@@ -20,7 +20,7 @@ class Options(TypedDict, total=False):
 
     Times in seconds or as text, sizes in bytes or as text. ``eligible``: not before (with a zone);
     ``environment``: variables of the job; ``user``: run as another one (managers); ``after``: ``ID`` or
-    ``ID:any``; ``needs``: probes whose resources must be well, a list or ``nfs+licence``; ``key``: the same
+    ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``key``: the same
     key again gives the same request.
     """
 

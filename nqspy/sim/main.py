@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nqspy.core.broken import PROBES
 from nqspy.core.plain import NoExits
 from nqspy.engine import restart
 from nqspy.engine.decider import AtOnce
@@ -19,8 +18,8 @@ from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 from nqspy.sim.heap import Heap
 from nqspy.sim.machine import Run, VirtualMachine
-from nqspy.sim.probes import results
 from nqspy.sim.processors import Processors
+from nqspy.sim.resources import results
 
 OPERATOR = Caller("operator", 0, 0, (), True)
 
@@ -91,13 +90,13 @@ class Simulation:
         self.heap.push(at, CommandAsked(command, caller))
 
     def see(self, at: Instant, news: SiteObservation) -> None:
-        """Has something be seen of the machine or the site at an instant to come: a probe's result."""
+        """Has something be seen of the machine or the site at an instant to come."""
         self.heap.push(at, news)
 
-    def watch(self, probe: str, until: Instant, well: Callable[[Instant], bool]) -> None:
-        """Has a probe of the settings be tried from now on to an instant, of a resource that is well when
-        ``well`` says so."""
-        for at, seen in results(PROBES.all(self.site.settings)[probe], self.now, until, well):
+    def watch(self, resource: str, until: Instant, well: Callable[[Instant], bool]) -> None:
+        """Has a resource of the settings be tried from now on to an instant; it is well when ``well`` says
+        so."""
+        for at, seen in results(self.site.settings, resource, self.now, until, well):
             self.see(at, seen)
 
     # ------------------------------------------------------------ time

@@ -66,7 +66,7 @@ def _load_state(site: Site, connection: sqlite3.Connection) -> None:
     site.shift, site.found, site.host, site.zone = rest.shift, rest.found, rest.host, rest.zone
     site.files, site.reported = rest.files, rest.reported
     site.runs, site.spent = rest.runs, rest.spent
-    site.probes, site.pressure, site.promises = rest.probes, rest.pressure, rest.promises
+    site.resources, site.pressure, site.promises = rest.resources, rest.pressure, rest.promises
 
 
 def _load_requests(site: Site, connection: sqlite3.Connection) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from nqspy.model import codec, registry
 from nqspy.model import events as ev
 from nqspy.model.configure import dump_object
-from nqspy.model.health import Pressure, ProbeState
+from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
 from nqspy.model.requests import Request, Spec, State
@@ -63,7 +63,7 @@ class SiteRow(msgspec.Struct):
     host: str
     zone: str
     files: dict[str, str]
-    probes: dict[str, ProbeState] = {}
+    resources: dict[str, ResourceState] = msgspec.field(default_factory=dict, name="probes")
     pressure: Pressure = Pressure()
     reported: str = ""
     runs: list[int] = []
@@ -205,8 +205,8 @@ def key_rows(events: list[ev.Recorded]) -> list[Row]:
 def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
     rest = SiteRow(
-        site.shift, site.found, site.host, site.zone, site.files, site.probes, site.pressure, site.reported,
-        site.runs, site.spent, site.promises,
+        site.shift, site.found, site.host, site.zone, site.files, site.resources, site.pressure,
+        site.reported, site.runs, site.spent, site.promises,
     )  # fmt: skip
     return site.n, site.at, site.next_seq, text(rest)
 

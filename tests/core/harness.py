@@ -198,7 +198,7 @@ class House:
         if name not in PROBES.all(self.site.settings):
             self.change(ev.Change("create", f"probe/{name}", {"file": "/there"} | settings))
         if state:
-            self._event(ev.ProbeChanged(name, state, text))  # type: ignore[arg-type]
+            self._event(ev.ResourceChanged(name, state, text))  # type: ignore[arg-type]
         return self
 
     # ------------------------------------------------------------ time and requests

@@ -241,4 +241,4 @@ def test_the_reason_of_each_request_is_what_the_masks_say():
         request = site.request(seq)
         assert bool(mask[request.slot]) == (broken.keeping(site.site, request) is not None)
     assert broken.keeping(site.site, site.request(seqs[3])).who == "probe nfs"
-    assert site.site.probes["nfs"].since == Instant(site.now)
+    assert site.site.resources["nfs"].since == Instant(site.now)

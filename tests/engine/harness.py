@@ -287,7 +287,7 @@ def observable(site: Site) -> dict[str, Any]:
         "waiting": waiting,
         "started": sorted(site.started),
         "dependants": dict(sorted(site.dependants.items())),
-        "probes": dict(site.probes),
+        "probes": dict(site.resources),
         "due": site.due(Instant(2**60)),
         "accounts": {
             key: (a.value, a.at, list(a.recent), replace(a.entry)) for key, a in site.accounts.items()

@@ -32,13 +32,13 @@ AT_01 = moment("2026-03-03T01:00:00+01:00")
 def night(running="hold", **more):
     """A centre at 22:50 where nfs will break at 23:00:12 and be well again at 01:00."""
     centre = more.pop("kind", Centre)(NIGHT.format(running), at="2026-03-02T22:50:00+01:00", **more)
-    centre.sim.see(AT_23, si.SeenProbe("nfs", "broken", "stale file handle"))
-    centre.sim.see(AT_01, si.SeenProbe("nfs", "ok", ""))
+    centre.sim.see(AT_23, si.SeenResource("nfs", "broken", "stale file handle"))
+    centre.sim.see(AT_01, si.SeenResource("nfs", "ok", ""))
     return centre
 
 
 def broken(centre, name="nfs", state="broken", text="gone"):
-    centre.sim.feed([si.SeenProbe(name, state, text)])
+    centre.sim.feed([si.SeenResource(name, state, text)])
     centre.sim.run(centre.sim.now)
     centre.is_sound()
 
@@ -99,9 +99,9 @@ def test_requeued_what_may_be_run_again_waits_and_starts_again_at_one_oclock():
 def test_the_managers_are_told_once_when_it_breaks_and_once_when_it_is_well():
     centre = night("suspend")
     for minute in range(5):
-        centre.sim.see(AT_23 + (minute + 1) * 60_000, si.SeenProbe("nfs", "broken", "still"))
+        centre.sim.see(AT_23 + (minute + 1) * 60_000, si.SeenResource("nfs", "broken", "still"))
     centre.until("2026-03-03T02:00:00+01:00")
-    assert [(e.name, e.state, e.text) for e in centre.events(ev.ProbeChanged)] == [
+    assert [(e.name, e.state, e.text) for e in centre.events(ev.ResourceChanged)] == [
         ("nfs", "broken", "stale file handle"), ("nfs", "ok", ""),
     ]  # fmt: skip
     subjects = [each.subject for each in centre.sim.notices]
@@ -117,7 +117,7 @@ def test_the_managers_are_told_once_when_it_breaks_and_once_when_it_is_well():
 def test_the_first_result_is_known_and_nobody_is_told_of_a_good_one():
     centre = Centre(NIGHT.format("hold"))
     broken(centre, state="ok")
-    assert centre.site.probes["nfs"].state == "ok"
+    assert centre.site.resources["nfs"].state == "ok"
     assert not centre.sim.notices
 
 
@@ -137,7 +137,7 @@ def test_a_resource_that_breaks_is_known_after_so_many_tries_and_a_short_failure
     assert centre.state(one) == "suspended"
     centre.until("2026-03-03T01:01:00+01:00")
     assert centre.state(one) == "running", "the second good try"
-    assert [event.state for event in centre.events(ev.ProbeChanged)] == ["ok", "broken", "ok"]
+    assert [event.state for event in centre.events(ev.ResourceChanged)] == ["ok", "broken", "ok"]
 
 
 # ---------------------------------------------------------------- what else happens
@@ -155,7 +155,7 @@ def test_a_restart_in_the_middle_changes_nothing(running, tmp_path):
                 if restarts:
                     centre.sim.restart()
                     centre.is_sound()
-                    assert (centre.site.probes["nfs"].state == "broken") == (
+                    assert (centre.site.resources["nfs"].state == "broken") == (
                         AT_23 <= centre.sim.now < AT_01
                     ), hour
             centre.later(hours=5)
@@ -173,7 +173,7 @@ def test_a_disk_that_is_full_when_it_breaks_loses_no_news(running, number):
     centre.until("2026-03-02T23:00:00+01:00")
     Failpoint(centre.journal, *range(1, number + 1))
     centre.until("2026-03-02T23:02:00+01:00")
-    assert centre.site.probes["nfs"].state == "broken"
+    assert centre.site.resources["nfs"].state == "broken"
     assert {centre.state(seq) for seq in (1, 2)} == {"suspended" if running == "suspend" else "queued"}
     assert [alarm.who for alarm in centre.events(ev.Alarm)] == ["store", "probe nfs"]
     centre.until("2026-03-03T01:00:01+01:00")
@@ -184,11 +184,11 @@ def test_a_disk_that_is_full_when_it_breaks_loses_no_news(running, number):
 def test_older_news_that_could_not_be_committed_are_not_believed_after_newer_ones():
     centre = Centre(NIGHT.format("hold"))
     Failpoint(centre.journal, 1)
-    centre.sim.feed([si.SeenProbe("nfs", "broken", "gone")])
-    assert "nfs" not in centre.site.probes, "it was not committed"
-    centre.sim.feed([si.SeenProbe("nfs", "ok", "back")])
+    centre.sim.feed([si.SeenResource("nfs", "broken", "gone")])
+    assert "nfs" not in centre.site.resources, "it was not committed"
+    centre.sim.feed([si.SeenResource("nfs", "ok", "back")])
     centre.later(seconds=10)
-    assert centre.site.probes["nfs"].state == "ok"
+    assert centre.site.resources["nfs"].state == "ok"
     centre.is_sound()
 
 
@@ -221,11 +221,11 @@ def test_a_probe_is_deleted_only_where_nobody_needs_it_and_takes_its_state_along
     centre.qmgr("set queue night needs=()")
     centre.qmgr("delete probe nfs")
     assert centre.state(1) == "running"
-    assert centre.site.probes == {}
+    assert centre.site.resources == {}
     broken(centre)
-    assert centre.site.probes == {}, "what comes late of a deleted probe is nobody's business"
+    assert centre.site.resources == {}, "what comes late of a deleted probe is nobody's business"
     centre.sim.restart()
-    assert centre.site.probes == {}
+    assert centre.site.resources == {}
     centre.is_sound()
 
 
@@ -301,10 +301,10 @@ def test_a_probe_changes_what_it_tries_in_one_command():
 def test_a_start_falls_when_what_it_needs_breaks_before_the_plan_arrives():
     centre = Late(NIGHT.format("hold"))
     centre.submit("anne queue=night", "ben queue=batch needs=licence")
-    centre.sim.feed([si.SeenProbe("nfs", "broken", ""), si.SeenProbe("licence", "broken", "")])
+    centre.sim.feed([si.SeenResource("nfs", "broken", ""), si.SeenResource("licence", "broken", "")])
     centre.answer()
     assert centre.starts() == []
-    centre.sim.feed([si.SeenProbe("nfs", "ok", ""), si.SeenProbe("licence", "ok", "")])
+    centre.sim.feed([si.SeenResource("nfs", "ok", ""), si.SeenResource("licence", "ok", "")])
     centre.answer()
     assert sorted(centre.starts()) == [1, 2]
 
@@ -314,8 +314,8 @@ def test_nothing_gives_way_for_what_is_well_again_when_the_plan_arrives(running)
     centre = Late(NIGHT.format(running), length=7200)
     centre.submit("anne queue=night")
     centre.answer()
-    centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
-    centre.sim.feed([si.SeenProbe("nfs", "ok", "")])
+    centre.sim.feed([si.SeenResource("nfs", "broken", "")])
+    centre.sim.feed([si.SeenResource("nfs", "ok", "")])
     centre.answer()
     assert centre.state(1) == "running"
     assert not centre.events(ev.Suspended, ev.Deleting)
@@ -325,11 +325,11 @@ def test_what_is_parked_stays_so_when_it_breaks_again_before_the_plan_arrives():
     centre = Late(NIGHT.format("suspend"), length=7200)
     centre.submit("anne queue=night")
     centre.answer()
-    centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
+    centre.sim.feed([si.SeenResource("nfs", "broken", "")])
     centre.answer()
     assert centre.state(1) == "suspended"
-    centre.sim.feed([si.SeenProbe("nfs", "ok", "")])
-    centre.sim.feed([si.SeenProbe("nfs", "broken", "")])
+    centre.sim.feed([si.SeenResource("nfs", "ok", "")])
+    centre.sim.feed([si.SeenResource("nfs", "broken", "")])
     centre.answer()
     assert centre.state(1) == "suspended"
     assert not centre.events(ev.Resumed)

@@ -12,7 +12,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
 from nqspy.model.requests import Used
-from nqspy.model.sightings import SeenMachine, SeenPressure, SeenProbe, SeenUse
+from nqspy.model.sightings import SeenMachine, SeenPressure, SeenResource, SeenUse
 
 NIGHT = """
 create batch_queue night priority=10
@@ -70,9 +70,9 @@ def test_a_parked_request_that_lost_a_cpu_goes_on_with_the_others():
     centre = Centre(f"{PLAIN}create probe nfs file=/x running=suspend\n", length=3600)
     [wide] = centre.submit("anne pes=2 needs=nfs")
     centre.later(seconds=5)
-    see(centre, SeenProbe("nfs", "broken", ""))
+    see(centre, SeenResource("nfs", "broken", ""))
     see(centre, SeenMachine((0,), 0))
-    see(centre, SeenProbe("nfs", "ok", ""))
+    see(centre, SeenResource("nfs", "ok", ""))
     [other] = centre.submit("ben")
     assert (centre.state(wide), centre.state(other)) == ("running", "queued")
     centre.later(hours=3)

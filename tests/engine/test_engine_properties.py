@@ -129,7 +129,7 @@ sightings = st.one_of(
     st.builds(si.SeenNotStarted, seqs, attempts, st.just("no folder")),
     st.builds(si.SeenRunning, seqs, attempts),
     st.builds(
-        si.SeenProbe, st.sampled_from(("nfs", "licence")), st.sampled_from(("ok", "broken")), st.just("so")
+        si.SeenResource, st.sampled_from(("nfs", "licence")), st.sampled_from(("ok", "broken")), st.just("so")
     ),
     st.builds(si.SeenUse, seqs, attempts, st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6))),
 )

@@ -24,7 +24,7 @@ def test_one_file_alone_writes_the_state_of_a_request():
     ("word", "most"),
     [
         ("swap", 12),
-        ("probe", 45),  # wanted: 16
+        ("probe", 16),
         ("calendar or shift_end", 31),  # wanted: 16
     ],
 )

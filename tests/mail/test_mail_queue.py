@@ -137,7 +137,7 @@ def test_a_restart_keeps_the_rate_limit_and_what_waits(office):
 
 def test_an_outage_is_told_once_and_all_mails_come_when_it_is_over(office, monkeypatch):
     monkeypatch.setattr(mail_queue, "PAUSES", (0.02, 0.04))
-    monkeypatch.setattr(mail_queue, "PROBE", 0.1)
+    monkeypatch.setattr(mail_queue, "TRIAL", 0.1)
     here = office()
     (here.folder / "broken").touch()
     post = here.open()

@@ -171,7 +171,7 @@ def test_letters_handed_in_while_one_is_being_tried_are_on_the_disk(office):
 
 def test_all_letters_are_kept_when_the_mail_server_has_an_odd_name(office, monkeypatch):
     monkeypatch.setattr(mail_queue, "PAUSES", (0.02,))
-    monkeypatch.setattr(mail_queue, "PROBE", 0.1)
+    monkeypatch.setattr(mail_queue, "TRIAL", 0.1)
     here = office()
     odd, good = Mail(smtp="mail..example.org"), here.mail
     here.mail = odd

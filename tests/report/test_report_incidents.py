@@ -69,9 +69,9 @@ def test_a_broken_probe_is_told_once_and_its_deletion_ends_the_incident(diary):
     ]
     book.add(-60, ev.SettingsChanged(tuple(changed)))
     book.night()
-    book.add(HOUR, ev.ProbeChanged("nfs", "broken", "stale handle"))
+    book.add(HOUR, ev.ResourceChanged("nfs", "broken", "stale handle"))
     book.add(HOUR, ev.Alarm("probe nfs", "resource nfs is broken: stale handle"))
-    book.add(HOUR, ev.ProbeChanged("disk", "broken", "full"))
+    book.add(HOUR, ev.ResourceChanged("disk", "broken", "full"))
     book.add(2 * HOUR, ev.SettingsChanged((ev.Change("delete", "probe/nfs"),)))
     nfs, disk = told(book)["story"]
     assert (nfs["kind"], nfs["who"], times(nfs)) == ("probe", "nfs", ("22:00", "23:00"))

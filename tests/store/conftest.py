@@ -49,7 +49,7 @@ def observable(site: Site) -> dict[str, Any]:
         "waiting": waiting,
         "started": sorted(site.started),
         "dependants": dict(sorted(site.dependants.items())),
-        "probes": dict(site.probes),
+        "probes": dict(site.resources),
         "due": site.due(Instant(2**60)),
         "accounts": list(site.accounts.items()),
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
@@ -265,7 +265,7 @@ class Story:
             self.tell(ev.Suspended(r.seq, r.attempts, "swap", text="its memory gives way"))
             if self._random.random() < 0.5:
                 self.tell(ev.Resumed(r.seq, r.attempts, "swap"))
-        self.tell(ev.ProbeChanged("nowhere", "broken", "no such probe"))
+        self.tell(ev.ResourceChanged("nowhere", "broken", "no such probe"))
 
     def _requeue(self) -> None:
         for r in self._some(State.RUNNING)[:1]:
@@ -307,7 +307,7 @@ class Story:
     def _other(self) -> None:
         self.tell(ev.FilesApplied((("00_site.qmgr", f"{self._random.randrange(99):064}"),)))
         self.tell(ev.Alarm("large", "too slow", Instant(self._at - 5)))
-        self.tell(ev.ProbeChanged("nfs", self._random.choice(("ok", "broken")), "stale handle"))
+        self.tell(ev.ResourceChanged("nfs", self._random.choice(("ok", "broken")), "stale handle"))
         self.tell(ev.PressureChanged(self._random.choice(("calm", "high")), 91.5, "", ((1, 5),)))
         self.tell(Promised("rest", str(self._random.randrange(3)), self._random.choice((1, [2], None))))
         attempts = tuple((r.seq, r.attempts + 1) for r in self._some(*BEFORE_START)[:1])

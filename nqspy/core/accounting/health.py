@@ -47,6 +47,11 @@ class ResourceWish:
     action: str
     probe: str
 
+    @property
+    def until_then(self) -> str:
+        """Until when it is wished, as people read it."""
+        return f"resource {self.probe} is broken; it goes on when probe {self.probe} is well again"
+
 
 def wish(site: Site, request: Request) -> ResourceWish | None:
     """What shall become of a started request while resources it needs are broken: the strongest of their
@@ -70,7 +75,7 @@ def explain(site: Site, request: Request) -> Reason | None:
     if request.state is not State.SUSPENDED:
         return keeping(site, request)
     wished = wish(site, request) if request.pes_released else None
-    return reason(wished.probe, site.probes[wished.probe], goes_on=True) if wished is not None else None
+    return reason(wished.probe, site.resources[wished.probe], goes_on=True) if wished is not None else None
 
 
 def _wishes(site: Site, request: Request) -> Iterator[ResourceWish]:
@@ -84,7 +89,7 @@ def _wishes(site: Site, request: Request) -> Iterator[ResourceWish]:
 
 
 def _said(draft: Draft, wished: ResourceWish) -> tuple[Cause, str]:
-    said = draft.site.probes[wished.probe].text
+    said = draft.site.resources[wished.probe].text
     return Cause("probe", wished.probe), f"resource {wished.probe} is broken{f': {said}' if said else ''}"
 
 

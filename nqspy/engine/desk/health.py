@@ -5,8 +5,8 @@ from nqspy.core.broken import PROBES
 from nqspy.engine.desk.context import Desk
 from nqspy.model import sightings as si
 from nqspy.model.actions import Notify
-from nqspy.model.events import MachineFound, PressureChanged, ProbeChanged
-from nqspy.model.health import ProbeState
+from nqspy.model.events import MachineFound, PressureChanged, ResourceChanged
+from nqspy.model.health import ResourceState
 from nqspy.model.machine import Found
 from nqspy.model.site import Settings
 from nqspy.model.units import format_time
@@ -27,7 +27,7 @@ def without_older(
 def take(desk: Desk, news: si.SiteObservation) -> None:
     """Turns news into an event, and has a pass look at it; what is known already changes nothing."""
     match news:
-        case si.SeenProbe():
+        case si.SeenResource():
             _probe(desk, news)
         case si.SeenPressure():
             _pressure(desk, news)
@@ -67,11 +67,11 @@ def _list(cpus: list[int]) -> str:
     return ", ".join(map(str, cpus))
 
 
-def _probe(desk: Desk, news: si.SeenProbe) -> None:
-    known = desk.site.probes.get(news.name)
+def _probe(desk: Desk, news: si.SeenResource) -> None:
+    known = desk.site.resources.get(news.name)
     if news.name not in PROBES.all(desk.site.settings) or (known is not None and known.state == news.state):
         return
-    desk.emit(ProbeChanged(news.name, news.state, news.text))
+    desk.emit(ResourceChanged(news.name, news.state, news.text))
     desk.dirty()
     if news.state == "broken":
         said = f": {news.text}" if news.text else ""
@@ -95,7 +95,7 @@ def _consequences(settings: Settings, name: str) -> str:
     return f"{kept} request that needs {name} starts; {_RUNNING[PROBES.all(settings)[name].running]}"
 
 
-def _tell_recovery(desk: Desk, news: si.SeenProbe, known: ProbeState) -> None:
+def _tell_recovery(desk: Desk, news: si.SeenResource, known: ResourceState) -> None:
     seconds = max(0, desk.now - known.since) // 1000
     text = f"resource {news.name} is well again, it was broken for {format_time(seconds * 1000)}"
     unit = " s" if seconds < 60 else ""

@@ -1,5 +1,5 @@
 """Names in settings are single lines: a line break in one would be a further line of ``snap`` and of files
-made of it, another control character would reach a terminal. Texts (the command of a probe) may have those
+made of it, another control character would reach a terminal. Texts (a command) may have those
 that the command language can write: line ends and tabs."""
 
 from collections.abc import Iterator

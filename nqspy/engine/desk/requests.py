@@ -313,8 +313,7 @@ def _need_what_it_needs(desk: Desk, request: Request) -> None:
     """A broken resource is broken for operators too. Raises Refusal."""
     wished = health.wish(desk.site, request)
     if wished is not None:
-        text = f"and resource {wished.probe} is broken; it goes on when probe {wished.probe} is well again"
-        raise _wrong_state(desk, request, text)
+        raise _wrong_state(desk, request, f"and {wished.until_then}")
 
 
 def schedule(desk: Desk, command: cm.ScheduleRequest, caller: Caller) -> Any:

@@ -4,7 +4,7 @@ asked."""
 from collections.abc import Iterator
 from dataclasses import fields
 
-from nqspy.core.broken import wrong_need
+from nqspy.core.broken import check_needs
 from nqspy.core.queueing.limits import never
 from nqspy.model.errors import Refusal
 from nqspy.model.queues import Queue
@@ -84,9 +84,7 @@ def _check_ask(site: Site, ask: Ask) -> None:
     wrong = never(site, ask.pes)
     if wrong is not None:
         raise Refusal(wrong, "above_limit", 188)
-    wrong = wrong_need(site, ask.needs)
-    if wrong is not None:
-        raise Refusal(wrong, "unknown_probe", 166)
+    check_needs(site, ask.needs)
     for name, value in ask.others:
         if name not in LIMITS:
             raise _bad(f"{name[:80]!r} is no limit of a request")

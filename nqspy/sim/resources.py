@@ -3,19 +3,25 @@
 from collections.abc import Callable, Iterator
 
 from nqspy.core.accounting.health import Count
-from nqspy.model.health import Probe
+from nqspy.core.broken import PROBES
 from nqspy.model.ids import Instant
-from nqspy.model.sightings import SeenProbe
+from nqspy.model.settings import Settings
+from nqspy.model.sightings import SeenResource
 
 
 def results(
-    probe: Probe, begin: Instant, end: Instant, well: Callable[[Instant], bool], text: str = "it is broken"
-) -> Iterator[tuple[Instant, SeenProbe]]:
+    settings: Settings,
+    name: str,
+    begin: Instant,
+    end: Instant,
+    well: Callable[[Instant], bool],
+    text: str = "it is broken",
+) -> Iterator[tuple[Instant, SeenResource]]:
     """The changes of state that tries from ``begin`` to ``end`` make known, with their instants: counted as
     the daemon counts. ``well`` says whether the resource is at an instant; each try is over at once."""
-    count = Count()
+    probe, count = PROBES.all(settings)[name], Count()
     for at in range(begin, end, probe.every):
         good = well(Instant(at))
         changed = count.tell(probe, good)
         if changed is not None:
-            yield Instant(at), SeenProbe(probe.name, changed, "" if good else text)
+            yield Instant(at), SeenResource(probe.name, changed, "" if good else text)
