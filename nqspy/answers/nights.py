@@ -11,7 +11,7 @@ from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
-from nqspy.engine import calendar
+from nqspy.engine import timetable
 from nqspy.model import events as ev
 from nqspy.model.configure import apply_changes
 from nqspy.model.errors import Refusal
@@ -175,8 +175,7 @@ def report(
 
 
 def _coming(site: Site, zone: Zone, now: Instant) -> list[dict[str, str]]:
-    shifts, days = site.settings.shifts.values(), site.settings.calendar
-    firings = calendar.coming(shifts, days, site.timezone, now, Instant(now + COMING))
+    firings = timetable.coming(site.settings, site.timezone, now, Instant(now + COMING))
     return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
 
 
@@ -186,13 +185,13 @@ def _opens(site: Site, now: Instant) -> dict[str, Instant | None]:
     for queue in site.settings.queues.values():
         if not queue.started:
             starting = [shift for shift in site.settings.shifts.values() if shift.starts(queue.name)]
-            firing = calendar.next_firing(starting, site.settings.calendar, site.timezone, now)
+            firing = timetable.next_firing(site.settings, site.timezone, now, starting)
             found[queue.name] = None if firing is None else firing.at
     return found
 
 
 def _holidays(site: Site, now: Instant) -> list[str]:
-    days = calendar.holidays_between(site.settings.calendar, site.timezone, now, Instant(now + WEEK))
+    days = timetable.sundays(site.settings, site.timezone, now, Instant(now + WEEK))
     return [f"{day.isoformat()} {name}".rstrip() for day, name in days]
 
 
@@ -209,7 +208,7 @@ def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> N
 
 
 def _comes(shift: Shift, site: Site, now: Instant, until: Instant) -> bool:
-    return bool(calendar.coming((shift,), site.settings.calendar, site.timezone, now, until))
+    return bool(timetable.coming(site.settings, site.timezone, now, until, shifts=(shift,)))
 
 
 def _need_known(reader: Reader, zone: Zone, bounds: night.Bounds) -> None:

@@ -15,7 +15,7 @@ from nqspy.core.broken import PROBES
 from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.totals import ALL
 from nqspy.decider import estimates
-from nqspy.engine import calendar
+from nqspy.engine import timetable
 from nqspy.engine.desk.settings import try_changes
 from nqspy.model import commands as cm
 from nqspy.model import registry
@@ -148,9 +148,8 @@ def _span(asked: cm.ShowObject, usual: int) -> int:
 def _coming(serving: Serving, asked: cm.ShowObject) -> list[dict[str, str]]:
     site, now = serving.engine.site, serving.clock.now()
     zone = Zone(site.timezone)
-    settings, until = site.settings, Instant(now + _span(asked, DAY))
-    shifts = settings.shifts.values()
-    firings = calendar.coming(shifts, settings.calendar, site.timezone, now, until, _MOST + 1)
+    until = Instant(now + _span(asked, DAY))
+    firings = timetable.coming(site.settings, site.timezone, now, until, _MOST + 1)
     if len(firings) > _MOST:
         raise Refusal(
             f"there are more than {_MOST:,} switches until then; look less far ahead", "bad_value", 166
@@ -162,7 +161,7 @@ def _holidays(serving: Serving, asked: cm.ShowObject, span: int = DAY) -> list[d
     """The coming days that count as Sundays."""
     site, now = serving.engine.site, serving.clock.now()
     until = Instant(now + _span(asked, span))
-    found = calendar.holidays_between(site.settings.calendar, site.timezone, now, until)
+    found = timetable.sundays(site.settings, site.timezone, now, until)
     return [{"date": day.isoformat(), "name": name} for day, name in found]
 
 

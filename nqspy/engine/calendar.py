@@ -8,14 +8,15 @@ expression; clock times on it are as on any other day.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from difflib import get_close_matches
 from functools import lru_cache, partial
 from heapq import merge
 from itertools import combinations, islice, takewhile
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from nqspy.engine import wall
+from nqspy.engine.zones import local as local
+from nqspy.engine.zones import zone_of as zone_of
 from nqspy.model.cron import Sundays, bits, meeting, no_sundays, read
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import DAY, Instant
@@ -30,22 +31,9 @@ class Firing:
     shift: str
 
 
-def zone_of(name: str) -> ZoneInfo:
-    """The zone of that name. Raises BadValue."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadValue(f"{name!r} is no time zone; write it like Europe/Paris or UTC") from None
-
-
 def check_cron(text: str) -> None:
     """Raises BadValue unless ``text`` is a cron expression of five fields that fires at some time."""
     read(text)
-
-
-def local(at: Instant, zone: str) -> datetime:
-    """An instant as local time."""
-    return datetime.fromtimestamp(at / 1000, zone_of(zone))
 
 
 # ---------------------------------------------------------------- days that count as Sundays

@@ -1,9 +1,10 @@
-"""When shifts stop queues next: a pure function of settings, zone and instant, like `calendar`."""
+"""When shifts stop queues next: a pure function of settings, zone and instant, like `timetable`."""
 
 from collections.abc import Iterator
 
-from nqspy.engine import calendar
-from nqspy.engine.calendar import Firing
+from nqspy.engine import timetable
+from nqspy.engine.timetable import Firing
+from nqspy.engine.zones import local
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.shifts import Closing
 from nqspy.model.site import Settings, Site
@@ -18,8 +19,8 @@ def look(site: Site, now: Instant) -> None:
 
 def closings(settings: Settings, zone: str, now: Instant, until: Instant | None = None) -> dict[str, Closing]:
     """When each queue is next stopped by a shift that says what becomes of running requests
-    (`Shift.spill`); queues that none stops so are left out. ``until``: the calendar does not count before,
-    because an operator switched."""
+    (`Shift.spill`); queues that none stops so are left out. ``until``: no firing counts before, because an
+    operator switched."""
     found: dict[str, Closing] = {}
     for firing in sorted(_firings(settings, zone, now, until)):
         shift = settings.shifts[firing.shift]
@@ -33,21 +34,21 @@ def closings(settings: Settings, zone: str, now: Instant, until: Instant | None 
 
 def _firings(settings: Settings, zone: str, now: Instant, until: Instant | None) -> Iterator[Firing]:
     """The next firing of each shift that says what becomes of running requests."""
-    days, after = settings.calendar, now
+    after = now
     chosen = {name: shift for name, shift in settings.shifts.items() if shift.spill != "leave"}
     if until is not None and until > now:
         after = until
-        due = calendar.in_force(settings.shifts.values(), days, zone, until)
+        due = timetable.in_force(settings, zone, until)
         if due is not None and due.shift in chosen:
             yield Firing(until, due.shift)
     for shift in chosen.values():
-        firing = calendar.next_firing((shift,), days, zone, after)
+        firing = timetable.next_firing(settings, zone, after, (shift,))
         if firing is not None:
             yield firing
 
 
 def _clock(at: Instant, zone: str, now: Instant) -> str:
     """``08:30``, with its day where that is a day off or more: ``Mon 08:30``."""
-    moment = calendar.local(at, zone)
+    moment = local(at, zone)
     day = f"{_WEEKDAYS[moment.weekday()]} " if at - now >= DAY else ""
     return f"{day}{moment:%H:%M}"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from nqspy.core import alike, broken
 from nqspy.core.passes import explain
 from nqspy.core.queueing.order import Place, QueueOrder, standing
-from nqspy.engine.calendar import local
 from nqspy.engine.loop import Engine
+from nqspy.engine.zones import local
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import AfterWord, Request, State

@@ -65,7 +65,7 @@ HANDLERS: dict[type[cm.Command], Handler] = {
 """Which desk serves which command."""
 
 _SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.ReloadExits)
-"""Commands after which a plan asked for before is void, and the calendar is looked at anew."""
+"""Commands after which a plan asked for before is void, and the shifts are looked at anew."""
 
 RETRY_COMMIT = 2_000
 """Time after which what could not be committed is tried again, ms."""
@@ -109,7 +109,7 @@ class Engine:
         # The last instant at which a plan asked for another look, and that was seen to.
         self._woken: Instant | None = None
         self.outage = Outage()
-        # When the calendar was last looked at (None: look now), and when it must be again.
+        # When the shifts were last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
         self._shift_at: Instant | None = None
 

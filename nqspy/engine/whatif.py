@@ -6,7 +6,7 @@ from typing import Protocol
 from nqspy.core import features
 from nqspy.core.passes import explain, run_pass
 from nqspy.core.runtime import UNKNOWN, expected_wall
-from nqspy.engine import calendar, closings
+from nqspy.engine import closings, timetable
 from nqspy.engine.record import event_of
 from nqspy.model.actions import Action, Plan, Requeue, Resume, Start, Suspend
 from nqspy.model.commands import Configure, decode
@@ -141,7 +141,7 @@ class _Future:
 
     def _next(self, at: Instant, wake: Instant | None) -> Instant | None:
         settings = self._site.settings
-        firing = calendar.next_firing(settings.shifts.values(), settings.calendar, self._site.timezone, at)
+        firing = timetable.next_firing(settings, self._site.timezone, at)
         firing_at = firing.at if firing is not None else None
         dates = (self._site.next_date(), firing_at, wake, *self._ends.values())
         return min((date for date in dates if date is not None and date > at), default=None)
@@ -160,7 +160,7 @@ class _Future:
 
     def _enter_shift(self, at: Instant) -> None:
         site = self._site
-        firing = calendar.in_force(site.settings.shifts.values(), site.settings.calendar, site.timezone, at)
+        firing = timetable.in_force(site.settings, site.timezone, at)
         if firing is None or firing.at != at:
             return
         commands = [decode(each) for each in site.settings.shifts[firing.shift].commands]

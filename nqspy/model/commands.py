@@ -194,7 +194,7 @@ class SwitchShift(Command):
 
 @dataclass(frozen=True, slots=True)
 class AutomaticShift(Command):
-    """Back to the calendar."""
+    """Back to the shift whose time it is."""
 
     cmd: ClassVar[str] = "automatic_shift"
 

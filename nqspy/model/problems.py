@@ -23,7 +23,6 @@ def problems(settings: Settings, touched: Collection[str] | None = None) -> list
         *_problems_of_groups(settings, look),
         *_problems_of_shifts(settings),
         *_problems_of_mail(settings, look),
-        *_problems_of_calendar(settings),
         *(line for kind in registry.objects() for line in kind.check(settings, touched)),
     ]
 
@@ -156,9 +155,3 @@ def _is_server(text: str) -> bool:
     number = port.isdigit() and port.isascii() and 0 < int(port) < 65536 if colon else True
     host = (host if colon else text).removeprefix("[").removesuffix("]")
     return number and bool(host) and all(c.isascii() and (c.isalnum() or c in ".-_:") for c in host)
-
-
-def _problems_of_calendar(settings: Settings) -> Iterable[str]:
-    both = sorted(set(settings.calendar.extra) & set(settings.calendar.workdays))
-    if both:
-        yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"

@@ -145,6 +145,12 @@ class SettingsObject(Generic[T]):
         return node
 
 
+def _days_are_one_thing(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    both = sorted(set(settings.calendar.extra) & set(settings.calendar.workdays))
+    if both:
+        yield f"calendar: {both[0]} is in extra and in workdays; take it out of one of them"
+
+
 _objects: dict[str, SettingsObject[Any]] = {
     each.head: each
     for each in (
@@ -155,7 +161,7 @@ _objects: dict[str, SettingsObject[Any]] = {
         SettingsObject("default", Defaults, "default", joined=ALL),
         SettingsObject("sched_factor", Factors, "sched_factor"),
         SettingsObject("usage", Usage, "usage"),
-        SettingsObject("calendar", Calendar, "calendar", joined=ALL),
+        SettingsObject("calendar", Calendar, "calendar", joined=ALL, check=_days_are_one_thing),
         SettingsObject("backup", Backup, "backup"),
         SettingsObject("history", History, "history"),
         SettingsObject("decider", Deciding, "decider"),

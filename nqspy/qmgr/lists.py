@@ -1,5 +1,5 @@
-"""Rules that change lists: names of queues and groups, days of the calendar, managers; and what is switched
-on and off."""
+"""Rules that change lists: names of queues and groups, days that count as Sundays, managers; and what is
+switched on and off."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def change_list(op: Any) -> Rule:
 
 
 def change_dates(op: Any) -> Rule:
-    """Rule for ``add|remove calendar extra=(2026-12-24)``."""
+    """Rule for ``add|remove ... extra=(2026-12-24)``."""
 
     def rule(cursor: Cursor, form: Form) -> Command:
         known = {name: info for name, info in settings_of(form.kind).items() if info.unit == "names"}

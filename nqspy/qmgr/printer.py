@@ -14,6 +14,7 @@ from nqspy.qmgr.attributes import BRANCHES
 from nqspy.qmgr.values import quote, write, write_names
 
 _IN_CREATE = ("priority",)
+_TOLD_APART = ("server", "mail", "sched_factor")
 _BY_COMMANDS = ("enabled", "started", "destinations", "users", "groups")
 
 
@@ -69,19 +70,12 @@ def _singles(settings: Settings) -> Iterator[str]:
     mail = _different(settings.mail)
     if mail:
         yield f"set mail {_joined(mail)}"
-    for head, node in (
-        ("machine", settings.machine),
-        ("global", settings.global_),
-        ("default", settings.default),
-        ("usage", settings.usage),
-        ("calendar", settings.calendar),
-        ("backup", settings.backup),
-        ("history", settings.history),
-        ("decider", settings.decider),
-    ):
-        for name, value in _different(node).items():
-            if (head, name) != ("default", "queue"):
-                yield f"set {head} {name}={value}"
+    for kind in registry.singles():
+        if kind.head in _TOLD_APART or kind.words is not None:
+            continue
+        for name, value in _different(kind.one(settings)).items():
+            if (kind.head, name) != ("default", "queue"):
+                yield f"set {kind.head} {name}={value}"
     for kind, _ in registry.switched():
         values = _different(kind.one(settings))
         if values:  # in one command: what is compared with each other is right together

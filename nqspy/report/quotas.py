@@ -46,7 +46,7 @@ from nqspy.report.time_text import Zone, short, zone_of
 STEP = 5 * MINUTE
 HOURLY = HOUR // STEP
 _LATEST = Instant(253_370_764_800_000)
-"""The year 9999: no calendar goes on behind it."""
+"""The year 9999: no date lies behind it."""
 WORKS = (State.QUEUED, *STARTED)
 
 Nothing = QuotaSums()

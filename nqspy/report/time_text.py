@@ -102,7 +102,7 @@ def _span(text: str) -> int | None:
 
 
 def parse_day(text: str) -> date:
-    """The day that ``--date`` names, ``2026-03-02``. Raises BadValue, also at the ends of the calendar."""
+    """The day that ``--date`` names, ``2026-03-02``. Raises BadValue, also for the last day there is."""
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -125,7 +125,7 @@ def _load(source: Source, printed: Callable[[str, str], None]) -> Module:
     tree = _parse(path, source.text)
     for line, text in _misplaced(tree):
         raise LoadError(path, line, text)
-    # Never a name that something else could import: an exit may be called calendar.py.
+    # Never a name that something else could import: an exit may be called as a module of Python.
     module = ModuleType(f"nqspy_exit_{path.stem}", ast.get_docstring(tree))
     module.__file__ = str(path)
     module.__dict__["print"] = functools.partial(_print, path.stem, printed)

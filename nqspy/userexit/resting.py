@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from nqspy.engine.calendar import local
+from nqspy.engine.zones import local
 from nqspy.model.ids import Instant
 from nqspy.userexit.ledger import Mark
 

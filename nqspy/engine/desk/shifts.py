@@ -2,7 +2,7 @@
 
 from nqspy.core.preemption import spill
 from nqspy.core.queueing.limits import RunningCounts
-from nqspy.engine import calendar, closings
+from nqspy.engine import closings, timetable
 from nqspy.engine.desk import exits, requests
 from nqspy.engine.desk.context import Desk, Handler
 from nqspy.engine.desk.people import need
@@ -31,7 +31,7 @@ RETRY = 300_000
 """Time after which a shift that failed is tried again, ms."""
 
 
-def due(desk: Desk) -> calendar.Firing | None:
+def due(desk: Desk) -> timetable.Firing | None:
     """The firing to apply now, None when the right shift is in force (architecture.md 5.11).
 
     Each firing counts once: one not later than the last applied changes nothing, even after the clock was
@@ -41,7 +41,7 @@ def due(desk: Desk) -> calendar.Firing | None:
     state = site.shift
     if state.until is not None and desk.now < state.until:
         return None
-    firing = calendar.in_force(site.settings.shifts.values(), site.settings.calendar, site.timezone, desk.now)
+    firing = timetable.in_force(site.settings, site.timezone, desk.now)
     if firing is None:
         return None
     if state.until is not None:
@@ -67,14 +67,12 @@ def look(desk: Desk) -> tuple[bool, Instant | None]:
 def next_change(desk: Desk) -> Instant | None:
     """The next instant at which another shift may be due."""
     site = desk.site
-    firing = calendar.next_firing(
-        site.settings.shifts.values(), site.settings.calendar, site.timezone, desk.now
-    )
+    firing = timetable.next_firing(site.settings, site.timezone, desk.now)
     times = [t for t in (site.shift.until, firing.at if firing else None) if t is not None and t > desk.now]
     return min(times, default=None)
 
 
-def enter(desk: Desk, firing: calendar.Firing, manual: bool = False, until: Instant | None = None) -> bool:
+def enter(desk: Desk, firing: timetable.Firing, manual: bool = False, until: Instant | None = None) -> bool:
     """Runs a shift's commands; False when they fail: the former settings stay, an alarm is raised once."""
     site, name = desk.site, firing.shift
     try:
@@ -140,7 +138,7 @@ def switch(desk: Desk, command: cm.SwitchShift, caller: Caller) -> object:
         )
     until = _until(desk, command.until)
     run_commands(desk, command.shift)
-    firing = calendar.in_force(site.settings.shifts.values(), site.settings.calendar, site.timezone, desk.now)
+    firing = timetable.in_force(site.settings, site.timezone, desk.now)
     fired = firing.at if firing is not None else site.shift.fired
     desk.emit(ShiftChanged(command.shift, site.shift.current, fired, True, until))
     desk.dirty()
@@ -153,7 +151,7 @@ def _until(desk: Desk, until: Instant | str | None) -> Instant | None:
     if until is None or isinstance(until, int):
         return until
     try:
-        return calendar.until_of(until, desk.site.timezone, desk.now)
+        return timetable.until_of(until, desk.site.timezone, desk.now)
     except BadValue as error:
         raise Refusal(str(error), "bad_value", 166) from None
 
@@ -162,7 +160,7 @@ def automatic(desk: Desk, command: cm.AutomaticShift, caller: Caller) -> object:
     """Back to the calendar at once."""
     site = desk.site
     need(site.settings, caller, "operator", "set shift automatic")
-    firing = calendar.in_force(site.settings.shifts.values(), site.settings.calendar, site.timezone, desk.now)
+    firing = timetable.in_force(site.settings, site.timezone, desk.now)
     if firing is not None and (site.shift.manual or site.shift.current != firing.shift):
         run_commands(desk, firing.shift)
         desk.emit(ShiftChanged(firing.shift, site.shift.current, firing.at))

@@ -11,7 +11,6 @@ import msgspec
 
 from nqspy.core.limits_of_submission import ask_submit, destination, violation
 from nqspy.core.queueing.route import may_enter
-from nqspy.engine.calendar import local
 from nqspy.engine.desk import depend, shifts
 from nqspy.engine.desk.advice import advice
 from nqspy.engine.desk.changed import by_exit, changed
@@ -20,6 +19,7 @@ from nqspy.engine.desk.exits import tell_failures
 from nqspy.engine.desk.people import group_of, need
 from nqspy.engine.desk.room import Room
 from nqspy.engine.desk.spec import check_spec
+from nqspy.engine.zones import local
 from nqspy.model.actions import ExitFailure
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal

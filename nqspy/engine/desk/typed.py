@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from nqspy.engine import calendar
+from nqspy.engine import timetable
+from nqspy.engine.zones import local
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 from nqspy.model.site import Settings
@@ -59,9 +60,9 @@ def _is_later(change: Change) -> bool:
 
 def _line(settings: Settings, name: str, zone: str, now: Instant) -> str:
     shift = settings.shifts.get(name)
-    firing = calendar.next_firing([shift], settings.calendar, zone, now) if shift is not None else None
+    firing = timetable.next_firing(settings, zone, now, [shift]) if shift is not None else None
     if firing is None:
         return ""
-    begins = calendar.local(firing.at, zone).isoformat(timespec="milliseconds")
+    begins = local(firing.at, zone).isoformat(timespec="milliseconds")
     more = "with now behind its times, one that is past counts too"
     return f"shift {name} begins at its next firing, {begins}; {more}\n"

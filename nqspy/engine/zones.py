@@ -1,0 +1,20 @@
+"""Time zones: instants as local time."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from nqspy.model.errors import BadValue
+from nqspy.model.ids import Instant
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The zone of that name. Raises BadValue."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadValue(f"{name!r} is no time zone; write it like Europe/Paris or UTC") from None
+
+
+def local(at: Instant, zone: str) -> datetime:
+    """An instant as local time."""
+    return datetime.fromtimestamp(at / 1000, zone_of(zone))
