@@ -1,4 +1,4 @@
-"""The five doors of the engine: Journal, Hands, Exits, Decider, Bell. Rooms on either side know only
+"""The four doors of the engine: Journal, Hands, Exits, Decider. Rooms on either side know only
 these."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -283,7 +283,7 @@ class Exits(Protocol):
         time."""
 
 
-# ---------------------------------------------------------------- Decider, Bell
+# ---------------------------------------------------------------- Decider
 
 
 class Decider(Protocol):
@@ -302,10 +302,3 @@ class Decider(Protocol):
 
     def foresee(self, site: Site, request: Request, now: Instant) -> tuple[Instant | None, str]:
         """When a request that may be submitted would start, and what that rests on."""
-
-
-class Bell(Protocol):
-    """Wakes the engine at an instant of the site's clock."""
-
-    def ring_at(self, at: Instant | None) -> None:
-        """Moves the one alarm; None takes it off."""

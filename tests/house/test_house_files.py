@@ -6,7 +6,7 @@ import subprocess
 import tomllib
 
 import pytest
-from house.checkout import ROOT, place, tracked
+from house.checkout import PACKAGE, ROOT, place, tracked
 
 HOSTS = (
     "pypi" + ".org",
@@ -83,3 +83,28 @@ def test_setting_up_takes_the_two_commands_of_the_readme():
     block = re.search(r"```\n(scripts/[^`]+)```", text)
     assert block is not None
     assert [line.split()[0] for line in block[1].splitlines()] == ["scripts/quickstart", "scripts/test"]
+
+
+WITHIN = {
+    "queueing/": "core",
+    "allocation/": "core",
+    "preemption/": "core",
+    "accounting/": "core",
+    "desk/": "engine",
+}
+
+
+def test_the_map_names_only_what_exists():
+    """In the map's lines the words behind a colon are modules of the room, but for remarks in brackets."""
+    layout = (PACKAGE / "README.md").read_text().split("## Layout\n```\n")[1].split("```")[0]
+    room, missing = PACKAGE, []
+    for line in layout.splitlines():
+        if found := re.match(r"\s*(\w+/)", line):
+            room = PACKAGE / WITHIN.get(found[1], "") / found[1]
+        listed = re.sub(r"\([^)]*\)|[,;]", " ", line.partition(": ")[2]) if line[:1] != "p" else ""
+        missing += [f"{room.name}: {word}" for word in listed.split() if not _is_module(room / word)]
+    assert not missing
+
+
+def _is_module(path):
+    return path.is_dir() or path.with_suffix(".py").exists()
