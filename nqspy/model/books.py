@@ -243,9 +243,10 @@ def files_applied(site: Site, event: ev.FilesApplied, at: Instant) -> None:
 
 
 def resource_changed(site: Site, event: ev.ResourceChanged, at: Instant) -> None:
-    """A resource was found broken, or well again."""
-    site.resources[event.name] = ResourceState(event.state, at, event.text)
-    site.touched.state = True
+    """A resource was found broken, or well again; one that nobody watches is not noted."""
+    if any(event.name in kind.all(site.settings) for kind, _ in registry.listed()):
+        site.resources[event.name] = ResourceState(event.state, at, event.text)
+        site.touched.state = True
 
 
 def pressure_changed(site: Site, event: ev.PressureChanged, at: Instant) -> None:
