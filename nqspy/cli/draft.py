@@ -80,10 +80,7 @@ class SubmissionDraft:
         elif kind == "path":
             self.output[target] = self._path(value)
         elif kind == "variables":
-            if origin != self._variables_from:
-                self.variables.clear()
-                self._variables_from = origin
-            self.variables += split_list(value)
+            self._add_variables(split_list(value), origin)
         elif kind == "shell":
             self._take_shell(value)
             self._shell = given
@@ -91,6 +88,13 @@ class SubmissionDraft:
             raise Wrong("it belongs on the command line, not into the script")
         else:
             getattr(self, "_take_" + kind)(value)
+
+    def _add_variables(self, names: list[str], origin: str) -> None:
+        """Those of the latest origin stand; what one origin gives in several options adds up."""
+        if origin != self._variables_from:
+            self.variables.clear()
+            self._variables_from = origin
+        self.variables += names
 
     def _put(self, target: str, value: object) -> None:
         place, dot, name = target.rpartition(".")

@@ -165,12 +165,16 @@ def submit(
             _say(answer.out.split())
     if dry_run:
         return 0
-    for file in writer.delete:
+    _delete(writer.delete)
+    return wait(daemon, answer, form) if "wait" in own else 0
+
+
+def _delete(files: list[str]) -> None:
+    for file in files:
         try:
             os.unlink(file)
         except OSError as error:
             fast.complain("qsub", f"-d: {file} is not deleted: {error.strerror}")
-    return wait(daemon, answer, form) if "wait" in own else 0
 
 
 MOST_WARNINGS = 20

@@ -1,6 +1,7 @@
 """What one home each has been given to stays there: the figures of `scripts/house` do not slip."""
 
 import runpy
+from statistics import median, quantiles
 
 import pytest
 from house.checkout import ROOT
@@ -31,6 +32,13 @@ def test_one_file_alone_writes_the_state_of_a_request():
 def test_the_name_of_a_feature_stands_in_few_files(word, most):
     files = FIGURES["files_with"](FIGURES["WORDS"][word])
     assert len(files) <= most, files
+
+
+def test_functions_fit_a_screen():
+    lengths = FIGURES["lengths"]()
+    assert median(lengths) <= 6
+    assert quantiles(lengths, n=100)[-1] <= 27
+    assert max(lengths) <= 50
 
 
 def test_each_figure_is_told_once():
