@@ -63,6 +63,11 @@ class Feature:
         """Acts, and puts its name on what it proposed."""
         before, after = len(draft.before), len(draft.after)
         due = self.act(draft, domain, now)
-        for proposals, old in ((draft.before, before), (draft.after, after)):
-            proposals[old:] = [replace(action, by=self.name) for action in proposals[old:]]
+        if len(draft.before) > before:
+            draft.before[before:] = map(self._signed, draft.before[before:])
+        if len(draft.after) > after:
+            draft.after[after:] = map(self._signed, draft.after[after:])
         return due
+
+    def _signed(self, action: Action) -> Action:
+        return replace(action, by=self.name)
