@@ -35,18 +35,18 @@ class Choice:
 class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
-    ``board``: who holds which PE; ``free``: PEs not given yet, to those chosen neither; ``chosen``: starts in
-    order, ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so far; ``offered``:
-    candidates offered to jobselect, by queue; ``short``: some request waits only for a PE; ``resumed``:
-    suspended requests that go on; ``shut``: why queues start nothing in this pass, by name, and ``barred``:
-    why none does; ``startable``: what could start when it began (None: what the last pass said);
-    ``proposals`` counts starts and changes of waiting requests so far.
+    ``board``: who holds which PE, those chosen in this pass not among them; ``chosen``: starts in order,
+    ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so far; ``offered``: candidates
+    offered to jobselect, by queue; ``short``: some request waits only for a PE; ``resumed``: suspended
+    requests that go on; ``shut``: why queues start nothing in this pass, by name, and ``barred``: why none
+    does; ``startable``: what could start when it began (None: what the last pass said); ``proposals`` counts
+    starts and changes of waiting requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
         self.board = site.board()
-        self.free = self.board.free
+        self._given = 0
         self.before: list[Action] = []
         self.chosen: list[Choice] = []
         self.started: list[Request] = []
@@ -66,6 +66,11 @@ class Draft:
         self._gone: dict[str, list[int]] = {}
         self._started: set[Seq] = set()
         self._leaving: set[Seq] = set()
+
+    @property
+    def free(self) -> int:
+        """PEs not given yet, to those chosen in this pass neither."""
+        return self.board.free - self._given
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -97,7 +102,7 @@ class Draft:
             self.ledger.commit(request)
         self.chosen.append(choice)
         self.started.append(request)
-        self.free -= request.spec.ask.pes
+        self._given += request.spec.ask.pes
         self.proposals += 1
         self._started.add(request.seq)
         self._gone.setdefault(request.queue, []).append(request.slot)
@@ -162,9 +167,7 @@ class Draft:
         self.before.append(Suspend(request.seq, request.attempts, cause, text, parked, page_out))
         self._leaving.add(request.seq)
         if parked:
-            before = self.board.free
             self.board.give(request.seq, request.pes)
-            self.free += self.board.free - before
 
     def requeue(self, request: Request, cause: Cause, text: str) -> None:
         """Proposes to end a running request, which then waits again; its PEs are free once it has ended."""
@@ -189,9 +192,7 @@ class Draft:
 
     def take(self, request: Request, pes: Iterable[int]) -> None:
         """These PEs are not given to anybody else in this pass."""
-        before = self.board.free
         self.board.take(request.seq, pes)
-        self.free -= before - self.board.free
 
     # ------------------------------------------------------------ what stands now
 

@@ -15,8 +15,7 @@ from heapq import merge
 from itertools import combinations, islice, takewhile
 
 from nqspy.engine import wall
-from nqspy.engine.zones import local as local
-from nqspy.engine.zones import zone_of as zone_of
+from nqspy.engine.zones import local, zone_of
 from nqspy.model.cron import Sundays, bits, meeting, no_sundays, read
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import DAY, Instant

@@ -7,7 +7,7 @@ from engine.harness import moment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.engine import calendar
+from nqspy.engine import calendar, zones
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
 from nqspy.model.shifts import Calendar, Shift
@@ -30,7 +30,7 @@ def in_force(shifts, text: str) -> str | None:
 def firings(shifts, since: str, hours: float) -> list[str]:
     start = moment(since)
     found = calendar.coming(shifts, DAYS, PARIS, start, Instant(round(start + hours * HOUR)))
-    return [f"{calendar.local(f.at, PARIS).isoformat()} {f.shift}" for f in found]
+    return [f"{zones.local(f.at, PARIS).isoformat()} {f.shift}" for f in found]
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_a_time_of_day_is_the_next_one():
 
 def test_a_zone_that_does_not_exist_is_refused():
     with pytest.raises(BadValue, match="no time zone"):
-        calendar.zone_of("Mars/Olympus")
-    assert calendar.zone_of(PARIS) == ZoneInfo(PARIS)
+        zones.zone_of("Mars/Olympus")
+    assert zones.zone_of(PARIS) == ZoneInfo(PARIS)
 
 
 CRONS = st.builds(

@@ -5,7 +5,7 @@ import pytest
 from engine.harness import PLAIN, Centre, moment
 from scenarios.computing_centre import Site
 
-from nqspy.engine import calendar
+from nqspy.engine import calendar, zones
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
 
@@ -20,7 +20,7 @@ def site(start: str, more: str = "") -> Site:
 def switches(place: Centre) -> list[str]:
     """Every switch by the clock on the wall, with the offset of the day."""
     return [
-        f"{calendar.local(r.at, 'Europe/Paris'):%a %d %H:%M %z} {r.event.shift}"
+        f"{zones.local(r.at, 'Europe/Paris'):%a %d %H:%M %z} {r.event.shift}"
         for r in place.journal.events()
         if isinstance(r.event, ev.ShiftChanged)
     ]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from engine.harness import moment
 
-from nqspy.engine import calendar
+from nqspy.engine import calendar, zones
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant
 from nqspy.model.shifts import Calendar, Shift
@@ -250,13 +250,13 @@ def test_every_minute_around_the_changes_agrees_for_1000_pairs(seed):
 
 def ahead(zone: str, cron: str, since: str, until: str) -> list[str]:
     found = calendar.coming((Shift("x", (cron,)),), Calendar(), zone, moment(since), moment(until))
-    return [calendar.local(firing.at, zone).isoformat() for firing in found]
+    return [zones.local(firing.at, zone).isoformat() for firing in found]
 
 
 def back(zone: str, cron: str, now: str) -> str:
     firing = calendar.in_force((Shift("x", (cron,)),), Calendar(), zone, moment(now))
     assert firing is not None
-    return calendar.local(firing.at, zone).isoformat()
+    return zones.local(firing.at, zone).isoformat()
 
 
 def test_chatham_looks_back_over_its_three_quarters_of_an_hour():

@@ -8,7 +8,7 @@ from engine.harness import MAX, PLAIN, Centre, moment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.engine import calendar
+from nqspy.engine import calendar, zones
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.events import Change
@@ -27,7 +27,7 @@ CEA = (
 
 def firings(days: Calendar, since: str, until: str, shifts=CEA) -> list[str]:
     found = calendar.coming(shifts, days, PARIS, moment(since), moment(until))
-    return [f"{calendar.local(f.at, PARIS):%a %d %H:%M} {f.shift}" for f in found]
+    return [f"{zones.local(f.at, PARIS):%a %d %H:%M} {f.shift}" for f in found]
 
 
 def test_on_a_holiday_nothing_of_the_week_fires_and_the_night_goes_on():

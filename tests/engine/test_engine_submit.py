@@ -4,7 +4,7 @@ import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre, item, moment
 
 from nqspy.core.plain import NoExits
-from nqspy.engine.calendar import local
+from nqspy.engine.zones import local
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal

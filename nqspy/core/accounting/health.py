@@ -75,7 +75,11 @@ def explain(site: Site, request: Request) -> Reason | None:
     if request.state is not State.SUSPENDED:
         return keeping(site, request)
     wished = wish(site, request) if request.pes_released else None
-    return reason(wished.probe, site.resources[wished.probe], goes_on=True) if wished is not None else None
+    return _staying(site, wished) if wished is not None else None
+
+
+def _staying(site: Site, wished: ResourceWish) -> Reason:
+    return reason(wished.probe, site.resources[wished.probe], goes_on=True)
 
 
 def _wishes(site: Site, request: Request) -> Iterator[ResourceWish]:
@@ -104,9 +108,9 @@ def _give_way(draft: Draft, request: Request) -> None:
 
 
 def _stay(draft: Draft, request: Request) -> None:
-    wished, kept = wish(draft.site, request), explain(draft.site, request)
-    if wished is not None and kept is not None:
-        draft.keep(request, kept)
+    wished = wish(draft.site, request)
+    if wished is not None:
+        draft.keep(request, _staying(draft.site, wished))
         if wished.action == "requeue":
             draft.requeue(request, *_said(draft, wished))
 

@@ -13,6 +13,7 @@ from nqspy.engine.desk import lines, typed
 from nqspy.engine.desk.context import Desk
 from nqspy.engine.desk.people import need, role_of
 from nqspy.engine.desk.room import check_spool
+from nqspy.engine.zones import zone_of
 from nqspy.model import commands as cm
 from nqspy.model import registry
 from nqspy.model.configure import Trial, is_plain, problems, renamed
@@ -134,7 +135,7 @@ def _check_change(desk: Desk, settings: Settings, change: Change) -> None:
     elif head == "exit" and change.op == "set" and name not in ("*", *desk.exits.declared()):
         raise BadValue(f"there is no exit {name}; loaded: {', '.join(desk.exits.declared()) or 'none'}")
     elif head == "server" and rest == "timezone" and change.value is not None:
-        calendar.zone_of(str(change.value))
+        zone_of(str(change.value))
     elif head == "server" and rest == "user_spool" and isinstance(change.value, str):
         check_spool(change.value)
     elif head == "calendar" and change.op in ("set", "add"):
