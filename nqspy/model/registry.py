@@ -7,6 +7,7 @@ imports `core.features` first, so that all are there.
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Generic, TypeVar
 
 from nqspy.model import tree
@@ -131,7 +132,8 @@ class SettingsObject(Generic[T]):
 
     def dump(self, node: T) -> dict[str, Any]:
         """An object's row: what differs from the defaults."""
-        fresh: Any = self.kind("") if self.named else None  # type: ignore[call-arg]
+        kind: Any = self.kind
+        fresh = _fresh(kind) if self.extra else None
         extra = {name: value for name in self.extra if (value := getattr(node, name)) != getattr(fresh, name)}
         return extra | tree.dump(node)
 
@@ -143,6 +145,12 @@ class SettingsObject(Generic[T]):
             if each in values:
                 setattr(node, each, values[each])
         return node
+
+
+@cache
+def _fresh(kind: Any) -> Any:
+    """An object with a name as it is made, to compare others with."""
+    return kind("")
 
 
 def _days_are_one_thing(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
@@ -184,8 +192,8 @@ def declare(declared: SettingsObject[T]) -> SettingsObject[T]:
 
 
 def objects() -> Iterable[SettingsObject[Any]]:
-    """All kinds: those there is one of, then those with names."""
-    return sorted(_objects.values(), key=lambda each: each.named)
+    """All kinds."""
+    return _objects.values()
 
 
 def object_of(head: str) -> SettingsObject[Any] | None:

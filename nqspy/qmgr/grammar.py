@@ -249,7 +249,8 @@ _SET = (
          "it stops", "operator", "shift"),
     Form("SEt exit", "NAME SETTING=VALUE ...", "set_exit",
          "settings of a user exit, and the CPU time one call may take (budget)", kind="exit"),
-    *(Form(f"SEt {each.head}", f"[on|off] [{_ATTRIBUTES}]", "set_single", words.set, kind=each.head)
+    *(Form(f"SEt {each.head}", f"{'[on|off] ' * ('enabled' in each.known)}[{_ATTRIBUTES}]", "set_single",
+           words.set, kind=each.head)
       for each, words in registry.switched()),
 )  # fmt: skip
 
