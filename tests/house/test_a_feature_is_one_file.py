@@ -2,14 +2,10 @@
 are there for everybody who uses the command language, over a kill and a new home."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 from daemon.live import ONE_QUEUE, ROOT, Live, until
-
-HERE = Path(__file__).parent / "feature" / "rest.py"
-LINE = '    "preemption.rest",\n'
-AFTER = '    "allocation.place",  # give PEs\n'
+from house.feature.placing import add_to
 
 
 @pytest.fixture
@@ -17,11 +13,7 @@ def tree(tmp_path):
     """A copy of nqspy with one file and one line more."""
     copy = tmp_path / "tree"
     shutil.copytree(ROOT / "nqspy", copy / "nqspy", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(HERE, copy / "nqspy" / "core" / "preemption")
-    listed = copy / "nqspy" / "core" / "features.py"
-    text = listed.read_text()
-    assert AFTER in text
-    listed.write_text(text.replace(AFTER, AFTER + LINE))
+    assert len(add_to(copy / "nqspy" / "core")) == 2
     return copy
 
 
