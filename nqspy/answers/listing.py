@@ -38,7 +38,9 @@ class Lister:
         self._sight = sight
         site = serving.engine.site
         now = serving.clock.now()
-        self.place = json_objects.AnswerContext(site.name, Zone(site.timezone), now)
+        self.place = json_objects.AnswerContext(
+            site.name, Zone(site.timezone), now, {q.name: q.domain for q in site.settings.queues.values()}
+        )
         self._places = Places(serving.engine, now)
 
     def objects(self, requests: Sequence[Request]) -> Objects:

@@ -11,6 +11,7 @@ import msgspec
 from nqspy.answers import queues
 from nqspy.answers.serving import Serving
 from nqspy.answers.snapshot import snapshot
+from nqspy.core import domains
 from nqspy.core.broken import PROBES
 from nqspy.core.ledger import Ledger, entitlements
 from nqspy.core.totals import ALL
@@ -20,6 +21,7 @@ from nqspy.engine.desk.settings import try_changes
 from nqspy.model import commands as cm
 from nqspy.model import registry
 from nqspy.model.configure import dump
+from nqspy.model.domains import APPLICATION, account_key, split_key
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.ids import DAY, Instant, JobRef, Seq
@@ -67,7 +69,7 @@ def _known(serving: Serving, asked: cm.ShowObject) -> tuple[str, ...]:
         "queue": settings.queues,
         "complex": settings.complexes,
         "groups": settings.groups,
-    } | {words.many: kind.all(settings) for kind, words in registry.listed()}
+    } | {words.many: (*kind.all(settings), kind.standing) for kind, words in registry.listed()}
     objects = places.get(asked.what, asked.names)
     for name in asked.names:
         if name not in objects:
@@ -93,24 +95,26 @@ def _settings(serving: Serving, asked: cm.ShowObject) -> Any:
 
 
 def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
-    """The share tree with entitlement and decayed use, parents before children."""
+    """The share tree with entitlement and decayed use, of all domains added up, parents before children."""
     site, now = serving.engine.site, serving.clock.now()
-    ledger, entitled = Ledger(site, now, serving.engine.samples, ()), entitlements(site.settings.groups)
+    samples, entitled = serving.engine.samples, entitlements(site.settings.groups)
+    ledger = Ledger(site, now, samples)
+    ledgers = {domain: Ledger(site, now, samples, domain=domain) for domain in site.shared()}
     half = site.settings.usage.half_life
     rows: list[dict[str, Any]] = []
 
     def below(parent: str | None, depth: int) -> None:
         for group in with_default(site.settings.groups).values():
             if group.parent == parent:
-                account = site.accounts.get(f"g:{group.name}")
+                own = [a for key, a in site.accounts.items() if split_key(key)[1] == f"g:{group.name}"]
                 rows.append(
                     {
                         "group": group.name, "depth": depth, "share": group.share,
                         "entitlement": entitled[group.name], "entitled_now": ledger.share(group=group.name),
                         "usage": ledger.usage(group=group.name),
-                        "used_s": (account.at_time(now, half) if account is not None else 0.0) / 1000,
+                        "used_s": sum(account.at_time(now, half) for account in own) / 1000,
                         "charge": site.settings.usage.charge, "limit": group.limit,
-                        "members": list(group.members), **_owed(site, ledger, group.name),
+                        "members": list(group.members), **_owed(site, ledgers, group.name),
                     }
                 )  # fmt: skip
                 below(group.name, depth + 1)
@@ -119,17 +123,35 @@ def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
     return rows
 
 
-def _owed(site: Site, ledger: Ledger, group: str) -> dict[str, Any]:
+def _owed(site: Site, ledgers: Mapping[str, Ledger], group: str) -> dict[str, Any]:
     """What a group's own requests were entitled to and got while it had work since the present shift began
-    (`report.shares.quota_object`), its accounts (`model.balance`), and the rule in force."""
-    rule, account = ledger.stocks.rule(ALL), site.accounts.get(f"g:{group}")
+    (`report.shares.quota_object`), its accounts (`model.balance`), and the rule in force: of all domains
+    added up, but for the target and the share term, which are ``application``'s; ``domains`` has each
+    domain's where there are several."""
+    each = {domain: _owed_in(site, domain, ledger, group) for domain, ledger in ledgers.items()}
+    entries, own = [entry for entry, _ in each.values()], each[APPLICATION][1]
+    sums = {name: sum(getattr(entry, name) for entry in entries) for name in ("entitled", "got", "whole")}
+    present = {name: sum(one[name] for _, one in each.values()) for name in ("past_s", "present_s")}
+    told = {
+        **quota_object(Entry(**sums)), "rule": site.settings.global_.share_rule,
+        "works": any(one["works"] for _, one in each.values()), "target": own["target"],
+        "stock": own["stock"], **present,
+        "since": Zone(site.timezone).text(site.shift.since) if site.shift.since else None,
+    }  # fmt: skip
+    if len(each) > 1:
+        told["domains"] = [
+            {"domain": domain, **quota_object(entry), **one} for domain, (entry, one) in each.items()
+        ]
+    return told
+
+
+def _owed_in(site: Site, domain: str, ledger: Ledger, group: str) -> tuple[Entry, dict[str, Any]]:
+    rule, account = ledger.stocks.rule(ALL), site.accounts.get(account_key(domain, f"g:{group}"))
     kept_entry = account.entry if account is not None else Entry()
     entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
-    return {
-        **quota_object(entry), "rule": site.settings.global_.share_rule, "works": group in rule.parts,
-        "target": rule.targets.get(group), "stock": ledger.stock(None, group),
+    return entry, {
+        "works": group in rule.parts, "target": rule.targets.get(group), "stock": ledger.stock(None, group),
         "past_s": entry.past / 1000, "present_s": entry.present / 1000,
-        "since": Zone(site.timezone).text(site.shift.since) if site.shift.since else None,
     }  # fmt: skip
 
 
@@ -354,6 +376,9 @@ _DATA: dict[str, Any] = {
     "calendar": _calendar_data,
     "exits": lambda serving, asked: serving.exits.listing(),
     "probes": probes,
+    "domain": lambda serving, asked: [
+        row for row in domains.rows(serving.engine.site) if not asked.names or row["name"] in asked.names
+    ],
 }
 _TEXTS: dict[str, Any] = {
     "shares": lambda serving, asked: qmgr_show.show_shares(shares(serving)),
@@ -362,6 +387,7 @@ _TEXTS: dict[str, Any] = {
     "exits": lambda serving, asked: _exits_text(serving),
     "queue": _queue_text,
     "probes": _probes_text,
+    "domain": lambda serving, asked: domains.text(serving.engine.site, asked.names),
     "machine": lambda serving, asked: qmgr_show.show_machine(
         serving.engine.site.settings, serving.engine.site.found
     ),

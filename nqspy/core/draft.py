@@ -10,10 +10,13 @@ from functools import cached_property
 from typing import Any
 
 from nqspy.core.ledger import Ledger
+from nqspy.core.placement import POLICIES
 from nqspy.core.sight import SiteView
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
+from nqspy.model.board import Board
 from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
+from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.promises import Promise, plain
 from nqspy.model.queues import Queue
@@ -25,28 +28,29 @@ from nqspy.ports import Answer, Exits, PassView, RequestView
 
 @dataclass(slots=True)
 class Choice:
-    """A request that this pass starts, past the limits if ``forced``, and what its start brings about."""
+    """A request that this pass starts on these PEs, past the limits if ``forced``, and what its start brings
+    about."""
 
     request: Request
     forced: bool = False
+    pes: tuple[int, ...] = ()
     follow: list[Action] = field(default_factory=list)
 
 
 class Draft:
     """Proposals of one pass over ``site`` at ``now``.
 
-    ``board``: who holds which PE, those chosen in this pass not among them; ``chosen``: starts in order,
-    ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so far; ``offered``: candidates
-    offered to jobselect, by queue; ``short``: some request waits only for a PE; ``resumed``: suspended
-    requests that go on; ``shut``: why queues start nothing in this pass, by name, and ``barred``: why none
-    does; ``startable``: what could start when it began (None: what the last pass said); ``proposals`` counts
-    starts and changes of waiting requests so far.
+    ``chosen``: starts in order, ``started`` their requests; ``own``, ``closing`` and ``reach``: reasons so
+    far; ``offered``: candidates offered to jobselect, by queue; ``short``: domains in which some request
+    waits only for PEs; ``resumed``: suspended requests that go on; ``shut``: why queues start nothing in this
+    pass, by name, and ``barred``: why none does; ``startable``: what could start in a domain when it began
+    (None: what the last pass said); ``asked``: the domain of whose shares exits are asked at the moment;
+    ``proposals`` counts starts and changes of waiting requests so far.
     """
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
-        self.board = site.board()
-        self._given = 0
+        self._boards: dict[str, Board] = {}
         self.before: list[Action] = []
         self.chosen: list[Choice] = []
         self.started: list[Request] = []
@@ -55,28 +59,49 @@ class Draft:
         self.closing: dict[str, Reason] = {}
         self.reach: list[Reach] = []
         self.offered: defaultdict[str, list[tuple[RequestView, Answer | None]]] = defaultdict(list)
-        self.short = False
+        self.short: set[str] = set()
         self.resumed: list[Request] = []
         self.shut: dict[str, Reason] = {}
         self.barred: Reason | None = None
         self.proposals = 0
-        self.priorities: dict[tuple[str, str], float] = {}
-        self.startable: Callable[[], Mapping[str, int]] | None = None
+        self.priorities: dict[tuple[str, str, str], float] = {}
+        self.asked = APPLICATION
+        self.startable: Callable[[str], Mapping[str, int]] | None = None
+        self._ledgers: dict[str, Ledger] = {}
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
         self._started: set[Seq] = set()
         self._leaving: set[Seq] = set()
 
-    @property
-    def free(self) -> int:
-        """PEs not given yet, to those chosen in this pass neither."""
-        return self.board.free - self._given
+    def board(self, queue: str) -> Board:
+        """Who holds which PE of a queue's domain, those chosen in this pass included."""
+        domain = self.site.domain_of(queue)
+        found = self._boards.get(domain.name)
+        if found is None:
+            found = self._boards[domain.name] = self.site.board(domain.name)
+        return found
+
+    def room(self, queue: str) -> int:
+        """How many PEs one request of a queue could be given now."""
+        board = self.board(queue)
+        return POLICIES[board.domain.placement].room(board)
 
     @cached_property
     def ledger(self) -> Ledger:
-        """Use and entitlement, starts of this pass included; made when first asked for."""
+        """Use and entitlement in all domains, starts of this pass included; made when first asked for."""
+        return self._make_ledger(None)
+
+    def ledger_of(self, domain: str) -> Ledger:
+        """The same of a domain."""
+        if not self.site.is_divided():
+            return self.ledger
+        if domain not in self._ledgers:
+            self._ledgers[domain] = self._make_ledger(domain)
+        return self._ledgers[domain]
+
+    def _make_ledger(self, domain: str | None) -> Ledger:
         chosen = (each.request for each in self.chosen)
-        return Ledger(self.site, self.now, self.samples, chosen, self.startable)
+        return Ledger(self.site, self.now, self.samples, chosen, self.startable, domain)
 
     @cached_property
     def view(self) -> PassView:
@@ -95,14 +120,30 @@ class Draft:
 
     # ------------------------------------------------------------ proposals
 
-    def choose(self, request: Request, forced: bool = False) -> Choice:
-        """Proposes a start: takes PEs, debits its group. A new round of share values begins."""
-        choice = Choice(request, forced)
+    def is_short(self, queue: str) -> bool:
+        """Whether some request waits only for PEs of the domain of that queue."""
+        return self.site.domain_of(queue).name in self.short
+
+    def say_short(self, queue: str) -> None:
+        """One of that queue waits only for PEs."""
+        self.short.add(self.site.domain_of(queue).name)
+
+    def place(self, request: Request) -> tuple[int, ...]:
+        """Takes PEs for one that asks for no more than there is `room`."""
+        board = self.board(request.queue)
+        pes = POLICIES[board.domain.placement].pick(board, request.spec.ask.pes)
+        board.take(pes)
+        return pes
+
+    def choose(self, request: Request, forced: bool = False, pes: tuple[int, ...] = ()) -> Choice:
+        """Proposes a start on these PEs, debits its group. A new round of share values begins."""
+        choice = Choice(request, forced, pes)
         if "ledger" in self.__dict__:
             self.ledger.commit(request)
+        for ledger in self._ledgers.values():
+            ledger.commit(request)
         self.chosen.append(choice)
         self.started.append(request)
-        self._given += request.spec.ask.pes
         self.proposals += 1
         self._started.add(request.seq)
         self._gone.setdefault(request.queue, []).append(request.slot)
@@ -167,7 +208,7 @@ class Draft:
         self.before.append(Suspend(request.seq, request.attempts, cause, text, parked, page_out))
         self._leaving.add(request.seq)
         if parked:
-            self.board.give(request.seq, request.pes)
+            self.board(request.queue).give(request.pes)
 
     def requeue(self, request: Request, cause: Cause, text: str) -> None:
         """Proposes to end a running request, which then waits again; its PEs are free once it has ended."""
@@ -192,7 +233,7 @@ class Draft:
 
     def take(self, request: Request, pes: Iterable[int]) -> None:
         """These PEs are not given to anybody else in this pass."""
-        self.board.take(request.seq, pes)
+        self.board(request.queue).take(pes)
 
     # ------------------------------------------------------------ what stands now
 

@@ -14,20 +14,6 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """A named range of PEs with its own rules: numbers ``first`` to ``first + pes - 1``."""
-
-    name: str
-    first: int
-    pes: int
-
-
-def whole_machine(site: Site) -> Domain:
-    """The one domain that all PEs are in."""
-    return Domain("application", 0, site.pes())
-
-
 def _all_is_well(settings: Settings, site: Site) -> list[str]:
     return []
 
@@ -44,7 +30,7 @@ def _says_nothing(site: Site, request: Request) -> Reason | None:
 class Feature:
     """What a feature can do.
 
-    ``act(draft, domain, now)``: proposes in the draft of one pass; answers when it wants to act again at the
+    ``act(draft, now)``: proposes in the draft of one pass; answers when it wants to act again at the
     latest. ``settings``: the kinds of objects that it declares (`registry.declare`). ``verify(settings,
     site)``: what it finds unwise in a configuration, one line each. ``stands(site, action)``: whether what it
     proposed some time ago is still right; the re-check itself looks at states, PEs and limits only.
@@ -53,16 +39,16 @@ class Feature:
     """
 
     name: str
-    act: Callable[[Draft, Domain, Instant], Instant | None]
+    act: Callable[[Draft, Instant], Instant | None]
     settings: tuple[SettingsObject[Any], ...] = ()
     verify: Callable[[Settings, Site], list[str]] = _all_is_well
     stands: Callable[[Site, Action], bool] = _never
     explain: Callable[[Site, Request], Reason | None] = _says_nothing
 
-    def propose(self, draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+    def propose(self, draft: Draft, now: Instant) -> Instant | None:
         """Acts, and puts its name on what it proposed."""
         before, after = len(draft.before), len(draft.after)
-        due = self.act(draft, domain, now)
+        due = self.act(draft, now)
         if len(draft.before) > before:
             draft.before[before:] = map(self._signed, draft.before[before:])
         if len(draft.after) > after:

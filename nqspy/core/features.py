@@ -19,8 +19,7 @@ FILES = (
     "preemption.swap",  # give way where memory is short
     "preemption.comeback",  # let go on what was suspended
     "queueing.route",  # route pipe queues
-    "queueing.select",  # choose what starts
-    "allocation.place",  # give PEs
+    "queueing.select",  # choose what starts, and where
 )
 """Files of `core` that declare a ``FEATURE``."""
 

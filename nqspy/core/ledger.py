@@ -8,7 +8,7 @@ of it, as the request's rate says. The stock share term is `stock`'s.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from math import fsum
 from weakref import proxy
 
@@ -16,6 +16,7 @@ from nqspy.core.runtime import cpu_limit, wall_limit
 from nqspy.core.stock import Stock
 from nqspy.core.totals import ALL, Booking, Totals
 from nqspy.model import people
+from nqspy.model.domains import APPLICATION, account_key, split_key
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.owed import PE, faded
 from nqspy.model.people import Group
@@ -38,8 +39,9 @@ class Ledger:
     """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
     user.
 
-    ``now`` is the instant it is made for; ``committed``: (group, owner) of each start
-    debited so far. A group that is not defined is entitled to nothing; ``default`` always exists.
+    ``now`` is the instant it is made for; ``committed``: (group, owner) of each start debited so far;
+    ``domain``: the only one of which it tells (None: of all, added up). A group that is not defined is
+    entitled to nothing; ``default`` always exists.
     """
 
     def __init__(
@@ -48,10 +50,11 @@ class Ledger:
         now: Instant,
         samples: Mapping[Seq, Used],
         chosen: Iterable[Request] = (),
-        startable: Callable[[], Mapping[str, int]] | None = None,
+        startable: Callable[[str], Mapping[str, int]] | None = None,
+        domain: str | None = None,
     ) -> None:
-        """``startable``: what could start when the pass began; None: what the last pass said."""
-        self.now = now
+        """``startable``: what could start in a domain when the pass began; None: what the last pass said."""
+        self.now, self.domain = now, domain
         self._site = site
         self._samples = samples
         self._sums: Totals | None = None
@@ -62,14 +65,22 @@ class Ledger:
         self._startable = startable
         self.committed: list[tuple[str, str]] = []
         for request in site.started.values():
-            self._book(request, self._uncharged(request), self.outstanding(request))
+            if self.tells_of(request):
+                self._book(request, self._uncharged(request), self.outstanding(request))
         for request in chosen:
             self.commit(request)
 
     # ------------------------------------------------------------ use
 
+    def tells_of(self, request: Request) -> bool:
+        """Whether it is about the domain of a request."""
+        return self.domain is None or self._site.domain_of(request.queue).name == self.domain
+
     def commit(self, request: Request) -> None:
-        """Debits group and owner by what a start decided in this pass is expected to use."""
+        """Debits group and owner by what a start decided in this pass, if it is told of, is expected to
+        use."""
+        if not self.tells_of(request):
+            return
         self._book(request, 0.0, self.expected(request))
         self.committed.append((request.group, request.owner))
 
@@ -84,8 +95,10 @@ class Ledger:
 
     def _mean(self, group: str) -> float | None:
         if group not in self._means:
-            account = self._site.accounts.get(f"g:{group}")
-            recent = account.recent if account is not None else []
+            domains = self._site.shared() if self.domain is None else (self.domain,)
+            keys = (account_key(domain, f"g:{group}") for domain in domains)
+            accounts = [self._site.accounts[key] for key in keys if key in self._site.accounts]
+            recent = [value for account in accounts for value in account.recent]
             self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
         return self._means[group]
 
@@ -123,7 +136,7 @@ class Ledger:
     def _totals(self) -> Totals:
         # The deficit rule asks for none of them: they are added up when somebody does, in the same order.
         if self._sums is None:
-            self._sums = Totals(self._site, self.now)
+            self._sums = Totals(self._site, self.now, self.domain)
         self._sums.book(self._unsummed)
         self._unsummed.clear()
         return self._sums
@@ -175,7 +188,9 @@ class Ledger:
 
     @cached_property
     def _mean_of_all(self) -> float | None:
-        recent = [value for account in self._site.accounts.values() for value in account.recent]
+        accounts = self._site.accounts.items()
+        chosen = (each for key, each in accounts if self.domain in (None, split_key(key)[0]))
+        recent = [value for account in chosen for value in account.recent]
         return sum(recent) / len(recent) if recent else None
 
     # ------------------------------------------------------------ entitlement
@@ -201,7 +216,9 @@ class Ledger:
     @cached_property
     def stocks(self) -> Stock:
         """The rule in force, over this ledger."""
-        return Stock(self._site, self.now, proxy(self), self._startable)  # no circle: it goes with the pass
+        domain = self.domain or APPLICATION
+        startable = partial(self._startable, domain) if self._startable is not None else None
+        return Stock(self._site, domain, self.now, proxy(self), startable)  # no circle: it goes with the pass
 
     def committed_by(self, level: str, name: str | None = None) -> float:
         """What is committed: of a group (`ALL`) or of a user of the group ``level``; without a name: of all

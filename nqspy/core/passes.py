@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from nqspy.core import alike, features
 from nqspy.core.draft import Draft
-from nqspy.core.feature import whole_machine
 from nqspy.core.preemption import spill
 from nqspy.core.queueing import depend, startable, words
 from nqspy.core.queueing.limits import RunningCounts
@@ -27,14 +26,13 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
     samples = samples or {}
     exits.begin(site)
     draft = Draft(site, now, exits, samples)
-    domain = whole_machine(site)
-    dues = [*(feature.propose(draft, domain, now) for feature in features.FEATURES), exits.asks_again()]
+    dues = [*(feature.propose(draft, now) for feature in features.FEATURES), exits.asks_again()]
     return Plan(
         actions=(*draft.before, *draft.after),
         reasons=Reasons(draft.own, draft.closing, tuple(draft.reach)),
         wake_at=min((due for due in dues if due is not None), default=None),
         as_of=site.n,
-        short_of_pes=draft.short,
+        short_of_pes=bool(draft.short),
         samples=tuple(samples.items()),
         failures=exits.failures(),
         ready=startable.changes(draft),
@@ -76,7 +74,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCount
     queue = site.settings.queues.get(request.queue)
     kept: Reason | None = reasons.own.get(request.seq)
     if kept is None and queue is not None and queue.kind == "batch" and queue.started:
-        if request.spec.ask.pes > site.pes():
+        if request.spec.ask.pes > site.size(request.queue):
             return words.never_reason(site, request)
         kept = features.keeping(site, request) or alike.reason_of(reasons, request) or tally.keeping(request)
     closing = reasons.closing.get(request.queue)

@@ -48,7 +48,7 @@ def expected_wall(site: Site, request: Request) -> int:
     if queue is not None:
         walls += [finite(queue.per_request.wall_limit), finite(queue.per_process.cpu_limit)]
         cpus.append(finite(queue.per_request.cpu_limit))
-    account, pes = site.accounts.get(f"g:{request.group}"), max(1, ask.pes)
+    account, pes = site.account(request), max(1, ask.pes)
     walls += [cpu // pes for cpu in cpus if cpu is not None]
     limit = min((wall for wall in walls if wall is not None), default=UNKNOWN)
     if account is None or not account.recent:

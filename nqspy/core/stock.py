@@ -56,12 +56,18 @@ class Uses(Protocol):
 
 
 class Stock:
-    """Values of groups and users in one pass. ``startable``: what could start when it began."""
+    """Values of groups and users of a domain in one pass. ``startable``: what could start when it began."""
 
     def __init__(
-        self, site: Site, now: Instant, uses: Uses, startable: Callable[[], Mapping[str, int]] | None
+        self,
+        site: Site,
+        domain: str,
+        now: Instant,
+        uses: Uses,
+        startable: Callable[[], Mapping[str, int]] | None,
     ) -> None:
-        self._site, self._now, self.uses = site, now, uses
+        self._site, self._domain, self._now, self.uses = site, domain, now, uses
+        self._balance = site.balance_of(domain)
         self._startable = startable
         self._rules: dict[str, Rule] = {}
         self._accounts: dict[str, Level] = {}
@@ -79,12 +85,12 @@ class Stock:
         if found is None:
             settings = self._site.settings
             make = Deficit if settings.global_.share_rule == "deficit" else Decayed
-            terms = self._site.balance.terms
+            terms = self._balance.terms
             found = self._rules[level] = make(self._standing(level), terms, self.uses, level, settings.groups)
         return found
 
     def _standing(self, level: str) -> Standing:
-        kept, terms = self._kept(level), self._site.balance.terms
+        kept, terms = self._kept(level), self._balance.terms
         if kept.rate() or level in self._newly or level in self._missing:
             return self.accounts(level).standing(terms)
         return kept.resting(self._now, terms)
@@ -92,7 +98,7 @@ class Stock:
     def accounts(self, level: str) -> Level:
         """The accounts of a level as they stand now: a copy."""
         if level not in self._accounts:
-            terms, missing = self._site.balance.terms, self._missing.get(level, {})
+            terms, missing = self._balance.terms, self._missing.get(level, {})
             kept = self._kept(level)
             kept.parts()  # reckoned once, not by each pass's twin
             found = self._accounts[level] = kept.twin()
@@ -103,13 +109,12 @@ class Stock:
         return self._accounts[level]
 
     def _kept(self, level: str) -> Level:
-        balance = self._site.balance
-        return balance.groups if level == ALL else balance.users(level)
+        return self._balance.groups if level == ALL else self._balance.users(level)
 
     @cached_property
     def _newly(self) -> Mapping[str, Mapping[str, Work]]:
         """By how many PEs what could start differs from what was known, by level; where it does."""
-        known = self._site.balance.startable()
+        known = self._balance.startable()
         now = known if self._startable is None else self._startable()
         found: dict[str, dict[str, Work]] = {}
         if now == known:
@@ -126,7 +131,8 @@ class Stock:
         """What was used and not counted, by level and group or user; where anything was."""
         found: dict[str, dict[str, float]] = {}
         for request in self._site.started.values():
-            if request.state is State.RUNNING:
+            mine = self._site.domain_of(request.queue).name == self._domain
+            if request.state is State.RUNNING and mine:
                 run = request.run
                 since = run.charged_at if run.charged_at is not None else self._now
                 counted = run.rate * max(0, self._now - since) / PE

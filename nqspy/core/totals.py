@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from nqspy.model import people
+from nqspy.model.domains import split_key
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 
@@ -17,7 +18,8 @@ class Totals:
     """Use at an instant. ``all``: the whole; ``groups``: with all below them, ``lasting`` what of that was
     booked; ``levels``: of a group itself (`ALL`, group) and of a user in it (group, user)."""
 
-    def __init__(self, site: Site, now: Instant) -> None:
+    def __init__(self, site: Site, now: Instant, domain: str | None = None) -> None:
+        """``domain``: the only one whose accounts count; None: all."""
         self._tree = site.settings.groups
         self.all = 0.0
         self.groups: dict[str, float] = {}
@@ -27,7 +29,10 @@ class Totals:
         self.pairs: dict[tuple[str, str], float] = {}
         half_life = site.settings.usage.half_life
         for key, account in site.accounts.items():
-            kind, _, rest = key.partition(":")
+            where, bare = split_key(key)
+            if domain is not None and where != domain:
+                continue
+            kind, _, rest = bare.partition(":")
             value = account.at_time(now, half_life)
             if kind == "g":
                 self._add_group(rest, value)

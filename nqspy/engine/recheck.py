@@ -92,15 +92,17 @@ class Recheck:
             return False
         if not request.pes_released:
             return True
-        free = self._has_slots(pes or request.pes)
+        free = self._has_slots(pes or request.pes, request)
         return free and features.keeping(self._site, request, but=action.by) is None
 
-    def _has_slots(self, pes: tuple[int, ...]) -> bool:
-        return board.has_slots(self._site.holders, pes, self._site.slots)
+    def _has_slots(self, pes: tuple[int, ...], request: Request) -> bool:
+        depth = self._site.domain_of(request.queue).depth
+        return board.has_slots(self._site.holders, pes, depth)
 
     def _are_pes(self, pes: tuple[int, ...], request: Request) -> bool:
-        wanted, there = request.spec.ask.pes, self._site.pes()
-        return len(pes) == len(set(pes)) == wanted and all(0 <= pe < there for pe in pes)
+        wanted, own = request.spec.ask.pes, self._site.pes_of(self._site.domain_of(request.queue))
+        inside = all(0 <= pe < len(own) and own[pe] for pe in pes)
+        return len(pes) == len(set(pes)) == wanted and inside
 
     def _may_start(self, action: Start) -> bool:
         site, request = self._site, self._site.requests.get(action.seq)
@@ -109,7 +111,7 @@ class Recheck:
         queue = site.settings.queues.get(request.queue)
         if action.seq in self._changed or queue is None or not queue.started:
             return False
-        if not self._are_pes(action.pes, request) or not self._has_slots(action.pes):
+        if not self._are_pes(action.pes, request) or not self._has_slots(action.pes, request):
             return False
         if features.keeping(site, request, but=action.by) is not None:
             return False

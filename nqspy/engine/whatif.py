@@ -201,7 +201,7 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
     copy.settings.global_.offers_per_pass = min(OFFERS, site.settings.global_.offers_per_pass)
     copy.next_seq, copy.resources = site.next_seq, dict(site.resources)
     copy.promises = {feature: dict(kept) for feature, kept in site.promises.items()}
-    copy.runs, copy.spent = list(site.runs), site.spent
+    copy.past = {domain: past.twin() for domain, past in site.past.items()}
     copy.accounts = {key: account.twin() for key, account in site.accounts.items()}
     chosen = {request.seq: request for request in site.started.values()}
     for columns in site.waiting.values():

@@ -1,12 +1,20 @@
 """Who holds which PE: `lifecycle` keeps it, everything that asks for it asks here.
 
-A PE has one slot or more; each slot has at most one holder. Who has let go of his PEs (`Pause.pes_released`)
-holds none.
+A PE has one slot or more (its domain's depth); each slot has at most one holder. Who has let go of his PEs
+(`Pause.pes_released`) holds none.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 
+import numpy as np
+import numpy.typing as npt
+
+from nqspy.model.columns import Ints
+from nqspy.model.domains import APPLICATION, Domain, numbers
 from nqspy.model.ids import Seq
+
+Mask = npt.NDArray[np.bool_]
 
 Holders = dict[int, tuple[Seq, ...]]
 """Who holds a slot of a PE, by PE; PEs that nobody holds are left out."""
@@ -33,38 +41,70 @@ def has_slots(holders: Holders, pes: Iterable[int], slots: int) -> bool:
     return all(len(holders.get(pe, ())) < slots for pe in pes)
 
 
+@cache
+def _mask(ranges: tuple[str, ...], total: int) -> Mask:
+    mask = np.zeros(total, dtype=bool)
+    mask[[pe for pe in numbers(ranges) if pe < total]] = True
+    mask.flags.writeable = False
+    return mask
+
+
+def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
+    """Which of a machine's ``total`` PEs a domain has."""
+    if name != APPLICATION:
+        return _mask(domains[name].pes, total) if name in domains else np.zeros(total, dtype=bool)
+    left = np.ones(total, dtype=bool)
+    for each in domains.values():
+        if each.name != APPLICATION:
+            left &= ~_mask(each.pes, total)
+    return left
+
+
 class Board:
-    """The PEs ``pes``, with ``slots`` each, of which nothing may be started on those ``offline``; a copy that
-    a pass may change. ``free``: how many of them have room."""
+    """The PEs of ``domain`` (those that are set in ``own``), of which nothing may be started on those
+    ``offline``; a copy that a pass may change. ``held``: how many hold each PE, by its number; ``size``: how
+    many PEs the domain has; ``free``: how many of them have room."""
 
-    def __init__(self, pes: range, holders: Holders, offline: Collection[int] = (), slots: int = 1) -> None:
-        self.pes, self.slots = pes, slots
-        self._offline = frozenset(offline)
-        self._holders = dict(holders)
-        full = {pe for pe, held in holders.items() if len(held) >= slots}
-        self.free = len(pes) - sum(pe in pes for pe in full | self._offline)
+    def __init__(self, domain: Domain, own: Mask, holders: Holders, offline: Collection[int] = ()) -> None:
+        self.domain, self.size = domain, int(np.count_nonzero(own))
+        self.held = np.zeros(len(own), dtype=np.int64)
+        self._own, self._offline = own, [pe for pe in offline if pe < len(own)]
+        if self._offline:
+            self._own = own.copy()
+            self._own[self._offline] = False
+        pes = np.fromiter(holders, np.int64, len(holders))
+        counts = np.fromiter(map(len, holders.values()), np.int64, len(holders))
+        inside = pes < len(own)
+        self.held[pes[inside]] = counts[inside]
+        self._count()
 
-    def _has_room(self, pe: int) -> bool:
-        return pe in self.pes and pe not in self._offline and len(self._holders.get(pe, ())) < self.slots
+    def _count(self) -> None:
+        self.free = int(np.count_nonzero(self._with_room()))
 
-    def open(self) -> Iterator[int]:
+    def _with_room(self) -> Mask:
+        return self._own & (self.held < self.domain.depth)
+
+    def open(self) -> Ints:
         """The PEs that have room, in ascending order."""
-        return filter(self._has_room, self.pes)
+        return np.flatnonzero(self._with_room())
 
     def gone(self) -> set[int]:
         """PEs offline that nobody holds: there is nothing to wait for."""
-        return {pe for pe in self._offline if pe not in self._holders}
+        return {pe for pe in self._offline if not self.held[pe]}
 
-    def take(self, seq: Seq, pes: Iterable[int]) -> None:
+    def overfull(self) -> bool:
+        """Whether a PE has more holders than the domain's depth allows."""
+        return bool((self.held[self._own] > self.domain.depth).any())
+
+    def take(self, pes: Iterable[int]) -> None:
         """One holder more of these PEs."""
-        for pe in pes:
-            had = self._has_room(pe)
-            take(self._holders, seq, (pe,))
-            self.free -= had and not self._has_room(pe)
+        self.held[self._inside(pes)] += 1
+        self._count()
 
-    def give(self, seq: Seq, pes: Iterable[int]) -> None:
+    def give(self, pes: Iterable[int]) -> None:
         """One holder less."""
-        for pe in pes:
-            had = self._has_room(pe)
-            give(self._holders, seq, (pe,))
-            self.free += self._has_room(pe) and not had
+        self.held[self._inside(pes)] -= 1
+        self._count()
+
+    def _inside(self, pes: Iterable[int]) -> list[int]:
+        return [pe for pe in pes if pe < len(self.held)]  # the machine may have had more when they were given

@@ -11,14 +11,16 @@ from msgspec import structs
 
 from nqspy.model import events as ev
 from nqspy.model import registry
+from nqspy.model.accounts import RECENT, Account
 from nqspy.model.configure import apply_changes, renamed
+from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
 from nqspy.model.owed import PE, faded
 from nqspy.model.requests import STARTED, Request, State, Used
 from nqspy.model.shifts import ShiftState
-from nqspy.model.site import RECENT, Account, Site
+from nqspy.model.site import Site
 
 # ---------------------------------------------------------------- use
 
@@ -33,18 +35,28 @@ def charge(site: Site, samples: Iterable[tuple[Request, Used]], at: Instant) -> 
     (semantics.md 1): as if each had used it evenly over the wall time it ran since, so that the account is
     the decayed integral of its use however long that is. What they are owed is corrected by what had not been
     counted yet."""
-    found = list(samples)
-    if not found:
-        return
-    site.balance.advance(at, dict.fromkeys(request.group for request, _ in found))
+    by_domain: dict[str, list[tuple[Request, Used]]] = {}
+    for request, used in samples:
+        by_domain.setdefault(_domain(site, request), []).append((request, used))
+    for domain, found in by_domain.items():
+        _charge(site, domain, found, at)
+
+
+def _domain(site: Site, request: Request) -> str:
+    return site.domain_of(request.queue).name
+
+
+def _charge(site: Site, domain: str, found: list[tuple[Request, Used]], at: Instant) -> None:
+    balance = site.balance_of(domain)
+    balance.advance(at, dict.fromkeys(request.group for request, _ in found))
     missing: dict[tuple[str, str], float] = {}
     for request, used in found:
         more = _amount(site, request, used) - request.run.charged
         key = (request.group, request.owner)
         missing[key] = missing.get(key, 0.0) + more - _counted(request, at)
-        _book(site, request, used, more, at)
-    site.balance.correct(missing)
-    _note(site)
+        _book(site, domain, request, used, more, at)
+    balance.correct(missing)
+    _note(site, domain)
 
 
 def _counted(request: Request, at: Instant) -> float:
@@ -55,7 +67,7 @@ def _counted(request: Request, at: Instant) -> float:
     return request.run.rate * max(0, at - since) / PE
 
 
-def _book(site: Site, request: Request, used: Used, more: int, at: Instant) -> None:
+def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:
     former, rate = request.run, request.run.rate
     ran = used.wall - former.used.wall
     since = former.charged_at if former.charged_at is not None else at
@@ -64,12 +76,12 @@ def _book(site: Site, request: Request, used: Used, more: int, at: Instant) -> N
     site.touched.requests.add(request.seq)
     if more:
         for key in (f"g:{request.group}", f"u:{request.group}:{request.owner}"):
-            account = _account(site, key)
+            account = _account(site, account_key(domain, key))
             account.value = account.at_time(at, half_life) + more * spread
             account.at = max(account.at, at)
     if span >= MEASURABLE and site.settings.usage.charge == "cpu" and request.state is State.RUNNING:
         rate = max(0, round(more * PE / span))
-        site.balance.change(request.group, request.owner, rate - former.rate)
+        site.balance_of(domain).change(request.group, request.owner, rate - former.rate)
     charged = former.charged + more
     request.attempt = structs.replace(
         former, used=used, charged=charged, charged_at=max(since, at), rate=rate
@@ -80,49 +92,64 @@ MEASURABLE = 1_000
 """Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
 
 
-def _note(site: Site) -> None:
+def _note(site: Site, domain: str) -> None:
     """The rows of all accounts that changed will be written."""
-    site.touched.accounts.update(site.balance.changed)
-    site.spent = site.balance.groups.spent or 0.0
-    site.balance.changed.clear()
+    balance = site.balance_of(domain)
+    site.touched.accounts.update(account_key(domain, key) for key in balance.changed)
+    site.past_of(domain).spent = balance.groups.spent or 0.0
+    balance.changed.clear()
+
+
+def _advance_all(site: Site, at: Instant) -> None:
+    for domain in site.shared():
+        site.balance_of(domain).advance_all(at)
 
 
 def run(site: Site, request: Request, at: Instant) -> None:
     """An attempt begins, or goes on: it is charged from now on, until more is known as if it kept its PEs
     busy. To be called before its state says so."""
-    site.balance.advance(at, (request.group,))
+    domain = _domain(site, request)
+    balance = site.balance_of(domain)
+    balance.advance(at, (request.group,))
     rate = request.run.rate or request.spec.ask.pes * PE
     request.attempt = structs.replace(request.run, rate=rate, charged_at=at)
-    site.balance.change(request.group, request.owner, rate, request.spec.ask.pes)
-    _note(site)
+    balance.change(request.group, request.owner, rate, request.spec.ask.pes)
+    _note(site, domain)
 
 
 def rest(site: Site, request: Request, at: Instant) -> None:
     """An attempt is suspended: what it used up to now is charged as far as it is known. To be called before
     its state says so."""
     if request.state is State.RUNNING:
-        site.balance.advance(at, (request.group,))
-        _book(site, request, request.used, round(_counted(request, at)), at)
-        _leave(site, request)
+        domain = _domain(site, request)
+        site.balance_of(domain).advance(at, (request.group,))
+        _book(site, domain, request, request.used, round(_counted(request, at)), at)
+        _leave(site, domain, request)
 
 
 def leave(site: Site, request: Request, at: Instant) -> None:
     """An attempt is over, after it was charged."""
     if request.state is State.RUNNING:
-        site.balance.advance(at, (request.group,))
-        _leave(site, request)
+        domain = _domain(site, request)
+        site.balance_of(domain).advance(at, (request.group,))
+        _leave(site, domain, request)
 
 
-def _leave(site: Site, request: Request) -> None:
-    site.balance.change(request.group, request.owner, -request.run.rate, -request.spec.ask.pes)
-    _note(site)
+def _leave(site: Site, domain: str, request: Request) -> None:
+    balance = site.balance_of(domain)
+    balance.change(request.group, request.owner, -request.run.rate, -request.spec.ask.pes)
+    _note(site, domain)
 
 
 def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:
-    """A pass says what could start."""
-    if pairs:
-        site.balance.ready(pairs, at)
-        _note(site)
+    """A pass says what could start, by ``GROUP:OWNER`` (`domains.account_key`)."""
+    by_domain: dict[str, list[tuple[str, int]]] = {}
+    for key, pes in pairs:
+        domain, _, pair = key.rpartition("/")
+        by_domain.setdefault(domain or APPLICATION, []).append((pair, pes))
+    for domain, found in by_domain.items():
+        site.balance_of(domain).ready(found, at)
+        _note(site, domain)
 
 
 def _account(site: Site, key: str) -> Account:
@@ -132,11 +159,12 @@ def _account(site: Site, key: str) -> Account:
 
 def remember(site: Site, request: Request, used: Used) -> None:
     """Keeps what a request used in all: its group's next are expected to use about as much."""
-    recent = _account(site, f"g:{request.group}").recent
+    domain = _domain(site, request)
+    recent, runs = _account(site, account_key(domain, f"g:{request.group}")).recent, site.past_of(domain).runs
     recent.append(_amount(site, request, used))
-    site.runs.append(used.wall)
-    del recent[:-RECENT], site.runs[:-RECENT]
-    site.balance.terms = site.terms()
+    runs.append(used.wall)
+    del recent[:-RECENT], runs[:-RECENT]
+    site.balance_of(domain).terms = site.terms(domain)
     site.touched.state = True
 
 
@@ -154,7 +182,7 @@ def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None
     if "usage" in heads:
         _settle(site, at)
     if heads & _TERMS:
-        site.balance.advance_all(at)
+        _advance_all(site, at)
     apply_changes(site.settings, event.changes, upsert=True)
     if "usage" in heads:
         _count_anew(site, at)
@@ -166,13 +194,14 @@ def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None
     site.touched.state = site.touched.state or any(settled)
 
 
-_TERMS = {"usage", "group", "machine"}
+_TERMS = {"usage", "group", "machine", "domain"}
 """Settings on which the deficit rule depends."""
 
 
 def _tune(site: Site) -> None:
-    site.balance.tune(site.terms(), site.settings.groups)
-    _note(site)
+    for domain in site.shared():
+        site.balance_of(domain).tune(site.terms(domain), site.settings.groups)
+        _note(site, domain)
 
 
 def _touch_settings(site: Site, path: str) -> None:
@@ -197,7 +226,8 @@ def _count_anew(site: Site, at: Instant) -> None:
     for request in site.started.values():
         former, rate = request.run, request.spec.ask.pes * PE
         if request.state is State.RUNNING:
-            site.balance.change(request.group, request.owner, rate - former.rate)
+            balance = site.balance_of(_domain(site, request))
+            balance.change(request.group, request.owner, rate - former.rate)
         charged = _amount(site, request, former.used)
         request.attempt = structs.replace(former, charged=charged, charged_at=at, rate=rate)
         site.touched.requests.add(request.seq)
@@ -205,9 +235,10 @@ def _count_anew(site: Site, at: Instant) -> None:
 
 def shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
     """Another shift is in force."""
-    site.balance.advance_all(at)
-    site.balance.begin_period(site.accounts)
-    _note(site)
+    _advance_all(site, at)
+    for domain in site.shared():
+        site.balance_of(domain).begin_period([key for key, _ in site.accounts_in(domain)])
+        _note(site, domain)
     site.shift = ShiftState(event.shift, event.fired, event.manual, event.until, since=at)
     site.touched.state = True
 
@@ -220,7 +251,7 @@ def shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
 
 def machine_found(site: Site, event: ev.MachineFound, at: Instant) -> None:
     """The hands looked at the machine."""
-    site.balance.advance_all(at)
+    _advance_all(site, at)
     site.found = Found(event.cpus, event.memory, event.offline)
     site.host, site.zone = event.host, event.zone
     site.touched.state = True

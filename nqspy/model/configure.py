@@ -69,9 +69,9 @@ def _change_object(
             tree.put(each, path, change.value)
     elif change.op == "create":
         _create(objects, kind, name, change.value, upsert)
-    elif head == "exit" and name not in objects and change.op == "set":
+    elif name not in objects and change.op == "set" and (head == "exit" or name == kind.standing):
         _check_name(head, name)
-        node = ExitSettings(name)
+        node = kind.kind(name)
         _set_one(node, path, change)
         objects[name] = node
     elif name not in objects:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from nqspy.model import registry
+from nqspy.model.domains import names
 from nqspy.model.people import Group, is_address
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.site import Settings
@@ -75,8 +76,8 @@ def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]
         for name in queue.destinations:
             if name not in settings.queues:
                 yield f"queue {queue.name}: destination {name} does not exist"
-        if queue.domain != "application":
-            yield f"queue {queue.name}: there is no domain {queue.domain}; domains: application"
+        if queue.domain not in (known := names(settings.domains)):
+            yield f"queue {queue.name}: there is no domain {queue.domain}; domains: {', '.join(known)}"
         if queue.kind == "pipe" and _in_circle(settings, queue.name):
             yield f"queue {queue.name}: its destinations lead back to it"
     for group in look.complexes():
@@ -100,7 +101,7 @@ def _in_circle(settings: Settings, start: str) -> bool:
             return True
         if name in settings.queues and name not in seen:
             seen.add(name)
-            todo += settings.queues[name].destinations
+            todo += settings.queues[name].destinations if settings.queues[name].kind == "pipe" else ()
     return False
 
 

@@ -76,7 +76,8 @@ class SettingsObject(Generic[T]):
     ``head``: the first word of its paths; ``kind``: its class, which declares the settings (`tree.setting`);
     ``attribute``: where `Settings` keeps it; none: a feature's; ``named``: there are many, by name, else one;
     ``extra``: fields that its rows keep beside the settings; ``joined``: settings that are right or wrong
-    together with those of other objects (`ALL` of them); ``words``: of a feature's object, for which the
+    together with those of other objects (`ALL` of them); ``standing``: name of one that there is always, made
+    when it is first set; ``words``: of a feature's object, for which the
     command language has no rules of its own.
 
     ``check(settings, touched)``: what is wrong with it, in lines; ``touched``: paths of the objects changed
@@ -91,6 +92,7 @@ class SettingsObject(Generic[T]):
     named: bool = False
     extra: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
+    standing: str = ""
     words: Words | None = None
     check: Callable[[Settings, Collection[str] | None], Iterable[str]] = _nothing_wrong
     settle: Callable[[Site], bool] = _nothing_to_settle
@@ -173,7 +175,7 @@ _objects: dict[str, SettingsObject[Any]] = {
         SettingsObject("backup", Backup, "backup"),
         SettingsObject("history", History, "history"),
         SettingsObject("decider", Deciding, "decider"),
-        SettingsObject("queue", Queue, "queues", True, ("kind",), ("destinations", "needs")),
+        SettingsObject("queue", Queue, "queues", True, ("kind",), ("destinations", "needs", "domain")),
         SettingsObject("complex", Complex, "complexes", True, joined=("queues",)),
         SettingsObject("group", Group, "groups", True, joined=("parent",)),
         SettingsObject("shift", Shift, "shifts", True, ("commands", "counts"), ALL),
@@ -187,7 +189,8 @@ def declare(declared: SettingsObject[T]) -> SettingsObject[T]:
     if declared.head in _objects:
         raise ValueError(f"settings {declared.head} are declared twice")
     _objects[declared.head] = declared
-    OWNED[declared.head] = dict if declared.named else declared.kind
+    if not declared.attribute:
+        OWNED[declared.head] = dict if declared.named else declared.kind
     return declared
 
 

@@ -4,14 +4,16 @@ Only `lifecycle.apply` changes it. Nothing finished stays in it.
 """
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from nqspy.model import board
+from nqspy.model.accounts import Account, DomainPast
 from nqspy.model.balance import Balance, Level
-from nqspy.model.board import Board, Holders
+from nqspy.model.board import Board, Holders, Mask, pes_of
 from nqspy.model.columns import Columns, Dictionary
+from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, JobRef, Seq
@@ -24,34 +26,6 @@ from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.settings import Settings as Settings
 from nqspy.model.shifts import Closing, ShiftState
 from nqspy.model.tally import RequestCounts
-
-
-@dataclass(slots=True)
-class Account:
-    """Decayed use of a group or of a user in a group: ``value`` (ms of CPU, or of PE time) as it stood at
-    instant ``at``.
-
-    ``recent``: use of the last 20 requests that ended (groups only), what a running one is expected to use;
-    ``entry``: what it is owed.
-    """
-
-    value: float = 0.0
-    at: Instant = Instant(0)
-    recent: list[int] = field(default_factory=list)
-    entry: Entry = field(default_factory=Entry)
-
-    def twin(self) -> "Account":
-        """A copy of its own."""
-        return Account(self.value, self.at, list(self.recent), replace(self.entry))
-
-    def at_time(self, now: Instant, half_life: int) -> float:
-        """Its value at ``now``: half is forgotten after each half-life."""
-        if not self.value or now <= self.at:
-            return self.value
-        return float(self.value * 2.0 ** (-(now - self.at) / half_life))
-
-
-RECENT = 20
 
 
 @dataclass(slots=True)
@@ -78,16 +52,15 @@ class Site:
     """The state. ``n`` and ``at`` are number and instant of the last event applied.
 
     ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``holders``:
-    which of them hold a PE (`board`), ``slots``: how many may; ``dates``: heap of (eligible, seq) of requests
+    which of them hold a PE (`board`); ``dates``: heap of (eligible, seq) of requests
     that wait for their date (entries may be stale); ``dependants``: requests that wait for another one, by
     its number (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
-    (`outputs.files`); ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``;
-    ``runs``: wall time (ms) of the last 20 requests that ended, ``spent``: what all groups were charged while
-    time passed (`balance.Level`); ``resources``: how each that is watched was found, once it was;
-    ``promises``: of features, by their names (`promises`); ``closings``: when a shift stops a queue next, by
-    queue: worked out by the engine from settings and time, and no part of what is kept; ``reported``: day of
-    the last night whose report was made; ``misfits``: how many events did not fit their request's state,
-    ``misfit`` the last one; ``news``: what changed lately, no part of what is kept either.
+    (`outputs.files`); ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``
+    (`domains.account_key`); ``past``: by domain; ``resources``: how each that is watched was found, once it
+    was; ``promises``: of features, by their names (`promises`); ``closings``: when a shift stops a queue
+    next, by queue: worked out by the engine from settings and time, and no part of what is kept;
+    ``reported``: day of the last night whose report was made; ``misfits``: how many events did not fit their
+    request's state, ``misfit`` the last one; ``news``: what changed lately, no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -98,14 +71,12 @@ class Site:
     waiting: dict[str, Columns] = field(default_factory=dict)
     started: dict[Seq, Request] = field(default_factory=dict)
     holders: Holders = field(default_factory=dict)
-    slots: int = 1
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
     dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
     writers: dict[str, dict[Seq, None]] = field(default_factory=dict)
     tally: RequestCounts = field(default_factory=RequestCounts)
     accounts: dict[str, Account] = field(default_factory=dict)
-    runs: list[int] = field(default_factory=list)
-    spent: float = 0.0
+    past: dict[str, DomainPast] = field(default_factory=lambda: {APPLICATION: DomainPast()})
     shift: ShiftState = field(default_factory=ShiftState)
     resources: dict[str, ResourceState] = field(default_factory=dict)
     pressure: Pressure = field(default_factory=Pressure)
@@ -121,20 +92,49 @@ class Site:
     misfit: str = field(default="", compare=False)
     touched: Touched = field(default_factory=Touched)
     news: News = field(default_factory=News)
-    _balance: tuple[dict[str, Account], Balance] | None = field(default=None, repr=False, compare=False)
+    _balances: dict[str, Balance] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def balance(self) -> Balance:
-        """What groups and users are owed; built from the accounts and what runs when it is first asked
-        for."""
-        if self._balance is None or self._balance[0] is not self.accounts:
-            self._balance = (self.accounts, _balance_of(self))
-        return self._balance[1]
+        """What groups and users are owed in ``application``."""
+        return self.balance_of(APPLICATION)
 
-    def terms(self) -> Terms:
-        """What the deficit rule depends on, as it is now."""
-        usage, run = self.settings.usage, sum(self.runs) / len(self.runs) if self.runs else UNKNOWN_RUN
-        return Terms(self.pes(), usage.half_life, usage.payback / 100, run)
+    def balance_of(self, domain: str) -> Balance:
+        """What groups and users are owed in a domain; built from the accounts and what runs when it is first
+        asked for."""
+        found = self._balances.get(domain)
+        if found is None:
+            found = self._balances[domain] = _balance_of(self, domain)
+        return found
+
+    def shared(self) -> list[str]:
+        """The domains that there are, and those gone by whose accounts are still kept."""
+        return list(dict.fromkeys((*self.domains(), *self.past)))
+
+    def accounts_in(self, domain: str) -> Iterator[tuple[str, Account]]:
+        """The accounts of a domain by their keys there."""
+        for key, account in self.accounts.items():
+            where, bare = split_key(key)
+            if where == domain:
+                yield bare, account
+
+    def account(self, request: Request) -> Account | None:
+        """The account of a request's group in the domain of its queue."""
+        return self.accounts.get(account_key(self.domain_of(request.queue).name, f"g:{request.group}"))
+
+    def past_of(self, domain: str) -> DomainPast:
+        """What was in a domain."""
+        found = self.past.get(domain)
+        if found is None:
+            found = self.past[domain] = DomainPast()
+        return found
+
+    def terms(self, domain: str = APPLICATION) -> Terms:
+        """What the deficit rule in a domain depends on, as it is now."""
+        usage, past = self.settings.usage, self.past.get(domain)
+        run = sum(past.runs) / len(past.runs) if past is not None and past.runs else UNKNOWN_RUN
+        pes = int(self.pes_of(self.domain(domain)).sum()) if self.is_divided() else self.pes()
+        return Terms(pes, usage.half_life, usage.payback / 100, run)
 
     @property
     def name(self) -> str:
@@ -154,9 +154,37 @@ class Site:
         """How many PEs there are."""
         return self.settings.machine.pes if self.settings.machine.pes is not None else len(self.found.cpus)
 
-    def board(self) -> Board:
-        """The PEs as they are held now."""
-        return Board(range(self.pes()), self.holders, self.offline(), self.slots)
+    def domains(self) -> list[str]:
+        """The domains there are, ``application`` first."""
+        return names(self.settings.domains)
+
+    def is_divided(self) -> bool:
+        """Whether there is a domain besides ``application``."""
+        return len(self.domains()) > 1
+
+    def domain(self, name: str = APPLICATION) -> Domain:
+        """A domain's settings; those of ``application`` where there is none of that name: before there were
+        domains a queue could name any."""
+        domains = self.settings.domains
+        return domains.get(name) or domains.get(APPLICATION) or Domain(APPLICATION)
+
+    def domain_of(self, queue: str) -> Domain:
+        """The domain from which a queue's requests get their PEs."""
+        found = self.settings.queues.get(queue)
+        return self.domain(found.domain) if found is not None else self.domain()
+
+    def pes_of(self, domain: Domain) -> Mask:
+        """Which of the machine's PEs a domain has."""
+        return pes_of(self.settings.domains, domain.name, self.pes())
+
+    def size(self, queue: str) -> int:
+        """How many PEs the domain of a queue has."""
+        return self.pes() if not self.is_divided() else int(self.pes_of(self.domain_of(queue)).sum())
+
+    def board(self, domain: str = APPLICATION) -> Board:
+        """A domain's PEs as they are held now."""
+        found = self.domain(domain)
+        return Board(found, self.pes_of(found), self.holders, self.offline())
 
     def offline(self) -> tuple[int, ...]:
         """PEs on which nothing may be started as their CPU is gone; none where PEs are time-shared."""
@@ -180,15 +208,15 @@ class Site:
         return found
 
     def accounts_of(self, group: str) -> list[str]:
-        """Keys of the accounts of a group, of all groups below it, and of their users."""
+        """Keys of the accounts of a group, of all groups below it, and of their users, in all domains."""
         groups = self.settings.groups
         inside = {name for name in (*groups, group) if group in lineage(groups, name)}
-        return [key for key in self.accounts if key.split(":", 2)[1] in inside]
+        return [key for key in self.accounts if split_key(key)[1].split(":", 2)[1] in inside]
 
     def use_of(self, group: str, at: Instant) -> float:
         """Decayed use (ms) of a group and all below it, as far as it was charged."""
         half_life = self.settings.usage.half_life
-        keys = (key for key in self.accounts_of(group) if key.startswith("g:"))
+        keys = (key for key in self.accounts_of(group) if split_key(key)[1].startswith("g:"))
         return sum(self.accounts[key].at_time(at, half_life) for key in keys)
 
     def correct_use(self, group: str, value: int, at: Instant) -> list[str]:
@@ -275,35 +303,35 @@ class Site:
         _ensure(self.tally == RequestCounts.of(self.requests.values()), "the tally of requests is wrong")
 
 
-def _balance_of(site: Site) -> Balance:
-    accounts = site.accounts
+def _balance_of(site: Site, domain: str) -> Balance:
+    accounts, known = site.accounts, list(site.accounts_in(domain))
 
     def peek(key: str) -> Entry | None:
-        account = accounts.get(key)
+        account = accounts.get(account_key(domain, key))
         return account.entry if account is not None else None
 
     def find(key: str) -> Entry:
-        return accounts.setdefault(key, Account()).entry
+        return accounts.setdefault(account_key(domain, key), Account()).entry
 
     made = Balance(find, peek)
-    made.tune(site.terms(), site.settings.groups)
-    _set_clocks(site, made)
-    made.groups.spent = site.spent
-    for key, account in list(accounts.items()):
+    made.tune(site.terms(domain), site.settings.groups)
+    _set_clocks(site, made, known)
+    made.groups.spent = site.past[domain].spent if domain in site.past else 0.0
+    for key, account in known:
         kind, group, owner = (*key.split(":", 2), "")[:3]
         if kind == "u" and account.entry.ready:
             made.restore(group, owner, account.entry.ready)
     for request in site.started.values():
-        if request.state is State.RUNNING:
+        if request.state is State.RUNNING and site.domain_of(request.queue).name == domain:
             made.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
     made.changed.clear()
     return made
 
 
-def _set_clocks(site: Site, balance: Balance) -> None:
+def _set_clocks(site: Site, balance: Balance, accounts: Iterable[tuple[str, Account]]) -> None:
     """Each level's clock stands where the accounts of those in W do."""
     latest: dict[Level, Instant] = {}
-    for key, account in site.accounts.items():
+    for key, account in accounts:
         kind, group, _ = (*key.split(":", 2), "")[:3]
         level = balance.groups if kind == "g" else balance.users(group)
         at = account.entry.asof if account.entry.away is None else Instant(0)
@@ -370,7 +398,8 @@ def _check_pes(site: Site) -> None:
             board.take(expected, request.seq, request.pes)
     kept = {pe: sorted(holders) for pe, holders in site.holders.items()}
     _ensure(kept == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
-    _ensure(all(len(held) <= site.slots for held in kept.values()), "a PE was given too often")
+    overfull = any(site.board(name).overfull() for name in site.domains()) if kept else False
+    _ensure(not overfull, "a PE was given too often")
 
 
 def _ensure(holds: bool, text: str) -> None:

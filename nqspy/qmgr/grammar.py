@@ -152,7 +152,7 @@ def _list_forms() -> tuple[Form, ...]:
 
 
 def _attribute_forms() -> tuple[Form, ...]:
-    listed = {path for _, _, path in _LISTS}
+    listed = {path for _, _, path in _LISTS}.union(_LISTED)  # set domain is of domains, not of queues
     found = []
     for name, info in settings_of("queue").items():
         if name not in listed:

@@ -28,7 +28,7 @@ def print_settings(settings: Settings) -> str:
         ("server and machine", _singles(settings)),
         ("people", _managers(settings.managers)),
         *(
-            (words.many, (_created(kind.head, one) for one in kind.all(settings).values()))
+            (words.many, [_created(kind.head, one, kind.standing) for one in kind.all(settings).values()])
             for kind, words in registry.listed()
         ),
         ("queues", _queues(settings.queues.values())),
@@ -147,8 +147,9 @@ def _branches(name: str, values: dict[str, str]) -> Iterator[str]:
             yield from (f"set {branch} {limit}={value} {name}" for limit, value in below.items())
 
 
-def _created(head: str, one: Any) -> str:
-    return f"create {head} {quote(one.name)} {_joined(_different(one))}".rstrip()
+def _created(head: str, one: Any, standing: str = "") -> str:
+    verb = "set" if one.name == standing else "create"
+    return f"{verb} {head} {quote(one.name)} {_joined(_different(one))}".rstrip()
 
 
 def _group(group: Group) -> str:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from nqspy.core.queueing.order import Place
+from nqspy.model.domains import APPLICATION
 from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.outputs import fill, streams
@@ -21,11 +22,12 @@ _NOTHING_USED = {"cpu_s": None, "wall_s": None, "memory_bytes": None}
 
 class AnswerContext(NamedTuple):
     """What every object of one answer needs: host part of identifiers, the site's zone, the instant of the
-    answer (the priorities' ``at``)."""
+    answer (the priorities' ``at``), and queues' domains, by queue, that are not ``application``."""
 
     host: str
     zone: Zone
     at: Instant
+    domains: Mapping[str, str] = {}
 
 
 def request_object(
@@ -145,6 +147,7 @@ def _what(seq: Seq, spec: Spec, queue: str, state: str, context: AnswerContext) 
         "group": spec.group,
         "account": spec.account,
         "queue": queue,
+        "domain": context.domains.get(queue, APPLICATION),
         "state": state,
     }
 

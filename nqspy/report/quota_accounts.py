@@ -6,7 +6,7 @@ owner of whom none has spoken yet, as in journals of before, everything that is 
 and terms are those of the site as it is now.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from nqspy.model import events as ev
 from nqspy.model.balance import Level
 from nqspy.model.books import MEASURABLE
 from nqspy.model.division import Division
+from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import MINUTE, Instant, Seq
 from nqspy.model.owed import PE, Entry, Work
 from nqspy.model.requests import State, Used
@@ -79,23 +80,74 @@ class _Run:
         return round(self.rate * (at - self.since) / PE)
 
 
-class QuotaAccounts(Steps):
-    """Follows events from ``begin`` to ``end``, and those before for who has work; ``sums`` are those of each
-    group at each of the marks passed so far."""
+class QuotaAccounts:
+    """The accounts of all domains followed from ``begin`` to ``end``, and before for who has work, and added
+    up."""
 
     def __init__(self, site: Site, begin: Instant, end: Instant, step: int) -> None:
+        self._each = [DomainAccounts(site, domain, begin, end, step) for domain in site.shared()]
+        self.marks = self._each[0].marks
+        self._sums: list[dict[str, QuotaSums]] | None = None
+
+    @property
+    def sums(self) -> list[dict[str, QuotaSums]]:
+        """Those of each group at each of the marks passed so far."""
+        if self._sums is None:
+            self._sums = [_added_up(each) for each in zip(*(one.sums for one in self._each), strict=True)]
+        return self._sums
+
+    def take(self, recorded: ev.Recorded, histories: Mapping[Seq, RequestHistory]) -> None:
+        """Takes one event, after ``histories`` have been moved on by it."""
+        self._sums = None
+        for each in self._each:
+            each.take(recorded, histories)
+
+    def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
+        """What running requests have used by now."""
+        self._sums = None
+        for each in self._each:
+            each.sample(samples, at)
+
+    def advance(self, to: Instant) -> None:
+        """Lets time pass, to the end at most."""
+        self._sums = None
+        for each in self._each:
+            each.advance(to)
+
+
+def _added_up(those: Iterable[dict[str, QuotaSums]]) -> dict[str, QuotaSums]:
+    """The sums of all domains; a group had work while it had some in any, at least as long as in one."""
+    found: dict[str, QuotaSums] = {}
+    for sums in those:
+        for name, one in sums.items():
+            other = found.get(name, QuotaSums())
+            worked = max(one.worked, other.worked)
+            found[name] = QuotaSums(
+                one.entitled + other.entitled, one.got + other.got, one.whole + other.whole, worked
+            )
+    return found
+
+
+class DomainAccounts(Steps):
+    """Those of one domain; ``sums`` are those of each group at each of the marks passed so far."""
+
+    def __init__(self, site: Site, domain: str, begin: Instant, end: Instant, step: int) -> None:
         super().__init__(begin, end, step)
         self.sums: list[dict[str, QuotaSums]] = []
-        self._terms, self._charge = site.terms(), site.settings.usage.charge
+        self._domain, self._domain_of = (
+            domain,
+            {each: site.domain_of(each).name for each in site.settings.queues},
+        )
+        self._terms, self._charge = site.terms(domain), site.settings.usage.charge
         entries: dict[str, Entry] = {}
-        division = Division(site.settings.groups, site.pes())
+        division = Division(site.settings.groups, self._terms.pes)
         self._entries, self._worked, self._since = entries, dict[str, float](), dict[str, Instant]()
         self._level = Level(
             lambda name: entries.setdefault(name, Entry()), entries.get, division.parts, cuts=True
         )
         self._runs: dict[Seq, _Run] = {}
         self._still: dict[Seq, _Run] = {}
-        self._known = {key[2:] for key in site.accounts if key.startswith("u:")}
+        self._known = {key[2:] for key, _ in site.accounts_in(domain) if key.startswith("u:")}
         self._booked: dict[Seq, int] = {}
         self._queued: dict[Seq, tuple[str, int]] = {}
         self._waiting: dict[str, int] = {}
@@ -140,8 +192,10 @@ class QuotaAccounts(Steps):
         if kind is ev.Decided:
             for seq, used in event.samples:
                 self._book(seq, used, at)
-            for pair, pes in event.ready:
-                self._say(pair, pes)
+            for key, pes in event.ready:
+                domain, _, pair = key.rpartition("/")
+                if (domain or APPLICATION) == self._domain:
+                    self._say(pair, pes)
             return
         if kind in _ENDS:
             self._book(event.seq, event.used, at, last=True)
@@ -167,7 +221,8 @@ class QuotaAccounts(Steps):
             self.sums[-1] = self._now()
 
     def _look(self, history: RequestHistory, at: Instant) -> None:
-        seq, state, spec = history.seq, history.state, history.spec
+        seq, spec = history.seq, history.spec
+        state = history.state if self._is_mine(history.queue) else State.ENDED
         run, pes, group, rate, wide, more = self._runs.get(seq), spec.ask.pes, spec.group, 0, 0, 0
         if state is _RUNNING:
             if run is None and seq not in self._still:
@@ -183,6 +238,9 @@ class QuotaAccounts(Steps):
             more = self._queue(seq, self._queued[seq][0], 0)
         if rate or wide or more:
             self._change(group, Work(rate, wide, more))
+
+    def _is_mine(self, queue: str) -> bool:
+        return self._domain_of.get(queue, APPLICATION) == self._domain
 
     def _rest(self, seq: Seq, at: Instant) -> None:
         """Suspended, or about to end: it is charged nothing more."""

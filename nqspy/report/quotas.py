@@ -29,6 +29,7 @@ from typing import Any
 
 from nqspy.model import events as ev
 from nqspy.model.division import Division
+from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import BadValue
 from nqspy.model.folding import folded
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
@@ -102,10 +103,13 @@ class Presence(Steps):
         self.could: Amounts = {}
         self.worked: Amounts = {}
         self.left: tuple[Seq, ...] = ()
-        self._division = Division(site.settings.groups, site.pes())
+        self._domain_of = {each: site.domain_of(each).name for each in site.settings.queues}
+        self._divisions = {
+            domain: Division(site.settings.groups, site.terms(domain).pes) for domain in site.domains()
+        }
         self._at = period.begin
-        self._works: dict[Seq, tuple[str, int]] = {}
-        self._wanted: dict[str, int] = {}
+        self._works: dict[Seq, tuple[str, str, int]] = {}
+        self._wanted: dict[str, dict[str, int]] = {domain: {} for domain in self._divisions}
 
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event; those before the period's beginning too, and those after its end."""
@@ -118,21 +122,26 @@ class Presence(Steps):
                 self._follow(history)
 
     def _follow(self, history: RequestHistory) -> None:
-        group, pes = self._works.pop(history.seq, ("", 0))
+        domain, group, pes = self._works.pop(history.seq, ("", "", 0))
         if pes:
-            self._wanted[group] -= pes
+            self._wanted[domain][group] -= pes
         if history.state in WORKS:
-            pes = history.spec.ask.pes
-            self._works[history.seq] = (history.group, pes)
-            self._wanted[history.group] = self._wanted.get(history.group, 0) + pes
+            domain, pes = self._domain_of.get(history.queue, APPLICATION), history.spec.ask.pes
+            self._works[history.seq] = (domain, history.group, pes)
+            wanted = self._wanted[domain]
+            wanted[history.group] = wanted.get(history.group, 0) + pes
 
     def _pass(self, to: Instant) -> None:
         span = to - self._at
         if span <= 0:
             return
         self._at = to
-        for name, pes in self._division.of(self._wanted).items():
-            self.could[name] = self.could.get(name, 0.0) + pes * span
+        working: dict[str, None] = {}
+        for domain, division in self._divisions.items():
+            for name, pes in division.of(self._wanted[domain]).items():
+                self.could[name] = self.could.get(name, 0.0) + pes * span
+                working[name] = None
+        for name in working:
             self.worked[name] = self.worked.get(name, 0.0) + span
 
     def _at_mark(self) -> None:

@@ -6,9 +6,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
+from nqspy.model.accounts import Account
 from nqspy.model.ids import Instant
 from nqspy.model.owed import Entry
-from nqspy.model.site import Account
 
 _fields = dataclasses.fields(Entry)
 _types = get_type_hints(Entry)

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import msgspec
 
 from nqspy.model import configure, lifecycle
+from nqspy.model.accounts import DomainPast
+from nqspy.model.domains import APPLICATION
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
 from nqspy.model.tally import RequestCounts
@@ -65,7 +67,7 @@ def _load_state(site: Site, connection: sqlite3.Connection) -> None:
     rest = rows.rest_decoder.decode(text)
     site.shift, site.found, site.host, site.zone = rest.shift, rest.found, rest.host, rest.zone
     site.files, site.reported = rest.files, rest.reported
-    site.runs, site.spent = rest.runs, rest.spent
+    site.past = {APPLICATION: DomainPast(rest.runs, rest.spent), **rest.domains}
     site.resources, site.pressure, site.promises = rest.resources, rest.pressure, rest.promises
 
 

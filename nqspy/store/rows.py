@@ -13,7 +13,9 @@ import msgspec
 
 from nqspy.model import codec, registry
 from nqspy.model import events as ev
+from nqspy.model.accounts import DomainPast
 from nqspy.model.configure import dump_object
+from nqspy.model.domains import APPLICATION
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
@@ -69,6 +71,7 @@ class SiteRow(msgspec.Struct):
     runs: list[int] = []
     spent: float = 0.0
     promises: dict[str, dict[str, Any]] = {}
+    domains: dict[str, DomainPast] = {}
 
 
 _live_decoder = msgspec.json.Decoder(_Live)
@@ -204,9 +207,11 @@ def key_rows(events: list[ev.Recorded]) -> list[Row]:
 
 def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
+    past = site.past.get(APPLICATION) or DomainPast()
+    others = {domain: each for domain, each in site.past.items() if domain != APPLICATION}
     rest = SiteRow(
         site.shift, site.found, site.host, site.zone, site.files, site.resources, site.pressure,
-        site.reported, site.runs, site.spent, site.promises,
+        site.reported, past.runs, past.spent, site.promises, others,
     )  # fmt: skip
     return site.n, site.at, site.next_seq, text(rest)
 

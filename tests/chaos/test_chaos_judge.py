@@ -9,9 +9,10 @@ from chaos.ledger import Bar, Ledger, Promise, Strike
 from chaos.report import report
 
 from nqspy.model import events as ev
+from nqspy.model.accounts import Account
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Spec, Used
-from nqspy.model.site import Account, Site
+from nqspy.model.site import Site
 
 MARKS = "a begin 11\na end 0\nb begin 12\nb end 3\n"
 

@@ -9,7 +9,7 @@ from daemon.live import Live
 from nqspy.model.errors import Refusal
 
 KEYS = {
-    "id", "seq", "name", "owner", "group", "account", "queue", "state", "attempt", "submitted",
+    "id", "seq", "name", "owner", "group", "account", "queue", "domain", "state", "attempt", "submitted",
     "date_in_queue", "eligible", "started", "ended", "requested", "used", "priority", "position", "pes",
     "exit_status", "exit_signal", "end_reason", "reason", "depends_on", "held", "output", "error",
 }  # fmt: skip

@@ -34,9 +34,9 @@ def three(house):
 
 def test_suspending_a_request_frees_its_pes_for_the_rest_of_the_pass(three):
     draft = draft_of(three)
-    assert draft.free == 0
+    assert draft.board("night").free == 0
     draft.suspend(three.request(1), cause_of("shift day"), "the night is over", parked=True)
-    assert (draft.free, list(draft.board.open())) == (1, [0])
+    assert (draft.board("night").free, draft.board("night").open().tolist()) == (1, [0])
     assert draft.before == [Suspend(1, 1, cause_of("shift day"), "the night is over", True, False)]
     assert [r.seq for r in draft.running()] == [2], "it gives way once"
 
@@ -45,7 +45,7 @@ def test_suspending_without_parking_and_requeueing_free_nothing_yet(three):
     draft = draft_of(three)
     draft.suspend(three.request(1), cause_of("swap"), "memory is short", parked=False, page_out=True)
     draft.requeue(three.request(2), cause_of("probe nfs"), "nfs is away")
-    assert (draft.free, list(draft.board.open())) == (0, [])
+    assert (draft.board("night").free, draft.board("night").open().tolist()) == (0, [])
     assert draft.before == [
         Suspend(1, 1, cause_of("swap"), "memory is short", False, True),
         Requeue(2, 1, cause_of("probe nfs"), "nfs is away"),
@@ -56,9 +56,9 @@ def test_suspending_without_parking_and_requeueing_free_nothing_yet(three):
 def test_letting_go_on_takes_the_pes_it_had(three):
     park(three, 1)
     draft = draft_of(three)
-    assert (draft.free, [r.seq for r in draft.parked()]) == (1, [1])
+    assert (draft.board("night").free, [r.seq for r in draft.parked()]) == (1, [1])
     draft.resume(three.request(1), cause_of("scheduler"))
-    assert (draft.free, list(draft.board.open())) == (0, [])
+    assert (draft.board("night").free, draft.board("night").open().tolist()) == (0, [])
     assert draft.before == [Resume(1, 1, cause_of("scheduler"))]
     assert [r.seq for r in draft.resumed] == [1]
 
@@ -66,11 +66,11 @@ def test_letting_go_on_takes_the_pes_it_had(three):
 def test_a_pe_that_the_machine_no_longer_has_is_neither_freed_nor_taken(three):
     three.machine(pes=1)
     draft = draft_of(three)
-    assert draft.free == 0
+    assert draft.board("night").free == 0
     draft.suspend(three.request(2), cause_of("shift day"), "", parked=True)
-    assert (draft.free, list(draft.board.open())) == (0, [])
+    assert (draft.board("night").free, draft.board("night").open().tolist()) == (0, [])
     draft.take(three.request(1), [1, 5])
-    assert draft.free == 0
+    assert draft.board("night").free == 0
 
 
 def test_what_is_to_end_gives_way_to_nobody_and_does_not_come_back(three):

@@ -7,25 +7,23 @@ from nqspy.model.errors import BrokenSite
 
 def test_a_pe_with_two_slots_has_two_holders_and_no_third(house):
     house.machine(pes=1).queue("night")
-    house.site.slots = 2
+    house.set("domain/application/depth", 2)
     first, second, third = house.submit("anne", "ben", "cleo")
-    for _ in range(3):
-        house.apply(house.run_pass())
+    house.go()
     assert [house.request(seq).pes for seq in (first, second, third)] == [(0,), (0,), ()]
     assert house.site.holders == {0: (first, second)}
     house.site.check()
-    house.site.slots = 1
+    house.set("domain/application/depth", 1)
     with pytest.raises(BrokenSite, match="too often"):
         house.site.check()
-    house.site.slots = 2
+    house.set("domain/application/depth", 2)
 
 
 def test_a_slot_is_free_when_its_holder_has_ended(house):
     house.machine(pes=2).queue("night")
-    house.site.slots = 2
+    house.set("domain/application/depth", 2)
     wide, narrow, more = house.submit("anne pes=2", "ben", "cleo")
-    for _ in range(2):
-        house.apply(house.run_pass())
+    house.go()
     assert house.site.holders == {0: (wide, narrow), 1: (wide, more)}
     house.end(wide)
     house.site.check()

@@ -5,6 +5,7 @@ import re
 
 from house.checkout import PACKAGE
 
+from nqspy.core import features as features  # declares the features' settings
 from nqspy.engine.desk import requests
 from nqspy.model import registry
 from nqspy.model.tree import Declared
@@ -48,7 +49,7 @@ def test_lists_hold_no_paths():
     }
     assert lists == {
         "queue/destinations", "queue/users", "queue/groups", "queue/needs", "complex/queues",
-        "group/members", "group/mail", "calendar/extra", "calendar/workdays", "shift/lines",
+        "group/members", "group/mail", "calendar/extra", "calendar/workdays", "shift/lines", "domain/pes",
     }  # fmt: skip
 
 

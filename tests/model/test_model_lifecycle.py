@@ -7,12 +7,13 @@ import pytest
 from msgspec import structs
 
 from nqspy.model import events as ev
+from nqspy.model.accounts import RECENT
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Ask, Attempt, Redating, Request, Spec, State, Used
 from nqspy.model.shifts import ShiftState
-from nqspy.model.site import RECENT, Site
+from nqspy.model.site import Site
 
 T0 = 1_000_000
 

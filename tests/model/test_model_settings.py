@@ -193,6 +193,12 @@ def test_what_is_wrong_with_a_whole_set(changes, text):
     assert text in "; ".join(problems(settings_with(*changes)))
 
 
+def test_a_batch_queue_passes_nothing_on_whatever_it_names():
+    passing = Change("create", "queue/p", {"kind": "pipe", "destinations": ["b"]})
+    settings = settings_with(Change("create", "queue/b", {"destinations": ["p"]}), passing)
+    assert problems(settings) == problems(settings, {"queue/b"}) == []
+
+
 def test_nothing_is_wrong_with_an_empty_set():
     assert problems(Settings()) == []
 

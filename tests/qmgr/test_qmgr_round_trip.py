@@ -10,6 +10,7 @@ from nqspy.core.broken import PROBES
 from nqspy.model import registry
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import apply_changes, problems
+from nqspy.model.domains import Domain
 from nqspy.model.health import Probe
 from nqspy.model.machine import ExitSettings
 from nqspy.model.people import Group
@@ -232,6 +233,7 @@ def sites(draw) -> Settings:
     site.groups = {name: draw(filled(Group, name)) for name in draw(few)}
     site.shifts = {name: draw(shifts(name)) for name in draw(few)}
     PROBES.put(site, {name: draw(filled(Probe, name)) for name in draw(few)})
+    site.domains = {name: draw(filled(Domain, name)) for name in draw(few)}
     site.exits = {name: draw(filled(ExitSettings, name)) for name in draw(few)}
     for one in site.exits.values():
         one.values = draw(

@@ -25,6 +25,7 @@ KEYS = [
     "group",
     "account",
     "queue",
+    "domain",
     "state",
     "attempt",
     "submitted",

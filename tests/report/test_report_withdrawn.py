@@ -1,8 +1,8 @@
 """Who deletes a request of his own has no failure in the night report."""
 
 from nqspy.model import events as ev
+from nqspy.model.accounts import Account
 from nqspy.model.requests import Used
-from nqspy.model.site import Account
 from nqspy.report.night import night_bounds, night_report
 from nqspy.report.pages import night_text
 from nqspy.report.quotas import Period, quota_report

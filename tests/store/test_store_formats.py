@@ -52,7 +52,7 @@ def test_an_old_database_says_what_it_said(kept, path, same_site):
         replayed.touched.clear()
         # Rows tell these since they are kept, and use is charged evenly since then: they were written before.
         assert replayed.accounts.keys() >= site.accounts.keys()
-        replayed.accounts, replayed.runs, replayed.spent = site.accounts, site.runs, site.spent
+        replayed.accounts, replayed.past = site.accounts, site.past
         for request in (*replayed.requests.values(), *site.requests.values()):
             request.redated = None
             if request.attempt is not None:

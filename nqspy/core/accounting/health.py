@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nqspy.core.broken import PROBES, broken, first_of, keeping, needs_of, reason
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain, Feature
+from nqspy.core.feature import Feature
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.health import Health, Probe
@@ -22,7 +22,7 @@ from nqspy.model.site import Site
 _STRENGTH = {"suspend": 1, "requeue": 2}
 
 
-def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, now: Instant) -> Instant | None:
     """Shuts the queues that need something broken, and has started requests give way or stay parked."""
     found = broken(draft.site)
     if found:

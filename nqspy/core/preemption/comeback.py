@@ -5,11 +5,13 @@ free, else on others. While there are too few, those that are free are kept for 
 cannot starve.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain, Feature
+from nqspy.core.feature import Feature
+from nqspy.core.placement import POLICIES
 from nqspy.model.actions import Action, Resume
+from nqspy.model.board import Board
 from nqspy.model.cause import SCHEDULER
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason, ReasonCode
@@ -17,14 +19,14 @@ from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
 
-def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, now: Instant) -> Instant | None:
     """Lets go on what nobody keeps back any more and for which there are PEs."""
     parked = draft.parked()
-    gone = draft.site.board().gone() if parked else set()
+    gone = {pe for name in draft.site.domains() for pe in draft.site.board(name).gone()} if parked else set()
     for request in parked:
         if request.seq in draft.own:
             continue
-        found = places(request, draft.board.open(), gone)
+        found = places(request, draft.board(request.queue), gone)
         if len(found) == len(request.pes):
             draft.resume(request, SCHEDULER, found)
             gone.difference_update(found)
@@ -34,13 +36,18 @@ def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
     return None
 
 
-def places(request: Request, free: Iterable[int], gone: Collection[int]) -> tuple[int, ...]:
+def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, ...]:
     """PEs on which a parked request can go on, as many as there are up to those it had: those very ones if
     they are free, in their old order; else those of them that are and the lowest others, in ascending order;
-    at last its own whose CPU is ``gone``, for which there is nothing to wait."""
-    there = list(free)
+    at last its own whose CPU is ``gone``, for which there is nothing to wait. Where the domain gives blocks
+    without a gap only, it is such a block or those of its own that are free."""
+    there = board.open().tolist()
     own = [pe for pe in request.pes if pe in there]
     others = [pe for pe in there if pe not in own]
+    if board.domain.placement == "contiguous" and len(own) < len(request.pes):
+        policy = POLICIES["contiguous"]
+        fits = policy.room(board) >= len(request.pes)
+        return policy.pick(board, len(request.pes)) if fits else tuple(own)
     lost = [pe for pe in request.pes if pe in gone and pe not in own]
     found = [*own, *others, *lost][: len(request.pes)]
     return request.pes if set(found) == set(request.pes) else tuple(sorted(found))
@@ -48,8 +55,8 @@ def places(request: Request, free: Iterable[int], gone: Collection[int]) -> tupl
 
 def free_for(site: Site, request: Request) -> tuple[int, ...]:
     """PEs on which it can go on at once, as `places` has it, fewer than it had when there are not enough."""
-    board = site.board()
-    return places(request, board.open(), board.gone())
+    board = site.board(site.domain_of(request.queue).name)
+    return places(request, board, board.gone())
 
 
 def _short(found: int, wanted: int) -> Reason:

@@ -5,7 +5,7 @@ What ``drain`` keeps back beforehand is a limit like others: see `queueing.limit
 """
 
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain, Feature
+from nqspy.core.feature import Feature
 from nqspy.core.runtime import wall_limit
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
@@ -25,7 +25,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
     ]
 
 
-def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, now: Instant) -> Instant | None:
     """Suspends or queues again what spills, and keeps suspended what must not go on yet."""
     site = draft.site
     shift = _in_force(site)

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain, Feature
+from nqspy.core.feature import Feature
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.cause import declare_feature
 from nqspy.model.health import Level, Pressure
@@ -136,7 +136,7 @@ CONTROL = declare(
 # ---------------------------------------------------------------- in a pass
 
 
-def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, now: Instant) -> Instant | None:
     """Lets one give way or come back. Due when one that must stay for now may give way."""
     control, pressure = CONTROL.one(draft.site.settings), draft.site.pressure
     away = sorted(suspended(draft.site), key=_by_suspension)

@@ -51,12 +51,18 @@ def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
             return f"{queue.name}: {words} {wanted} is above the limit of {show(limit)}"
     if queue.per_request.pe_limit is not None and ask.pes > queue.per_request.pe_limit:
         return f"{queue.name}: {ask.pes} PEs are above the limit of {queue.per_request.pe_limit}"
-    return never(site, ask.pes)
+    return never(site, queue.name, ask.pes)
 
 
-def never(site: Site, pes: int) -> str | None:
-    """Why a request of that many PEs can never start on this machine; None when it can."""
-    return f"{pes} PEs are more than the machine's {site.pes()}" if pes > site.pes() else None
+def never(site: Site, queue: str | None, pes: int) -> str | None:
+    """Why a request of that many PEs can never start in a queue's domain (None: in none at all); None when it
+    can."""
+    size = site.pes() if queue is None else site.size(queue)
+    if pes <= size:
+        return None
+    if queue is None or pes > site.pes() or not site.is_divided():
+        return f"{pes} PEs are more than the machine's {site.pes()}"
+    return f"{pes} PEs are more than the {size} of domain {site.domain_of(queue).name}"
 
 
 def _asked(ask: Ask) -> Iterator[tuple[str, str, int | None]]:
@@ -343,7 +349,7 @@ def _by_people(site: Site, gate: Gate, columns: Columns) -> Iterator[Mask]:
 
 
 def _by_size(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Iterator[Mask]:
-    most = min(gate.pes, site.pes())
+    most = min(gate.pes, site.size(queue.name))
     if columns.most("pes") > most:
         yield columns.pes > most
     if columns.most("memory") > gate.memory:

@@ -30,7 +30,7 @@ _SAMPLE = 16
 class Line:
     """Candidates of one queue in their order: rank, priority, earlier date in queue, lower sequence number.
 
-    Requests of more PEs than the machine has, and those whose own needs are broken, are no candidates.
+    Requests of more PEs than the queue's domain has, and those whose own needs are broken, are no candidates.
     ``looked``: how many were taken so far. After each start of the pass `refresh` it.
     """
 
@@ -57,7 +57,7 @@ class Line:
     @cached_property
     def shares(self) -> Shares | None:
         """Share factors; None where the queue gives share no weight."""
-        return Shares(self._draft, self.columns) if self.weights.share else None
+        return Shares(self._draft, self.queue.name, self.columns) if self.weights.share else None
 
     @cached_property
     def _base(self) -> Floats:
@@ -68,8 +68,8 @@ class Line:
         gone = self._draft.gone(self.queue.name)
         if gone:
             base[gone] = NEVER
-        if self._widest > self._draft.site.pes():
-            base[self.columns.pes > self._draft.site.pes()] = NEVER
+        if self._widest > (size := self._draft.site.size(self.queue.name)):
+            base[self.columns.pes > size] = NEVER
         needing = broken.kept_back(self._draft.site, self.columns)
         if needing is not None:
             base[needing] = NEVER

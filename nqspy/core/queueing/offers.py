@@ -85,9 +85,13 @@ class Offers:
         if not self.asking:
             return None
         seen = Seen(request, self._draft)
-        answer = self._exits.jobselect(seen, self._draft.view)
+        answer = self._ask(seen)
         self._draft.offered[request.queue].append((seen, answer))
         return answer
+
+    def _ask(self, seen: Seen) -> Answer | None:
+        self._draft.asked = self._draft.site.domain_of(seen.queue).name
+        return self._exits.jobselect(seen, self._draft.view)
 
     def former(self, request: Request, answer: Answer) -> None:
         """It was refused before in this round and counts so still."""
@@ -124,7 +128,7 @@ class Offers:
             known = self._exits.known(request.seq)
             if known is None or known.answer is None:
                 seen = Seen(request, self._draft)
-                answer = self._exits.jobselect(seen, self._draft.view)
+                answer = self._ask(seen)
                 self._draft.offered[request.queue][place] = (seen, answer)
                 if answer is None or answer.verdict == "force":
                     freed.append(request)

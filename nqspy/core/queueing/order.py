@@ -96,7 +96,7 @@ def standing(
     draft = Draft(site, now, exits, samples or {})
     tally = tallied(draft, run_limits=False)
     line = Line(draft, node, tally)
-    share = (line.shares or Shares(draft, columns)).by_pair(line.kept(), ())[columns.pair]
+    share = (line.shares or Shares(draft, queue, columns)).by_pair(line.kept(), ())[columns.pair]
     time, cpu, memory = line.terms.time(columns.date), line.terms.cpu(), line.terms.memory()
     weights = line.weights
     total = weights.share * share + weights.cpu * cpu + weights.memory * memory + weights.time * time

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain, Feature
+from nqspy.core.feature import Feature
 from nqspy.core.queueing.limits import violation
 from nqspy.core.sight import Seen
 from nqspy.model.actions import Action, Move
@@ -159,7 +159,7 @@ def verify(settings: Settings, site: Site) -> list[str]:
     ]
 
 
-def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, now: Instant) -> Instant | None:
     """Moves what a destination takes now; at most ``offers_per_pass`` requests of a pipe queue are tried in
     a pass, others in the next."""
     pipes = [(queue, columns) for queue, columns in draft.waiting() if queue.kind == "pipe"]

@@ -9,14 +9,15 @@ the end, as it stands after the pass.
 from dataclasses import dataclass
 from typing import Any
 
-from nqspy.core import broken
+from nqspy.core import broken, domains
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain, Feature
+from nqspy.core.feature import Feature
 from nqspy.core.queueing import words
 from nqspy.core.queueing.line import FIRST, NOW, Line
 from nqspy.core.queueing.offers import Offers, Walk
 from nqspy.core.queueing.startable import tallied
 from nqspy.core.sight import Seen
+from nqspy.model.actions import Action, Hold, Move, Redate, Start
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
@@ -28,14 +29,20 @@ from nqspy.ports import Answer
 def verify(settings: Settings, site: Site) -> list[str]:
     """Queues that could never start anything."""
     pes = settings.machine.pes if settings.machine.pes is not None else len(site.found.cpus)
-    return ["the machine has no PE: set machine pes=N"] if pes < 1 else []
+    if pes < 1:
+        return ["the machine has no PE: set machine pes=N"]
+    return domains.unused(settings, pes)
 
 
-def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, now: Instant) -> Instant | None:
     """Chooses the requests to start; a date in queue may be the next thing to wait for, or that a group's
     use falls below its cap."""
     selection = _Selection(draft)
     selection.run()
+    for choice in draft.chosen:
+        request = choice.request
+        draft.after.append(Start(request.seq, request.attempts + 1, choice.pes, choice.forced))
+        draft.after += choice.follow
     dues = (draft.site.next_date(), selection.opens(), selection.goes_on())
     return min((due for due in dues if due is not None), default=None)
 
@@ -79,7 +86,8 @@ class _Selection:
         self._offers = Offers(draft)
         self._kept: list[_Kept] = []
         self._fits: tuple[str, int, bool] | None = None
-        self._assumed = self._freed = False
+        self._assumed: set[str] = set()
+        self._freed = False
 
     def run(self) -> None:
         """Serves ranked requests, then the queues in their order."""
@@ -113,7 +121,7 @@ class _Selection:
         """When the next pass goes on with those that this one could not offer, or would let pass now: at
         once, where PEs are free."""
         goes_on = self._offers.go_on() or self._freed
-        return Instant(self._draft.now + 1) if goes_on and self._draft.free else None
+        return Instant(self._draft.now + 1) if goes_on and any(map(self._draft.room, self._lines)) else None
 
     def opens(self) -> Instant | None:
         """When a group's cap will let it start again."""
@@ -127,8 +135,8 @@ class _Selection:
     def _refuse_what_never_fits(self, queue: Queue) -> None:
         site = self._draft.site
         columns = site.waiting[queue.name]
-        if columns.most("pes") > site.pes():
-            wide = (columns.pes > site.pes()).nonzero()[0][: site.settings.global_.offers_per_pass]
+        if columns.most("pes") > (size := site.size(queue.name)):
+            wide = (columns.pes > size).nonzero()[0][: site.settings.global_.offers_per_pass]
             for row in wide.tolist():
                 request = columns.request(row)
                 self._draft.own[request.seq] = words.never_reason(site, request)
@@ -161,8 +169,8 @@ class _Selection:
 
     def _closed_before(self, queue: Queue) -> Reason | None:
         closed = self._tally.closed(queue.name)
-        if closed is None and self._draft.short and not self._draft.free:
-            return words.no_pes(self._draft)
+        if closed is None and self._is_full(queue.name):
+            return words.no_pes(self._draft, queue.name)
         return closed
 
     def _is_closed_for_all(self, line: Line) -> bool:
@@ -179,8 +187,8 @@ class _Selection:
 
     def _start_what_fits(self, line: Line) -> None:
         closed = None
-        while self._draft.free and closed is None:
-            row = line.best(self._draft.free)
+        while closed is None and (room := self._draft.room(line.queue.name)):
+            row = line.best(room)
             if row is None:
                 break
             self._look(line, row)
@@ -189,7 +197,7 @@ class _Selection:
             self._close(line.queue, closed)
         elif (row := line.best()) is not None:
             self._look(line, row)
-            self._close(line.queue, words.no_pes(self._draft))
+            self._close(line.queue, words.no_pes(self._draft, line.queue.name))
         else:
             self._close_by_limits(line)
 
@@ -208,7 +216,7 @@ class _Selection:
 
     def _serve_by_offers(self, queue: Queue, most: int) -> int:
         """Offers candidates; answers how many of ``most`` offers are left."""
-        closed = self._closed_before(queue) if not self._offers.forces or self._is_full() else None
+        closed = self._closed_before(queue) if not self._offers.forces or self._is_full(queue.name) else None
         if closed is not None:
             self._close(queue, closed)
             return most
@@ -228,8 +236,8 @@ class _Selection:
             self._close(queue, self._tally.closed(queue.name) or self._bounded())
         return walk.most
 
-    def _is_full(self) -> bool:
-        return self._draft.short and not self._draft.free
+    def _is_full(self, queue: str) -> bool:
+        return self._draft.is_short(queue) and not self._draft.room(queue)
 
     def _offer(self, line: Line, row: int, walk: Walk) -> None:
         request = line.columns.request(row)
@@ -242,13 +250,13 @@ class _Selection:
 
     def _is_over(self, line: Line) -> bool:
         """Whether nothing more of a line can start."""
-        draft, name = self._draft, line.queue.name
+        name, room, chosen = line.queue.name, self._draft.room(line.queue.name), len(self._draft.chosen)
         if not self._offers.forces:
             closed = self._tally.closed(name) is not None
-            return closed or not draft.free or line.startable(draft.free) is None
-        if self._fits is None or self._fits[:2] != (name, len(draft.chosen)):
-            self._fits = name, len(draft.chosen), bool(draft.free) and line.any_within(draft.free)
-        return draft.short and not self._fits[2]
+            return closed or not room or line.startable(room) is None
+        if self._fits is None or self._fits[:2] != (name, chosen):
+            self._fits = name, chosen, bool(room) and line.any_within(room)
+        return self._draft.is_short(name) and not self._fits[2]
 
     def _close_behind(self, line: Line) -> None:
         """Closes a queue of which nothing more can start, for the reason of those left."""
@@ -259,16 +267,18 @@ class _Selection:
         if queue.name in self._closed:
             return
         if closed is not None or self._offers.forces or line.some() is not None:
-            self._assumed = self._assumed or (closed is None and not draft.short)
-            draft.short = draft.short or self._assumed
-            self._close(queue, closed or words.no_pes(draft))
+            if closed is None and not self._draft.is_short(queue.name):
+                self._assumed.add(self._draft.site.domain_of(queue.name).name)
+            draft.short |= self._assumed
+            self._close(queue, closed or words.no_pes(draft, queue.name))
         else:
             self._close_by_limits(line)
 
     def _seek(self, line: Line) -> None:
         """Looks whether one waits only for a PE; where the first few are refused it is taken for granted."""
         for _ in range(SEEK):
-            row = None if self._draft.short or line.queue.name in self._closed else line.best()
+            known = self._draft.is_short(line.queue.name) or line.queue.name in self._closed
+            row = None if known else line.best()
             if row is None:
                 break
             self._look(line, row)
@@ -299,8 +309,8 @@ class _Selection:
         kept = self._limited(request, forced)
         if kept is not None:
             self._keep(request, kept, forced)
-        elif request.spec.ask.pes > draft.free:
-            draft.short = True
+        elif request.spec.ask.pes > self._draft.room(request.queue):
+            self._draft.say_short(request.queue)
             self._keep(request, words.too_few(draft, request), forced, narrow=True)
         else:
             self._start(line, request, forced)
@@ -315,7 +325,7 @@ class _Selection:
 
     def _start(self, line: Line, request: Request, forced: bool) -> None:
         draft = self._draft
-        choice = draft.choose(request, forced)
+        choice = draft.choose(request, forced, draft.place(request))
         self._tally.add(request)
         changed: list[Request] = []
         if self._electing:
@@ -344,8 +354,10 @@ class _Selection:
     def _put_into_words(self) -> None:
         """The reasons, after all that the pass proposed."""
         draft = self._draft
-        narrow = [self._is_narrow_still(each) for each in self._kept]
-        draft.short = self._assumed or any(narrow)
+        draft.short = set(self._assumed)
+        for each in self._kept:
+            if self._is_narrow_still(each):
+                self._draft.say_short(each.request.queue)
         for request in self._offers.ask_again() if self._offers.asking else ():
             self._let_pass(request)
         draft.reach += [reach for reach in self._offers.reach if reach is not None]
@@ -369,8 +381,9 @@ class _Selection:
     def _let_pass(self, request: Request) -> None:
         """What kept it back has gone by something that this pass proposed."""
         draft, kept = self._draft, self._limited(request, False)
-        if kept is None and request.spec.ask.pes > draft.free:
-            draft.short, kept = True, words.too_few(draft, request)
+        if kept is None and request.spec.ask.pes > self._draft.room(request.queue):
+            self._draft.say_short(request.queue)
+            kept = words.too_few(draft, request)
         if kept is None:
             self._freed = True
             text = "what kept it back has gone with the last decisions; the next pass, at once, looks at it"
@@ -382,7 +395,8 @@ class _Selection:
         if own is not None and closed.of is not None:
             is_line = closed.reason.code is ReasonCode.LINE_CLOSED and own.code is ReasonCode.EXIT
             return self._held_by(closed.queue, closed.of, own) if is_line else own
-        return words.no_pes(self._draft) if closed.reason.code is ReasonCode.NO_PES else closed.reason
+        is_narrow = closed.reason.code is ReasonCode.NO_PES
+        return words.no_pes(self._draft, closed.queue.name) if is_narrow else closed.reason
 
 
 _CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.SHIFT)
@@ -393,4 +407,9 @@ def _ranked(ranks: Any) -> int:
     return int((ranks >= FIRST).sum())
 
 
-FEATURE = Feature("select", act, verify=verify)
+def stands(site: Site, action: Action) -> bool:
+    """A start, and what exits made of it, stands as long as there is room for it."""
+    return isinstance(action, Start | Redate | Hold | Move)
+
+
+FEATURE = Feature("select", act, verify=verify, stands=stands)

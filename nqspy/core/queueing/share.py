@@ -18,21 +18,22 @@ from nqspy.model.columns import Columns, Floats, Ints
 from nqspy.model.division import without_share
 
 
-def shrpri(draft: Draft, owner: str, group: str) -> float:
+def shrpri(draft: Draft, domain: str, owner: str, group: str) -> float:
     """The share term of a user in a group in this round, before normalising; never negative."""
-    key = (owner, group)
+    key = (domain, owner, group)
     value = draft.priorities.get(key)
     if value is None:
-        value = draft.priorities[key] = _ask(draft, owner, group)
+        value = draft.priorities[key] = _ask(draft, domain, owner, group)
     return value
 
 
-def _ask(draft: Draft, owner: str, group: str) -> float:
+def _ask(draft: Draft, domain: str, owner: str, group: str) -> float:
+    draft.asked = domain
     if draft.exits.has("shrpri"):
         value = draft.exits.shrpri(owner, group, draft.view)
         if value is not None and isfinite(value):
             return max(0.0, float(value))
-    return draft.ledger.stock(owner, group)
+    return draft.ledger_of(domain).stock(owner, group)
 
 
 class Shares:
@@ -42,12 +43,15 @@ class Shares:
     often).
     """
 
-    def __init__(self, draft: Draft, columns: Columns) -> None:
+    def __init__(self, draft: Draft, queue: str, columns: Columns) -> None:
         self._draft, self._columns = draft, columns
+        self._domain = draft.site.domain_of(queue).name
         self._waiting, self._pairs = columns.by_pair(), columns.pairs(draft.site.numbers)
         self._present, self._keys = self._pairs.numbers, self._pairs.keys
         self._values: Floats | None = None
-        self._stock = None if draft.exits.has("shrpri") else Many(draft.ledger.stocks, self._pairs)
+        self._stock = (
+            None if draft.exits.has("shrpri") else Many(draft.ledger_of(self._domain).stocks, self._pairs)
+        )
         self.frozen = False
         self._counts = self._waiting.copy()
         self._kept: Mask | None = None
@@ -83,7 +87,7 @@ class Shares:
         if self._stock is not None:
             return self._stock.values()
         if self._values is None or not self.frozen:
-            self._values = np.array([shrpri(self._draft, owner, group) for owner, group in self._keys])
+            self._values = np.array([shrpri(self._draft, self._domain, *key) for key in self._keys])
         return self._values
 
     def _counting(self, kept: Mask | None, gone: Sequence[int]) -> Mask:

@@ -17,6 +17,7 @@ import numpy as np
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.limits import Gate, Mask, RunningCounts, kept_back
 from nqspy.model.columns import Columns, Ints
+from nqspy.model.domains import account_key
 from nqspy.model.queues import Queue
 from nqspy.model.requests import State, finite
 from nqspy.model.site import Site
@@ -33,45 +34,48 @@ def tallied(draft: Draft, *, run_limits: bool = True) -> RunningCounts:
     """
     known = proxy(draft)
     tally = RunningCounts(draft.site, lambda: known.ledger, run_limits=run_limits, now=draft.now)
-    draft.startable = lambda: startable(known, tally)
+    draft.startable = lambda domain: startable(known, tally, domain)
     return tally
 
 
-def startable(draft: Draft, tally: RunningCounts) -> Pairs:
-    """What could start now: without what this pass has chosen, at most the machine's PEs for each."""
+def startable(draft: Draft, tally: RunningCounts, domain: str) -> Pairs:
+    """What could start now in a domain: without what this pass has chosen, at most its PEs for each."""
     site, numbers = draft.site, draft.site.numbers.pairs
     total = np.zeros(len(numbers), dtype=np.int64)
     running = {request.queue for request in site.started.values() if request.state is State.RUNNING}
     for queue, columns in draft.waiting():
-        if queue.kind == "batch" and (queue.started or queue.name in running):
+        runs = queue.kind == "batch" and (queue.started or queue.name in running)
+        if runs and site.domain_of(queue.name).name == domain:
             found = _of_queue(draft, tally, queue, columns)
             total[: len(found)] += found
-    found = np.minimum(total, site.pes())
+    found = np.minimum(total, site.terms(domain).pes)
     names, pes = numbers.names, found.tolist()
     return {names[number]: pes[number] for number in found.nonzero()[0].tolist()}
 
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
-    """What a pass has to tell of it: by name, where it is not what the last pass that told of it said."""
+    """What a pass has to tell of it: by name (`domains.account_key`), where it is not what the last pass that
+    told of it said."""
     site = draft.site
-    known = site.balance.startable()
-    if not known and not any(map(len, site.waiting.values())):
-        return ()
-    now = _now(draft)
-    if now == known:
-        return ()
-    names = (name for name in now.keys() | known.keys() if now.get(name, 0) != known.get(name, 0))
-    return tuple((name, now.get(name, 0)) for name in sorted(names))
+    waits = any(map(len, site.waiting.values()))
+    found: list[tuple[str, int]] = []
+    for domain in site.shared():
+        known = site.balance_of(domain).startable()
+        now = _now(draft, domain) if known or waits else known
+        if now != known:
+            names = (name for name in now.keys() | known.keys() if now.get(name, 0) != known.get(name, 0))
+            found += [(account_key(domain, name), now.get(name, 0)) for name in sorted(names)]
+    return tuple(found)
 
 
-def _now(draft: Draft) -> Pairs:
+def _now(draft: Draft, domain: str) -> Pairs:
     """With what runs and what this pass has chosen: the pass's own count where nothing else is in it."""
     if draft.startable is not None and not draft.resumed:
-        return draft.startable()
+        return draft.startable(domain)
     tally = RunningCounts(draft.site, lambda: draft.ledger, now=draft.now)
     for choice in draft.chosen:
         tally.add(choice.request)
-    return startable(draft, tally)
+    return startable(draft, tally, domain)
 
 
 def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns) -> Ints:

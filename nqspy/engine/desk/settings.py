@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nqspy.core import features
+from nqspy.core import domains, features
 from nqspy.engine import calendar
 from nqspy.engine.desk import lines, typed
 from nqspy.engine.desk.context import Desk
@@ -40,6 +40,7 @@ def configure(desk: Desk, command: cm.Configure, caller: Caller) -> Any:
     settings = trial.settings
     if not trial.plain:
         _check_gone(desk, settings)
+    domains.check_moves(desk.site, settings)
     verify(desk, trial)
     if not command.check_only:
         commit_changes(desk, changes, caller.user, command.source)
@@ -302,6 +303,7 @@ def apply_files(desk: Desk, command: cm.ApplyFiles, caller: Caller) -> Any:
     if changes:
         changes += _shift_again(desk, trial)
     _check_gone(desk, trial.settings)
+    domains.check_moves(desk.site, trial.settings)
     verify(desk, trial)
     commit_changes(desk, tuple(changes), caller.user, "queues.d")
     files = tuple((name, digest) for name, digest, _ in command.files)

@@ -1,5 +1,6 @@
 """Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
 
+from nqspy.core import domains
 from nqspy.core.preemption import spill
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.engine import closings, timetable
@@ -95,6 +96,7 @@ def run_commands(desk: Desk, name: str) -> None:
     commands, changes = commands_of(shift.commands), tuple(changes_of(shift.commands))
     trial = try_changes(desk, desk.site.settings, changes, upsert=True, strict=False)
     verify(desk, trial)
+    domains.check_moves(desk.site, trial.settings)
     for command in commands:
         queue = getattr(command, "queue", None)
         if queue is not None and queue not in trial.settings.queues:

@@ -81,7 +81,7 @@ def _check_name(name: str) -> None:
 def _check_ask(site: Site, ask: Ask) -> None:
     if ask.pes < 1:
         raise _bad("a request needs at least 1 PE")
-    wrong = never(site, ask.pes)
+    wrong = never(site, None, ask.pes)
     if wrong is not None:
         raise Refusal(wrong, "above_limit", 188)
     check_needs(site, ask.needs)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nqspy.core.draft import Draft
-from nqspy.core.feature import Domain, Feature
+from nqspy.core.feature import Feature
 from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.cause import declare_feature
 from nqspy.model.ids import Instant
@@ -51,7 +51,7 @@ CONTROL = declare(
 # ---------------------------------------------------------------- in a pass
 
 
-def act(draft: Draft, domain: Domain, now: Instant) -> Instant | None:
+def act(draft: Draft, now: Instant) -> Instant | None:
     """Has those rest that have worked long enough, and lets those go on that have rested."""
     site, control = draft.site, CONTROL.one(draft.site.settings)
     dues = [now + control.work] if draft.started and control.enabled else []

@@ -1,0 +1,157 @@
+"""Domains as settings: what may be made of which PEs, and how they stand."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from itertools import combinations
+from typing import Any
+
+from nqspy.model.board import pes_of
+from nqspy.model.changes import Change
+from nqspy.model.domains import APPLICATION, Domain, home_of, names, numbers
+from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.registry import ALL, SettingsObject, Words, declare, split
+from nqspy.model.settings import Settings
+from nqspy.model.site import Site
+
+
+def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    """Domains that are gone and named, domains without PEs, and two that share some."""
+    changed = {name for kind, name, _ in map(split, touched or ()) if kind is DOMAINS}
+    for queue in settings.queues.values():
+        if queue.domain in changed - settings.domains.keys() - {APPLICATION}:
+            yield f"queue {queue.name}: there is no domain {queue.domain}; set its domain first"
+    others = [each for each in settings.domains.values() if each.name != APPLICATION]
+    for domain in others:
+        try:
+            numbers(domain.pes)
+        except BadValue as error:
+            yield f"domain {domain.name}: {error}"
+            return
+        if not domain.pes:
+            yield f"domain {domain.name} needs PEs: pes=16-255"
+    for one, other in combinations(others, 2):
+        both = sorted(set(numbers(one.pes)) & set(numbers(other.pes)))
+        if both:
+            yield f"PE {both[0]} is in domain {one.name} and in domain {other.name}"
+
+
+def _vet(site: Site, settings: Settings, change: Change) -> None:
+    """Raises BadValue for PEs that the machine has not, and for a change of ``application`` that would make
+    it another thing than what all others leave."""
+    _, name, path = split(change.path)
+    given = change.value if isinstance(change.value, dict) else {path: change.value}
+    if name == APPLICATION and (change.op in ("create", "delete") or "pes" in given):
+        text = "domain application is always there and has every PE that no other domain has"
+        raise BadValue(f"{text}; set domain application placement=, depth= or kind=")
+    pes = given.get("pes")
+    if change.op == "delete" or not isinstance(pes, str | list | tuple):
+        return
+    beyond = [pe for pe in numbers((pes,) if isinstance(pes, str) else tuple(pes)) if pe >= site.pes()]
+    if beyond and change.op != "remove":
+        text = f"domain {name}: there is no PE {beyond[0]}"
+        raise BadValue(f"{text}; the machine has {site.pes()}, numbered from 0")
+
+
+DOMAINS = declare(
+    SettingsObject(
+        "domain",
+        Domain,
+        "domains",
+        named=True,
+        joined=ALL,
+        standing=APPLICATION,
+        words=Words(
+            "Domains",
+            "PEs (idle ones come from application or go back to it), placement and depth of a domain",
+            "domains: their PEs, how many are free, held and offline, depth and placement",
+            many="domain",
+            what="a set of PEs with rules of its own",
+            create="a domain of PEs that are idle and in domain application",
+            usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
+            "[placement=lowest|contiguous|most_packed] [depth=1]",
+            delete="a domain that no queue names; its PEs, which must be idle, are application's then",
+        ),
+        check=_check,
+        vet=_vet,
+    )
+)
+
+
+def check_moves(site: Site, after: Settings) -> None:
+    """Raises Refusal where other settings would take a PE from whoever holds it, its domain or its slot."""
+    before = site.settings
+    if before.domains == after.domains and not _moved_queues(site, after):
+        return
+    for pe, holders in sorted(site.holders.items()):
+        old, new = home_of(before.domains, pe), home_of(after.domains, pe)
+        holder = site.id_of(holders[0])
+        if old != new:
+            text = f"PE {pe} of domain {old} is held by {holder}"
+            raise Refusal(f"{text}; only idle PEs change their domain", "bad_settings", 166)
+        most = after.domains[new].depth if new in after.domains else 1
+        if len(holders) > most:
+            text = f"domain {new}: PE {pe} has {len(holders)} holders, more than depth={most}"
+            raise Refusal(f"{text}; one of them must end first", "bad_settings", 166)
+    for queue, count in sorted(_moved_queues(site, after).items()):
+        held = f"{count} request{'s' if count > 1 else ''} of queue {queue} {'have' if count > 1 else 'has'}"
+        domain = before.queues[queue].domain
+        text = f"{held} PEs of domain {domain}; stop the queue and let them end first"
+        raise Refusal(text, "bad_settings", 166)
+
+
+def _moved_queues(site: Site, after: Settings) -> dict[str, int]:
+    """Queues that get another domain while requests of theirs are started, and how many are."""
+    before = site.settings.queues
+    changed = [queue for name, queue in after.queues.items() if before.get(name) is not queue]
+    moved = {each.name for each in changed if each.name in before and before[each.name].domain != each.domain}
+    return Counter(each.queue for each in site.started.values() if each.queue in moved) if moved else {}
+
+
+def unused(settings: Settings, pes: int) -> list[str]:
+    """Queues whose domain has none of a machine's PEs, a line each."""
+    empty = [name for name in names(settings.domains) if not pes_of(settings.domains, name, pes).any()]
+    using = ((queue.name, queue.domain) for queue in settings.queues.values() if queue.kind == "batch")
+    return [f"queue {queue}: domain {name} has no PE" for queue, name in using if name in empty]
+
+
+def rows(site: Site) -> list[dict[str, Any]]:
+    """All domains, for programs."""
+    found = []
+    for name in names(site.settings.domains):
+        board, domain = site.board(name), site.domain(name)
+        pes = site.pes_of(domain).nonzero()[0].tolist()
+        offline = sorted(set(site.offline()) & set(pes))
+        held = int((board.held[pes] > 0).sum())
+        found.append(
+            {
+                "name": name, "kind": domain.kind, "pes": pes, "free": board.free, "held": held,
+                "offline": len(offline), "depth": domain.depth, "placement": domain.placement,
+            }
+        )  # fmt: skip
+    return found
+
+
+def ranges(pes: Iterable[int]) -> str:
+    """PE numbers in ascending order as people write them: ``0-3, 8``."""
+    parts: list[list[int]] = []
+    for pe in pes:
+        if parts and parts[-1][1] == pe - 1:
+            parts[-1][1] = pe
+        else:
+            parts.append([pe, pe])
+    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts) or "none"
+
+
+def text(site: Site, chosen: Collection[str] = ()) -> str:
+    """The same for people."""
+    lines = []
+    for row in rows(site):
+        if chosen and row["name"] not in chosen:
+            continue
+        away = f", {row['offline']} offline" if row["offline"] else ""
+        lines += [
+            f"{row['name']} [{row['kind']}]",
+            f"  PEs {ranges(row['pes'])}: {len(row['pes'])}, {row['free']} free, {row['held']} held{away}",
+            f"  placement={row['placement']} depth={row['depth']}",
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,77 @@
+"""Placement: which of a domain's free PEs a request gets, a class for each policy (``set domain D
+placement=lowest|contiguous|most_packed``)."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from nqspy.model.board import Board
+from nqspy.model.columns import Ints
+
+
+class Placement(Protocol):
+    """A policy."""
+
+    def room(self, board: Board) -> int:
+        """How many PEs one request could be given now."""
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        """PEs for a request of at most `room` PEs, in ascending order."""
+
+
+class Lowest:
+    """The lowest numbers."""
+
+    def room(self, board: Board) -> int:
+        """All that have room."""
+        return board.free
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        """The first of them."""
+        return tuple(board.open()[:count].tolist())
+
+
+class Contiguous:
+    """Numbers without a gap: the smallest block that is large enough, of equal ones the first, so that large
+    blocks stay whole."""
+
+    def room(self, board: Board) -> int:
+        """The largest block."""
+        return int(_blocks(board.open())[1].max(initial=0))
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        """The beginning of that block."""
+        first, sizes = _blocks(board.open())
+        best = int(np.where(sizes < count, np.iinfo(np.int64).max, sizes).argmin())
+        return tuple(range(int(first[best]), int(first[best]) + count))
+
+
+class MostPacked:
+    """PEs that have holders already, as far as the depth allows; then those of the smallest blocks, so that
+    large blocks stay whole for others."""
+
+    def room(self, board: Board) -> int:
+        """All that have room."""
+        return board.free
+
+    def pick(self, board: Board, count: int) -> tuple[int, ...]:
+        """Most holders first, then smaller blocks, then lower numbers."""
+        pes = board.open()
+        sizes = _blocks(pes)[1]
+        order = np.lexsort((pes, np.repeat(sizes, sizes), -board.held[pes]))
+        return tuple(sorted(pes[order[:count]].tolist()))
+
+
+def _blocks(pes: Ints) -> tuple[Ints, Ints]:
+    """First number and length of each run of numbers without a gap."""
+    starts = np.flatnonzero(np.diff(pes, prepend=-2) != 1)
+    return pes[starts], np.diff(starts, append=len(pes))
+
+
+POLICIES: Mapping[str, Placement] = {
+    "lowest": Lowest(),
+    "contiguous": Contiguous(),
+    "most_packed": MostPacked(),
+}
+"""By their words in the settings (`domains.PLACEMENTS`)."""

@@ -1,0 +1,47 @@
+"""What groups, and users in them, have used, and what else of the past quotas rest on."""
+
+from dataclasses import dataclass, field, replace
+
+from nqspy.model.ids import Instant
+from nqspy.model.owed import Entry
+
+
+@dataclass(slots=True)
+class Account:
+    """Decayed use of a group or of a user in a group: ``value`` (ms of CPU, or of PE time) as it stood at
+    instant ``at``.
+
+    ``recent``: use of the last 20 requests that ended (groups only), what a running one is expected to use;
+    ``entry``: what it is owed.
+    """
+
+    value: float = 0.0
+    at: Instant = Instant(0)
+    recent: list[int] = field(default_factory=list)
+    entry: Entry = field(default_factory=Entry)
+
+    def twin(self) -> "Account":
+        """A copy of its own."""
+        return Account(self.value, self.at, list(self.recent), replace(self.entry))
+
+    def at_time(self, now: Instant, half_life: int) -> float:
+        """Its value at ``now``: half is forgotten after each half-life."""
+        if not self.value or now <= self.at:
+            return self.value
+        return float(self.value * 2.0 ** (-(now - self.at) / half_life))
+
+
+RECENT = 20
+
+
+@dataclass(slots=True)
+class DomainPast:
+    """What quotas in a domain rest on beside the accounts: wall time (ms) of its last 20 requests that ended,
+    and what all its groups were charged while time passed (`balance.Level`)."""
+
+    runs: list[int] = field(default_factory=list)
+    spent: float = 0.0
+
+    def twin(self) -> "DomainPast":
+        """A copy of its own."""
+        return DomainPast(list(self.runs), self.spent)

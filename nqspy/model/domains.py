@@ -1,0 +1,75 @@
+"""Domains: named, disjoint sets of PEs with rules of their own (semantics.md 1, interfaces.md 11).
+
+``application`` always exists and holds every PE that no other domain has. PEs are numbered over the whole
+machine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from nqspy.model.errors import BadValue
+from nqspy.model.tree import setting
+
+APPLICATION = "application"
+"""The domain that has what no other has."""
+
+PLACEMENTS = ("lowest", "contiguous", "most_packed")
+GREATEST = 1 << 20
+"""No machine has a PE with that number."""
+
+
+@dataclass(slots=True)
+class Domain:
+    """A set of PEs with its rules."""
+
+    name: str
+    pes: tuple[str, ...] = setting("names", (), "its PEs, like 16-255 or (0-3, 8)")
+    kind: str = setting(
+        "name", "application", "what holds its PEs: requests, or what their scripts start by mpprun",
+        words=("application", "command"),
+    )  # fmt: skip
+    placement: str = setting("name", "lowest", "which free PEs a request gets", words=PLACEMENTS)
+    depth: int = setting("number", 1, "holders that a PE may have at a time", low=1, high=64)
+
+
+@cache
+def numbers(ranges: tuple[str, ...]) -> tuple[int, ...]:
+    """The PEs that ranges like ``("0-3", "8")`` name, in ascending order. Raises BadValue."""
+    found: set[int] = set()
+    for text in ranges:
+        first, dash, last = text.partition("-")
+        words = (first, last) if dash else (first, first)
+        if not all(word.isascii() and word.isdigit() and len(word) <= 7 for word in words):
+            raise BadValue(f"{text!r} names no PEs; write them like 16-255 or (0-3, 8)")
+        low, high = map(int, words)
+        if high < low or high >= GREATEST:
+            raise BadValue(f"{text!r} names no PEs: from a lower to a higher number below {GREATEST}")
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))
+
+
+def account_key(domain: str, key: str) -> str:
+    """The key of an account (``g:GROUP``, ``u:GROUP:USER``) of a domain."""
+    return key if domain == APPLICATION else f"{domain}/{key}"
+
+
+def split_key(key: str) -> tuple[str, str]:
+    """The domain that an account is of, and its key there."""
+    if key[1] == ":":
+        return APPLICATION, key
+    domain, _, bare = key.partition("/")
+    return domain, bare
+
+
+def names(domains: Mapping[str, Domain]) -> list[str]:
+    """All domains: ``application`` first, the others in the order of their making."""
+    return [APPLICATION, *(name for name in domains if name != APPLICATION)]
+
+
+def home_of(domains: Mapping[str, Domain], pe: int) -> str:
+    """The domain that has a PE."""
+    for each in domains.values():
+        if each.name != APPLICATION and pe in numbers(each.pes):
+            return each.name
+    return APPLICATION

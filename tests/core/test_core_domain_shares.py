@@ -1,0 +1,128 @@
+"""Shares are kept per domain: what a group got in one counts for nothing in another."""
+
+import pytest
+
+from nqspy.core.ledger import Ledger
+from nqspy.core.totals import ALL
+from nqspy.model.events import Change
+from nqspy.model.owed import HOUR
+
+
+@pytest.fixture
+def two(house):
+    """Two PEs each in application (queue night) and in wide (queue day), shared 3 to 1 by d1 and d2."""
+    house.machine(pes=4).change(Change("create", "domain/wide", {"pes": ("2-3",)}))
+    house.queue("day", domain="wide", share=1, time=0)
+    house.queue("night", share=1, time=0)
+    house.group("d1", 3).group("d2", 1)
+    house.set("usage/charge", "pe_wall")
+    return house
+
+
+def entitled(house, domain):
+    balance = house.site.balance_of(domain)
+    return {name: round(part, 3) for name, part in balance.groups.parts().items()}
+
+
+def test_who_has_no_work_in_a_domain_is_entitled_to_nothing_there(two):
+    two.submit("anne group=d1", "anne group=d1", "ben group=d2", "ben group=d2", queue="night")
+    two.submit("ben group=d2", "ben group=d2", queue="day")
+    two.go()
+    assert entitled(two, "application") == {"d1": 0.75, "d2": 0.25}
+    assert entitled(two, "wide") == {"d2": 1.0}
+    assert set(two.site.accounts) >= {"g:d1", "g:d2", "wide/g:d2"}
+    assert "wide/g:d1" not in two.site.accounts
+
+
+def test_what_was_got_in_one_domain_is_owed_in_that_one_only(two):
+    running = two.submit("anne group=d1", "anne group=d1", queue="day")
+    two.go()
+    waiting = two.submit("anne group=d1", "ben group=d2", "ben group=d2", queue="day")
+    two.go()
+    two.later(hours=3)
+    for seq in running:
+        two.end(seq, wall="3:00:00")
+    elsewhere = two.submit("anne group=d1", "ben group=d2", queue="night")
+    told = two.run_pass()
+    assert [seq for seq in told.starts if seq in waiting] == waiting[1:], "wide has given d1 all for hours"
+    assert [seq for seq in told.starts if seq in elsewhere] == elsewhere, "application owes nobody"
+    present = {
+        domain: two.site.balance_of(domain).groups.standing(two.site.terms(domain)).present
+        for domain in ("application", "wide")
+    }
+    assert present["wide"]["d1"] < 0 < present["wide"]["d2"]
+
+
+def test_reports_add_up_what_was_used_in_all_domains(two):
+    day, night = *two.submit("anne group=d1", queue="day"), *two.submit("anne group=d1", queue="night")
+    two.go()
+    two.later(hours=1)
+    two.end(day, wall="1:00:00")
+    two.end(night, wall="1:00:00")
+    use = {key: account.value for key, account in two.site.accounts.items() if "g:d1" in key}
+    assert sorted(use) == ["g:d1", "wide/g:d1"]
+    whole = Ledger(two.site, two.now, {})
+    assert whole.use("d1") == pytest.approx(sum(use.values()))
+    assert Ledger(two.site, two.now, {}, domain="wide").use("d1") == pytest.approx(use["wide/g:d1"])
+    assert two.site.use_of("d1", two.now) == pytest.approx(sum(use.values()))
+
+
+def test_a_correction_by_hand_scales_all_domains(two):
+    day, night = *two.submit("anne group=d1", queue="day"), *two.submit("anne group=d1", queue="night")
+    two.go()
+    two.later(hours=1)
+    two.end(day, wall="1:00:00")
+    two.end(night, wall="0:30:00")
+    before = {key: account.value for key, account in two.site.accounts.items() if "g:d1" in key}
+    changed = two.site.correct_use("d1", HOUR, two.now)
+    after = {key: two.site.accounts[key].value for key in before}
+    assert sum(after.values()) == pytest.approx(HOUR)
+    assert after["g:d1"] / after["wide/g:d1"] == pytest.approx(before["g:d1"] / before["wide/g:d1"])
+    assert {"g:d1", "wide/g:d1", "u:d1:anne", "wide/u:d1:anne"} <= set(changed)
+
+
+def test_caps_span_domains(two):
+    two.set("group/d1/limit", 50.0)
+    two.submit("anne group=d1", "anne group=d1", queue="day")
+    third = two.submit("anne group=d1", queue="night")
+    told = two.run_pass()
+    assert third[0] not in told.starts
+    assert "limit 50% of group d1 is 2 of 4 PEs, it holds 2" in told.reason(third[0]).text
+
+
+def test_an_exit_that_scales_the_stock_value_gets_that_of_the_queues_domain(two):
+    asked = []
+
+    def shrpri(owner, group, view):
+        value = view.stock_shrpri(owner, group)
+        asked.append((group, round(value, 3)))
+        return value
+
+    running = two.submit("anne group=d1", "anne group=d1", queue="day")
+    two.go()
+    two.submit("anne group=d1", "ben group=d2", queue="day")
+    two.go()
+    two.later(hours=3)
+    for seq in running:
+        two.end(seq, wall="3:00:00")
+    two.submit("anne group=d1", "ben group=d2", queue="night")
+    two.exits(shrpri=shrpri)
+    two.run_pass()
+    ledgers = {name: Ledger(two.site, two.now, {}, domain=name) for name in ("application", "wide")}
+    assert {value for group, value in asked if group == "d2"} >= {
+        round(ledger.stock("ben", "d2"), 3) for ledger in ledgers.values()
+    }
+    assert ledgers["wide"].stocks.rule(ALL).value("d2") > ledgers["application"].stocks.rule(ALL).value("d2")
+
+
+def test_a_domain_that_goes_leaves_its_use_to_be_counted(two):
+    (day,) = two.submit("anne group=d1", queue="day")
+    two.go()
+    two.later(hours=1)
+    two.end(day, wall="1:00:00")
+    before = two.site.use_of("d1", two.now)
+    two.set("queue/day/domain", "application").change(Change("delete", "domain/wide"))
+    two.site.check()
+    assert two.site.use_of("d1", two.now) == before
+    assert two.site.shared() == ["application", "wide"]
+    assert two.site.terms().pes == 4

@@ -1,0 +1,168 @@
+"""Domains in the command language: what is made of which PEs, and what is refused."""
+
+import pytest
+from engine.harness import Centre, caller_of
+
+from nqspy.core import domains
+from nqspy.model import events as ev
+from nqspy.model.configure import dump, load
+from nqspy.model.errors import NqspyError, Refusal
+from nqspy.qmgr.printer import print_settings
+
+ONE = (
+    "create batch_queue batch priority=10\nenable queue batch\nstart queue batch\nset default queue = batch\n"
+)
+TWO = ONE + (
+    "create domain wide pes=4-7\ncreate batch_queue day domain=wide\nenable queue day\nstart queue day\n"
+)
+
+
+@pytest.fixture
+def centre():
+    return Centre(TWO, pes=8)
+
+
+def pes(centre):
+    return {row["name"]: domains.ranges(row["pes"]) for row in domains.rows(centre.site)}
+
+
+def test_a_new_domain_takes_pes_from_application_and_gives_them_back(centre):
+    assert pes(centre) == {"application": "0-3", "wide": "4-7"}
+    centre.qmgr("create domain narrow pes=(0, 2-3)")
+    assert pes(centre) == {"application": "1", "wide": "4-7", "narrow": "0, 2-3"}
+    centre.qmgr("set domain narrow pes=3")
+    assert pes(centre) == {"application": "0-2", "wide": "4-7", "narrow": "3"}
+    centre.qmgr("delete domain narrow")
+    assert pes(centre) == {"application": "0-3", "wide": "4-7"}
+    centre.is_sound()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("create domain more pes=7-9", "domain more: there is no PE 8; the machine has 8, numbered from 0"),
+        ("create domain more pes=3-4", "PE 4 is in domain wide and in domain more"),
+        ("create domain more", "domain more needs PEs: pes=16-255"),
+        ("create domain more pes=4-x", "'4-x' names no PEs; write them like 16-255 or (0-3, 8)"),
+        ("create domain more pes=3-1", "'3-1' names no PEs: from a lower to a higher number"),
+        ("create domain wide pes=0", "domain wide exists already"),
+        ("create domain application pes=0", "domain application is always there"),
+        ("set domain application pes=0-3", "domain application is always there"),
+        ("delete domain application", "domain application is always there"),
+        ("delete domain wide", "queue day: there is no domain wide; set its domain first"),
+        ("set domain nowhere depth=2", "there is no domain nowhere; there are wide"),
+        ("set domain wide depth=0", "depth is from 1 to 64, not 0"),
+        ("set queue batch domain=nowhere", "there is no domain nowhere; domains: application, wide"),
+        ("create domain 1st pes=0", "'1st' is no name for a domain"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_would(centre, command, said):
+    with pytest.raises(NqspyError) as refusal:
+        centre.qmgr(command)
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize("word", ["contiguos", "random"])
+def test_a_placement_is_one_of_three(centre, word):
+    with pytest.raises(NqspyError, match="contiguous"):
+        centre.qmgr(f"set domain wide placement={word}")
+
+
+def test_only_idle_pes_change_their_domain(centre):
+    (seq,) = centre.submit("anne pes=2")
+    assert centre.request(seq).pes == (0, 1)
+    for command in (
+        "create domain more pes=1-2",
+        "set domain wide pes=(1, 4-7)",
+    ):
+        refusal = str(centre.refused(centre.command(command)))
+        assert refusal == "PE 1 of domain application is held by 1.sim; only idle PEs change their domain"
+    (other,) = centre.submit("anne pes=4 queue=day")
+    for command in ("set domain wide pes=4-6", "set domain wide pes=(0, 2)"):
+        assert "only idle PEs change their domain" in str(centre.refused(centre.command(command)))
+    centre.later(minutes=20)
+    assert centre.state(other) == centre.state(seq) == "ended"
+    centre.qmgr("set domain wide pes=(0-1, 6)")
+    assert pes(centre) == {"application": "2-5, 7", "wide": "0-1, 6"}
+    centre.is_sound()
+
+
+def test_a_queue_whose_requests_hold_pes_stays_in_its_domain(centre):
+    centre.submit("anne", "anne")
+    refusal = str(centre.refused(centre.command("set queue batch domain=wide")))
+    assert refusal == (
+        "2 requests of queue batch have PEs of domain application; stop the queue and let them end first"
+    )
+    centre.later(minutes=20)
+    centre.qmgr("set queue batch domain=wide")
+    (seq,) = centre.submit("anne")
+    assert centre.request(seq).pes == (4,)
+
+
+def test_a_depth_below_what_pes_hold_is_refused(centre):
+    centre.qmgr("set domain application depth=2")
+    one, two = centre.submit("anne pes=4", "ben pes=4")
+    assert centre.request(one).pes == centre.request(two).pes == (0, 1, 2, 3)
+    refusal = str(centre.refused(centre.command("set domain application depth=1")))
+    assert refusal == "domain application: PE 0 has 2 holders, more than depth=1; one of them must end first"
+    centre.is_sound()
+
+
+def test_a_request_for_more_pes_than_its_domain_has_is_refused_with_both_numbers(centre):
+    with pytest.raises(Refusal, match="5 PEs are more than the 4 of domain wide"):
+        centre.submit("anne pes=5 queue=day")
+    with pytest.raises(Refusal, match="9 PEs are more than the machine's 8"):
+        centre.submit("anne pes=9 queue=day")
+
+
+def test_settings_with_domains_are_written_and_read_again(centre):
+    centre.qmgr("set domain application placement=contiguous\nset domain wide depth=3 kind=command")
+    text = print_settings(centre.site.settings)
+    assert "set domain application placement=contiguous" in text
+    assert "create domain wide pes=(4-7) kind=command depth=3" in text
+    assert text.index("create domain wide") < text.index("create batch_queue day")
+    again = Centre(text, pes=8)
+    assert dump(again.site.settings) == dump(centre.site.settings)
+    assert load(dump(centre.site.settings)).domains == centre.site.settings.domains
+    centre.is_sound()
+
+
+def test_a_shift_may_move_idle_pes_and_is_not_entered_where_they_are_held(centre):
+    shifts = (("evening", 19, "4-7"), ("day", 22, "2-7"))
+    for name, hour, those in shifts:
+        centre.qmgr(f'define shift {name} when=("0 {hour} * * *")\n  set domain wide pes=({those})\nend')
+    (held,) = centre.submit("anne pes=4")
+    assert centre.request(held).pes == (0, 1, 2, 3)
+    with pytest.raises(NqspyError, match="PE 2 of domain application is held"):
+        centre.qmgr("switch shift day")
+    assert pes(centre)["wide"] == "4-7"
+    centre.until("2026-03-02T22:01:00+01:00")
+    assert pes(centre)["wide"] == "2-7"
+    centre.is_sound()
+
+
+def test_without_a_domain_nothing_is_said_or_kept_of_them():
+    centre = Centre(ONE, pes=2)
+    assert not any(path.startswith("domain") for path in dump(centre.site.settings))
+    assert "domain" not in print_settings(centre.site.settings)
+    assert domains.text(centre.site).splitlines() == [
+        "application [application]", "  PEs 0-1: 2, 2 free, 0 held", "  placement=lowest depth=1",
+    ]  # fmt: skip
+
+
+def test_a_crowd_in_two_domains_keeps_every_link(centre):
+    for n in range(12):
+        centre.submit(f"anne pes={n % 4 + 1} queue={'day' if n % 3 else 'batch'}")
+        centre.later(minutes=n % 5)
+        centre.site.check()
+    centre.later(hours=3)
+    assert not centre.site.requests
+    starts = centre.events(ev.Starting)
+    assert len(starts) == 12
+    assert all(set(each.pes) <= set(range(4)) or set(each.pes) <= set(range(4, 8)) for each in starts)
+    centre.is_sound()
+
+
+def test_who_may_make_domains_is_a_manager(centre):
+    refusal = centre.refused(centre.command("create domain more pes=0"), caller_of("ben"))
+    assert "create domain more" in str(refusal)
