@@ -50,7 +50,7 @@ class Draft:
 
     def __init__(self, site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]) -> None:
         self.site, self.now, self.exits, self.samples = site, now, exits, samples
-        self._boards: dict[str, Board] = {}
+        self._boards: dict[str, Board] = {}  # by queue
         self.before: list[Action] = []
         self.chosen: list[Choice] = []
         self.started: list[Request] = []
@@ -75,10 +75,11 @@ class Draft:
 
     def board(self, queue: str) -> Board:
         """Who holds which PE of a queue's domain, those chosen in this pass included."""
-        domain = self.site.domain_of(queue)
-        found = self._boards.get(domain.name)
+        found = self._boards.get(queue)
         if found is None:
-            found = self._boards[domain.name] = self.site.board(domain.name)
+            domain = self.site.domain_of(queue).name
+            known = (board for board in self._boards.values() if board.domain.name == domain)
+            found = self._boards[queue] = next(known, None) or self.site.board(domain)
         return found
 
     def room(self, queue: str) -> int:
@@ -122,11 +123,11 @@ class Draft:
 
     def is_short(self, queue: str) -> bool:
         """Whether some request waits only for PEs of the domain of that queue."""
-        return self.site.domain_of(queue).name in self.short
+        return bool(self.short) and self.board(queue).domain.name in self.short
 
     def say_short(self, queue: str) -> None:
         """One of that queue waits only for PEs."""
-        self.short.add(self.site.domain_of(queue).name)
+        self.short.add(self.board(queue).domain.name)
 
     def place(self, request: Request) -> tuple[int, ...]:
         """Takes PEs for one that asks for no more than there is `room`."""

@@ -76,17 +76,12 @@ class Board:
         counts = np.fromiter(map(len, holders.values()), np.int64, len(holders))
         inside = pes < len(own)
         self.held[pes[inside]] = counts[inside]
-        self._count()
-
-    def _count(self) -> None:
-        self.free = int(np.count_nonzero(self._with_room()))
-
-    def _with_room(self) -> Mask:
-        return self._own & (self.held < self.domain.depth)
+        self._room = self._own & (self.held < domain.depth)
+        self.free = int(np.count_nonzero(self._room))
 
     def open(self) -> Ints:
         """The PEs that have room, in ascending order."""
-        return np.flatnonzero(self._with_room())
+        return np.flatnonzero(self._room)
 
     def gone(self) -> set[int]:
         """PEs offline that nobody holds: there is nothing to wait for."""
@@ -98,13 +93,16 @@ class Board:
 
     def take(self, pes: Iterable[int]) -> None:
         """One holder more of these PEs."""
-        self.held[self._inside(pes)] += 1
-        self._count()
+        self._change(pes, 1)
 
     def give(self, pes: Iterable[int]) -> None:
         """One holder less."""
-        self.held[self._inside(pes)] -= 1
-        self._count()
+        self._change(pes, -1)
 
-    def _inside(self, pes: Iterable[int]) -> list[int]:
-        return [pe for pe in pes if pe < len(self.held)]  # the machine may have had more when they were given
+    def _change(self, pes: Iterable[int], more: int) -> None:
+        for pe in pes:
+            if pe < len(self.held):  # the machine may have had more when they were given
+                self.held[pe] += more
+                room = bool(self._own[pe]) and int(self.held[pe]) < self.domain.depth
+                self.free += room - bool(self._room[pe])
+                self._room[pe] = room

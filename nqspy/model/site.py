@@ -28,6 +28,10 @@ from nqspy.model.shifts import Closing, ShiftState
 from nqspy.model.tally import RequestCounts
 
 
+_STANDARD = Domain(APPLICATION)
+"""The domain of which nothing was set."""
+
+
 @dataclass(slots=True)
 class Touched:
     """What changed since the last commit: the rows that the store has to write."""
@@ -166,7 +170,7 @@ class Site:
         """A domain's settings; those of ``application`` where there is none of that name: before there were
         domains a queue could name any."""
         domains = self.settings.domains
-        return domains.get(name) or domains.get(APPLICATION) or Domain(APPLICATION)
+        return domains.get(name) or domains.get(APPLICATION) or _STANDARD
 
     def domain_of(self, queue: str) -> Domain:
         """The domain from which a queue's requests get their PEs."""

@@ -268,7 +268,7 @@ class _Selection:
             return
         if closed is not None or self._offers.forces or line.some() is not None:
             if closed is None and not self._draft.is_short(queue.name):
-                self._assumed.add(self._draft.site.domain_of(queue.name).name)
+                self._assumed.add(self._draft.board(queue.name).domain.name)
             draft.short |= self._assumed
             self._close(queue, closed or words.no_pes(draft, queue.name))
         else:
