@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from nqspy.executors import attempt, proc
+from nqspy.executors import attempt, proc, scan
 from nqspy.model.actions import Kill, Signal
 from nqspy.model.requests import Ask
 from nqspy.model.sightings import SeenExiting, SeenLost, SeenRunning, SeenUse
@@ -66,6 +66,7 @@ def test_it_is_killed_when_that_is_asked_for_and_at_once(bench, monkeypatch):
 
 def test_who_stops_it_again_and_again_is_lost_and_nothing_of_him_is_left(bench, monkeypatch):
     monkeypatch.setattr(attempt, "_SOON", 0.01)
+    monkeypatch.setattr(scan, "BRIEF", 3600.0)  # on a busy machine it takes minutes
     request = bench.start("echo $$ > pid; while kill -STOP $PPID; do :; done; exec sleep 600")
     lost = bench.expect(SeenLost, request)
     assert lost.brief
