@@ -27,7 +27,6 @@ from nqspy.model.settings import Settings as Settings
 from nqspy.model.shifts import Closing, ShiftState
 from nqspy.model.tally import RequestCounts
 
-
 _STANDARD = Domain(APPLICATION)
 """The domain of which nothing was set."""
 

@@ -119,7 +119,7 @@ def forge():
 
     def plan_made(*what):
         plan = former(*what)
-        forged = {"attempt": 1, "pes": [0], "forced": True, "by": "place"}
+        forged = {"attempt": 1, "pes": [0], "forced": True, "by": "select"}
         plan.actions = [("start", {"seq": seq, **forged}) for seq in range(1, 2000)]
         return plan
 
