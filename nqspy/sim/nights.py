@@ -9,6 +9,8 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
+from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.processors import TimeShared
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant, Seq, request_named
@@ -16,10 +18,8 @@ from nqspy.model.requests import Ask, Request, Spec
 from nqspy.qmgr.parser import parse_text
 from nqspy.report.time_text import zone_of
 from nqspy.sim.judge import Judge, JudgedNight, Moment, Week
-from nqspy.sim.machine import Run
 from nqspy.sim.main import Simulation
 from nqspy.sim.policies import Policy
-from nqspy.sim.processors import TimeShared
 from nqspy.sim.watched import Watched
 from nqspy.sim.workloads.nights import (
     CPUS,
@@ -101,7 +101,7 @@ class Centre:
         self.judge.take(self.journal.events(after=self._taken))
         self._taken = sim.site.n
         queued = sum(len(columns) for columns in sim.site.waiting.values())
-        spent, out = sim.machine.spent(at), shared.swapped_out(at)
+        spent, out = sim.executor.spent(at), shared.swapped_out(at)
         return Moment(at, spent, self.used(), shared.swaps, shared.swapped_bytes, out, queued)
 
     def used(self) -> dict[str, float]:
@@ -110,7 +110,7 @@ class Centre:
         for recorded in self.journal.events():
             if isinstance(recorded.event, ev.Ended):
                 found[self.jobs[recorded.event.seq].group] += recorded.event.used.cpu
-        for seq, (_, used) in self.sim.machine.use(self.sim.now).items():
+        for seq, (_, used) in self.sim.executor.use(self.sim.now).items():
             found[self.jobs[seq].group] += used.cpu
         return found
 

@@ -61,7 +61,7 @@ class SimulatedMemory:
 
     def resident(self, now: Instant) -> Mapping[Seq, int]:
         """Bytes in memory by request."""
-        for seq, (attempt, used) in self._sim.machine.use(now).items():
+        for seq, (attempt, used) in self._sim.executor.use(now).items():
             self._most[seq, attempt] = used.memory
         return {
             request.seq: 0 if self._swap and gave_way(request) else size

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
 
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR, MINUTE, Instant, Seq, request_named
@@ -14,7 +15,6 @@ from nqspy.model.requests import Ask, Request, Spec
 from nqspy.model.site import Site
 from nqspy.ports import Batch, Exits
 from nqspy.qmgr.parser import parse_text
-from nqspy.sim.machine import Run
 from nqspy.sim.main import Simulation
 from nqspy.store.memory import MemoryJournal
 
@@ -243,7 +243,7 @@ class _Counting(MemoryJournal):
 
 def _sample(sim: Simulation, journal: _Counting, at: int, due: Mapping[str, float]) -> Sample:
     used, waiting = dict(journal.used), dict[str, int]()
-    for seq, (_, so_far) in sim.machine.use(sim.now).items():
+    for seq, (_, so_far) in sim.executor.use(sim.now).items():
         request = sim.site.requests[seq]
         used[request.group] = used.get(request.group, 0.0) + so_far.wall * request.spec.ask.pes
     for columns in sim.site.waiting.values():

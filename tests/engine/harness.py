@@ -14,6 +14,7 @@ from typing import Any
 
 from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import CommandAsked
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import configure
 from nqspy.model import events as ev
@@ -25,7 +26,6 @@ from nqspy.model.requests import Ask, MailWishes, Request, Spec
 from nqspy.model.site import Site
 from nqspy.model.units import parse_size, parse_time
 from nqspy.qmgr.parser import parse_text
-from nqspy.sim.machine import Run
 from nqspy.sim.main import Simulation
 from nqspy.store.memory import MemoryJournal
 
@@ -173,7 +173,7 @@ class Centre:
         """What must hold at any time: the site's links, and that the journal gives the same site again."""
         self.site.check()
         assert observable(self.journal.load()) == observable(self.site)
-        assert len(set(self.sim.machine.begun)) == len(self.sim.machine.begun), "an attempt began twice"
+        assert len(set(self.sim.executor.begun)) == len(self.sim.executor.begun), "an attempt began twice"
 
 
 def seq_of(identifier: str) -> Seq:

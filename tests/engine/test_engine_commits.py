@@ -108,9 +108,9 @@ def test_nothing_is_started_whose_start_is_not_committed():
     Failpoint(centre.journal, 2)
     centre.submit("anne")
     assert centre.state(1) == "queued"
-    assert centre.sim.machine.begun == []
+    assert centre.sim.executor.begun == []
     centre.later(seconds=2)
-    assert centre.sim.machine.begun == [(1, 1)], "it is tried again by itself"
+    assert centre.sim.executor.begun == [(1, 1)], "it is tried again by itself"
     centre.is_sound()
 
 
@@ -178,7 +178,7 @@ def test_every_commit_may_fail_once_and_the_night_goes_on():
         centre.later(hours=1)
         assert not centre.site.requests
         assert centre.starts() == plain.starts()
-        assert len(centre.sim.machine.begun) == 12
+        assert len(centre.sim.executor.begun) == 12
         centre.is_sound()
 
 

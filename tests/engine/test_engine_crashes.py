@@ -3,6 +3,7 @@
 import pytest
 from engine.harness import Centre, Failpoint, asked, submit
 
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
@@ -10,7 +11,6 @@ from nqspy.model.actions import Kill
 from nqspy.model.errors import Refusal
 from nqspy.model.requests import Ending, Request, Used
 from nqspy.ports import CommitFailed
-from nqspy.sim.machine import Run
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.memory import MemoryJournal
 
@@ -97,7 +97,7 @@ def test_after_a_power_cut_what_ran_is_run_again():
     centre = Centre(length=100)
     centre.submit("anne", "ben once")
     centre.later(seconds=50)
-    centre.sim.machine.fail()
+    centre.sim.executor.fail()
     centre.sim.restart()
     assert centre.request(1).attempts == 2
     assert centre.end_of(2).end_reason == "lost"
@@ -120,7 +120,7 @@ def test_orders_that_may_not_have_been_obeyed_are_given_again_after_a_restart():
     centre = Centre(pes=4)
     centre.submit("anne", "ben", "cleo", "dora")
     centre.ask(cm.SuspendRequests(("2", "4")))
-    centre.engine.hands = centre.sim.machine = Hands()
+    centre.engine.hands = centre.sim.executor = Hands()
     resume = cm.SuspendRequests(("4",), resume=True)
     for command in (cm.Delete(("1",), force=True), cm.RerunRequests(("3",)), resume):
         centre.engine.feed([asked(command)], centre.sim.now)
@@ -137,7 +137,7 @@ def test_a_commit_that_fails_during_a_restart_loses_no_end():
     Failpoint(centre.journal, 1, 2)
     [(_, number, end)] = [entry for entry in centre.sim.heap.entries() if isinstance(entry[2], si.SeenEnded)]
     centre.sim.heap.drop(number)
-    centre.sim.machine.ended([end], centre.sim.now)
+    centre.sim.executor.ended([end], centre.sim.now)
     centre.sim.restart()
     assert centre.state(1) == "running"
     centre.later(seconds=5)
@@ -155,7 +155,7 @@ def test_what_was_used_while_the_daemon_was_down_is_known_after_a_restart():
 
     centre = Centre()
     centre.submit("anne")
-    centre.sim.machine = Hands()
+    centre.sim.executor = Hands()
     centre.sim.restart()
     assert centre.engine.samples == {1: Used(70_000, 80_000)}
 

@@ -5,11 +5,11 @@ import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, Centre, item
 
 from nqspy.engine.explain import chain, reason_of
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Dependency
-from nqspy.sim.machine import Run
 
 WORDS = ("ok", "any", "fail", "start")
 
@@ -321,7 +321,7 @@ def test_who_deletes_both_at_once_deletes_each_once():
 def test_a_lost_prerequisite_that_runs_again_is_waited_for():
     site = centre()
     site.submit("anne", "ben after=1", "ben after=1:start")
-    site.sim.machine.fail()
+    site.sim.executor.fail()
     site.sim.restart()
     site.sim.run(site.sim.now)
     assert site.state(2) == "held"
@@ -334,7 +334,7 @@ def test_a_lost_prerequisite_that_runs_again_is_waited_for():
 def test_a_lost_prerequisite_that_is_given_up_counts_as_failed():
     site = centre().qmgr("set lost_request fail")
     site.submit("anne", "ben after=1", "ben after=1:fail")
-    site.sim.machine.fail()
+    site.sim.executor.fail()
     site.sim.restart()
     site.sim.run(site.sim.now)
     assert (site.state(1), site.state(2), site.state(3)) == ("ended", "held", "running")

@@ -2,12 +2,12 @@
 
 from engine.harness import ANNE, PLAIN, Centre
 
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import actions as ac
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
 from nqspy.model.requests import Ending, Request, State, Used
-from nqspy.sim.machine import Run
 
 
 class Recorder:

@@ -105,7 +105,7 @@ def test_a_machine_that_came_back_smaller_says_so_to_who_asks_for_more():
     centre = Centre(pes=4, length=36000)
     [wide] = centre.submit("anne pes=4")
     centre.later(seconds=5)
-    centre.sim.machine.fail()
+    centre.sim.executor.fail()
     centre.sim._found = Found((0, 1), 0)
     centre.sim.restart()
     centre.later(seconds=5)

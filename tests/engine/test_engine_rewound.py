@@ -74,7 +74,7 @@ def test_an_attempt_without_a_trace_after_a_restore_is_held_and_not_run_again():
     assert centre.site.requests[1].state is State.HELD
     assert centre.site.next_seq == 7
     centre.later(minutes=30)
-    assert centre.sim.machine.begun == [(1, 1)]
+    assert centre.sim.executor.begun == [(1, 1)]
 
 
 def test_an_attempt_that_still_runs_after_a_restore_is_adopted():
@@ -88,7 +88,7 @@ def test_an_attempt_that_still_runs_after_a_restore_is_adopted():
     assert centre.site.requests[1].state is State.RUNNING
     centre.later(minutes=30)
     assert [row["seq"] for row in centre.journal.ended((1,))] == [1]
-    assert centre.sim.machine.begun == [(1, 1)]
+    assert centre.sim.executor.begun == [(1, 1)]
 
 
 def night(spare):

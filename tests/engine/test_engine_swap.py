@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from nqspy.core.preemption import swap
 from nqspy.core.preemption.swap import COMPARABLE, CONTROL, SWAP, SwapControl, free_at, words
 from nqspy.engine.explain import reason_of
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import State
-from nqspy.sim.machine import Run
 from nqspy.sim.pressure import SimulatedMemory
 
 MW = 8 * 2**20

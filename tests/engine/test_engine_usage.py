@@ -6,10 +6,10 @@ import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre
 
 from nqspy.core.ledger import Ledger
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR
-from nqspy.sim.machine import Run
 
 GROUPS = (
     PLAIN

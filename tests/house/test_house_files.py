@@ -91,6 +91,7 @@ WITHIN = {
     "preemption/": "core",
     "accounting/": "core",
     "desk/": "engine",
+    "virtual/": "engine",
 }
 
 

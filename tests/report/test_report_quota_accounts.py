@@ -3,6 +3,7 @@
 import pytest
 from engine.harness import PLAIN, Centre
 
+from nqspy.engine.virtual.executor import Run
 from nqspy.model.ids import Instant
 from nqspy.report.departments import page_of
 from nqspy.report.night import night_bounds, night_report
@@ -11,7 +12,6 @@ from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.quotas import Period, quota_report
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.time_text import zone_of
-from nqspy.sim.machine import Run
 
 SHARES = """
 create group d1 share=3 members=(anne, eva)

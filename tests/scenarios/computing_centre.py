@@ -8,12 +8,12 @@ from typing import Any
 
 from engine.harness import Centre, item, moment
 
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request
 from nqspy.qmgr.parser import parse_text
-from nqspy.sim.machine import Run
 from nqspy.userexit.site_exits import SiteExits
 
 ROOT = Path(__file__).parents[2]

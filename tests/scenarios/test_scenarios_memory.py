@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scenarios.computing_centre import ROOT, Site, moment
 
+from nqspy.engine.virtual.processors import TimeShared
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
-from nqspy.sim.processors import TimeShared
 
 MW = 8 * 1024**2
 NIGHT = "2026-03-02T21:00:00+01:00"
@@ -205,9 +205,9 @@ def test_three_large_requests_at_the_head_leave_the_processors_to_the_small_ones
     assert running(site) == [large[0], *small[:9]]
     site.later(minutes=5)
     assert [seq for seq in large if site.state(seq) == "running"] == large[:1]
-    begun = site.sim.machine.spent(site.sim.now)
+    begun = site.sim.executor.spent(site.sim.now)
     site.later(minutes=20)
-    assert (site.sim.machine.spent(site.sim.now) - begun) / (8 * 20 * 60_000) == pytest.approx(1.0)
+    assert (site.sim.executor.spent(site.sim.now) - begun) / (8 * 20 * 60_000) == pytest.approx(1.0)
     site.later(hours=1)
     assert [seq for seq in site.starts() if seq in large] == large
 
@@ -218,5 +218,5 @@ def test_where_plain_order_is_enforced_all_processors_but_one_are_idle(forced):
     assert running(site) == large[:1]
     site.until("2026-03-02T21:19:00+01:00")
     assert running(site) == large[1:2], "the next large one; none of the small ones"
-    spent = site.sim.machine.spent(site.sim.now)
+    spent = site.sim.executor.spent(site.sim.now)
     assert spent / (8 * (site.sim.now - moment(NIGHT))) == pytest.approx(1 / 8)

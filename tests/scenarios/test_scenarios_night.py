@@ -189,5 +189,5 @@ def test_a_morning_after_nothing_is_lost_when_the_daemon_is_killed_over_and_over
     assert night.in_order(lists)
     assert night.ended == sum(len(seqs) for seqs in lists.values())
     assert all(e.end_reason == "exit" for e in site.events(ev.Ended))
-    assert len(site.sim.machine.begun) == night.ended
+    assert len(site.sim.executor.begun) == night.ended
     assert isinstance(site.ask(cm.AutomaticShift()), dict)

@@ -1,4 +1,4 @@
-"""The invented machine: hands whose attempts take the time they are told to take (`ports.Hands`).
+"""The virtual executor: hands whose attempts take the time they are told to take (`ports.Hands`).
 
 It outlives its engine as real shepherds do: what has ended is kept until the engine says that it is committed
 (`Forget`), and an attempt that was once begun, ended or claimed as void never begins again.
@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
+from nqspy.engine.virtual.heap import Heap
+from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
 from nqspy.model.actions import Action, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Ending, EndReason, Request, Used, finite
 from nqspy.model.sightings import SeenEnded, SeenLost, SeenRunning, SeenVoid, Sighting
 from nqspy.model.site import Site
-from nqspy.sim.heap import Heap
-from nqspy.sim.processors import FullSpeed, Key, Processors
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class _Attempt:
         return needs, Ending(self.reason, None, 15, used)
 
 
-class VirtualMachine:
+class VirtualExecutor:
     """Attempts run side by side, as fast as ``processors`` let them; a suspended one makes no progress.
 
     ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates

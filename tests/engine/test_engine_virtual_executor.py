@@ -1,21 +1,17 @@
-"""The invented machine and its heap: time, order, suspension, limits, and the contract of hands."""
+"""The virtual executor and its heap: time, order, suspension, limits, and the contract of hands."""
 
 import pytest
-from engine.harness import ANNE, PLAIN, Centre
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nqspy.model import commands as cm
-from nqspy.model import events as ev
+from nqspy.engine.virtual.executor import Run, VirtualExecutor
+from nqspy.engine.virtual.heap import Heap
 from nqspy.model.actions import Forget, Kill, Resume, Signal, Start, Suspend
-from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, Spec, State, Used
 from nqspy.model.sightings import SeenEnded, SeenLost, SeenRunning, SeenVoid
 from nqspy.model.site import Site
-from nqspy.sim.heap import Heap
-from nqspy.sim.machine import Run, VirtualMachine
 
 # ---------------------------------------------------------------- heap
 
@@ -52,7 +48,7 @@ class Bench:
 
     def __init__(self, run: Run, ask: Ask | None = None, **limits: int) -> None:
         self.heap = Heap()
-        self.machine = VirtualMachine(self.heap, lambda request: run)
+        self.executor = VirtualExecutor(self.heap, lambda request: run)
         self.site = Site()
         queue = Queue("q")
         for name, value in limits.items():
@@ -62,7 +58,7 @@ class Bench:
         self.request = Request(1, spec, "q", State.RUNNING, Instant(0), Instant(0), attempt=1)
 
     def do(self, action, now: int = 0) -> None:
-        self.machine.do(action, self.request if isinstance(action, Start) else None, self.site, Instant(now))
+        self.executor.do(action, self.request if isinstance(action, Start) else None, self.site, Instant(now))
 
     def all(self):
         """(instant, sighting) of all that is to come."""
@@ -94,7 +90,7 @@ def test_doing_it_twice_is_harmless():
     for action in (START, START, Suspend(1, 1), Suspend(1, 1), Resume(1, 1), Resume(1, 1)):
         bench.do(action, 100)
     assert bench.end()[0] == 1100
-    assert bench.machine.begun == [(1, 1)]
+    assert bench.executor.begun == [(1, 1)]
     for action in (
         Kill(1, 1, "deleted", 0),
         Kill(1, 1, "deleted", 0),
@@ -111,9 +107,9 @@ def test_a_suspended_attempt_makes_no_progress_and_is_not_seen_using():
     bench = Bench(Run(wall=1000))
     bench.do(START)
     bench.do(Suspend(1, 1), 300)
-    assert bench.machine.use(Instant(500)) == {}
+    assert bench.executor.use(Instant(500)) == {}
     bench.do(Resume(1, 1), 800)
-    assert bench.machine.use(Instant(900)) == {1: (1, Used(400, 400))}
+    assert bench.executor.use(Instant(900)) == {1: (1, Used(400, 400))}
     at, ended = bench.end()
     assert (at, ended.ending.used.wall) == (1500, 1000)
 
@@ -159,70 +155,21 @@ def test_one_that_is_killed_ends_with_what_it_used_so_far(action, reason, signal
 
 def test_after_a_restart_each_expected_attempt_is_seen_once():
     bench = Bench(Run(wall=1000))
-    assert bench.machine.scan({1: 1}) == [SeenVoid(1, 1)]
+    assert bench.executor.scan({1: 1}) == [SeenVoid(1, 1)]
     bench.do(START)
     assert bench.all() == [], "what was claimed as void never begins"
     bench.do(Start(1, 2, (0,)))
-    assert bench.machine.scan({1: 2, 7: 1}) == [SeenRunning(1, 2), SeenVoid(7, 1)]
+    assert bench.executor.scan({1: 2, 7: 1}) == [SeenRunning(1, 2), SeenVoid(7, 1)]
     at, ended = bench.end()
-    bench.machine.ended([ended], Instant(at))
-    assert bench.machine.scan({1: 2}) == [ended], "kept until it is committed"
+    bench.executor.ended([ended], Instant(at))
+    assert bench.executor.scan({1: 2}) == [ended], "kept until it is committed"
     bench.do(Forget(1, 2))
-    assert bench.machine.scan({1: 2}) == [SeenVoid(1, 2)]
+    assert bench.executor.scan({1: 2}) == [SeenVoid(1, 2)]
 
 
 def test_after_a_power_cut_what_ran_is_lost():
     bench = Bench(Run(wall=1000))
     bench.do(START)
-    bench.machine.fail()
+    bench.executor.fail()
     assert not [each for each in bench.all() if isinstance(each[1], SeenEnded)]
-    assert bench.machine.scan({1: 1}) == [SeenLost(1, 1)]
-
-
-# ---------------------------------------------------------------- simulation
-
-
-def test_time_jumps_from_one_happening_to_the_next_and_stops_when_nothing_is_left():
-    centre = Centre(length=600)
-    start = centre.sim.now
-    centre.submit("anne", "anne", "anne")
-    assert centre.sim.run() == start + 1_200_000
-    assert not centre.site.requests
-
-
-def test_a_simulation_without_an_end_gives_up_on_what_waits_for_a_person():
-    centre = Centre(PLAIN + 'define shift night when=("0 21 * * *")\nset run_limit=1 batch\nend\n')
-    centre.submit("anne held")
-    assert centre.sim.run() - centre.sim.site.requests[1].submitted < 10 * 86_400_000
-
-
-def test_commands_come_at_their_instant_and_refusals_are_raised():
-    centre = Centre(length=60)
-    centre.submit("anne held")
-    centre.sim.at(Instant(centre.sim.now + 5000), cm.ReleaseRequests(("1",)), ANNE)
-    centre.later(seconds=4)
-    assert centre.state(1) == "held"
-    centre.later(seconds=1)
-    assert centre.state(1) == "running"
-    with pytest.raises(Refusal):
-        centre.ask(cm.PurgeQueue("batch"), ANNE)
-
-
-def test_the_same_story_twice_is_the_same_journal():
-    def story():
-        centre = Centre(lengths=lambda r: Run(wall=1000 * (r.seq * 37 % 91 + 1)))
-        centre.submit(*("anne cpu=60", "ben cpu=600", "cleo") * 5)
-        centre.later(hours=1)
-        return centre.events()
-
-    assert story() == story()
-
-
-def test_a_journal_with_a_history_is_gone_on_with():
-    first = Centre(length=60)
-    first.submit("anne held")
-    second = Centre("", journal=first.journal, at="2026-03-02T22:00:00+01:00")
-    second.ask(cm.ReleaseRequests(("1",)))
-    second.later(seconds=700)
-    assert [e.seq for e in second.events(ev.Ended)] == [1]
-    second.is_sound()
+    assert bench.executor.scan({1: 1}) == [SeenLost(1, 1)]

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nqspy.engine.virtual.executor import Run, VirtualExecutor
+from nqspy.engine.virtual.heap import Heap
+from nqspy.engine.virtual.processors import TimeShared
 from nqspy.model.actions import Kill, Resume, Start, Suspend
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, Spec, State, Used
 from nqspy.model.sightings import SeenEnded
 from nqspy.model.site import Site
-from nqspy.sim.heap import Heap
-from nqspy.sim.machine import Run, VirtualMachine
-from nqspy.sim.processors import TimeShared
 
 
 @dataclass
@@ -32,31 +32,31 @@ class YMP:
         self.heap, self.site = Heap(), Site()
         self.site.settings.queues["q"] = Queue("q")
         self.shared = TimeShared(self.cpus, self.memory)
-        self.machine = VirtualMachine(self.heap, lambda request: self.runs[request.seq], self.shared)
+        self.executor = VirtualExecutor(self.heap, lambda request: self.runs[request.seq], self.shared)
 
     def start(self, run: Run, **ask) -> int:
         seq = len(self.runs) + 1
         self.runs[seq] = run
         spec = Spec("anne", 1, "x", "q", "", "", "/", ask=Ask(**ask))
         request = Request(seq, spec, "q", State.RUNNING, Instant(0), Instant(0), attempt=1)
-        self.machine.do(Start(seq, 1, (0,)), request, self.site, Instant(self.now))
+        self.executor.do(Start(seq, 1, (0,)), request, self.site, Instant(self.now))
         return seq
 
     def do(self, action) -> None:
-        self.machine.do(action, None, self.site, Instant(self.now))
+        self.executor.do(action, None, self.site, Instant(self.now))
 
     def to(self, at: int) -> "YMP":
         """Lets time pass; the ends that come are noted."""
         while (first := self.heap.next_at()) is not None and first <= at:
             self.now, items = self.heap.pop()
             seen = [each for each in items if isinstance(each, SeenEnded)]
-            self.machine.ended(seen, Instant(self.now))
+            self.executor.ended(seen, Instant(self.now))
             self.ends |= {each.seq: (self.now, each) for each in seen}
         self.now = at
         return self
 
     def used(self) -> dict[int, Used]:
-        return {seq: used for seq, (_, used) in self.machine.use(Instant(self.now)).items()}
+        return {seq: used for seq, (_, used) in self.executor.use(Instant(self.now)).items()}
 
     def when(self) -> dict[int, int]:
         return {seq: at for seq, (at, _) in self.ends.items()}
@@ -82,7 +82,7 @@ def test_more_share_them_and_go_faster_when_one_has_ended():
         Used(1000, 1500),
         Used(2000, 2500),
     ]
-    assert ymp.machine.spent(Instant(9000)) == pytest.approx(4000)
+    assert ymp.executor.spent(Instant(9000)) == pytest.approx(4000)
 
 
 def test_while_one_waits_for_its_disk_another_one_uses_its_cpu():
@@ -92,7 +92,7 @@ def test_while_one_waits_for_its_disk_another_one_uses_its_cpu():
         ymp = YMP(cpus=2)
         for _ in range(k):
             ymp.start(Run(wall=1000, cpu=900))
-        busy[k] = ymp.machine.spent(Instant(400)) / (2 * 400)
+        busy[k] = ymp.executor.spent(Instant(400)) / (2 * 400)
         first = min(ymp.to(9000).when().values())
         assert first == pytest.approx(1000 / min(1, 2 / (k * 0.9)), abs=1)
     assert busy == pytest.approx({1: 0.45, 2: 0.9, 3: 1.0})
@@ -193,7 +193,7 @@ def test_work_is_neither_lost_nor_made_and_no_cpu_works_for_two(cpus, requests):
     spent = []
     for at in range(ymp.now, ymp.now + 20_000, 500):
         ymp.to(at)
-        spent.append(ymp.machine.spent(Instant(at)))
+        spent.append(ymp.executor.spent(Instant(at)))
     assert ymp.ends.keys() == fitting
     assert {seq: end.ending.used.cpu for seq, (_, end) in ymp.ends.items()} == {s: needs[s] for s in fitting}
     assert all(0 <= after - before <= cpus * 500 + 1e-6 for before, after in pairwise(spent))
