@@ -15,22 +15,20 @@ from nqspy.engine.desk import exits as exits_desk
 from nqspy.engine.desk import hands as hands_desk
 from nqspy.engine.desk import health as health_desk
 from nqspy.engine.desk.context import CommitGroup, Desk, Handler, Reply
+from nqspy.engine.enact import decided, enact
 from nqspy.engine.inputs import CommandAsked, Decision, Input, Outcome
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
-from nqspy.engine.record import event_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import (
     Action,
     Hold,
-    Kill,
     Move,
     Notify,
     Plan,
     Redate,
-    Requeue,
     Resume,
     Start,
     Suspend,
@@ -345,27 +343,21 @@ class Engine:
         self.plan = plan
         if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
             return
-        over = passed_over(self.site, plan)
-        desk.emit(ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, over, plan.ready))
+        desk.emit(decided(plan, passed_over(self.site, plan)))
         exits_desk.tell_failures(desk, plan.failures)
-        for action in plan.actions:
-            if recheck is not None and not recheck.stands(action):
+        for order in enact(self.site, plan, desk.emit, lambda action: self._stands(action, recheck)):
+            if isinstance(order, Move | Suspend | Resume):
                 self._mark()
-                continue
-            event = event_of(self.site, action)
-            if event is not None:
-                desk.emit(event)
-            if isinstance(action, Move | Suspend | Resume):
-                self._mark()
-            desk.act(self._order(action))
-            if isinstance(action, Start):
-                shifts.foretell(desk, action.seq)
+            desk.act(order)
+            if isinstance(order, Start):
+                shifts.foretell(desk, order.seq)
 
-    def _order(self, action: Action) -> Action:
-        """What the hands are told: to end an attempt that shall be run again."""
-        if isinstance(action, Requeue):
-            return Kill(action.seq, action.attempt, "requeued", self.site.settings.server.grace)
-        return action
+    def _stands(self, action: Action, recheck: Recheck | None) -> bool:
+        """Whether it may be carried out; what may not is to be decided anew."""
+        if recheck is None or recheck.stands(action):
+            return True
+        self._mark()
+        return False
 
     # ------------------------------------------------------------ committing
 

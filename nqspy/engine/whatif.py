@@ -7,7 +7,7 @@ from nqspy.core import features
 from nqspy.core.passes import explain, run_pass
 from nqspy.core.runtime import UNKNOWN, expected_wall
 from nqspy.engine import closings, timetable
-from nqspy.engine.record import event_of
+from nqspy.engine.enact import event_of
 from nqspy.model.actions import Action, Plan, Requeue, Resume, Start, Suspend
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import copy_of

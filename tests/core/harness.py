@@ -19,6 +19,7 @@ from nqspy.core.passes import explain, run_pass
 from nqspy.core.plain import NoExits
 from nqspy.core.queueing.order import QueueOrder, standing
 from nqspy.core.queueing.startable import changes as startable
+from nqspy.engine.enact import decided, enact
 from nqspy.model import actions as ac
 from nqspy.model import events as ev
 from nqspy.model.ids import Instant, Seq
@@ -256,37 +257,19 @@ class House:
 
     def apply(self, told: Told) -> Told:
         """What the plan decided happens: as the engine would have it."""
-        plan = told.plan
-        self._event(ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, (), plan.ready))
-        for action in told.plan.actions:
-            self._carry_out(action)
+        self._event(decided(told.plan))
+        for order in enact(self.site, told.plan, self._event):
+            if isinstance(order, ac.Start):
+                self._event(ev.Started(order.seq, order.attempt, order.pes))
+            elif isinstance(order, ac.Kill):
+                why = str(self.request(order.seq).ending)
+                self._event(ev.Requeued(order.seq, order.attempt, why))
         self.site.check()
         return told
 
     def tell_startable(self) -> None:
         """What could start is known as after a pass that starts nothing."""
         self._event(ev.Decided(self.site.n, ready=startable(Draft(self.site, self.now, self.door, {}))))
-
-    def _carry_out(self, action: ac.Action) -> None:
-        if isinstance(action, ac.Start):
-            self._event(ev.Starting(action.seq, action.attempt, action.pes, action.forced))
-            self._event(ev.Started(action.seq, action.attempt, action.pes))
-        elif isinstance(action, ac.Redate):
-            self._event(ev.Redated(action.seqs, action.date, action.cause, action.who))
-        elif isinstance(action, ac.Move):
-            self._event(ev.Routed(action.seq, action.queue, self.request(action.seq).queue))
-        elif isinstance(action, ac.Suspend):
-            cause = action.cause
-            self._event(
-                ev.Suspended(action.seq, action.attempt, str(cause), action.parked, action.text, cause=cause)
-            )
-        elif isinstance(action, ac.Resume):
-            cause = action.cause
-            self._event(ev.Resumed(action.seq, action.attempt, str(cause), action.pes, cause=cause))
-        elif isinstance(action, ac.Requeue):
-            self._event(ev.Requeued(action.seq, action.attempt, action.text))
-        elif isinstance(action, ac.Hold):
-            self._event(ev.Held((action.seq,), "s", action.who, action.text))
 
     def go(self) -> Told:
         """A pass, and what it decided happens."""

@@ -1,0 +1,62 @@
+"""What a plan's actions do: the events that say they were decided, and what the hands are to do."""
+
+from collections.abc import Callable, Iterator
+
+from nqspy.engine.passed_over import Kept
+from nqspy.model import events as ev
+from nqspy.model.actions import Action, Hold, Kill, Move, Plan, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.cause import Cause
+from nqspy.model.promises import Promise, Promised
+from nqspy.model.site import Site
+
+
+def enact(
+    site: Site,
+    plan: Plan,
+    emit: Callable[[ev.Event], object],
+    stands: Callable[[Action], bool] = lambda action: True,
+) -> Iterator[Action]:
+    """Makes a plan's actions happen one after the other, while it is iterated: ``stands`` is asked right
+    before each, those that do not are left out; ``emit`` is given its event; what comes out is the order for
+    the hands."""
+    for action in plan.actions:
+        if stands(action):
+            event = event_of(site, action)
+            if event is not None:
+                emit(event)
+            yield _order(site, action)
+
+
+def decided(plan: Plan, wait: tuple[Kept, ...] = ()) -> ev.Decided:
+    """The event that says a pass acted; ``wait`` as there."""
+    return ev.Decided(plan.as_of, plan.samples, plan.failures, plan.short_of_pes, wait, plan.ready)
+
+
+def event_of(site: Site, action: Action) -> ev.Event | None:
+    """The event that says an action was decided; None for one that changes nothing by itself (a notice, a
+    signal)."""
+    match action:
+        case Start(seq, attempt, pes, forced):
+            return ev.Starting(seq, attempt, pes, forced)
+        case Redate(seqs, date, cause, who):
+            return ev.Redated(seqs, date, cause, who)
+        case Move(seq, queue):
+            return ev.Routed(seq, queue, site.requests[seq].queue)
+        case Hold(seq, who, text):
+            return ev.Held((seq,), "s", who, text, cause=Cause("exit", who))
+        case Suspend(seq, attempt, cause, text, parked):
+            return ev.Suspended(seq, attempt, str(cause), parked, text, cause=cause)
+        case Resume(seq, attempt, cause, pes):
+            return ev.Resumed(seq, attempt, str(cause), pes, cause=cause)
+        case Requeue(seq, attempt, cause, text):
+            return ev.Deleting(seq, attempt, str(cause), True, text, cause=cause)
+        case Promise(key, value):
+            return Promised(action.by, key, value)
+    return None
+
+
+def _order(site: Site, action: Action) -> Action:
+    """An attempt that shall be run again is to be ended first."""
+    if isinstance(action, Requeue):
+        return Kill(action.seq, action.attempt, "requeued", site.settings.server.grace)
+    return action
