@@ -25,7 +25,7 @@ Starts = Mapping[Seq, Instant]
 def start(client: DeciderClient, request: Request, now: Instant) -> LateEstimate:
     """When a request that waits would start. To be called in the engine's thread."""
     if not client.needed:
-        found = whatif.estimate_on(client.site, NoExits(), request, now)
+        found = whatif.estimate(client.site, NoExits(), request, now)
         return lambda seconds: found
     answer = client.start_query(messages.AskStart(0, 0, now, request.seq))
     silent = messages.StartEstimated(0, None, SILENT)

@@ -17,7 +17,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.passes import run_pass
 from nqspy.decider import messages, plans
 from nqspy.decider.process import WorkerPipes
-from nqspy.engine.whatif import estimate_on, outlook
+from nqspy.engine.whatif import estimate, outlook
 from nqspy.model import lifecycle
 from nqspy.model.actions import ExitFailure
 from nqspy.model.configure import apply_changes, copy_of
@@ -158,7 +158,7 @@ class Worker:
 
     def _start(self, order: messages.AskStart) -> messages.WorkerMessage:
         request = order.request or self._site.requests[order.seq]
-        at, basis = estimate_on(self._site, self._exits, request, order.now)
+        at, basis = estimate(self._site, self._exits, request, order.now)
         return messages.StartEstimated(order.id, at, basis)
 
     def _outlook(self, order: messages.AskOutlook) -> messages.WorkerMessage:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from nqspy.core.passes import run_pass
-from nqspy.engine.whatif import Estimate, estimate_on
+from nqspy.engine.whatif import Estimate, estimate
 from nqspy.model.actions import Plan
 from nqspy.model.events import Recorded
 from nqspy.model.ids import Instant, Seq
@@ -30,4 +30,4 @@ class AtOnce:
 
     def foresee(self, site: Site, request: Request, now: Instant) -> Estimate:
         """When a request that may be submitted would start, and what that rests on."""
-        return estimate_on(site, self._exits, request, now)
+        return estimate(site, self._exits, request, now)

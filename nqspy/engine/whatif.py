@@ -1,14 +1,15 @@
 """When a waiting request would start: the same pass, run forward on a copy of the front of the line."""
 
 from dataclasses import replace
-from typing import Protocol
 
 from nqspy.core import features
 from nqspy.core.passes import explain, run_pass
-from nqspy.core.runtime import UNKNOWN, expected_wall
+from nqspy.core.runtime import expected_wall
 from nqspy.engine import closings, timetable
-from nqspy.engine.enact import event_of
-from nqspy.model.actions import Action, Plan, Requeue, Resume, Start, Suspend
+from nqspy.engine.enact import enact
+from nqspy.engine.virtual.executor import Run, VirtualExecutor
+from nqspy.engine.virtual.heap import Heap
+from nqspy.model.actions import Plan, Start
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import copy_of
 from nqspy.model.events import (
@@ -24,6 +25,7 @@ from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.lifecycle import apply, place
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request, State, Used
+from nqspy.model.sightings import SeenEnded
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
 
@@ -41,22 +43,10 @@ Estimate = tuple[Instant | None, str]
 _BASIS = "requests run as long as their limits or their group's last requests say"
 
 
-class Ground(Protocol):
-    """What an estimate stands on: the engine has it."""
-
-    site: Site
-    exits: Exits
-
-
-def estimate(engine: Ground, request: Request, now: Instant) -> Estimate:
+def estimate(site: Site, exits: Exits, request: Request, now: Instant) -> Estimate:
     """(start, basis): the instant at which it would start if every request ran as long as expected, and
-    what that rests on. None with a basis that says why no start can be told."""
-    return estimate_on(engine.site, engine.exits, request, now)
-
-
-def estimate_on(site: Site, exits: Exits, request: Request, now: Instant) -> Estimate:
-    """The same for a site and its exits; the request need not be the site's yet. Coming shifts and dates
-    count."""
+    what that rests on. None with a basis that says why no start can be told. The request need not be the
+    site's yet; coming shifts and dates count."""
     if request.state is State.HELD:
         return None, "it is held"
     queue = site.settings.queues.get(request.queue)
@@ -84,7 +74,7 @@ def outlook(site: Site, exits: Exits, now: Instant, settings: Settings | None = 
 
 
 class _Future:
-    """A copy of a site on which time is let pass."""
+    """A copy of a site on which time is let pass; a virtual executor has its attempts."""
 
     def __init__(
         self,
@@ -94,31 +84,36 @@ class _Future:
         now: Instant,
         settings: Settings | None = None,
     ) -> None:
-        self._wanted, self._exits, self._now = request, exits, now
+        self._wanted, self._exits = request, exits
+        self._begin = self._now = now
         self._site = _front(site, request, settings or site.settings)
         self._starts: dict[Seq, Instant] = {}
         # What is made up here is no evidence of how long requests run: only what has ended really.
         self._past = site
-        self._ends = {seq: _expected_end(site, r, now) for seq, r in site.started.items()}
-        # What suspended requests have still to run, ms.
-        self._rests: dict[Seq, int] = {}
-        for seq in [seq for seq, r in site.started.items() if r.state is State.SUSPENDED]:
-            self._pause(seq, now)
+        self._heap = Heap()
+        self._executor = VirtualExecutor(self._heap, self._rest)
+        self._executor.adopt(site.started.values(), site, now)
         closings.look(self._site, now)
+
+    def _rest(self, request: Request) -> Run:
+        """How long it will run from now on. One that has run longer than expected is expected to run as long
+        again."""
+        began = request.started if request.started is not None else self._now
+        end = began + expected_wall(self._past, request)
+        return Run(end - self._now if end > self._now else max(1_000, self._now - began), unlimited=True)
 
     def start(self) -> Estimate:
         """Runs passes until it starts, or until nothing more is to come."""
-        at, plan = self._now, Plan()
+        plan = Plan()
         for _ in range(ROUNDS):
-            plan = run_pass(self._site, at, self._exits, {})
-            self._carry_out(plan.actions, at)
+            plan = run_pass(self._site, self._now, self._exits, {})
+            self._carry_out(plan)
             if self._wanted is not None and self._wanted.seq in self._site.started:
-                return at, _BASIS
-            after = self._next(at, plan.wake_at)
-            if after is None or after > self._now + HORIZON:
+                return self._now, _BASIS
+            after = self._next(plan.wake_at)
+            if after is None or after > self._begin + HORIZON:
                 return None, self._why_never(plan)
-            at = after
-            self._let_happen(at)
+            self._pass_to(after)
         return None, f"no start within the looked-at future{self._reason(plan)}"
 
     def starts(self) -> dict[Seq, Instant]:
@@ -139,60 +134,58 @@ class _Future:
         found = explain(self._site, (seq,), plan.reasons).get(seq) if seq not in self._past.requests else None
         return "; see its reason" if found is None else f": {found.text}"
 
-    def _next(self, at: Instant, wake: Instant | None) -> Instant | None:
-        settings = self._site.settings
-        firing = timetable.next_firing(settings, self._site.timezone, at)
-        firing_at = firing.at if firing is not None else None
-        dates = (self._site.next_date(), firing_at, wake, *self._ends.values())
-        return min((date for date in dates if date is not None and date > at), default=None)
+    def _carry_out(self, plan: Plan) -> None:
+        for order in enact(self._site, plan, self._happen):
+            request = self._site.requests.get(getattr(order, "seq", Seq(0)))
+            self._executor.do(order, request, self._site, self._now)
+            if isinstance(order, Start):
+                self._starts[order.seq] = self._now
+        self._see()
 
-    def _let_happen(self, at: Instant) -> None:
-        for seq in [seq for seq, end in self._ends.items() if end <= at]:
-            request = self._site.started[seq]
-            length = at - (request.started or at)
-            used = Used(max(length, request.used.cpu), length)
-            self._happen(at, Ended(seq, request.attempts, "exit", 0, None, used))
-            del self._ends[seq]
+    def _next(self, wake: Instant | None) -> Instant | None:
+        settings = self._site.settings
+        firing = timetable.next_firing(settings, self._site.timezone, self._now)
+        firing_at = firing.at if firing is not None else None
+        dates = (self._site.next_date(), firing_at, wake, self._heap.next_at())
+        return min((date for date in dates if date is not None and date > self._now), default=None)
+
+    def _pass_to(self, at: Instant) -> None:
+        """Lets time pass to an instant at which something happens."""
+        self._now = at
+        self._see()
         due = self._site.due(at)
         if due:
-            self._happen(at, Eligible(due))
-        self._enter_shift(at)
+            self._happen(Eligible(due))
+        self._enter_shift()
 
-    def _enter_shift(self, at: Instant) -> None:
+    def _see(self) -> None:
+        """What the executor has told by now. That an attempt has begun says nothing new."""
+        while (at := self._heap.next_at()) is not None and at <= self._now:
+            ends = [seen for seen in self._heap.pop()[1] if isinstance(seen, SeenEnded)]
+            for seen in ends:
+                self._happen(self._end(seen, self._site.started[seen.seq]))
+            self._executor.ended(ends, self._now)
+
+    def _end(self, seen: SeenEnded, request: Request) -> Event:
+        if seen.ending.reason == "requeued":
+            return Requeued(seen.seq, seen.attempt, str(request.ending))
+        length = self._now - (request.started or self._now)
+        used = Used(max(length, request.used.cpu), length)
+        return Ended(seen.seq, seen.attempt, "exit", 0, None, used)
+
+    def _enter_shift(self) -> None:
         site = self._site
-        firing = timetable.in_force(site.settings, site.timezone, at)
-        if firing is None or firing.at != at:
+        firing = timetable.in_force(site.settings, site.timezone, self._now)
+        if firing is None or firing.at != self._now:
             return
         commands = [decode(each) for each in site.settings.shifts[firing.shift].commands]
         changes = [c for each in commands if isinstance(each, Configure) for c in each.changes]
-        self._happen(at, SettingsChanged(tuple(changes)))
-        self._happen(at, ShiftChanged(firing.shift, site.shift.current, at))
-        closings.look(site, at)
+        self._happen(SettingsChanged(tuple(changes)))
+        self._happen(ShiftChanged(firing.shift, site.shift.current, self._now))
+        closings.look(site, self._now)
 
-    def _happen(self, at: Instant, event: Event) -> None:
-        apply(self._site, Recorded(self._site.n + 1, at, event))
-
-    def _carry_out(self, actions: tuple[Action, ...], at: Instant) -> None:
-        for action in actions:
-            event = event_of(self._site, action)
-            if event is not None:
-                self._happen(at, event)
-            if isinstance(action, Start):
-                self._starts[action.seq] = at
-                self._ends[action.seq] = _expected_end(self._past, self._site.started[action.seq], at)
-            elif isinstance(action, Suspend):
-                self._pause(action.seq, at)
-            elif isinstance(action, Resume):
-                self._ends[action.seq] = Instant(at + self._rests.pop(action.seq, UNKNOWN))
-            elif isinstance(action, Requeue):
-                self._ends.pop(action.seq, None)
-                self._happen(at, Requeued(action.seq, action.attempt, action.text))
-
-    def _pause(self, seq: Seq, at: Instant) -> None:
-        """It makes no progress until it goes on."""
-        end = self._ends.pop(seq, None)
-        if end is not None:
-            self._rests[seq] = max(1, end - at)
+    def _happen(self, event: Event) -> None:
+        apply(self._site, Recorded(self._site.n + 1, self._now, event))
 
 
 def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
@@ -215,10 +208,3 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
         copy.tally.enter(twin)
         place(copy, twin)
     return copy
-
-
-def _expected_end(site: Site, request: Request, now: Instant) -> Instant:
-    """One that has run longer than expected is expected to run as long again."""
-    began = request.started if request.started is not None else now
-    end = began + expected_wall(site, request)
-    return Instant(end if end > now else now + max(1_000, now - began))

@@ -15,6 +15,7 @@ from typing import Any
 from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.executor import Run
+from nqspy.engine.whatif import Estimate, estimate
 from nqspy.model import commands as cm
 from nqspy.model import configure
 from nqspy.model import events as ev
@@ -148,6 +149,10 @@ class Centre:
         """Its state in a word."""
         request = self.site.requests.get(seq)
         return "ended" if request is None else request.state.value
+
+    def estimate(self, seq: Seq) -> Estimate:
+        """When it would start, and what that rests on."""
+        return estimate(self.site, self.engine.exits, self.request(seq), self.sim.now)
 
     def id(self, seq: Seq) -> str:
         """Its full identifier."""

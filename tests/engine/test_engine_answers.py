@@ -5,7 +5,6 @@ from engine.harness import PLAIN, Centre, caller_of, item, moment, observable
 from engine.test_engine_swap import Prime
 
 from nqspy.engine.explain import Places, reason_of
-from nqspy.engine.whatif import estimate
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import Seq
@@ -20,7 +19,7 @@ def why(centre: Centre, seq: Seq) -> tuple[str, str, str]:
 def starts_at(centre: Centre, seq: Seq) -> tuple[int | None, str]:
     """Seconds from now until the estimated start, and its basis; the asking changes nothing."""
     before = observable(centre.site)
-    at, basis = estimate(centre.engine, centre.request(seq), centre.sim.now)
+    at, basis = centre.estimate(seq)
     assert observable(centre.site) == before
     return (None if at is None else (at - centre.sim.now) // 1000), basis
 
@@ -168,11 +167,11 @@ def test_while_memory_is_short_nobody_knows_when_it_starts():
     centre.submit("anne mem=256kw")
     centre.later(minutes=6)
     [late] = centre.submit("ben mem=2mw")
-    start, basis = estimate(centre.engine, centre.request(late), centre.sim.now)
+    start, basis = centre.estimate(late)
     assert start is None, "not this very moment"
     assert basis == f"{centre.why(late).text}; when that will be nobody knows"
     centre.qmgr("set swap_control off")
-    assert estimate(centre.engine, centre.request(late), centre.sim.now)[0] is not None
+    assert centre.estimate(late)[0] is not None
 
 
 def test_an_estimate_across_the_change_of_the_clock():
@@ -180,5 +179,5 @@ def test_an_estimate_across_the_change_of_the_clock():
     centre = Centre(settings, at="2026-03-28T12:00:00+01:00")
     centre.qmgr("stop queue batch")
     centre.submit("anne")
-    at, _ = estimate(centre.engine, centre.request(1), centre.sim.now)
+    at, _ = centre.estimate(1)
     assert at == moment("2026-03-29T03:00:00+02:00")

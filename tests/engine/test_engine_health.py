@@ -6,7 +6,6 @@ from engine.test_engine_late_plans import Late
 
 from nqspy.core.broken import PROBES
 from nqspy.engine.explain import reasons_of
-from nqspy.engine.whatif import estimate
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import sightings as si
@@ -339,7 +338,7 @@ def test_an_estimate_sees_no_start_while_it_is_broken():
     centre = Centre(NIGHT.format("hold"))
     broken(centre)
     centre.submit("anne queue=night")
-    start, basis = estimate(centre.engine, centre.request(1), centre.sim.now)
+    start, basis = centre.estimate(1)
     assert start is None
     assert "see its reason" in basis
 

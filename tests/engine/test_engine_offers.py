@@ -3,7 +3,6 @@
 import pytest
 from engine.harness import PLAIN, Centre, asked, item
 
-from nqspy.engine import whatif
 from nqspy.model import commands as cm
 from nqspy.userexit.site_exits import SiteExits
 
@@ -106,7 +105,7 @@ def test_an_answer_that_rests_on_nothing_that_changed_is_not_asked_for_again(cho
 def test_a_look_ahead_neither_uses_nor_keeps_answers(choosy):
     centre = Centre(PLAIN, exits=choosy, pes=2)
     seqs = centre.submit(*["anne name=x"] * 3)
-    whatif.estimate(centre.engine, centre.request(seqs[1]), centre.sim.now)
+    centre.estimate(seqs[1])
     [fits] = centre.submit("ben name=y")
     assert centre.state(fits) == "running"
     centre.is_sound()

@@ -7,7 +7,6 @@ from scenarios.computing_centre import Site
 
 from nqspy.engine.closings import closings
 from nqspy.engine.explain import reason_of
-from nqspy.engine.whatif import estimate
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR
@@ -61,7 +60,7 @@ def test_drain_holds_back_what_would_outlast_the_night_until_one_is_long_enough(
         "its wall limit of 11:45:00 goes beyond 08:30, when shift day stops queue night; "
         "it may start after that, or with a shorter limit"
     )
-    start, _ = estimate(place.engine, place.request(2), place.sim.now)
+    start, _ = place.estimate(2)
     assert start == moment("2026-03-06T21:00:00+01:00"), "from Friday evening to Monday it is night"
     assert state_at(place, "2026-03-06T20:59:59+01:00", 2) == ["queued"]
     assert state_at(place, "2026-03-06T21:00:00+01:00", 2) == ["running"]

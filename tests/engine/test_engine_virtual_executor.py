@@ -1,5 +1,7 @@
 """The virtual executor and its heap: time, order, suspension, limits, and the contract of hands."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,6 +133,22 @@ def test_the_first_limit_it_meets_ends_it(run, ask, limits, reason, used):
     bench.do(START)
     at, ended = bench.end()
     assert (ended.ending.reason, ended.ending.used, at) == (reason, used, used.wall)
+
+
+def test_no_limit_ends_a_run_that_has_none():
+    bench = Bench(Run(1000, cpu=2000, unlimited=True), Ask(cpu=500, wall=600), wall_limit=700)
+    bench.do(START)
+    at, ended = bench.end()
+    assert (at, ended.ending.reason) == (1000, "exit")
+
+
+def test_what_runs_already_goes_on_and_what_is_suspended_waits_until_it_is_resumed():
+    bench = Bench(Run(wall=1000))
+    running, asleep = (replace(bench.request, seq=seq, attempts=2) for seq in (3, 4))
+    asleep.state = State.SUSPENDED
+    bench.executor.adopt([running, asleep], bench.site, Instant(100))
+    bench.do(Resume(4, 2), 500)
+    assert [(at, seen.seq, seen.attempt) for at, seen in bench.all()] == [(1100, 3, 2), (1500, 4, 2)]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
 from nqspy.model.actions import Action, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Ending, EndReason, Request, Used, finite
+from nqspy.model.requests import Ending, EndReason, Request, State, Used, finite
 from nqspy.model.sightings import SeenEnded, SeenLost, SeenRunning, SeenVoid, Sighting
 from nqspy.model.site import Site
 
@@ -20,12 +20,13 @@ from nqspy.model.site import Site
 @dataclass(frozen=True, slots=True)
 class Run:
     """What an attempt would do if it had the machine for itself: wall and CPU time in ms (the difference is
-    its wait for disks), exit status, memory in bytes."""
+    its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before."""
 
     wall: int
     cpu: int | None = None
     status: int = 0
     memory: int = 0
+    unlimited: bool = False
 
 
 @dataclass(slots=True)
@@ -122,17 +123,30 @@ class VirtualExecutor:
                 self._act(action, attempt, now)
 
     def _start(self, action: Start, request: Request, site: Site, now: Instant) -> None:
-        attempt = _attempt(action, self._lengths(request), request, site, now)
-        self._latest[action.seq] = action.attempt
-        self._attempts[action.seq] = attempt
-        self.begun.append((action.seq, action.attempt))
+        attempt = self._take(action.seq, action.attempt, request, site, now)
+        self.begun.append(attempt.key)
         self._heap.push(now, SeenRunning(action.seq, action.attempt))
-        self._share_out(now)
+        self._share_out(now, [attempt])
 
-    def _share_out(self, now: Instant) -> None:
-        """Who runs has changed: rates are asked for anew, and the ends of those that have another one now
-        are put where they belong."""
-        attempts = list(self._attempts.values())
+    def adopt(self, requests: Iterable[Request], site: Site, now: Instant) -> None:
+        """Goes on with attempts that run already, or are suspended: a look ahead begins with them.
+        ``lengths`` says what is still to come of each."""
+        adopted = []
+        for request in requests:
+            attempt = self._take(request.seq, request.attempts, request, site, now)
+            attempt.runs = request.state is not State.SUSPENDED
+            adopted.append(attempt)
+        self._share_out(now, adopted)
+
+    def _take(self, seq: Seq, number: int, request: Request, site: Site, now: Instant) -> _Attempt:
+        attempt = _attempt((seq, number), self._lengths(request), request, site, now)
+        self._latest[seq], self._attempts[seq] = number, attempt
+        return attempt
+
+    def _share_out(self, now: Instant, touched: Sequence[_Attempt] = ()) -> None:
+        """Who runs has changed, among them those ``touched`` that still do: rates are asked for anew, and
+        the ends of those that have another one now are put where they belong."""
+        attempts = touched if self._processors.apart else list(self._attempts.values())
         self._spent += sum(each.settle(now) for each in attempts)
         rates = self._processors.rates(attempts, now)
         for attempt, rate in zip(attempts, rates, strict=True):
@@ -158,7 +172,7 @@ class VirtualExecutor:
             if attempt.runs == isinstance(action, Suspend):
                 attempt.runs = not attempt.runs
                 self._take_back(attempt)
-                self._share_out(now)
+                self._share_out(now, [attempt])
             return
         self._take_back(attempt)
         end = SeenEnded(attempt.seq, attempt.attempt, _killed(action, attempt.used(now)))
@@ -222,17 +236,21 @@ def _least(*limits: int | None) -> int | None:
     return min((each for each in limits if each is not None), default=None)
 
 
-def _attempt(action: Start, run: Run, request: Request, site: Site, now: Instant) -> _Attempt:
-    """An attempt as it begins. Nobody interfering, it runs to its end, or to the first limit it meets."""
+def _limits(request: Request, site: Site) -> tuple[int | None, int | None]:
+    """Wall and CPU time after which an attempt is ended."""
     ask, limits = request.spec.ask, site.settings.queues[request.queue].per_request
-    wall = _least(finite(ask.wall), limits.wall_limit)
-    cpu = _least(finite(ask.cpu_wanted()), limits.cpu_limit)
+    return _least(finite(ask.wall), limits.wall_limit), _least(finite(ask.cpu_wanted()), limits.cpu_limit)
+
+
+def _attempt(key: Key, run: Run, request: Request, site: Site, now: Instant) -> _Attempt:
+    """An attempt as it begins. Nobody interfering, it runs to its end, or to the first limit it meets."""
+    wall, cpu = (None, None) if run.unlimited else _limits(request, site)
     needed = _cpu(run, run.wall)
     demand = needed / run.wall if run.wall else 0.0
     target, reason = run.wall, EXIT
     if cpu is not None and needed > cpu:
         target, reason = run.wall * cpu // needed, CPU_LIMIT
-    return _Attempt(action.seq, action.attempt, run, demand, target, reason, wall, now)
+    return _Attempt(*key, run, demand, target, reason, wall, now)
 
 
 EXIT: EndReason = "exit"

@@ -33,7 +33,10 @@ class Load(Protocol):
 
 
 class Processors(Protocol):
-    """Shares the machine out among the attempts."""
+    """Shares the machine out among the attempts. ``apart``: no attempt's rate depends on the others, so that
+    only those with which something has happened are asked about."""
+
+    apart: bool
 
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
         """How fast each makes progress from now on, until the next call: 1.0 is full speed, a suspended one
@@ -42,6 +45,8 @@ class Processors(Protocol):
 
 class FullSpeed:
     """As many processors and as much memory as anybody asks for."""
+
+    apart = True
 
     def rates(self, loads: Sequence[Load], now: Instant) -> Sequence[float]:
         """1 for each that is not suspended."""
@@ -59,6 +64,8 @@ class TimeShared:
     ``swaps``: how often one that was started went into memory or out of it since; ``swapped_bytes``: what
     was moved by that.
     """
+
+    apart = False
 
     def __init__(self, cpus: int, memory: int, small_first: bool = False) -> None:
         self.cpus = cpus
