@@ -124,7 +124,7 @@ def test_the_journal_followed_again_gives_the_same_site(former, same_site):
     replayed.touched.clear()
     # What is charged and owed is kept in rows since then, and counted in another way.
     assert replayed.accounts.keys() >= site.accounts.keys()
-    replayed.accounts, replayed.runs, replayed.spent = site.accounts, site.runs, site.spent
+    replayed.accounts, replayed.past = site.accounts, site.past
     for request in (*replayed.requests.values(), *site.requests.values()):
         if request.attempt is not None:
             request.attempt = structs.replace(request.attempt, rate=0, charged_at=None, charged=0)
