@@ -1,9 +1,9 @@
 """Queues, complexes, the machine-wide limits and the factors of intra-queue priority: settings only."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
-from nqspy.model.tree import branch, setting
+from nqspy.model.tree import branch, declared, setting
 
 
 @dataclass(slots=True)
@@ -90,8 +90,25 @@ class ProcessLimits:
     working_set_limit: int | None = setting("size", None, "working set of a process (Linux ignores it)")
 
 
+@dataclass(slots=True, kw_only=True)
+class RunningLimits:
+    """Limits on what runs at a time under a queue, a complex or the whole site. None = unlimited.
+
+    A base class and no branch, so that the paths stay ``queue/night/run_limit``.
+    """
+
+    run_limit: int | None = setting("count", None, "requests running at a time")
+    user_limit: int | None = setting("count", None, "requests of one user running at a time")
+    group_limit: int | None = setting("count", None, "requests of one group running at a time")
+    memory_limit: int | None = setting("size", None, "requested memory of all running requests")
+    pe_limit: int | None = setting("count", None, "PEs of all running requests")
+
+
+LIMIT_NAMES = tuple(declared(RunningLimits))
+
+
 @dataclass(slots=True)
-class Queue:
+class Queue(RunningLimits):
     """A batch queue runs requests, a pipe queue routes them to its destinations. A new queue is disabled
     and stopped."""
 
@@ -102,11 +119,8 @@ class Queue:
     )
     enabled: bool = setting("flag", False, "whether it takes submissions", operator=True)
     started: bool = setting("flag", False, "whether its requests are started or routed", operator=True)
+    _: KW_ONLY
     run_limit: int | None = setting("count", None, "requests running at a time", operator=True)
-    user_limit: int | None = setting("count", None, "requests of one user running at a time")
-    group_limit: int | None = setting("count", None, "requests of one group running at a time")
-    memory_limit: int | None = setting("size", None, "requested memory of all running requests")
-    pe_limit: int | None = setting("count", None, "PEs of all running requests")
     queued_limit: int | None = setting("count", None, "requests that have not ended in it, of all users")
     user_queued_limit: int | None = setting("count", None, "requests that have not ended in it, of one user")
     destinations: tuple[str, ...] = setting("names", (), "queues a pipe queue tries, in this order")
@@ -131,27 +145,17 @@ class Queue:
 
 
 @dataclass(slots=True)
-class Complex:
+class Complex(RunningLimits):
     """A named set of batch queues with common limits; a queue may be in several, all limits apply."""
 
     name: str
     queues: tuple[str, ...] = setting("names", (), "member queues")
-    run_limit: int | None = setting("count", None, "requests running at a time")
-    user_limit: int | None = setting("count", None, "requests of one user running at a time")
-    group_limit: int | None = setting("count", None, "requests of one group running at a time")
-    memory_limit: int | None = setting("size", None, "requested memory of all running requests")
-    pe_limit: int | None = setting("count", None, "PEs of all running requests")
 
 
-@dataclass(slots=True)
-class Global:
+@dataclass(slots=True, kw_only=True)
+class Global(RunningLimits):
     """Limits over all queues, and bounds of a pass."""
 
-    run_limit: int | None = setting("count", None, "requests running at a time")
-    user_limit: int | None = setting("count", None, "requests of one user running at a time")
-    group_limit: int | None = setting("count", None, "requests of one group running at a time")
-    memory_limit: int | None = setting("size", None, "requested memory of all running requests")
-    pe_limit: int | None = setting("count", None, "PEs of all running requests")
     queued_limit: int | None = setting("count", None, "requests that have not ended, of all users")
     user_queued_limit: int | None = setting("count", None, "requests that have not ended, of one user")
     offers_per_pass: int = setting(
@@ -170,10 +174,3 @@ class Defaults:
     queue: str | None = setting("name", None, "queue of a request that names none")
     cpu_limit: int | None = setting("time", 600_000, "CPU time that routing assumes where none is asked for")
     priority: int = setting("number", 31, "priority of a request that names none", low=0, high=63)
-
-
-LIMIT_NAMES = ("run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit")
-"""The limits that a queue, a complex and the global settings have alike."""
-
-LimitHolder = Any
-"""Queue, Complex or Global: whatever has the five limits of LIMIT_NAMES."""

@@ -72,14 +72,15 @@ _known: dict[str, dict[str, Declared]] = {}
 
 
 def declared(kind: type) -> dict[str, Declared]:
-    """The settings of a dataclass by their path below it: ``run_limit``, ``per_request/cpu_limit``."""
+    """The settings of a dataclass by their path below it: ``run_limit``, ``per_request/cpu_limit``. As in a
+    call those given by name alone (`KW_ONLY`) come last, which is where a base class's stand."""
     if kind.__qualname__ not in _known:
         _known[kind.__qualname__] = dict(_walk(kind))
     return _known[kind.__qualname__]
 
 
 def _walk(kind: type) -> Iterator[tuple[str, Declared]]:
-    for f in dataclasses.fields(kind):
+    for f in sorted(dataclasses.fields(kind), key=lambda each: bool(each.kw_only)):
         if "setting" in f.metadata:
             yield f.name, dataclasses.replace(f.metadata["setting"], name=f.name)
         elif "branch" in f.metadata:

@@ -10,8 +10,9 @@ from nqspy.model import configure, registry, tree
 from nqspy.model.configure import apply_changes, copy_of, dump, load, problems
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
-from nqspy.model.queues import Factors, Weights
+from nqspy.model.queues import LIMIT_NAMES, Complex, Factors, Global, Queue, Weights
 from nqspy.model.site import Settings
+from nqspy.model.tree import declared
 from nqspy.model.units import GREATEST
 
 NAMED = {each.head: each.kind for each in registry.named()}
@@ -273,3 +274,16 @@ def test_settings_are_the_same_after_rows_and_back(changes):
     assert {path: configure.dump_object(settings, path) for path in configure.object_paths(settings)} == dump(
         settings
     )
+
+
+def test_queues_complexes_and_the_whole_site_share_their_limits_in_the_order_that_people_know():
+    assert LIMIT_NAMES == ("run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit")
+    assert list(declared(Queue))[:9] == ["priority", "enabled", "started", *LIMIT_NAMES, "queued_limit"]
+    assert list(declared(Complex)) == ["queues", *LIMIT_NAMES]
+    assert list(declared(Global))[:6] == [*LIMIT_NAMES, "queued_limit"]
+    for name in LIMIT_NAMES:
+        of_complex, of_site = declared(Complex)[name], declared(Global)[name]
+        assert of_complex == of_site
+        assert (declared(Queue)[name].doc, declared(Queue)[name].unit) == (of_site.doc, of_site.unit)
+    assert declared(Queue)["run_limit"].operator
+    assert not declared(Global)["run_limit"].operator

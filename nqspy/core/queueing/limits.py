@@ -16,7 +16,7 @@ from nqspy.core.queueing.caps import Caps
 from nqspy.core.runtime import memory_of, wall_limit
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
-from nqspy.model.queues import LIMIT_NAMES, LimitHolder, Queue
+from nqspy.model.queues import LIMIT_NAMES, Queue, RunningLimits
 from nqspy.model.reasons import CLOSED, TOO_LARGE, Reason, ReasonCode
 from nqspy.model.requests import Ask, Request, Spec, State, finite
 from nqspy.model.site import Settings, Site
@@ -152,7 +152,7 @@ class RunningCounts:
         self._caps = Caps(site, ledger or (lambda: Ledger(site, self._now, {})))
         self._run_limits = run_limits
         self._counts: dict[str, _Count] = {}
-        self._holders: dict[str, list[tuple[str, LimitHolder]]] = {}
+        self._holders: dict[str, list[tuple[str, RunningLimits]]] = {}
         for request in site.started.values():
             if request.state is not State.EXITING:
                 self.add(request)
@@ -177,7 +177,7 @@ class RunningCounts:
         for who, _ in self.holders(request.queue):
             self._counts.setdefault(who, _Count()).add(request)
 
-    def holders(self, queue: str) -> list[tuple[str, LimitHolder]]:
+    def holders(self, queue: str) -> list[tuple[str, RunningLimits]]:
         """Who limits a queue, by name: the queue, its complexes, the whole site; those without limits left
         out."""
         if queue not in self._holders:
@@ -272,7 +272,7 @@ class RunningCounts:
         )
         return Reason(ReasonCode.SHIFT, f"shift {closing.shift}", text, closing.at)
 
-    def _keeping(self, request: Request, who: str, holder: LimitHolder) -> Reason | None:
+    def _keeping(self, request: Request, who: str, holder: RunningLimits) -> Reason | None:
         count = self._count(who)
         if self._run_limits and holder.run_limit is not None and count.runs >= holder.run_limit:
             return _reached(who, "run", holder.run_limit)
@@ -287,7 +287,7 @@ class RunningCounts:
             return _limit(who, f"{named} leaves {left}, it counts {format_size(asked)}")
         return None
 
-    def _keeping_pes(self, request: Request, who: str, holder: LimitHolder) -> Reason | None:
+    def _keeping_pes(self, request: Request, who: str, holder: RunningLimits) -> Reason | None:
         count, asked, most = self._count(who), request.spec.ask.pes, holder.pe_limit
         if most is not None and asked > most - count.pes:
             left = _left(most, count.pes, asked, str)
@@ -306,7 +306,7 @@ def _left(limit: int, held: int, asked: int, show: Callable[[int], str]) -> str:
     return f"{show(limit)} {TOO_LARGE}" if asked > limit else show(max(0, limit - held))
 
 
-def _has_limits(holder: LimitHolder) -> bool:
+def _has_limits(holder: RunningLimits) -> bool:
     return any(getattr(holder, name) is not None for name in LIMIT_NAMES)
 
 
