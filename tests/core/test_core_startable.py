@@ -3,6 +3,7 @@
 import pytest
 
 from nqspy.model.reasons import ReasonCode
+from nqspy.model.shifts import Closing
 
 
 def works(house):
@@ -74,3 +75,15 @@ def test_who_waits_for_a_run_limit_that_others_reach_has_work(house):
     house.go()
     house.submit("dora group=d6")
     assert works(house) == {"d6"}
+
+
+def test_what_a_draining_shift_keeps_back_is_no_work_though_its_queue_was_narrowed_since(house):
+    two(house, max_wall="2:00:00")
+    long = house.submit("dora group=d6 wall=2:00:00", queue="aux")[0]
+    house.set("queue/aux/per_request/wall_limit", 3_600_000)
+    house.site.closings["aux"] = Closing(house.now + 5_400_000, "day", "drain", "06:00")
+    house.run_pass()
+    assert house.why(long).matches(code=ReasonCode.SHIFT)
+    assert works(house) == {"d1"}
+    house.submit("dora group=d6", queue="aux")
+    assert works(house) == {"d1", "d6"}, "without a wall limit of its own its queue's counts"

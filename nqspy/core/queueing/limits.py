@@ -225,14 +225,15 @@ class RunningCounts:
         return Gate(frozenset(owners), frozenset(groups), all_owners, memory, pes, room, wall)
 
     def ever(self, queue: str) -> Gate:
-        """What the limits would leave for a queue if nothing ran: what asks for more can never start. A run
-        limit of 0 keeps back all."""
+        """What the limits would leave for a queue if nothing ran: what asks for more can never start, or not
+        before a shift stops the queue. A run limit of 0 keeps back all."""
         nobody, memory, pes = False, float("inf"), float("inf")
         for _, holder in self.holders(queue):
             nobody = nobody or 0 in (holder.run_limit, holder.user_limit, holder.group_limit)
             memory = memory if holder.memory_limit is None else min(memory, holder.memory_limit)
             pes = pes if holder.pe_limit is None else min(pes, holder.pe_limit)
-        return Gate(all_owners=nobody, memory=memory, pes=pes, room=self._caps.most())
+        room, wall = self._caps.most(), self._wall_left(queue)
+        return Gate(all_owners=nobody, memory=memory, pes=pes, room=room, wall=wall)
 
     def opens(self) -> Instant | None:
         """When the first group that its past use keeps back will have forgotten enough of it."""

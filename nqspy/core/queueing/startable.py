@@ -15,11 +15,11 @@ from weakref import proxy
 import numpy as np
 
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.limits import Gate, Mask, RunningCounts, kept_back
+from nqspy.core.queueing.limits import Gate, RunningCounts, kept_back
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import account_key
 from nqspy.model.queues import Queue
-from nqspy.model.requests import State, finite
+from nqspy.model.requests import State
 from nqspy.model.site import Site
 
 Pairs = Mapping[str, int]
@@ -83,7 +83,7 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
     site = draft.site
     found = columns.pes_by_pair().copy()
     gate = tally.gate(queue.name)
-    out, gone = _rows_out(site, gate, tally.ever(queue.name), queue, columns), draft.gone(queue.name)
+    out, gone = kept_back(site, tally.ever(queue.name), queue, columns), draft.gone(queue.name)
     if gone:
         out = np.zeros(len(columns), dtype=bool) if out is None else out
         out[gone] = True
@@ -92,17 +92,6 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
         np.subtract.at(found, columns.pair[rows], columns.pes[rows])
     _drop_people(site, gate, found)
     return found
-
-
-def _rows_out(site: Site, gate: Gate, ever: Gate, queue: Queue, columns: Columns) -> Mask | None:
-    """Rows that their own needs keep back, or that could never start."""
-    never = kept_back(site, ever, queue, columns)
-    masks = [] if never is None else [never]
-    if gate.wall != float("inf"):
-        default = finite(queue.per_request.wall_limit)
-        walls = columns.wall if default is None else np.minimum(columns.wall, float(default))
-        masks.append((walls > gate.wall) & (walls != float("inf")))
-    return np.logical_or.reduce(masks) if masks else None
 
 
 def _drop_people(site: Site, gate: Gate, found: Ints) -> None:
