@@ -25,6 +25,14 @@ def cpu_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
     return asked if asked is not None or queue not in settings.queues else cpu_of(settings.queues[queue])
 
 
+def memory_counted(settings: Settings, queue: str, ask: Ask) -> int:
+    """Memory (bytes) that a request counts for: what it asks, else its queue's limit; 0 without any."""
+    asked = finite(ask.memory_wanted())
+    if asked is not None or queue not in settings.queues:
+        return asked or 0
+    return memory_of(settings.queues[queue]) or 0
+
+
 def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
     """Wall time (ms) after which a request will be ended: its own limit, else its queue's; None without
     any."""

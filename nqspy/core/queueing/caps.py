@@ -6,12 +6,14 @@ while its decayed use, committed use included, is at or above that part of what 
 measure: PEs x half-life / ln 2 (`people.capped_use`). A forced request goes past both.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, log2
 
 from nqspy.core.ledger import Ledger
+from nqspy.core.queueing.limit_rules import Left, LimitRule, Mask
+from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
 from nqspy.model.reasons import CAPPED, DECAY, Reason, ReasonCode
@@ -38,11 +40,13 @@ class Cap:
         return f"limit {self.percent:g}% of group {self.group}"
 
 
-class Caps:
+class Caps(LimitRule):
     """The caps of a site with what their groups hold: starts of a pass are added as they are decided.
 
     ``ledger``: use by group, asked for only where there are caps; whoever decides a start commits it there.
     """
+
+    whose = "group"
 
     def __init__(self, site: Site, ledger: Callable[[], Ledger]) -> None:
         self._site, self._ask = site, ledger
@@ -54,17 +58,17 @@ class Caps:
     def _ledger(self) -> Ledger:
         return self._ask()
 
-    def add(self, request: Request) -> None:
-        """Counts a request as running from now on."""
-        for cap in self._of(request.group) if self._caps else ():
-            self._held[cap.group] += request.spec.ask.pes
-
     def _of(self, group: str) -> list[Cap]:
         """The caps that hold for a group: its own first, then those of the groups above it."""
         if group not in self._over:
-            names = lineage(self._site.settings.groups, group)
+            names = lineage(self._site.settings.groups, group) if self._caps else ()
             self._over[group] = [self._caps[name] for name in names if name in self._caps]
         return self._over[group]
+
+    def add(self, request: Request) -> None:
+        """Counts a request as running from now on."""
+        for cap in self._of(request.group):
+            self._held[cap.group] += request.spec.ask.pes
 
     def _left(self, cap: Cap) -> int:
         return 0 if self._spent(cap) else max(0, cap.pes - self._held[cap.group])
@@ -72,49 +76,47 @@ class Caps:
     def _spent(self, cap: Cap) -> bool:
         return self._ledger.use(cap.group) >= cap.use
 
-    def room(self) -> tuple[tuple[str, int], ...]:
-        """PEs left to each group that a cap holds for."""
+    def left(self, ever: bool) -> Left | None:
         if not self._caps:
-            return ()
-        return self._least({name: self._left(cap) for name, cap in self._caps.items()})
-
-    def most(self) -> tuple[tuple[str, int], ...]:
-        """PEs that each group that a cap holds for has at most, whatever runs."""
-        return self._least({name: cap.pes for name, cap in self._caps.items()})
-
-    def _least(self, pes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+            return None
+        pes = {name: cap.pes if ever else self._left(cap) for name, cap in self._caps.items()}
         held_for = ((name, self._of(name)) for name in self._site.settings.groups)
-        return tuple((name, min(pes[cap.group] for cap in caps)) for name, caps in held_for if caps)
+        return Left(named={name: min(pes[cap.group] for cap in caps) for name, caps in held_for if caps})
+
+    @classmethod
+    def mask(cls, site: Site, left: Left, queue: str, columns: Columns) -> Mask | None:
+        if columns.most("pes") <= left.least():
+            return None
+        above: Mask = columns.pes > left.table(site, cls.whose)[columns.group]
+        return above
 
     def never(self, request: Request) -> Reason | None:
         """The cap under which a request can never start; None where none is narrower than it."""
         asked = request.spec.ask.pes
-        for cap in self._of(request.group) if self._caps else ():
-            if asked > cap.pes:
-                return Reason(ReasonCode.LIMIT, cap.who, self._of_pes(cap, asked))
-        return None
+        caps = (cap for cap in self._of(request.group) if asked > cap.pes)
+        return next((self._of_pes(cap, asked) for cap in caps), None)
 
-    def keeping(self, request: Request) -> Reason | None:
-        """The cap that keeps a request back; None where none does."""
-        for cap in self._of(request.group) if self._caps else ():
-            if request.spec.ask.pes > cap.pes - self._held[cap.group]:
-                return Reason(ReasonCode.LIMIT, cap.who, self._of_pes(cap, request.spec.ask.pes))
+    def reason(self, request: Request) -> Reason | None:
+        asked = request.spec.ask.pes
+        for cap in self._of(request.group):
+            if asked > cap.pes - self._held[cap.group]:
+                return self._of_pes(cap, asked)
             if self._spent(cap):
-                return Reason(ReasonCode.LIMIT, cap.who, *self._of_use(cap))
+                return self._of_use(cap)
         return None
 
-    def _of_pes(self, cap: Cap, asked: int) -> str:
+    def _of_pes(self, cap: Cap, asked: int) -> Reason:
         held, whole = self._held[cap.group], self._site.pes()
-        text = f"{cap} is {cap.pes} of {whole} PEs, it holds {held}, this asks for {asked}"
-        if asked > cap.pes:
-            return f"{text}: {CAPPED}"
-        return f"{text}: {held + asked - cap.pes} must become free"
+        then = CAPPED if asked > cap.pes else f"{held + asked - cap.pes} must become free"
+        text = f"{cap} is {cap.pes} of {whole} PEs, it holds {held}, this asks for {asked}: {then}"
+        return Reason(ReasonCode.LIMIT, cap.who, text)
 
-    def _of_use(self, cap: Cap) -> tuple[str, Instant | None]:
+    def _of_use(self, cap: Cap) -> Reason:
         used, most = format_time(_seconds(self._ledger.use(cap.group))), format_time(_seconds(cap.use))
         charge = "CPU time" if self._site.settings.usage.charge == "cpu" else "PE time"
         text, until = f"{cap} is {most} of decayed {charge}, it has {used} with what runs", self._opens(cap)
-        return f"{text}: {DECAY if until else 'some of what runs must end'}", until
+        text = f"{text}: {DECAY if until else 'some of what runs must end'}"
+        return Reason(ReasonCode.LIMIT, cap.who, text, until)
 
     def opens(self) -> Instant | None:
         """When the first group that its past use keeps back will have forgotten enough of it; None where only

@@ -12,7 +12,8 @@ import numpy as np
 from nqspy.core import broken
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.factors import FactorTerms, blocks
-from nqspy.core.queueing.limits import Gate, Mask, RunningCounts, kept_back
+from nqspy.core.queueing.limit_rules import Gate, Mask
+from nqspy.core.queueing.limits import RunningCounts, kept_back
 from nqspy.core.queueing.own import behind_their_own
 from nqspy.core.queueing.share import Shares
 from nqspy.model.columns import Floats, Ints

@@ -12,7 +12,7 @@ from math import isfinite
 import numpy as np
 
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.limits import Mask
+from nqspy.core.queueing.limit_rules import Mask
 from nqspy.core.stock import Many
 from nqspy.model.columns import Columns, Floats, Ints
 from nqspy.model.division import without_share

@@ -15,7 +15,9 @@ from weakref import proxy
 import numpy as np
 
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.limits import Gate, RunningCounts, kept_back
+from nqspy.core.queueing.caps import Caps
+from nqspy.core.queueing.limit_rules import Gate, GroupLimit, Left, UserLimit
+from nqspy.core.queueing.limits import RunningCounts, kept_back
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import account_key
 from nqspy.model.queues import Queue
@@ -83,7 +85,8 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
     site = draft.site
     found = columns.pes_by_pair().copy()
     gate = tally.gate(queue.name)
-    out, gone = kept_back(site, tally.ever(queue.name), queue, columns), draft.gone(queue.name)
+    never, gone = tally.gate(queue.name, ever=True), draft.gone(queue.name)
+    out = kept_back(site, never, queue, columns)
     if gone:
         out = np.zeros(len(columns), dtype=bool) if out is None else out
         out[gone] = True
@@ -96,11 +99,12 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
 
 def _drop_people(site: Site, gate: Gate, found: Ints) -> None:
     """Users and groups that may start nothing more have nothing that could start."""
-    spent = {name for name, left in gate.room if left <= 0}
-    if gate.all_owners:
+    users, groups, caps = (gate.get(rule, Left()) for rule in (UserLimit, GroupLimit, Caps))
+    owners, spent = users.full(), groups.full() | caps.full()
+    if min(users.others, groups.others) < 1:
         found[:] = 0
-    elif gate.owners or gate.groups or spent:
+    elif owners or spent:
         for number in found.nonzero()[0].tolist():
             group, _, owner = site.numbers.pairs.names[number].partition(":")
-            if owner in gate.owners or group in gate.groups or group in spent:
+            if owner in owners or group in spent:
                 found[number] = 0

@@ -1,0 +1,246 @@
+"""The rules of what may run at a time, a class for each: what is left under it, which rows that masks, and
+what is said to one request. Groups' caps are in `caps`.
+
+Counting is by *requested* memory and PEs, from start to end of a request (nqs.md 4.1).
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nqspy.core.runtime import memory_counted, wall_limit
+from nqspy.model.columns import Columns, Floats
+from nqspy.model.ids import Instant
+from nqspy.model.reasons import CLOSED, TOO_LARGE, Reason, ReasonCode
+from nqspy.model.requests import Ask, Request
+from nqspy.model.site import Settings, Site
+from nqspy.model.units import format_size, format_time
+
+Mask = npt.NDArray[np.bool_]
+INFINITE = float("inf")
+_NOTHING = Ask()
+
+
+class ScopeCount:
+    """What runs under one scope. ``runs``: how many, by the column that they are told apart by and the name
+    in it (all together under the empty name); ``wall`` stays 0: what runs takes no time from others."""
+
+    def __init__(self) -> None:
+        self.memory = self.pes = self.wall = 0
+        self.runs: dict[str, dict[str, int]] = {"": {}, "owner": {}, "group": {}}
+
+    def add(self, request: Request) -> None:
+        """Counts a request as running from now on, its memory apart."""
+        self.pes += request.spec.ask.pes
+        for whose, name in (("", ""), ("owner", request.owner), ("group", request.group)):
+            runs = self.runs[whose]
+            runs[name] = runs.get(name, 0) + 1
+
+
+@dataclass(slots=True)
+class Left:
+    """What rules leave to those ``named``, and to all others; infinite: as much as they want."""
+
+    others: float = INFINITE
+    named: dict[str, float] = field(default_factory=dict)
+
+    def full(self) -> set[str]:
+        """Those named to whom nothing is left."""
+        return {name for name, left in self.named.items() if left < 1}
+
+    def least(self) -> float:
+        """What is left to whom least is left."""
+        return min(self.others, *self.named.values()) if self.named else self.others
+
+    def narrowed(self, by: "Left") -> "Left":
+        """What is left under other rules besides."""
+        if not self.named and not by.named:
+            return Left(min(self.others, by.others))
+        named = {name: min(left, by.named.get(name, by.others)) for name, left in self.named.items()}
+        more = {name: min(left, self.others) for name, left in by.named.items() if name not in named}
+        return Left(min(self.others, by.others), named | more)
+
+    def table(self, site: Site, whose: str) -> Floats:
+        """What is left by the numbers of the names in a column."""
+        numbers = dict(site.numbers.by_column())[whose]
+        table = np.full(len(numbers), self.others)
+        for name, left in self.named.items():
+            if (number := numbers.known(name)) is not None:
+                table[number] = left
+        return table
+
+
+class LimitRule(ABC):
+    """One limit with what runs under it, of those in the same ``whose`` (a column; empty: of all together).
+
+    The rows that `mask` gives for what all rules of a class leave together are those of the requests to which
+    one of these rules gives a `reason`. ``for_forced``: it holds for forced requests too.
+    """
+
+    whose: ClassVar[str] = ""
+    for_forced: ClassVar[bool] = False
+
+    @abstractmethod
+    def left(self, ever: bool) -> Left | None:
+        """What it leaves now, None where it bounds nobody; ``ever``: what it would leave if nothing ran."""
+
+    @classmethod
+    @abstractmethod
+    def mask(cls, site: Site, left: Left, queue: str, columns: Columns) -> Mask | None:
+        """Rows of a queue that need more than is left; None if no row does."""
+
+    @abstractmethod
+    def reason(self, request: Request) -> Reason | None:
+        """Why it keeps a request back now; None when it lets it start."""
+
+
+Gate = dict[type[LimitRule], Left]
+"""What is left for one queue under the rules of each class; classes that bound nobody left out."""
+
+
+class _ScopeRule(LimitRule):
+    """A limit of ``most`` in one scope (a queue, a complex, the whole site), ``who`` in reasons."""
+
+    word: ClassVar[str]
+
+    def __init__(self, settings: Settings, who: str, most: int, count: ScopeCount) -> None:
+        self._settings, self._who, self._most, self._count = settings, who, most, count
+        self._runs = count.runs[self.whose]
+
+    def _told(self, most: str, text: str) -> Reason:
+        name = f"{self.word} limit {most}"
+        name = f"global {name}" if self._who == "global" else f"{name} of {self._who}"
+        return Reason(ReasonCode.LIMIT, self._who, f"{name} {text}")
+
+
+# ---------------------------------------------------------------- how many run
+
+
+class _NumberRule(_ScopeRule):
+    def left(self, ever: bool) -> Left | None:
+        full = {} if ever else {name: 0.0 for name, runs in self._runs.items() if runs >= self._most}
+        return Left(INFINITE if self._most else 0, full) if full or not self._most else None
+
+    @classmethod
+    def mask(cls, site: Site, left: Left, queue: str, columns: Columns) -> Mask | None:
+        if left.others < 1:
+            return np.ones(len(columns), dtype=bool)
+        full: Mask = (left.table(site, cls.whose) < 1)[getattr(columns, cls.whose)]
+        return full
+
+    def reason(self, request: Request) -> Reason | None:
+        name = getattr(request, self.whose) if self.whose else ""
+        return self.reached(name) if self._runs.get(name, 0) >= self._most else None
+
+    def reached(self, name: str = "") -> Reason | None:
+        """That no more may run (of ``name``); None while more may."""
+        if self._runs.get(name, 0) < self._most:
+            return None
+        text = CLOSED if self._most == 0 else f"is reached for {name}" if name else "is reached"
+        return self._told(str(self._most), text)
+
+
+class RunLimit(_NumberRule):
+    """Requests running at a time. One that is reached closes a whole queue (`reached`); it masks no row, but
+    where it is 0 and asked what is left ``ever``."""
+
+    word = "run"
+
+    def left(self, ever: bool) -> Left | None:
+        return super().left(ever) if ever else None
+
+
+class UserLimit(_NumberRule):
+    """Requests of one user running at a time."""
+
+    word, whose = "user", "owner"
+
+
+class GroupLimit(_NumberRule):
+    """Requests of one group running at a time."""
+
+    word, whose = "group", "group"
+
+
+# ---------------------------------------------------------------- how much they hold, and how long
+
+
+class _AmountRule(_ScopeRule):
+    column: ClassVar[str]
+    verb: ClassVar[str]
+
+    @staticmethod
+    @abstractmethod
+    def _asked(settings: Settings, queue: str, ask: Ask) -> int | None:
+        """What one that asks for this in a queue needs; None: never too much."""
+
+    @staticmethod
+    def _show(amount: int, /) -> str:
+        return str(amount)
+
+    def left(self, ever: bool) -> Left:
+        return Left(self._most if ever else self._most - getattr(self._count, self.column))
+
+    @classmethod
+    def mask(cls, site: Site, left: Left, queue: str, columns: Columns) -> Mask | None:
+        most = columns.most(cls.column)
+        if most <= left.others:
+            return None
+        asked = getattr(columns, cls.column)
+        above: Mask = asked > left.others
+        default = cls._asked(site.settings, queue, _NOTHING) if most == INFINITE else most
+        return above if default is not None and default > left.others else above & (asked != INFINITE)
+
+    def reason(self, request: Request) -> Reason | None:
+        asked = self._asked(self._settings, request.queue, request.spec.ask)
+        left = self._most - getattr(self._count, self.column)
+        return self._too_much(asked, max(0, left)) if asked is not None and asked > left else None
+
+    def _too_much(self, asked: int, left: int) -> Reason:
+        most = self._show(self._most)
+        leaves = f"{most} {TOO_LARGE}" if asked > self._most else self._show(left)
+        return self._told(most, f"leaves {leaves}, it {self.verb} {self._show(asked)}")
+
+
+class MemoryLimit(_AmountRule):
+    """Requested memory of all running requests."""
+
+    word, column, verb = "memory", "memory", "counts"
+    _show = staticmethod(format_size)
+    _asked = staticmethod(memory_counted)
+
+
+class PeLimit(_AmountRule):
+    """PEs of all running requests."""
+
+    word, column, verb, for_forced = "PE", "pes", "asks for", True
+
+    @staticmethod
+    def _asked(settings: Settings, queue: str, ask: Ask) -> int:
+        return ask.pes
+
+
+class ShiftDrain(_AmountRule):
+    """A shift that stops a queue and wants nothing to run by then (``spill=drain``): time is left, and a wall
+    limit is asked for."""
+
+    column, for_forced = "wall", True
+    _asked = staticmethod(wall_limit)
+
+    def __init__(self, site: Site, queue: str, now: Instant) -> None:
+        self._queue, self._closing = queue, site.closings[queue]
+        super().__init__(site.settings, f"shift {self._closing.shift}", self._closing.at - now, ScopeCount())
+
+    def _too_much(self, asked: int, left: int) -> Reason:
+        text = (
+            f"its wall limit of {format_time(asked)} goes beyond {self._closing.clock}, when {self._who} "
+            f"stops queue {self._queue}; it may start after that, or with a shorter limit"
+        )
+        return Reason(ReasonCode.SHIFT, self._who, text, self._closing.at)
+
+
+LIMITS: tuple[type[_ScopeRule], ...] = (RunLimit, UserLimit, GroupLimit, MemoryLimit, PeLimit)
+"""The rules of the settings in `RunningLimits`, in the same order, in which reasons are looked for."""
