@@ -53,14 +53,7 @@ def make_order(
 
 def _limits(spec: Spec, queue: Queue) -> dict[str, int | None]:
     """The limits in force by qmgr path: what the request asks, else its queue's; None = no limit."""
-    asked: dict[str, int | None] = {
-        "per_request/cpu_limit": spec.ask.cpu,
-        "per_process/cpu_limit": spec.ask.cpu_process,
-        "per_request/wall_limit": spec.ask.wall,
-        "per_request/memory_limit": spec.ask.memory,
-        "per_process/memory_limit": spec.ask.memory_process,
-        **dict(spec.ask.others),
-    }
+    asked = {**spec.ask.limits(), **dict(spec.ask.others)}
     paths = [f"per_request/{name}" for name in queue.per_request.__slots__]
     paths += [f"per_process/{name}" for name in queue.per_process.__slots__]
     found = {}

@@ -68,6 +68,16 @@ class Ask:
     others: tuple[tuple[str, int], ...] = ()
     needs: tuple[str, ...] = ()
 
+    def limits(self) -> dict[str, int | None]:
+        """Limits that have fields of their own, by their qmgr paths."""
+        return {
+            "per_request/cpu_limit": self.cpu,
+            "per_process/cpu_limit": self.cpu_process,
+            "per_request/wall_limit": self.wall,
+            "per_request/memory_limit": self.memory,
+            "per_process/memory_limit": self.memory_process,
+        }
+
     def cpu_wanted(self) -> int | None:
         """Requested CPU time for order and routing: a request-wide limit counts before a per-process one."""
         return self.cpu if self.cpu is not None else self.cpu_process

@@ -22,26 +22,25 @@ from nqspy.model.units import UNLIMITED, format_seconds, format_size
 # ---------------------------------------------------------------- what one request may ask for
 
 
-_ASKED: tuple[tuple[str, str, str], ...] = (
-    ("per_request/cpu_limit", "CPU time", "cpu"),
-    ("per_process/cpu_limit", "CPU time of a process", "cpu_process"),
-    ("per_request/wall_limit", "wall time", "wall"),
-    ("per_request/memory_limit", "memory", "memory"),
-    ("per_process/memory_limit", "memory of a process", "memory_process"),
-)
-
-
-_NAMED = {"per_request/process_limit": "number of processes"}
+_WORDS = {
+    "per_request/cpu_limit": "CPU time",
+    "per_process/cpu_limit": "CPU time of a process",
+    "per_request/wall_limit": "wall time",
+    "per_request/memory_limit": "memory",
+    "per_process/memory_limit": "memory of a process",
+    "per_request/process_limit": "number of processes",
+}
 
 
 def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
     """Why a queue can never take this request: one line naming the limit and the greatest value allowed;
     None when it can. An explicit ``unlimited`` fits only where the queue has no such limit."""
     ask = spec.ask
-    for path, words, asked in _asked(ask):
+    for path, asked in _asked(ask):
         limit = _limit_at(queue, path)
         if asked is not None and limit is not None and (asked == UNLIMITED or asked > limit):
             show = _shower(path)
+            words = _WORDS.get(path) or path.rpartition("/")[2].removesuffix("_limit").replace("_", " ")
             wanted = "unlimited" if asked == UNLIMITED else show(asked)
             return f"{queue.name}: {words} {wanted} is above the limit of {show(limit)}"
     if queue.per_request.pe_limit is not None and ask.pes > queue.per_request.pe_limit:
@@ -60,19 +59,12 @@ def never(site: Site, queue: str | None, pes: int) -> str | None:
     return f"{pes} PEs are more than the {size} of domain {site.domain_of(queue).name}"
 
 
-def _asked(ask: Ask) -> Iterator[tuple[str, str, int | None]]:
-    for path, words, name in _ASKED:
-        yield path, words, getattr(ask, name)
-    if ask.cpu is None:
-        yield "per_request/cpu_limit", "CPU time", ask.cpu_wanted()
-    if ask.memory is None:
-        yield "per_request/memory_limit", "memory", ask.memory_wanted()
-    for path, value in ask.others:
-        yield (
-            path,
-            _NAMED.get(path) or path.rpartition("/")[2].removesuffix("_limit").replace("_", " "),
-            value,
-        )
+def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
+    """What is asked for, by the path of the limit; where only a process has a limit it counts for all."""
+    yield from ask.limits().items()
+    yield "per_request/cpu_limit", ask.cpu_wanted()
+    yield "per_request/memory_limit", ask.memory_wanted()
+    yield from ask.others
 
 
 def _limit_at(queue: Queue, path: str) -> int | None:
@@ -201,8 +193,8 @@ def _scopes(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits
 
 
 def kept_back(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Mask | None:
-    """Rows that a gate keeps back, those included that ask for more PEs than the queue's domain has or need what
-    is broken; None if no row is."""
+    """Rows that a gate keeps back, those included that ask for more PEs than the queue's domain has or need
+    what is broken; None if no row is."""
     masks = [rule.mask(site, left, queue.name, columns) for rule, left in gate.items()]
     size = site.size(queue.name)
     masks.append(columns.pes > size if columns.most("pes") > size else None)
