@@ -47,7 +47,7 @@ def show(serving: Serving, asked: cm.ShowObject, as_json: bool) -> str:
     exist."""
     _known(serving, asked)
     feature = registry.object_of(asked.what)
-    if feature is not None and feature.words is not None:
+    if feature is not None and feature.words is not None and not feature.named:
         return _json(_feature_data(serving, feature)) if as_json else _feature_text(serving, feature)
     data = _DATA.get(asked.what)
     if as_json:

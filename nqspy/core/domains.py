@@ -46,10 +46,11 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
     pes = given.get("pes")
     if change.op == "delete" or not isinstance(pes, str | list | tuple):
         return
-    beyond = [pe for pe in numbers((pes,) if isinstance(pes, str) else tuple(pes)) if pe >= site.pes()]
+    total = settings.machine.pes if settings.machine.pes is not None else len(site.found.cpus)
+    beyond = [pe for pe in numbers((pes,) if isinstance(pes, str) else tuple(pes)) if pe >= total]
     if beyond and change.op != "remove":
         text = f"domain {name}: there is no PE {beyond[0]}"
-        raise BadValue(f"{text}; the machine has {site.pes()}, numbered from 0")
+        raise BadValue(f"{text}; the machine has {total}, numbered from 0")
 
 
 DOMAINS = declare(

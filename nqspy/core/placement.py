@@ -6,8 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from nqspy.model.board import Board
-from nqspy.model.columns import Ints
+from nqspy.model.board import Board, blocks
 
 
 class Placement(Protocol):
@@ -38,11 +37,11 @@ class Contiguous:
 
     def room(self, board: Board) -> int:
         """The largest block."""
-        return int(_blocks(board.open())[1].max(initial=0))
+        return int(blocks(board.open())[1].max(initial=0))
 
     def pick(self, board: Board, count: int) -> tuple[int, ...]:
         """The beginning of that block."""
-        first, sizes = _blocks(board.open())
+        first, sizes = blocks(board.open())
         best = int(np.where(sizes < count, np.iinfo(np.int64).max, sizes).argmin())
         return tuple(range(int(first[best]), int(first[best]) + count))
 
@@ -58,15 +57,9 @@ class MostPacked:
     def pick(self, board: Board, count: int) -> tuple[int, ...]:
         """Most holders first, then smaller blocks, then lower numbers."""
         pes = board.open()
-        sizes = _blocks(pes)[1]
+        sizes = blocks(pes)[1]
         order = np.lexsort((pes, np.repeat(sizes, sizes), -board.held[pes]))
         return tuple(sorted(pes[order[:count]].tolist()))
-
-
-def _blocks(pes: Ints) -> tuple[Ints, Ints]:
-    """First number and length of each run of numbers without a gap."""
-    starts = np.flatnonzero(np.diff(pes, prepend=-2) != 1)
-    return pes[starts], np.diff(starts, append=len(pes))
 
 
 POLICIES: Mapping[str, Placement] = {

@@ -60,6 +60,12 @@ def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
     return left
 
 
+def blocks(pes: Ints) -> tuple[Ints, Ints]:
+    """First number and length of each run of numbers without a gap, of numbers in ascending order."""
+    starts = np.flatnonzero(np.diff(pes, prepend=-2) != 1)
+    return pes[starts], np.diff(starts, append=len(pes))
+
+
 class Board:
     """The PEs of ``domain`` (those that are set in ``own``), of which nothing may be started on those
     ``offline``; a copy that a pass may change. ``held``: how many hold each PE, by its number; ``size``: how

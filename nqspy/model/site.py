@@ -11,7 +11,7 @@ from typing import Any
 from nqspy.model import board
 from nqspy.model.accounts import Account, DomainPast
 from nqspy.model.balance import Balance, Level
-from nqspy.model.board import Board, Holders, Mask, pes_of
+from nqspy.model.board import Board, Holders, Mask, blocks, pes_of
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.errors import BrokenSite
@@ -181,8 +181,15 @@ class Site:
         return pes_of(self.settings.domains, domain.name, self.pes())
 
     def size(self, queue: str) -> int:
-        """How many PEs the domain of a queue has."""
-        return self.pes() if not self.is_divided() else int(self.pes_of(self.domain_of(queue)).sum())
+        """How many PEs one request of a queue can get at most: those of its domain, or of the largest block
+        without a gap where that gives no others."""
+        if not self.is_divided():
+            return self.pes()
+        domain = self.domain_of(queue)
+        own = self.pes_of(domain)
+        if domain.placement == "contiguous":
+            return int(blocks(own.nonzero()[0])[1].max(initial=0))
+        return int(own.sum())
 
     def board(self, domain: str = APPLICATION) -> Board:
         """A domain's PEs as they are held now."""

@@ -115,6 +115,15 @@ def test_a_request_for_more_pes_than_its_domain_has_is_refused_with_both_numbers
         centre.submit("anne pes=9 queue=day")
 
 
+def test_more_than_the_largest_block_of_a_domain_that_gives_no_others_is_refused(centre):
+    centre.qmgr("set domain wide pes=(2-3, 5-7) placement=contiguous")
+    with pytest.raises(Refusal, match="4 PEs are more than the 3 of the largest block of domain wide"):
+        centre.submit("anne pes=4 queue=day")
+    (seq,) = centre.submit("anne pes=3 queue=day")
+    assert centre.request(seq).pes == (5, 6, 7)
+    centre.is_sound()
+
+
 def test_settings_with_domains_are_written_and_read_again(centre):
     centre.qmgr("set domain application placement=contiguous\nset domain wide depth=3 kind=command")
     text = print_settings(centre.site.settings)

@@ -56,7 +56,11 @@ def never(site: Site, queue: str | None, pes: int) -> str | None:
         return None
     if queue is None or pes > site.pes() or not site.is_divided():
         return f"{pes} PEs are more than the machine's {site.pes()}"
-    return f"{pes} PEs are more than the {size} of domain {site.domain_of(queue).name}"
+    domain = site.domain_of(queue)
+    where = f"domain {domain.name}"
+    if domain.placement == "contiguous":
+        where = f"the largest block of {where}"
+    return f"{pes} PEs are more than the {size} of {where}"
 
 
 def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:
