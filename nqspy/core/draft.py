@@ -84,7 +84,7 @@ class Draft:
 
     def room(self, queue: str) -> int:
         """How many PEs one request of a queue could be given now."""
-        board = self.board(queue)
+        board = self._boards.get(queue) or self.board(queue)
         return POLICIES[board.domain.placement].room(board)
 
     @cached_property

@@ -56,4 +56,4 @@ class Feature:
         return due
 
     def _signed(self, action: Action) -> Action:
-        return replace(action, by=self.name)
+        return action if action.by else replace(action, by=self.name)

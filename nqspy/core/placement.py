@@ -28,7 +28,7 @@ class Lowest:
 
     def pick(self, board: Board, count: int) -> tuple[int, ...]:
         """The first of them."""
-        return tuple(board.open()[:count].tolist())
+        return board.lowest(count)
 
 
 class Contiguous:

@@ -15,6 +15,7 @@ from nqspy.model.domains import APPLICATION, Domain, numbers
 from nqspy.model.ids import Seq
 
 Mask = npt.NDArray[np.bool_]
+_FEW = 64
 
 Holders = dict[int, tuple[Seq, ...]]
 """Who holds a slot of a PE, by PE; PEs that nobody holds are left out."""
@@ -42,6 +43,13 @@ def has_slots(holders: Holders, pes: Iterable[int], slots: int) -> bool:
 
 
 @cache
+def _all(total: int) -> Mask:
+    mask = np.ones(total, dtype=bool)
+    mask.flags.writeable = False
+    return mask
+
+
+@cache
 def _mask(ranges: tuple[str, ...], total: int) -> Mask:
     mask = np.zeros(total, dtype=bool)
     mask[[pe for pe in numbers(ranges) if pe < total]] = True
@@ -53,10 +61,10 @@ def pes_of(domains: Mapping[str, Domain], name: str, total: int) -> Mask:
     """Which of a machine's ``total`` PEs a domain has."""
     if name != APPLICATION:
         return _mask(domains[name].pes, total) if name in domains else np.zeros(total, dtype=bool)
-    left = np.ones(total, dtype=bool)
-    for each in domains.values():
-        if each.name != APPLICATION:
-            left &= ~_mask(each.pes, total)
+    others = [each for each in domains.values() if each.name != APPLICATION]
+    left = _all(total)
+    for each in others:
+        left = left & ~_mask(each.pes, total)
     return left
 
 
@@ -78,16 +86,34 @@ class Board:
         if self._offline:
             self._own = own.copy()
             self._own[self._offline] = False
-        pes = np.fromiter(holders, np.int64, len(holders))
-        counts = np.fromiter(map(len, holders.values()), np.int64, len(holders))
-        inside = pes < len(own)
-        self.held[pes[inside]] = counts[inside]
+        self._put(holders)
         self._room = self._own & (self.held < domain.depth)
         self.free = int(np.count_nonzero(self._room))
+
+    def _put(self, holders: Holders) -> None:
+        if len(holders) < _FEW:  # then array by array costs more than one by one
+            for pe, those in holders.items():
+                if pe < len(self.held):
+                    self.held[pe] = len(those)
+            return
+        pes = np.fromiter(holders, np.int64, len(holders))
+        counts = np.fromiter(map(len, holders.values()), np.int64, len(holders))
+        inside = pes < len(self.held)
+        self.held[pes[inside]] = counts[inside]
 
     def open(self) -> Ints:
         """The PEs that have room, in ascending order."""
         return np.flatnonzero(self._room)
+
+    def lowest(self, count: int) -> tuple[int, ...]:
+        """The first ``count`` of them; there must be so many."""
+        first = int(self._room.argmax())
+        if count == 1:
+            return (first,)
+        block = self._room[first : first + count]
+        if len(block) == count and block.all():
+            return tuple(range(first, first + count))
+        return tuple(self.open()[:count].tolist())
 
     def gone(self) -> set[int]:
         """PEs offline that nobody holds: there is nothing to wait for."""

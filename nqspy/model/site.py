@@ -163,7 +163,8 @@ class Site:
 
     def is_divided(self) -> bool:
         """Whether there is a domain besides ``application``."""
-        return len(self.domains()) > 1
+        domains = self.settings.domains
+        return len(domains) > (APPLICATION in domains)
 
     def domain(self, name: str = APPLICATION) -> Domain:
         """A domain's settings; those of ``application`` where there is none of that name: before there were

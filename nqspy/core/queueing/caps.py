@@ -65,6 +65,11 @@ class Caps(LimitRule):
             self._over[group] = [self._caps[name] for name in names if name in self._caps]
         return self._over[group]
 
+    @property
+    def bound(self) -> bool:
+        """Whether there are any."""
+        return bool(self._caps)
+
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""
         for cap in self._of(request.group):

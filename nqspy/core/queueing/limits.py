@@ -119,10 +119,11 @@ class RunningCounts:
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""
         counts, _ = self._of(request.queue)
-        memory = memory_counted(self._site.settings, request.queue, request.spec.ask) if counts else 0
-        for count in counts:
-            count.memory += memory
-        if not request.pes_released:
+        if counts:
+            memory = memory_counted(self._site.settings, request.queue, request.spec.ask)
+            for count in counts:
+                count.memory += memory
+        if (counts or self._caps.bound) and not request.pes_released:
             self._run(request)
 
     def resume(self, request: Request) -> None:
@@ -156,8 +157,10 @@ class RunningCounts:
 
     def closed(self, queue: str) -> Reason | None:
         """The run limit that keeps back a whole queue; None while none is reached."""
-        reached = (rule.reached() for rule in self.rules(queue) if isinstance(rule, RunLimit))
-        return next(filter(None, reached), None)
+        for rule in self.rules(queue):
+            if isinstance(rule, RunLimit) and (reason := rule.reached()) is not None:
+                return reason
+        return None
 
     def gate(self, queue: str, *, ever: bool = False) -> Gate:
         """What is left for a queue now, reached run limits apart; ``ever``: what would be left if nothing ran
@@ -177,7 +180,7 @@ class RunningCounts:
         """The first limit that keeps one request back; None when every limit lets it start. PE limits, and a
         shift that drains the queue, hold for ``forced`` requests too. A cap under which it can never start is
         named before all that passes."""
-        never = None if forced else self._caps.never(request)
+        never = None if forced or not self._caps.bound else self._caps.never(request)
         if never is not None:
             return never
         for rule in self.rules(request.queue):

@@ -41,12 +41,13 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     selection.run()
     for choice in draft.chosen:
         request = choice.request
-        draft.after.append(Start(request.seq, request.attempts + 1, choice.pes, choice.forced))
+        draft.after.append(Start(request.seq, request.attempts + 1, choice.pes, choice.forced, by=NAME))
         draft.after += choice.follow
     dues = (draft.site.next_date(), selection.opens(), selection.goes_on())
     return min((due for due in dues if due is not None), default=None)
 
 
+NAME = "select"
 SEEK = 10
 """Candidates offered at most to learn whether one waits only for a PE when none can be had."""
 
@@ -412,4 +413,4 @@ def stands(site: Site, action: Action) -> bool:
     return isinstance(action, Start | Redate | Hold | Move)
 
 
-FEATURE = Feature("select", act, verify=verify, stands=stands)
+FEATURE = Feature(NAME, act, verify=verify, stands=stands)
