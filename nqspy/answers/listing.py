@@ -38,9 +38,7 @@ class Lister:
         self._sight = sight
         site = serving.engine.site
         now = serving.clock.now()
-        self.place = json_objects.AnswerContext(
-            site.name, Zone(site.timezone), now, {q.name: q.domain for q in site.settings.queues.values()}
-        )
+        self.place = json_objects.AnswerContext(site.name, Zone(site.timezone), now, site.domains_by_queue())
         self._places = Places(serving.engine, now)
 
     def objects(self, requests: Sequence[Request]) -> Objects:

@@ -21,7 +21,7 @@ from nqspy.engine.desk.settings import try_changes
 from nqspy.model import commands as cm
 from nqspy.model import registry
 from nqspy.model.configure import dump
-from nqspy.model.domains import APPLICATION, account_key, split_key
+from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.ids import DAY, Instant, JobRef, Seq
@@ -99,14 +99,16 @@ def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
     site, now = serving.engine.site, serving.clock.now()
     samples, entitled = serving.engine.samples, entitlements(site.settings.groups)
     ledger = Ledger(site, now, samples)
-    ledgers = {domain: Ledger(site, now, samples, domain=domain) for domain in site.shared()}
+    ledgers = {APPLICATION: ledger}
+    if len(shared := site.shared()) > 1:
+        ledgers = {domain: Ledger(site, now, samples, domain=domain) for domain in shared}
     half = site.settings.usage.half_life
     rows: list[dict[str, Any]] = []
 
     def below(parent: str | None, depth: int) -> None:
         for group in with_default(site.settings.groups).values():
             if group.parent == parent:
-                own = [a for key, a in site.accounts.items() if split_key(key)[1] == f"g:{group.name}"]
+                own = site.own_accounts(group.name, None)
                 rows.append(
                     {
                         "group": group.name, "depth": depth, "share": group.share,
@@ -146,8 +148,8 @@ def _owed(site: Site, ledgers: Mapping[str, Ledger], group: str) -> dict[str, An
 
 
 def _owed_in(site: Site, domain: str, ledger: Ledger, group: str) -> tuple[Entry, dict[str, Any]]:
-    rule, account = ledger.stocks.rule(ALL), site.accounts.get(account_key(domain, f"g:{group}"))
-    kept_entry = account.entry if account is not None else Entry()
+    rule, accounts = ledger.stocks.rule(ALL), site.own_accounts(group, domain)
+    kept_entry = accounts[0].entry if accounts else Entry()
     entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
     return entry, {
         "works": group in rule.parts, "target": rule.targets.get(group), "stock": ledger.stock(None, group),

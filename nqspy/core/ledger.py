@@ -16,7 +16,7 @@ from nqspy.core.runtime import cpu_limit, wall_limit
 from nqspy.core.stock import Stock
 from nqspy.core.totals import ALL, Booking, Totals
 from nqspy.model import people
-from nqspy.model.domains import APPLICATION, account_key, split_key
+from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.owed import PE, faded
 from nqspy.model.people import Group
@@ -95,9 +95,7 @@ class Ledger:
 
     def _mean(self, group: str) -> float | None:
         if group not in self._means:
-            domains = self._site.shared() if self.domain is None else (self.domain,)
-            keys = (account_key(domain, f"g:{group}") for domain in domains)
-            accounts = [self._site.accounts[key] for key in keys if key in self._site.accounts]
+            accounts = self._site.own_accounts(group, self.domain)
             recent = [value for account in accounts for value in account.recent]
             self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
         return self._means[group]
@@ -188,9 +186,8 @@ class Ledger:
 
     @cached_property
     def _mean_of_all(self) -> float | None:
-        accounts = self._site.accounts.items()
-        chosen = (each for key, each in accounts if self.domain in (None, split_key(key)[0]))
-        recent = [value for account in chosen for value in account.recent]
+        accounts = self._site.accounts_in(self.domain)
+        recent = [value for _, account in accounts for value in account.recent]
         return sum(recent) / len(recent) if recent else None
 
     # ------------------------------------------------------------ entitlement

@@ -56,9 +56,8 @@ def expected_wall(site: Site, request: Request) -> int:
     if queue is not None:
         walls += [finite(queue.per_request.wall_limit), finite(queue.per_process.cpu_limit)]
         cpus.append(finite(queue.per_request.cpu_limit))
-    account, pes = site.account(request), max(1, ask.pes)
+    accounts = site.own_accounts(request.group, site.domain_of(request.queue).name)
+    recent, pes = accounts[0].recent if accounts else [], max(1, ask.pes)
     walls += [cpu // pes for cpu in cpus if cpu is not None]
     limit = min((wall for wall in walls if wall is not None), default=UNKNOWN)
-    if account is None or not account.recent:
-        return limit
-    return min(limit, max(1, round(sum(account.recent) / len(account.recent) / pes)))
+    return min(limit, max(1, round(sum(recent) / len(recent) / pes))) if recent else limit

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from nqspy.model import people
-from nqspy.model.domains import split_key
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
 
@@ -28,11 +27,8 @@ class Totals:
         self.levels: dict[tuple[str, str], float] = {}
         self.pairs: dict[tuple[str, str], float] = {}
         half_life = site.settings.usage.half_life
-        for key, account in site.accounts.items():
-            where, bare = split_key(key)
-            if domain is not None and where != domain:
-                continue
-            kind, _, rest = bare.partition(":")
+        for key, account in site.accounts_in(domain):
+            kind, _, rest = key.partition(":")
             value = account.at_time(now, half_life)
             if kind == "g":
                 self._add_group(rest, value)

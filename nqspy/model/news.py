@@ -1,5 +1,5 @@
-"""What changed of the requests since somebody last looked: for what is kept from pass to pass and rests on
-them.
+"""What changed: of the requests since somebody last looked, for what is kept from pass to pass and rests on
+them; of the rows since the last commit.
 
 Not part of the state: it begins empty, and who comes too late looks at everything anew.
 """
@@ -7,8 +7,10 @@ Not part of the state: it begins empty, and who comes too late looks at everythi
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from nqspy.model.ids import Seq
+from nqspy.model.requests import Request
 
 KEPT = 4_096
 """So many changes are kept at least for who looks next."""
@@ -37,3 +39,22 @@ class News:
         if not 0 <= missed <= len(self.latest):
             return None
         return list(islice(self.latest, len(self.latest) - missed, None))
+
+
+@dataclass(slots=True)
+class Touched:
+    """What changed since the last commit: the rows that the store has to write."""
+
+    requests: set[Seq] = field(default_factory=set)
+    ended: dict[Seq, tuple[Request, Any]] = field(default_factory=dict)
+    settings: set[str] = field(default_factory=set)
+    accounts: set[str] = field(default_factory=set)
+    state: bool = False
+
+    def clear(self) -> None:
+        """Forgets it, after the commit."""
+        self.requests.clear()
+        self.ended.clear()
+        self.settings.clear()
+        self.accounts.clear()
+        self.state = False

@@ -18,7 +18,7 @@ from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.machine import Found
-from nqspy.model.news import News
+from nqspy.model.news import News, Touched
 from nqspy.model.outputs import files
 from nqspy.model.owed import UNKNOWN_RUN, Entry, Terms
 from nqspy.model.people import lineage
@@ -29,25 +29,6 @@ from nqspy.model.tally import RequestCounts
 
 _STANDARD = Domain(APPLICATION)
 """The domain of which nothing was set."""
-
-
-@dataclass(slots=True)
-class Touched:
-    """What changed since the last commit: the rows that the store has to write."""
-
-    requests: set[Seq] = field(default_factory=set)
-    ended: dict[Seq, tuple[Request, Any]] = field(default_factory=dict)
-    settings: set[str] = field(default_factory=set)
-    accounts: set[str] = field(default_factory=set)
-    state: bool = False
-
-    def clear(self) -> None:
-        """Forgets it, after the commit."""
-        self.requests.clear()
-        self.ended.clear()
-        self.settings.clear()
-        self.accounts.clear()
-        self.state = False
 
 
 @dataclass(slots=True)
@@ -114,16 +95,18 @@ class Site:
         """The domains that there are, and those gone by whose accounts are still kept."""
         return list(dict.fromkeys((*self.domains(), *self.past)))
 
-    def accounts_in(self, domain: str) -> Iterator[tuple[str, Account]]:
-        """The accounts of a domain by their keys there."""
+    def accounts_in(self, domain: str | None) -> Iterator[tuple[str, Account]]:
+        """The accounts of a domain (None: of all) by their keys there."""
         for key, account in self.accounts.items():
             where, bare = split_key(key)
-            if where == domain:
+            if domain in (None, where):
                 yield bare, account
 
-    def account(self, request: Request) -> Account | None:
-        """The account of a request's group in the domain of its queue."""
-        return self.accounts.get(account_key(self.domain_of(request.queue).name, f"g:{request.group}"))
+    def own_accounts(self, group: str, domain: str | None) -> list[Account]:
+        """The accounts that a group itself has in a domain (None: in all)."""
+        domains = self.shared() if domain is None else (domain,)
+        keys = (account_key(each, f"g:{group}") for each in domains)
+        return [self.accounts[key] for key in keys if key in self.accounts]
 
     def past_of(self, domain: str) -> DomainPast:
         """What was in a domain."""
@@ -176,6 +159,10 @@ class Site:
         """The domain from which a queue's requests get their PEs."""
         found = self.settings.queues.get(queue)
         return self.domain(found.domain) if found is not None else self.domain()
+
+    def domains_by_queue(self) -> dict[str, str]:
+        """The domain of each queue, by name."""
+        return {name: self.domain_of(name).name for name in self.settings.queues}
 
     def pes_of(self, domain: Domain) -> Mask:
         """Which of the machine's PEs a domain has."""

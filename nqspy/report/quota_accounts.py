@@ -136,7 +136,7 @@ class DomainAccounts(Steps):
         self.sums: list[dict[str, QuotaSums]] = []
         self._domain, self._domain_of = (
             domain,
-            {each: site.domain_of(each).name for each in site.settings.queues},
+            site.domains_by_queue(),
         )
         self._terms, self._charge = site.terms(domain), site.settings.usage.charge
         entries: dict[str, Entry] = {}

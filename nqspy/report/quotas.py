@@ -103,7 +103,7 @@ class Presence(Steps):
         self.could: Amounts = {}
         self.worked: Amounts = {}
         self.left: tuple[Seq, ...] = ()
-        self._domain_of = {each: site.domain_of(each).name for each in site.settings.queues}
+        self._domain_of = site.domains_by_queue()
         self._divisions = {
             domain: Division(site.settings.groups, site.terms(domain).pes) for domain in site.domains()
         }

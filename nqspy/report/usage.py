@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nqspy.model.domains import split_key
 from nqspy.model.ids import Instant
 from nqspy.model.people import entitled_now, entitlements, with_default
 from nqspy.model.site import Site
@@ -23,9 +22,8 @@ def usage(site: Site, now: Instant) -> dict[str, Any]:
     """
     half_life = site.settings.usage.half_life
     values: dict[str, float] = {}
-    for key, account in site.accounts.items():
-        bare = split_key(key)[1]
-        values[bare] = values.get(bare, 0.0) + account.at_time(now, half_life)
+    for key, account in site.accounts_in(None):
+        values[key] = values.get(key, 0.0) + account.at_time(now, half_life)
     own = {key[2:]: value for key, value in values.items() if key.startswith("g:")}
     # The group `default` exists with share 1 even where it is not set up: scheduling counts it.
     groups = with_default(site.settings.groups)
