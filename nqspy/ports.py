@@ -1,4 +1,4 @@
-"""The four doors of the engine: Journal, Hands, Exits, Decider. Rooms on either side know only
+"""The four doors of the engine: Journal, Executor, Exits, Decider. Rooms on either side know only
 these."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypedDict
 from nqspy.model.actions import Action, ExitFailure, Plan
 from nqspy.model.events import Deleted, Ended, Recorded
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.observations import Observation
 from nqspy.model.requests import Request, Spec, Used
-from nqspy.model.sightings import Sighting
 from nqspy.model.site import Site
 
 # ---------------------------------------------------------------- Journal
@@ -79,11 +79,11 @@ class Journal(Protocol):
         """Whether there is room for nothing but what makes room."""
 
 
-# ---------------------------------------------------------------- Hands
+# ---------------------------------------------------------------- Executor
 
 
-class Hands(Protocol):
-    """What starts, stops and watches attempts. Their sightings come back as inputs of the engine."""
+class Executor(Protocol):
+    """What starts, stops and watches attempts. Their observations come back as inputs of the engine."""
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         """Carries one action out, soon and without blocking; doing it twice is harmless.
@@ -91,9 +91,9 @@ class Hands(Protocol):
         For a Start the request is given; for actions on attempts that no longer exist nothing happens.
         """
 
-    def scan(self, expected: Mapping[Seq, int]) -> Sequence[Sighting]:
-        """After a restart: what became of each expected attempt (request -> attempt), exactly one sighting
-        each; then a SeenStray for each attempt that was found and not expected.
+    def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
+        """After a restart: what became of each expected attempt (request -> attempt), exactly one observation
+        each; then a ObservedStray for each attempt that was found and not expected.
 
         Before it returns, every attempt that was not begun is claimed as void, so that it can never start
         later.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
-from nqspy.core.plain import NoExits
 from nqspy.model.events import (
     Change,
     Decided,

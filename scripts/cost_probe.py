@@ -25,9 +25,9 @@ DAEMON = {
     "nqspy.engine.loop:Engine.feed": "engine",
     "nqspy.engine.loop:Engine._pass": "pass",
     "nqspy.store.journal:SqliteJournal.commit": "store",
-    "nqspy.executors.local:LocalHands.do": "orders to the starter",
+    "nqspy.executors.local:LocalExecutor.do": "orders to the starter",
     "nqspy.executors.watch:Watch._handle": "reports of shepherds",
-    "nqspy.daemon.hooks:Hooks.tell": "telling",
+    "nqspy.daemon.exit_notices:ExitNotices.tell": "telling",
 }
 STARTER = {
     "nqspy.executors.outset:read": "order read",
@@ -48,7 +48,7 @@ SHEPHERD = {
     "nqspy.executors.records:add": "files: records",
     "nqspy.executors.shepherd:Shepherd._listen": "files: control",
     "nqspy.executors.deliver:deliver": "delivery",
-    "nqspy.executors.teller:Teller.tell": "reports",
+    "nqspy.executors.attempt_reporter:AttemptReporter.tell": "reports",
     "nqspy.executors.outset:read": "order read",
 }
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from nqspy.answers.serving import Serving
-from nqspy.engine.desk.people import need
+from nqspy.engine.handlers.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import Refusal
 from nqspy.model.people import Caller

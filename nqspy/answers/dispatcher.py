@@ -16,7 +16,7 @@ from nqspy.answers import administration, fields, language, listing, queries, te
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
 from nqspy.answers.waiting import OpenQuestions
-from nqspy.engine.desk.context import Reply
+from nqspy.engine.handlers.context import Reply
 from nqspy.engine.inputs import CommandAsked
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal

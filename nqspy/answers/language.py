@@ -10,7 +10,7 @@ from typing import Any, cast
 from nqspy.answers import administration, shows
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Steps, Work
-from nqspy.engine.desk.people import need
+from nqspy.engine.handlers.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.people import Caller

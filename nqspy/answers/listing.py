@@ -11,8 +11,8 @@ from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility
 from nqspy.decider import estimates
 from nqspy.decider.estimates import PATIENCE, LateEstimate
-from nqspy.engine.desk.advice import shared
 from nqspy.engine.explain import Places, chain, reasons_of
+from nqspy.engine.handlers.advice import shared
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq
 from nqspy.model.people import Caller

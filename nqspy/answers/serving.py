@@ -6,7 +6,7 @@ from typing import Protocol
 
 from nqspy.decider.client import DeciderClient
 from nqspy.decider.remote_exits import RemoteExits
-from nqspy.engine.desk.context import Reply
+from nqspy.engine.handlers.context import Reply
 from nqspy.engine.loop import Engine
 from nqspy.model.commands import Command
 from nqspy.model.ids import Instant

@@ -12,12 +12,12 @@ from nqspy.answers import queues
 from nqspy.answers.serving import Serving
 from nqspy.answers.snapshot import snapshot
 from nqspy.core import domains
-from nqspy.core.broken import PROBES
-from nqspy.core.ledger import Ledger, entitlements
+from nqspy.core.fair_share import FairShare, entitlements
+from nqspy.core.resource_health import PROBES
 from nqspy.core.totals import ALL
 from nqspy.decider import estimates
 from nqspy.engine import timetable
-from nqspy.engine.desk.settings import try_changes
+from nqspy.engine.handlers.settings import try_changes
 from nqspy.model import commands as cm
 from nqspy.model import registry
 from nqspy.model.configure import dump
@@ -98,10 +98,10 @@ def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
     """The share tree with entitlement and decayed use, of all domains added up, parents before children."""
     site, now = serving.engine.site, serving.clock.now()
     samples, entitled = serving.engine.samples, entitlements(site.settings.groups)
-    ledger = Ledger(site, now, samples)
+    ledger = FairShare(site, now, samples)
     ledgers = {APPLICATION: ledger}
     if len(shared := site.shared()) > 1:
-        ledgers = {domain: Ledger(site, now, samples, domain=domain) for domain in shared}
+        ledgers = {domain: FairShare(site, now, samples, domain=domain) for domain in shared}
     half = site.settings.usage.half_life
     rows: list[dict[str, Any]] = []
 
@@ -125,7 +125,7 @@ def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
     return rows
 
 
-def _owed(site: Site, ledgers: Mapping[str, Ledger], group: str) -> dict[str, Any]:
+def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str, Any]:
     """What a group's own requests were entitled to and got while it had work since the present shift began
     (`report.shares.quota_object`), its accounts (`model.balance`), and the rule in force: of all domains
     added up, but for the target and the share term, which are ``application``'s; ``domains`` has each
@@ -147,7 +147,7 @@ def _owed(site: Site, ledgers: Mapping[str, Ledger], group: str) -> dict[str, An
     return told
 
 
-def _owed_in(site: Site, domain: str, ledger: Ledger, group: str) -> tuple[Entry, dict[str, Any]]:
+def _owed_in(site: Site, domain: str, ledger: FairShare, group: str) -> tuple[Entry, dict[str, Any]]:
     rule, accounts = ledger.stocks.rule(ALL), site.own_accounts(group, domain)
     kept_entry = accounts[0].entry if accounts else Entry()
     entry = ledger.stocks.accounts(ALL).members().get(group) or kept_entry
@@ -295,8 +295,8 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     )
     if not changes:
         return lambda: "it changes no setting\n"
-    desk = serving.engine.desk(now)
-    after = try_changes(desk, site.settings, changes, upsert=False).settings
+    tx = serving.engine.tx(now)
+    after = try_changes(tx, site.settings, changes, upsert=False).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
     starts, names = (
         estimates.outlook(serving.decider, now, changes),

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from nqspy.engine.desk.context import Reply
+from nqspy.engine.handlers.context import Reply
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.rpc import messages
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from nqspy.answers.serving import Serving
-from nqspy.engine.desk.people import may_see, sees_all
+from nqspy.engine.handlers.people import may_see, sees_all
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq

@@ -10,7 +10,7 @@ from nqspy.answers import listing, output
 from nqspy.answers.fields import seq_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
-from nqspy.engine.desk.people import need, need_owner
+from nqspy.engine.handlers.people import need, need_owner
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
 from nqspy.model.ids import Instant, Seq

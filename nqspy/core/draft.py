@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from nqspy.core.ledger import Ledger
+from nqspy.core.fair_share import FairShare
 from nqspy.core.placement import POLICIES
 from nqspy.core.sight import SiteView
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Suspend
@@ -67,7 +67,7 @@ class Draft:
         self.priorities: dict[tuple[str, str, str], float] = {}
         self.asked = APPLICATION
         self.startable: Callable[[str], Mapping[str, int]] | None = None
-        self._ledgers: dict[str, Ledger] = {}
+        self._ledgers: dict[str, FairShare] = {}
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
         self._started: set[Seq] = set()
@@ -88,11 +88,11 @@ class Draft:
         return POLICIES[board.domain.placement].room(board)
 
     @cached_property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> FairShare:
         """Use and entitlement in all domains, starts of this pass included; made when first asked for."""
         return self._make_ledger(None)
 
-    def ledger_of(self, domain: str) -> Ledger:
+    def ledger_of(self, domain: str) -> FairShare:
         """The same of a domain."""
         if not self.site.is_divided():
             return self.ledger
@@ -100,9 +100,9 @@ class Draft:
             self._ledgers[domain] = self._make_ledger(domain)
         return self._ledgers[domain]
 
-    def _make_ledger(self, domain: str | None) -> Ledger:
+    def _make_ledger(self, domain: str | None) -> FairShare:
         chosen = (each.request for each in self.chosen)
-        return Ledger(self.site, self.now, self.samples, chosen, self.startable, domain)
+        return FairShare(self.site, self.now, self.samples, chosen, self.startable, domain)
 
     @cached_property
     def view(self) -> PassView:

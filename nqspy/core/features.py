@@ -15,9 +15,9 @@ from nqspy.model.site import Settings, Site
 
 FILES = (
     "accounting.health",  # have what needs a broken resource give way
-    "preemption.spill",  # clear queues that a shift stopped
+    "preemption.shift_end",  # clear queues that a shift stopped
     "preemption.swap",  # give way where memory is short
-    "preemption.comeback",  # let go on what was suspended
+    "preemption.resume",  # let go on what was suspended
     "queueing.route",  # route pipe queues
     "queueing.select",  # choose what starts, and where
 )

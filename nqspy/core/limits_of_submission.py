@@ -9,9 +9,9 @@ from nqspy.core.queueing import limits, route
 from nqspy.core.sight import Handed, Seen
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
+from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site
-from nqspy.model.tally import RequestCounts
 from nqspy.ports import Exits, PassView, RequestView, SubmitAnswer
 
 violation = limits.violation

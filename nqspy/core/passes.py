@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from nqspy.core import alike, features
 from nqspy.core.draft import Draft
-from nqspy.core.preemption import spill
+from nqspy.core.preemption import shift_end
 from nqspy.core.queueing import depend, startable, words
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.actions import Plan
@@ -21,7 +21,7 @@ from nqspy.ports import Exits
 def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used] | None = None) -> Plan:
     """Decides what shall be done at ``now``. The site is not changed.
 
-    ``samples``: use of running attempts so far, where the hands have told of it since it was last charged.
+    ``samples``: use of running attempts so far, where the executor has told of it since it was last charged.
     """
     samples = samples or {}
     exits.begin(site)
@@ -68,7 +68,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCount
     if request.state is State.SUSPENDED:
         return reasons.own.get(request.seq) or features.keeping(site, request) or _suspended(request)
     if request.state is State.RUNNING:
-        return spill.outlook(site, request)
+        return shift_end.outlook(site, request)
     if request.state is not State.QUEUED:
         return None
     queue = site.settings.queues.get(request.queue)

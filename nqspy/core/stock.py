@@ -100,8 +100,8 @@ class Stock:
         if level not in self._accounts:
             terms, missing = self._balance.terms, self._missing.get(level, {})
             kept = self._kept(level)
-            kept.parts()  # reckoned once, not by each pass's twin
-            found = self._accounts[level] = kept.twin()
+            kept.parts()  # reckoned once, not by each pass's copy
+            found = self._accounts[level] = kept.copy()
             found.advance(self._now, terms, corrected=bool(missing))
             found.change(self._newly.get(level, {}), terms)
             if self._site.settings.global_.share_rule == "deficit":

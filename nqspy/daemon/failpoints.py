@@ -25,7 +25,7 @@ from nqspy.daemon.clock import Clock
 from nqspy.daemon.log import LOG
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
-from nqspy.model.sightings import Sighting
+from nqspy.model.observations import Observation
 from nqspy.store.journal import SqliteJournal
 
 VARIABLE = "NQSPY_FAILPOINTS"
@@ -34,7 +34,7 @@ POINTS = {
     "row": "a statement of the store is about to be carried out",
     "commit": "a transaction is written and not yet durable",
     "committed": "it is durable; no hand has moved, nobody was told",
-    "hand": "before an order to the hands",
+    "hand": "before an order to the executor",
     "handed": "the order is given: a shepherd is about to be forked",
     "reply": "before the replies of a group",
     "replied": "the replies are on their way",
@@ -95,7 +95,9 @@ class Failpoints:
         """The clock, or one that can be stepped."""
         return clock if self.file is None else SteppedClock(**asdict(clock), file=self.file)
 
-    def arm(self, journal: SqliteJournal, hands: object, upkeep: object, front: object, loop: object) -> None:
+    def arm(
+        self, journal: SqliteJournal, executor: object, upkeep: object, front: object, loop: object
+    ) -> None:
         """Puts itself between the daemon (``loop``, with `turn`) and its rooms, where a rule names a place
         there; ``front``: who sends replies."""
         wanted = {rule.point for rule in self.rules}
@@ -106,14 +108,14 @@ class Failpoints:
         for room, method, before, after in (
             (journal, "commit", "", "committed"),
             (upkeep, "copy", "backup", "copied"),
-            (hands, "do", "hand", "handed"),
-            (hands, "scan", "scan", "scanned"),
+            (executor, "do", "hand", "handed"),
+            (executor, "scan", "scan", "scanned"),
             (front, "reply", "reply", "replied"),
         ):
             if wanted & {before, after}:
                 setattr(room, method, self._around(getattr(room, method), before, after))
         if "sighted" in wanted:
-            setattr(loop, "turn", self._with_sightings(getattr(loop, "turn")))  # noqa: B009, B010 - any object
+            setattr(loop, "turn", self._with_observations(getattr(loop, "turn")))  # noqa: B009, B010 - any object
 
     def hit(self, point: str) -> None:
         """The point is passed. Raises the OSError that is wanted here."""
@@ -135,9 +137,9 @@ class Failpoints:
 
         return around
 
-    def _with_sightings(self, turn: Callable[[list[Any]], None]) -> Callable[[list[Any]], None]:
+    def _with_observations(self, turn: Callable[[list[Any]], None]) -> Callable[[list[Any]], None]:
         def around(items: list[Any]) -> None:
-            if any(isinstance(item, Sighting) for item in items):
+            if any(isinstance(item, Observation) for item in items):
                 self.hit("sighted")
             turn(items)
 

@@ -1,4 +1,4 @@
-"""The one queue that others write and the engine thread reads: messages, sightings, the bell, wishes to
+"""The one queue that others write and the engine thread reads: messages, observations, the bell, wishes to
 stop."""
 
 import queue

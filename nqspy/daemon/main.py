@@ -11,17 +11,18 @@ from typing import Any
 
 from nqspy.answers.dispatcher import Dispatcher
 from nqspy.answers.serving import Readers
-from nqspy.core.broken import PROBES
+from nqspy.core.resource_health import PROBES
 from nqspy.daemon import log, systemd
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
+from nqspy.daemon.exit_notices import ExitNotices
 from nqspy.daemon.failpoints import Failpoints
 from nqspy.daemon.files import QueueFiles
 from nqspy.daemon.heap import Clearance
 from nqspy.daemon.home import Home, HomeError
-from nqspy.daemon.hooks import Hooks
 from nqspy.daemon.inbox import EngineCall, Inbox, Ring, Stop
 from nqspy.daemon.log import LOG
+from nqspy.daemon.maintenance import Maintenance, Trouble
 from nqspy.daemon.night_report_job import NightReportJob
 from nqspy.daemon.notices import Notices
 from nqspy.daemon.options import StartOptions
@@ -29,25 +30,24 @@ from nqspy.daemon.pressure import PressureWatch
 from nqspy.daemon.probes import Last, Probes
 from nqspy.daemon.reloads import Reloads
 from nqspy.daemon.troubles import Troubles
-from nqspy.daemon.upkeep import Trouble, Upkeep
 from nqspy.decider.backoff import Loss
 from nqspy.decider.client import DeciderClient
 from nqspy.decider.notice_runner import NoticeRunner
 from nqspy.decider.process import FromWorker
 from nqspy.decider.remote_exits import RemoteExits
 from nqspy.engine import restart
-from nqspy.engine.desk import exits as exits_desk
-from nqspy.engine.desk.context import Reply
+from nqspy.engine.handlers import exits as exits_desk
+from nqspy.engine.handlers.context import Reply
 from nqspy.engine.inputs import CommandAsked, Input, Outcome
 from nqspy.engine.loop import Engine
-from nqspy.executors.local import LocalHands
+from nqspy.executors.local import LocalExecutor
 from nqspy.mail.mail_queue import MailQueue
 from nqspy.model.commands import Command, RerunRequests
 from nqspy.model.events import Alarm, DaemonStarted, Event, SettingsChanged
 from nqspy.model.machine import Found
+from nqspy.model.observations import Observation, ObservedMachine, SiteObservation
 from nqspy.model.people import Caller
 from nqspy.model.requests import State
-from nqspy.model.sightings import SeenMachine, Sighting, SiteObservation
 from nqspy.model.tree import twin
 from nqspy.rpc import server as rpc
 from nqspy.store import restoring
@@ -76,16 +76,18 @@ class Daemon:
             site, folder, self.inbox.put, self.clock.now, self.exits_lost, home=home.path
         )
         self.exits = RemoteExits(self.decider)
-        self.hands = LocalHands(str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed)
-        self.engine = Engine(site, self.journal, self.hands, self.exits, self.decider, LOG.error)
-        self.upkeep = Upkeep(self.journal, home.reports, self.inbox.put)
+        self.executor = LocalExecutor(
+            str(home.path), self.inbox.put, self.journal.blob, speed=self.clock.speed
+        )
+        self.engine = Engine(site, self.journal, self.executor, self.exits, self.decider, LOG.error)
+        self.upkeep = Maintenance(self.journal, home.reports, self.inbox.put)
         self.notices = Notices(MailQueue(home.mail, self.clock, self.tell_trouble))
         self.notice_runner = NoticeRunner(self.decider, lambda work: self.inbox.put(EngineCall(work)))
-        self.hooks = Hooks(self.exits, self.notices, self.notice_runner)
+        self.hooks = ExitNotices(self.exits, self.notices, self.notice_runner)
         self.hooks.adopt(self.engine.site)
         self.bell = DaemonBell(self.clock, lambda: self.inbox.put(Ring()))
         self.probes = Probes(self.inbox.put, self.clock.now)
-        self.memory = PressureWatch(self.inbox.put, self.hands.resident)
+        self.memory = PressureWatch(self.inbox.put, self.executor.resident)
         self.server = self._counter()
         self.readers = Readers(home.database)
         self.dispatcher = Dispatcher(self)
@@ -103,7 +105,7 @@ class Daemon:
         self.watchdog = systemd.Watchdog()
         self._pending: float | None = None
         self._found: Found | None = None
-        failpoints.arm(self.journal, self.hands, self.upkeep, self.dispatcher, self)
+        failpoints.arm(self.journal, self.executor, self.upkeep, self.dispatcher, self)
 
     def _counter(self) -> rpc.RpcServer:
         return rpc.RpcServer(
@@ -126,13 +128,13 @@ class Daemon:
         log.set_zone(self.engine.site.timezone)
         loaded = self.reloads.start()
         self.engine.resting = True  # nothing starts before the settings are those of the files
-        self.hands.start()
+        self.executor.start()
         self.notices.start(self.engine.site)
         self.bell.start()
         if self.engine.site.n:
             self.note(DaemonStarted(self.engine.site.at, clean))
         host, zone = socket.gethostname().split(".")[0], _zone()
-        later, found = self._later(), self.hands.found()
+        later, found = self._later(), self.executor.found()
         self._found = found
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
         if later is not None and not self.engine.commits:
@@ -157,14 +159,14 @@ class Daemon:
             self.queue_files.apply_changed()
         finally:
             self.engine.resting = self.stopping is not None
-            self.engine.desk(self.clock.now()).dirty()
+            self.engine.tx(self.clock.now()).dirty()
             self.pump(self.engine.feed(self.dispatcher.let_go(), self.clock.now()))
 
     def _later(self) -> restart.Later | None:
         """What a restore has left behind, and what the spool has that the database does not know."""
         note = restoring.rewound(self.home.database)
         told = restart.Later(note.text, note.next_seq, note.attempts) if note is not None else None
-        return restart.later_than(self.engine.site, self.hands.latest(), told)
+        return restart.later_than(self.engine.site, self.executor.latest(), told)
 
     # ------------------------------------------------------------ the loop
 
@@ -187,7 +189,7 @@ class Daemon:
         """Takes one group of what has arrived."""
         inputs: list[Input] = []
         for item in items:
-            if isinstance(item, Sighting | SiteObservation):
+            if isinstance(item, Observation | SiteObservation):
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
                 self.clearance.taken(item.size)
@@ -200,17 +202,17 @@ class Daemon:
                 decision = self.decider.take(item)
                 inputs += [decision] if decision is not None else []
             elif isinstance(item, Ring):
-                found = self.hands.found()
+                found = self.executor.found()
                 if found != self._found:
                     self._found = found
-                    inputs.append(SeenMachine(found.cpus, found.memory))
+                    inputs.append(ObservedMachine(found.cpus, found.memory))
             elif isinstance(item, Stop):
                 self.stop(item.mode)
             elif isinstance(item, EngineCall):
                 item.work()
         now = self.clock.now()
         if self.decider.look():
-            self.engine.desk(now).dirty()
+            self.engine.tx(now).dirty()
         self.pump(self.engine.feed(inputs, now))
         if self._pending is not None and time.monotonic() >= self._pending + PENDING:
             self.pump(self.engine.flush(now))
@@ -302,8 +304,8 @@ class Daemon:
 
     def exits_lost(self, loss: Loss) -> None:
         """Has it journaled and told that the process of the exits was lost; fed with what comes next."""
-        desk = self.engine.desk(self.clock.now())
-        exits_desk.tell_lost(desk, loss.exit, loss.seq, loss.text, loss.off)
+        tx = self.engine.tx(self.clock.now())
+        exits_desk.tell_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
 
     # ------------------------------------------------------------ going down
 
@@ -335,7 +337,7 @@ class Daemon:
         """Closes the counter first, then the rest; shepherds and their jobs go on."""
         with contextlib.ExitStack() as last:
             for step in (self.journal.close, self.upkeep.close, self.dispatcher.close, self.decider.close,
-                         self.notice_runner.close, self.notices.close, self.hands.close, self.memory.close,
+                         self.notice_runner.close, self.notices.close, self.executor.close, self.memory.close,
                          self.bell.close, self.probes.close,
                          self.server.close):  # fmt: skip
                 last.callback(step)

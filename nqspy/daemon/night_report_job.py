@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.answers import nights
-from nqspy.daemon.hooks import Hooks
+from nqspy.daemon.exit_notices import ExitNotices
 from nqspy.daemon.host import Host
 from nqspy.daemon.inbox import EngineCall
 from nqspy.daemon.log import LOG
@@ -59,7 +59,7 @@ class NightReportJob:
     """Lives in the engine's thread; what takes long is handed to the reports' thread."""
 
     def __init__(
-        self, host: Host, work: Callable[[Callable[[], None]], None], notices: Notices, hooks: Hooks
+        self, host: Host, work: Callable[[Callable[[], None]], None], notices: Notices, hooks: ExitNotices
     ) -> None:
         """``work``: has something done by the reports' thread."""
         self._host, self._in_reports_thread, self._notices, self._hooks = host, work, notices, hooks

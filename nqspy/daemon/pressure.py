@@ -1,5 +1,5 @@
 """Watches the memory while swap control is on and something may follow from it: a thread that reads the
-kernel's figures and puts sightings into the inbox.
+kernel's figures and puts observations into the inbox.
 
 It looks every 2 s while memory is or may become scarce, else every 5 s; it has no thread before it is needed
 and none of its wake-ups while it is not.
@@ -14,7 +14,7 @@ from nqspy.daemon import memory
 from nqspy.daemon.log import LOG
 from nqspy.model.health import Level
 from nqspy.model.ids import Seq
-from nqspy.model.sightings import SeenPressure
+from nqspy.model.observations import ObservedPressure
 from nqspy.model.site import Site
 
 OFTEN = 2.0
@@ -36,9 +36,9 @@ class _Task:
 
 
 class PressureWatch:
-    """``put`` takes sightings, on the watch's thread; ``residents`` measures attempts."""
+    """``put`` takes observations, on the watch's thread; ``residents`` measures attempts."""
 
-    def __init__(self, put: Callable[[SeenPressure], None], residents: Residents) -> None:
+    def __init__(self, put: Callable[[ObservedPressure], None], residents: Residents) -> None:
         self._put = put
         self._residents = residents
         self._task: _Task | None = None
@@ -85,7 +85,7 @@ class PressureWatch:
         level, text = judge(task.control, reading, task.level)
         if level != "calm" or task.level != "calm" or task.away:
             resident = tuple(sorted(self._residents(task.attempts).items()))
-            self._put(SeenPressure(level, round(now.used, 1), text, resident, now.total, people))
+            self._put(ObservedPressure(level, round(now.used, 1), text, resident, now.total, people))
             return OFTEN
         return OFTEN if near(task.control, reading) else SELDOM
 

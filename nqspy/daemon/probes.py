@@ -13,11 +13,11 @@ from itertools import count
 
 from nqspy.core.accounting.health import Count
 from nqspy.daemon.log import LOG
-from nqspy.daemon.trying import Result, attempt
+from nqspy.daemon.probe_run import Result, attempt
 from nqspy.model.health import Probe, ResourceState
 from nqspy.model.ids import Instant
-from nqspy.model.sightings import SeenResource
-from nqspy.system.timed import Hand
+from nqspy.model.observations import ObservedResource
+from nqspy.system.run_with_timeout import Hand
 
 MOST = 8
 """Threads that try probes at most."""
@@ -47,9 +47,10 @@ class _Watch:
 
 
 class Probes:
-    """Watches a site's probes. ``put`` takes `SeenResource` from any thread; ``now`` is the site's clock."""
+    """Watches a site's probes. ``put`` takes `ObservedResource` from any thread; ``now`` is the site's
+    clock."""
 
-    def __init__(self, put: Callable[[SeenResource], None], now: Callable[[], Instant]) -> None:
+    def __init__(self, put: Callable[[ObservedResource], None], now: Callable[[], Instant]) -> None:
         self._put, self._now = put, now
         self._watches: dict[str, _Watch] = {}
         self._heap: list[tuple[float, int, int, _Watch]] = []
@@ -152,7 +153,7 @@ class Probes:
             watch.last = Last(self._now(), result.good, result.text)
             changed = watch.count.tell(watch.probe, result.good)
             if changed is not None:
-                self._put(SeenResource(watch.probe.name, changed, result.text))
+                self._put(ObservedResource(watch.probe.name, changed, result.text))
 
 
 def _try(watch: _Watch) -> Result:

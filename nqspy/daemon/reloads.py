@@ -10,7 +10,7 @@ from nqspy.daemon.inbox import EngineCall
 from nqspy.daemon.log import LOG
 from nqspy.decider import loading
 from nqspy.decider.loading import Loading
-from nqspy.engine.desk.people import role_of
+from nqspy.engine.handlers.people import role_of
 from nqspy.model.commands import ReloadExits
 from nqspy.model.errors import NqspyError
 from nqspy.model.events import Alarm

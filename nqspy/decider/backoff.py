@@ -13,13 +13,14 @@ from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, ReasonCode, Reasons
 from nqspy.model.site import Site
+from nqspy.userexit.call_stats import Mark
 from nqspy.userexit.kept import OwnerRest, Spare
-from nqspy.userexit.ledger import Mark
 
 HOUR = 3600.0
 DEADLY = 2
 """So many workers within an hour of real time, and an exit is left out where they were lost on requests
-of as many owners, or on nobody's; where on those of one, it is not asked about theirs for `ledger.RETRY`."""
+of as many owners, or on nobody's; where on those of one, it is not asked about theirs for
+`call_stats.RETRY`."""
 GIVE_UP = 5
 """So many workers in a row without a plan between them, and all exits are left out; of those that were
 lost on one owner's requests DEADLY count, and after so many no exit is asked about theirs for as long."""

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from nqspy.core.plain import NoExits
+from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages, plans, sandbox
 from nqspy.decider.backoff import Backoff, Loss, named, standstill
 from nqspy.decider.heartbeat import Call
@@ -105,7 +105,7 @@ class DeciderClient:
         self._asked = asked
         self._open.add(asked.id)
         self.flush()
-        worker.send(messages.AskPass(asked.id, asked.n, now, asked.samples, dict(site.closings)))
+        worker.send(messages.AskPass(asked.id, asked.n, now, asked.samples, dict(site.upcoming_stops)))
         return None
 
     def follow(self, events: Sequence[ev.Recorded]) -> None:

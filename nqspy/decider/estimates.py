@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from nqspy.core.plain import NoExits
+from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages
 from nqspy.decider.client import SILENT, DeciderClient
 from nqspy.decider.orders import answer_within

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 
 from nqspy.model.ids import Seq
-from nqspy.userexit.ledger import Subject
+from nqspy.userexit.call_stats import Subject
 from nqspy.userexit.watch import CallWatch
 
 SIZE = 4096

@@ -16,7 +16,7 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reach, Reason
 from nqspy.model.requests import Request, Used
-from nqspy.model.shifts import Closing
+from nqspy.model.shifts import UpcomingStop
 
 LARGEST = 64 << 20
 """Bytes of what may wait to be written to the worker."""
@@ -97,7 +97,7 @@ class AskPass(Order, tag="ask"):
 
     now: Instant
     samples: Samples
-    closings: dict[str, Closing]
+    upcoming_stops: dict[str, UpcomingStop]
 
 
 class AskSubmit(Order, tag="submit"):

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nqspy.core.plain import NoExits
+from nqspy.core.no_exits import NoExits
 from nqspy.core.sight import FIELDS, Handed
 from nqspy.decider import loading, messages, plans
 from nqspy.decider.client import QUESTION, DeciderClient

@@ -1,8 +1,8 @@
 """What outlives the exits' process and the daemon: what exits answered about requests, where they failed,
 which are left out. Two files of the home, read by nobody else.
 
-``exits.memory`` is what a worker says of itself (`userexit.ledger.Kept`): the daemon keeps it and hands it to
-the next worker, unread. It is asked for soon after an exit failed, and now and then after passes.
+``exits.memory`` is what a worker says of itself (`userexit.call_stats.Kept`): the daemon keeps it and hands
+it to the next worker, unread. It is asked for soon after an exit failed, and now and then after passes.
 """
 
 import json

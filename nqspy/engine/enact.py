@@ -1,4 +1,4 @@
-"""What a plan's actions do: the events that say they were decided, and what the hands are to do."""
+"""What a plan's actions do: the events that say they were decided, and what the executor is to do."""
 
 from collections.abc import Callable, Iterator
 
@@ -18,7 +18,7 @@ def enact(
 ) -> Iterator[Action]:
     """Makes a plan's actions happen one after the other, while it is iterated: ``stands`` is asked right
     before each, those that do not are left out; ``emit`` is given its event; what comes out is the order for
-    the hands."""
+    the executor."""
     for action in plan.actions:
         if stands(action):
             event = event_of(site, action)

@@ -4,7 +4,7 @@ look at the queue."""
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nqspy.core import alike, broken
+from nqspy.core import alike, resource_health
 from nqspy.core.passes import explain
 from nqspy.core.queueing.order import Place, QueueOrder, standing
 from nqspy.engine.loop import Engine
@@ -101,10 +101,10 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
 def _with_time(site: Site, request: Request, reason: Reason) -> Reason:
     """The reason that a broken resource gives, with the time of day since when it is; the date too where that
     is another one."""
-    name = reason.who.removeprefix(broken.WHO)
-    state = broken.broken(site).get(name)
+    name = reason.who.removeprefix(resource_health.WHO)
+    state = resource_health.broken(site).get(name)
     if state is None:
         return reason
     since, today = local(state.since, site.timezone), local(site.at, site.timezone)
     when = since.strftime("%H:%M:%S" if since.date() == today.date() else "%Y-%m-%d %H:%M:%S")
-    return broken.reason(name, state, goes_on=request.state is State.SUSPENDED, since=when)
+    return resource_health.reason(name, state, goes_on=request.state is State.SUSPENDED, since=when)

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nqspy.engine.desk.context import Reply
+from nqspy.engine.handlers.context import Reply
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Notify, Plan
 from nqspy.model.ids import Instant
+from nqspy.model.observations import Observation, SiteObservation
 from nqspy.model.people import Caller
-from nqspy.model.sightings import Sighting, SiteObservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Decision:
     plan: Plan | None
 
 
-Input = CommandAsked | Decision | Sighting | SiteObservation
+Input = CommandAsked | Decision | Observation | SiteObservation
 
 
 @dataclass(slots=True)

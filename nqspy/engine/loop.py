@@ -10,12 +10,12 @@ from dataclasses import astuple
 from traceback import format_exc
 from typing import Any
 
-from nqspy.engine.desk import depend, requests, settings, shifts, submit, usage
-from nqspy.engine.desk import exits as exits_desk
-from nqspy.engine.desk import hands as hands_desk
-from nqspy.engine.desk import health as health_desk
-from nqspy.engine.desk.context import CommitGroup, Desk, Handler, Reply
 from nqspy.engine.enact import decided, enact
+from nqspy.engine.handlers import depend, requests, settings, shifts, submit, usage
+from nqspy.engine.handlers import exits as exits_desk
+from nqspy.engine.handlers import health as health_desk
+from nqspy.engine.handlers import observations as observations
+from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
 from nqspy.engine.inputs import CommandAsked, Decision, Input, Outcome
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
@@ -35,11 +35,17 @@ from nqspy.model.actions import (
 )
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.observations import (
+    Observation,
+    ObservedNotStarted,
+    ObservedRunning,
+    ObservedUse,
+    SiteObservation,
+)
 from nqspy.model.promises import Promise
 from nqspy.model.requests import Used
-from nqspy.model.sightings import SeenNotStarted, SeenRunning, SeenUse, Sighting, SiteObservation
 from nqspy.model.site import Site
-from nqspy.ports import CommitFailed, Decider, Exits, Hands, Journal
+from nqspy.ports import CommitFailed, Decider, Executor, Exits, Journal
 
 HANDLERS: dict[type[cm.Command], Handler] = {
     cm.Submit: submit.submit,
@@ -60,7 +66,7 @@ HANDLERS: dict[type[cm.Command], Handler] = {
     cm.AutomaticShift: shifts.automatic,
     cm.ReloadExits: exits_desk.reload,
 }
-"""Which desk serves which command."""
+"""Which handler serves which command."""
 
 _SETTLING = (cm.Configure, cm.ApplyFiles, cm.SwitchShift, cm.AutomaticShift, cm.ReloadExits)
 """Commands after which a plan asked for before is void, and the shifts are looked at anew."""
@@ -78,14 +84,14 @@ class Engine:
         self,
         site: Site,
         journal: Journal,
-        hands: Hands,
+        executor: Executor,
         exits: Exits,
         decider: Decider,
         log: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.site = site
         self.journal = journal
-        self.hands = hands
+        self.executor = executor
         self.exits = exits
         self.decider = decider
         self.log = log
@@ -100,9 +106,9 @@ class Engine:
         self._void = False
         self._changed: set[Seq] = set()
         self._pass_failed = False
-        # Sightings to take again, the one being taken, and when to try again after a commit failed.
-        self._retry: list[Sighting | SiteObservation] = []
-        self._taking: Sighting | SiteObservation | None = None
+        # Observations to take again, the one being taken, and when to try again after a commit failed.
+        self._retry: list[Observation | SiteObservation] = []
+        self._taking: Observation | SiteObservation | None = None
         self._again_at: Instant | None = None
         # The last instant at which a plan asked for another look, and that was seen to.
         self._woken: Instant | None = None
@@ -115,10 +121,10 @@ class Engine:
 
     def feed(self, inputs: Sequence[Input], now: Instant) -> Outcome:
         """Takes inputs in their order at instant ``now``. A commit that fails refuses the whole group."""
-        desk = self.desk(now)
-        group = desk.group
+        tx = self.tx(now)
+        group = tx.group
         try:
-            self._gather(desk, inputs)
+            self._gather(tx, inputs)
             hurry = bool(group.replies or group.actions)
             if hurry:
                 self._commit(group)
@@ -130,27 +136,27 @@ class Engine:
             return self._refuse(inputs, "internal error, see the daemon's log; nothing was changed", now)
         return self._outcome(group, now, hurry)
 
-    def _gather(self, desk: Desk, inputs: Sequence[Input]) -> None:
-        events = desk.group.batch.events
-        before, waits = len(events), self._waits(desk.now)
+    def _gather(self, tx: Transaction, inputs: Sequence[Input]) -> None:
+        events = tx.group.batch.events
+        before, waits = len(events), self._waits(tx.now)
         if not waits:
-            self.outage.tell(desk)
-            self._time(desk)
+            self.outage.tell(tx)
+            self._time(tx)
             again, self._retry = self._retry, []
             for seen in again:
-                if isinstance(seen, Sighting):
-                    self.adopt(desk, seen)
+                if isinstance(seen, Observation):
+                    self.adopt(tx, seen)
                 else:
-                    self._hear(desk, seen)
-        depend.settle(desk)
+                    self._hear(tx, seen)
+        depend.settle(tx)
         self._watch(events[before:])
         for each in inputs:
             before = len(events)
-            self._take(desk, each)
-            depend.settle(desk)
+            self._take(tx, each)
+            depend.settle(tx)
             self._watch(events[before:])
-        if self._pass_is_due() and not desk.group.replies and not waits:
-            self._pass(desk)
+        if self._pass_is_due() and not tx.group.replies and not waits:
+            self._pass(tx)
 
     def _pass_is_due(self) -> bool:
         return self._dirty and not self._asked and not self.resting
@@ -180,15 +186,15 @@ class Engine:
     def note(self, event: ev.Event, now: Instant) -> Outcome:
         """Records what the driver has to tell (an alarm); it is committed with what comes next, or by
         `flush`."""
-        desk = self.desk(now)
-        desk.emit(event)
+        tx = self.tx(now)
+        tx.emit(event)
         if isinstance(event, ev.Alarm):
-            desk.group.alarms.append(event.text)
-        return self._outcome(desk.group, now, False)
+            tx.group.alarms.append(event.text)
+        return self._outcome(tx.group, now, False)
 
-    def desk(self, now: Instant) -> Desk:
-        """A desk of the group that is being gathered."""
-        return Desk(
+    def tx(self, now: Instant) -> Transaction:
+        """A transaction of the group that is being gathered."""
+        return Transaction(
             self.site, now, self._group, self.exits, self.journal, self._mark, self.decider, self.samples
         )
 
@@ -214,109 +220,111 @@ class Engine:
 
     # ------------------------------------------------------------ one input
 
-    def _take(self, desk: Desk, each: Input) -> None:
+    def _take(self, tx: Transaction, each: Input) -> None:
         if isinstance(each, CommandAsked):
-            self._answer(desk, each)
-        elif isinstance(each, SeenUse):
+            self._answer(tx, each)
+        elif isinstance(each, ObservedUse):
             self._sample(each, each.used)
         elif isinstance(each, Decision):
-            self._decided(desk, each.plan)
+            self._decided(tx, each.plan)
         elif isinstance(each, SiteObservation):
-            self._hear(desk, each)
+            self._hear(tx, each)
         else:
-            self._sight(desk, each, hands_desk.take)
+            self._sight(tx, each, observations.take)
 
-    def _hear(self, desk: Desk, news: SiteObservation) -> None:
+    def _hear(self, tx: Transaction, news: SiteObservation) -> None:
         self._retry = health_desk.without_older(self._retry, news)
-        desk.group.sightings.append(news)
+        tx.group.observations.append(news)
         self._taking = news
-        health_desk.take(desk, news)
+        health_desk.take(tx, news)
         self._taking = None
 
-    def adopt(self, desk: Desk, sighting: Sighting) -> None:
-        """Takes a sighting of a scan after a restart, or one whose commit failed."""
-        if isinstance(sighting, SeenRunning) and sighting.used != Used():
-            self._sample(sighting, sighting.used)
-        self._sight(desk, sighting, hands_desk.adopt)
+    def adopt(self, tx: Transaction, observation: Observation) -> None:
+        """Takes an observation of a scan after a restart, or one whose commit failed."""
+        if isinstance(observation, ObservedRunning) and observation.used != Used():
+            self._sample(observation, observation.used)
+        self._sight(tx, observation, observations.adopt)
 
-    def _sight(self, desk: Desk, sighting: Sighting, take: Callable[[Desk, Sighting], None]) -> None:
-        desk.group.sightings.append(sighting)
-        self._taking = sighting
-        take(desk, sighting)
+    def _sight(
+        self, tx: Transaction, observation: Observation, take: Callable[[Transaction, Observation], None]
+    ) -> None:
+        tx.group.observations.append(observation)
+        self._taking = observation
+        take(tx, observation)
         self._taking = None
-        if sighting.seq not in self.site.started:
-            self.samples.pop(sighting.seq, None)
+        if observation.seq not in self.site.started:
+            self.samples.pop(observation.seq, None)
 
-    def _sample(self, sighting: Sighting, used: Used) -> None:
-        request = self.site.started.get(sighting.seq)
-        if request is not None and request.attempts == sighting.attempt:
-            last = self.samples.get(sighting.seq, request.used)
+    def _sample(self, observation: Observation, used: Used) -> None:
+        request = self.site.started.get(observation.seq)
+        if request is not None and request.attempts == observation.attempt:
+            last = self.samples.get(observation.seq, request.used)
             pairs = zip(astuple(last), astuple(used), strict=True)
-            self.samples[sighting.seq] = Used(*(max(pair) for pair in pairs))
+            self.samples[observation.seq] = Used(*(max(pair) for pair in pairs))
 
-    def _answer(self, desk: Desk, asked: CommandAsked) -> None:
+    def _answer(self, tx: Transaction, asked: CommandAsked) -> None:
         handler = HANDLERS.get(type(asked.command))
         try:
             if handler is None:
                 raise Refusal(f"{asked.command.cmd or 'that'} is not offered here", "not_offered")
-            reply = Reply(handler(desk, asked.command, asked.caller))
+            reply = Reply(handler(tx, asked.command, asked.caller))
             if isinstance(asked.command, _SETTLING):
                 self._void, self._shift_seen = self._asked, None
         except Refusal as refusal:
             reply = Reply(refusal=refusal)
             if refusal.code == "no_room":
-                self.outage.full(desk.now)
+                self.outage.full(tx.now)
         except NqspyError as error:
             reply = Reply(refusal=Refusal(str(error), "bad_value"))
-        desk.group.replies.append((asked.handle, reply))
+        tx.group.replies.append((asked.handle, reply))
 
     # ------------------------------------------------------------ time
 
-    def _time(self, desk: Desk) -> None:
+    def _time(self, tx: Transaction) -> None:
         """What comes about by time alone: dates that have come, shifts that are due."""
         first = self.site.next_date()
-        if first is not None and first <= desk.now:
-            desk.emit(ev.Eligible(self.site.due(desk.now)))
+        if first is not None and first <= tx.now:
+            tx.emit(ev.Eligible(self.site.due(tx.now)))
             self._mark()
         wake = self.plan.wake_at
-        if wake is not None and self._woken != wake <= desk.now:
+        if wake is not None and self._woken != wake <= tx.now:
             self._woken = wake
             self._mark()
         seen = self._shift_seen
-        if seen is None or desk.now < seen or (self._shift_at is not None and desk.now >= self._shift_at):
-            self._look_at_shifts(desk)
+        if seen is None or tx.now < seen or (self._shift_at is not None and tx.now >= self._shift_at):
+            self._look_at_shifts(tx)
 
-    def _look_at_shifts(self, desk: Desk) -> None:
-        due, self._shift_at = shifts.look(desk)
-        self._shift_seen = desk.now
+    def _look_at_shifts(self, tx: Transaction) -> None:
+        due, self._shift_at = shifts.look(tx)
+        self._shift_seen = tx.now
         if due:
             self._void = self._asked
 
     # ------------------------------------------------------------ passes
 
-    def _pass(self, desk: Desk) -> None:
+    def _pass(self, tx: Transaction) -> None:
         self._dirty = False
         try:
-            plan = self.decider.ask(self.site, desk.now, self.samples)
+            plan = self.decider.ask(self.site, tx.now, self.samples)
         except Exception:
-            self._tell_failed_pass(desk, format_exc())
+            self._tell_failed_pass(tx, format_exc())
             return
         self._pass_failed = False
         if plan is None:
             self._asked, self._void, self._changed = True, False, set()
         else:
-            self._carry_out(desk, plan, None)
+            self._carry_out(tx, plan, None)
 
-    def _tell_failed_pass(self, desk: Desk, trace: str) -> None:
+    def _tell_failed_pass(self, tx: Transaction, trace: str) -> None:
         """A pass that breaks down must not keep ends and submissions from being committed."""
         self.log(f"a pass failed, nothing is started until something changes:\n{trace}")
         if not self._pass_failed:
-            desk.alarm(
+            tx.alarm(
                 "scheduler", "a pass failed: internal error, see the daemon's log", "a pass failed", trace
             )
         self._pass_failed = True
 
-    def _decided(self, desk: Desk, plan: Plan | None) -> None:
+    def _decided(self, tx: Transaction, plan: Plan | None) -> None:
         """A plan that comes late. One nobody waits for, or from before a change of settings, is dropped, but
         for the failures it tells of; the others are looked at again: whoever made it was not in this
         process."""
@@ -325,32 +333,32 @@ class Engine:
         self._asked = False
         if plan is None or self._void or self.resting:
             if plan is not None and plan.failures:
-                self._tell_failures(desk, plan)
+                self._tell_failures(tx, plan)
             self._mark()
         else:
-            self._carry_out(desk, plan, Recheck(self.site, self._changed, desk.now, self.samples))
+            self._carry_out(tx, plan, Recheck(self.site, self._changed, tx.now, self.samples))
 
-    def _tell_failures(self, desk: Desk, plan: Plan) -> None:
+    def _tell_failures(self, tx: Transaction, plan: Plan) -> None:
         """How exits behaved in a pass of which nothing else counts: they are not asked again about what they
         failed on, so it would never be told."""
-        desk.emit(ev.Decided(plan.as_of, failures=plan.failures, short_of_pes=self.plan.short_of_pes))
-        exits_desk.tell_failures(desk, plan.failures)
+        tx.emit(ev.Decided(plan.as_of, failures=plan.failures, short_of_pes=self.plan.short_of_pes))
+        exits_desk.tell_failures(tx, plan.failures)
 
-    def _carry_out(self, desk: Desk, plan: Plan, recheck: Recheck | None) -> None:
+    def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
         """Turns a plan into events and orders, action by action; after a look at what happened since it was
         asked for, if anything did."""
         short_before = self.plan.short_of_pes
         self.plan = plan
         if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
             return
-        desk.emit(decided(plan, passed_over(self.site, plan)))
-        exits_desk.tell_failures(desk, plan.failures)
-        for order in enact(self.site, plan, desk.emit, lambda action: self._stands(action, recheck)):
+        tx.emit(decided(plan, passed_over(self.site, plan)))
+        exits_desk.tell_failures(tx, plan.failures)
+        for order in enact(self.site, plan, tx.emit, lambda action: self._stands(action, recheck)):
             if isinstance(order, Move | Suspend | Resume):
                 self._mark()
-            desk.act(order)
+            tx.act(order)
             if isinstance(order, Start):
-                shifts.foretell(desk, order.seq)
+                shifts.foretell(tx, order.seq)
 
     def _stands(self, action: Action, recheck: Recheck | None) -> bool:
         """Whether it may be carried out; what may not is to be decided anew."""
@@ -370,12 +378,15 @@ class Engine:
 
     def _refuse(self, inputs: Sequence[Input], text: str, now: Instant, passing: bool = False) -> Outcome:
         """Nothing of the group happened: the site is rebuilt from the rows, those who wait are told (busy, so
-        that they ask again, where it is ``passing``), sightings come again, but one that broke its desk."""
+        that they ask again, where it is ``passing``), observations come again, but one that broke its
+        handler."""
         self.log(text)
         untold = [
-            e for e in inputs if isinstance(e, Sighting | SiteObservation) and not isinstance(e, SeenUse)
+            e
+            for e in inputs
+            if isinstance(e, Observation | SiteObservation) and not isinstance(e, ObservedUse)
         ]
-        seen = {id(each): each for each in (*self._group.sightings, *self._retry, *untold)}
+        seen = {id(each): each for each in (*self._group.observations, *self._retry, *untold)}
         self._retry = [each for each in seen.values() if each is not self._taking]
         self._taking = None
         self._group = CommitGroup()
@@ -393,9 +404,9 @@ class Engine:
             if not isinstance(action, (Notify, Redate, Move, Hold, Promise)):
                 seq: Seq = getattr(action, "seq", 0)
                 try:
-                    self.hands.do(action, self.site.requests.get(seq), self.site, now)
+                    self.executor.do(action, self.site.requests.get(seq), self.site, now)
                 except Exception:
-                    self.log(f"the hands could not do {action}:\n{format_exc()}")
+                    self.log(f"the executor could not do {action}:\n{format_exc()}")
                     if isinstance(action, Start):
                         text = "it could not be started: internal error, see the daemon's log"
-                        self._retry.append(SeenNotStarted(seq, action.attempt, text))
+                        self._retry.append(ObservedNotStarted(seq, action.attempt, text))

@@ -1,6 +1,6 @@
 """Times in which what people asked was refused because it could not be kept: told when they are over."""
 
-from nqspy.engine.desk.context import Desk
+from nqspy.engine.handlers.context import Transaction
 from nqspy.model.actions import Notify
 from nqspy.model.events import Alarm
 from nqspy.model.ids import Instant
@@ -30,24 +30,24 @@ class Outage:
         """What was told is on the disk."""
         self._telling = (None, None)
 
-    def tell(self, desk: Desk) -> None:
+    def tell(self, tx: Transaction) -> None:
         """Tells of what is over, with the first group that may be committed again."""
-        if self.since is None and (self._full is None or desk.journal.low()):
+        if self.since is None and (self._full is None or tx.journal.low()):
             return
         self._telling, since, full = (self.since, self._full), self.since, self._full
         self.since = self._full = None
         if since is not None:
-            what = f"nothing was changed for {_span(desk, since[0])}, what was asked was refused: {since[1]}"
-            self._alarm(desk, what, since[0], "the database could not be written")
+            what = f"nothing was changed for {_span(tx, since[0])}, what was asked was refused: {since[1]}"
+            self._alarm(tx, what, since[0], "the database could not be written")
         elif full is not None:
-            what = f"nothing was submitted for {_span(desk, full)}: the disk with the database was full"
-            self._alarm(desk, what, full, "the disk was full")
+            what = f"nothing was submitted for {_span(tx, full)}: the disk with the database was full"
+            self._alarm(tx, what, full, "the disk was full")
 
-    def _alarm(self, desk: Desk, text: str, since: Instant, subject: str) -> None:
-        desk.emit(Alarm("store", text, since))
-        desk.group.alarms.append(text)
-        desk.act(Notify("", f"nqspy: {subject}", text))
+    def _alarm(self, tx: Transaction, text: str, since: Instant, subject: str) -> None:
+        tx.emit(Alarm("store", text, since))
+        tx.group.alarms.append(text)
+        tx.act(Notify("", f"nqspy: {subject}", text))
 
 
-def _span(desk: Desk, since: Instant) -> str:
-    return f"{(desk.now - since) // 1000} s"
+def _span(tx: Transaction, since: Instant) -> str:
+    return f"{(tx.now - since) // 1000} s"

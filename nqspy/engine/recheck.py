@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 
 from nqspy.core import features
-from nqspy.core.ledger import Ledger
+from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model import board, promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
@@ -36,8 +36,8 @@ class Recheck:
         self._tally = RunningCounts(site, lambda: self._ledger, now=now)
 
     @cached_property
-    def _ledger(self) -> Ledger:
-        return Ledger(self._site, self._now, self._samples)
+    def _ledger(self) -> FairShare:
+        return FairShare(self._site, self._now, self._samples)
 
     def stands(self, action: Action) -> bool:
         """Whether it may be carried out now: its request unchanged, its PEs free, its limits respected.

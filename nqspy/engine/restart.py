@@ -1,19 +1,19 @@
-"""After a restart: what the rows say runs is compared with what the hands find (architecture.md 5.8)."""
+"""After a restart: what the rows say runs is compared with what the executor finds (architecture.md 5.8)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from nqspy.engine.desk import health, strays
-from nqspy.engine.desk.advice import names
-from nqspy.engine.desk.context import Desk
+from nqspy.engine.handlers import health, strays
+from nqspy.engine.handlers.advice import names
+from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.inputs import Outcome
 from nqspy.engine.loop import Engine
 from nqspy.model.cause import Cause
 from nqspy.model.events import Held, MachineFound, Restored
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import Found
+from nqspy.model.observations import Observation, ObservedVoid
 from nqspy.model.requests import STARTED
-from nqspy.model.sightings import SeenVoid, Sighting
 from nqspy.model.site import Site
 
 
@@ -58,49 +58,49 @@ def begin(
     ``later``: what happened after the rows were written (`later_than`). No number is given out again then,
     and requests that were started in that time are held until an operator releases them.
 
-    The hands claim every attempt that was not begun as void first, so nothing can run twice. A commit that
-    fails leaves nothing undone: what the hands found is taken again later.
+    The executor claims every attempt that was not begun as void first, so nothing can run twice. A commit
+    that fails leaves nothing undone: what the executor found is taken again later.
     """
     site = engine.site
     expected = {seq: request.attempts for seq, request in site.started.items()}
-    sightings = engine.hands.scan(expected)
+    observations = engine.executor.scan(expected)
     engine.exits.begin(site)
-    desk = engine.desk(now)
-    _meet_machine(desk, found, host, zone)
-    for sighting in sightings:
-        engine.adopt(desk, sighting)
-    _meet_machine(desk, found, host, zone)
-    strays.tell(desk, sightings)
+    tx = engine.tx(now)
+    _meet_machine(tx, found, host, zone)
+    for observation in observations:
+        engine.adopt(tx, observation)
+    _meet_machine(tx, found, host, zone)
+    strays.tell(tx, observations)
     if later is not None:
-        _meet_later(desk, later, sightings)
+        _meet_later(tx, later, observations)
     site.check()
     return engine.feed((), now)
 
 
-def _meet_machine(desk: Desk, found: Found, host: str, zone: str) -> None:
-    site = desk.site
+def _meet_machine(tx: Transaction, found: Found, host: str, zone: str) -> None:
+    site = tx.site
     now = site.found.seen(found, bool(site.started))
     if site.n == 0 or (site.found, site.host, site.zone) != (now, host, zone):
         before, new = site.found, site.n == 0
-        desk.emit(MachineFound(now.cpus, now.memory, host, zone, now.offline))
+        tx.emit(MachineFound(now.cpus, now.memory, host, zone, now.offline))
         if not new:
-            health.tell_machine(desk, before)
+            health.tell_machine(tx, before)
 
 
-def _meet_later(desk: Desk, later: Later, sightings: Sequence[Sighting]) -> None:
-    site = desk.site
-    desk.emit(Restored(later.text, later.next_seq, tuple(sorted(later.attempts.items()))))
+def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observation]) -> None:
+    site = tx.site
+    tx.emit(Restored(later.text, later.next_seq, tuple(sorted(later.attempts.items()))))
     # An attempt without a trace may have ended after the backup: it must not run again by itself either.
-    vanished = {each.seq for each in sightings if isinstance(each, SeenVoid)}
+    vanished = {each.seq for each in observations if isinstance(each, ObservedVoid)}
     held = [
         seq
         for seq in sorted({*later.attempts, *vanished})
         if (request := site.requests.get(seq)) is not None and request.state not in STARTED
     ]
     if held:
-        desk.emit(Held(tuple(held), "o", "nqsd", HELD, cause=Cause("system", "nqsd")))
+        tx.emit(Held(tuple(held), "o", "nqsd", HELD, cause=Cause("system", "nqsd")))
     unknown = sorted(seq for seq in later.attempts if seq not in site.requests)
-    desk.alarm("restore", _told(site, later, held, unknown), "a backup was restored")
+    tx.alarm("restore", _told(site, later, held, unknown), "a backup was restored")
 
 
 HELD = (

@@ -5,7 +5,7 @@ from dataclasses import replace
 from nqspy.core import features
 from nqspy.core.passes import explain, run_pass
 from nqspy.core.runtime import expected_wall
-from nqspy.engine import closings, timetable
+from nqspy.engine import timetable, upcoming_stops
 from nqspy.engine.enact import enact
 from nqspy.engine.virtual.executor import Run, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
@@ -23,9 +23,9 @@ from nqspy.model.events import (
 )
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.lifecycle import apply, place
+from nqspy.model.observations import ObservedEnded
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request, State, Used
-from nqspy.model.sightings import SeenEnded
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Exits
 
@@ -93,7 +93,7 @@ class _Future:
         self._heap = Heap()
         self._executor = VirtualExecutor(self._heap, self._rest)
         self._executor.adopt(site.started.values(), site, now)
-        closings.look(self._site, now)
+        upcoming_stops.look(self._site, now)
 
     def _rest(self, request: Request) -> Run:
         """How long it will run from now on. One that has run longer than expected is expected to run as long
@@ -161,12 +161,12 @@ class _Future:
     def _see(self) -> None:
         """What the executor has told by now. That an attempt has begun says nothing new."""
         while (at := self._heap.next_at()) is not None and at <= self._now:
-            ends = [seen for seen in self._heap.pop()[1] if isinstance(seen, SeenEnded)]
+            ends = [seen for seen in self._heap.pop()[1] if isinstance(seen, ObservedEnded)]
             for seen in ends:
                 self._happen(self._end(seen, self._site.started[seen.seq]))
             self._executor.ended(ends, self._now)
 
-    def _end(self, seen: SeenEnded, request: Request) -> Event:
+    def _end(self, seen: ObservedEnded, request: Request) -> Event:
         if seen.ending.reason == "requeued":
             return Requeued(seen.seq, seen.attempt, str(request.ending))
         length = self._now - (request.started or self._now)
@@ -182,7 +182,7 @@ class _Future:
         changes = [c for each in commands if isinstance(each, Configure) for c in each.changes]
         self._happen(SettingsChanged(tuple(changes)))
         self._happen(ShiftChanged(firing.shift, site.shift.current, self._now))
-        closings.look(site, self._now)
+        upcoming_stops.look(site, self._now)
 
     def _happen(self, event: Event) -> None:
         apply(self._site, Recorded(self._site.n + 1, self._now, event))
@@ -194,8 +194,8 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
     copy.settings.global_.offers_per_pass = min(OFFERS, site.settings.global_.offers_per_pass)
     copy.next_seq, copy.resources = site.next_seq, dict(site.resources)
     copy.promises = {feature: dict(kept) for feature, kept in site.promises.items()}
-    copy.past = {domain: past.twin() for domain, past in site.past.items()}
-    copy.accounts = {key: account.twin() for key, account in site.accounts.items()}
+    copy.past = {domain: past.copy() for domain, past in site.past.items()}
+    copy.accounts = {key: account.copy() for key, account in site.accounts.items()}
     chosen = {request.seq: request for request in site.started.values()}
     for columns in site.waiting.values():
         first = columns.date.argsort(kind="stable")[:FRONT].tolist()
@@ -203,8 +203,8 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
     if wanted is not None:
         chosen[wanted.seq] = wanted
     for request in chosen.values():
-        twin = replace(request, slot=-1)
-        copy.requests[twin.seq] = twin
-        copy.tally.enter(twin)
-        place(copy, twin)
+        copied = replace(request, slot=-1)
+        copy.requests[copied.seq] = copied
+        copy.tally.enter(copied)
+        place(copy, copied)
     return copy

@@ -12,7 +12,7 @@ from typing import Any
 from nqspy.executors import proc
 from nqspy.executors.patience import now
 
-_log = logging.getLogger("nqspy.hands")
+_log = logging.getLogger("nqspy.executor")
 _PACE = 5.0
 _SOON = 0.2
 _MOST = 25

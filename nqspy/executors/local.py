@@ -1,4 +1,4 @@
-"""The real hands: requests run as processes of this machine, each under a shepherd.
+"""The real executor: requests run as processes of this machine, each under a shepherd.
 
 Orders go to the starter over a socket; reports come back as datagrams; the pidfd of each shepherd is the
 net under them; the records in the spool say what happened. One thread waits for all of these.
@@ -12,40 +12,40 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from nqspy.executors import records, remains, scan
-from nqspy.executors.broom import QUIET, Broom
 from nqspy.executors.clash import Clashes
 from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.order import cpus_of, make_order
 from nqspy.executors.patience import DELIVERY, LAUNCH
 from nqspy.executors.resident import Residents
 from nqspy.executors.spares import PATIENCE
+from nqspy.executors.spool_cleaner import QUIET, SpoolCleaner
 from nqspy.executors.watch import Watch
 from nqspy.model.actions import Action, Forget, Kill, Resume, SetAside, Signal, Start, Suspend
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
-from nqspy.model.requests import Request
-from nqspy.model.sightings import (
-    SeenExiting,
-    SeenLost,
-    SeenNotStarted,
-    SeenRunning,
-    SeenStray,
-    SeenVoid,
-    Sighting,
+from nqspy.model.observations import (
+    Observation,
+    ObservedExiting,
+    ObservedLost,
+    ObservedNotStarted,
+    ObservedRunning,
+    ObservedStray,
+    ObservedVoid,
 )
+from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
 _KEPT_BLOBS = 64
 _REBOOT = "the machine was restarted while it ran"
 
 
-class LocalHands:
-    """Implements `ports.Hands` on this machine.
+class LocalExecutor:
+    """Implements `ports.Executor` on this machine.
 
-    ``home``: the installation's folder. ``put``: takes sightings, from the watcher's thread too. ``blob``:
+    ``home``: the installation's folder. ``put``: takes observations, from the watcher's thread too. ``blob``:
     gives scripts and environments by hash (KeyError when there is none). ``speed``: how many times faster the
     site's clock runs than real time. ``cage``: the make of cages to use (``cgroup2``, ``cgroup1``, ``none``);
-    empty: the best that works. ``quiet``: see `Broom`. ``processes``: most of a request; None: as
+    empty: the best that works. ``quiet``: see `SpoolCleaner`. ``processes``: most of a request; None: as
     request and queue say. ``patience``: real seconds that a launch, and a delivery, may take. ``spare``: how
     long a shepherd whose request has ended waits for another.
     """
@@ -53,7 +53,7 @@ class LocalHands:
     def __init__(
         self,
         home: str,
-        put: Callable[[Sighting], None],
+        put: Callable[[Observation], None],
         blob: Callable[[str], bytes],
         *,
         speed: float = 1.0,
@@ -79,7 +79,7 @@ class LocalHands:
         self._scripts: dict[str, bytes] = {}
         link = SpawnerLink(self._home, self._spool, python, cage, spare)
         self._watch = Watch(self._home, self._spool, put, link)
-        self._broom = Broom(quiet)
+        self._broom = SpoolCleaner(quiet)
         self._resident = Residents()
 
     def start(self) -> None:
@@ -111,7 +111,7 @@ class LocalHands:
         return found
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Carries out what concerns attempts; other actions are not for hands. Does not wait."""
+        """Carries out what concerns attempts; other actions are not for an executor. Does not wait."""
         match action:
             case Start():
                 if request is not None:
@@ -132,8 +132,8 @@ class LocalHands:
             case _:
                 pass
 
-    def scan(self, expected: Mapping[int, int]) -> Sequence[Sighting]:
-        """One sighting for each expected attempt, then one for each stray; those still running are watched
+    def scan(self, expected: Mapping[int, int]) -> Sequence[Observation]:
+        """One observation for each expected attempt, then one for each stray; those still running are watched
         from now on, and an end whose output was not delivered counts as exiting until it is. Raises
         OSError."""
         self._watch.seize()
@@ -142,7 +142,7 @@ class LocalHands:
         self._sweep_scripts()
         return [self._scan_one((seq, attempt), strays) for seq, attempt in expected.items()] + strays
 
-    def _scan_one(self, key: Key, strays: list[Sighting]) -> Sighting:
+    def _scan_one(self, key: Key, strays: list[Observation]) -> Observation:
         folder = self._watch.path(key)
         finding = scan.look(folder, self._watch.identifier)
         match finding.fate:
@@ -151,24 +151,24 @@ class LocalHands:
                     scan.claim_void(folder)
                 # Should it run all the same (who has taken its folder away?) it ends.
                 remains.end_remains(folder, self._home, self._watch.identifier)
-                return SeenVoid(*key)
+                return ObservedVoid(*key)
             case "done":
-                return scan.sighting(*key, finding.record)
+                return scan.observation(*key, finding.record)
             case "alive":
                 assert finding.pidfd is not None
                 self._watch.adopt(key, finding.pidfd)
             case "later":
                 self._watch.follow(key, finding.pidfd)
-                strays.append(SeenStray(*key, "later"))
+                strays.append(ObservedStray(*key, "later"))
             case "undelivered":
                 self._watch.redeliver(key)
             case "lost":
                 sure = remains.end_remains(folder, self._home, self._watch.identifier)
                 if sure or not remains.inherited(folder, self._watch.identifier):
                     text = _REBOOT if finding.rebooted else ""
-                    return SeenLost(*key, finding.used, text, unsure=not sure, brief=scan.brief(folder))
+                    return ObservedLost(*key, finding.used, text, unsure=not sure, brief=scan.brief(folder))
                 self._watch.await_remains(key)
-        return SeenExiting(*key, finding.used) if finding.over else SeenRunning(*key, finding.used)
+        return ObservedExiting(*key, finding.used) if finding.over else ObservedRunning(*key, finding.used)
 
     def _forget(self, folder: str, *, ended: bool) -> None:
         """``ended``: the request with it; what it wrote stays then if nobody saw its end, as nobody brings
@@ -182,7 +182,7 @@ class LocalHands:
             script = self._materialise(request.spec.script)
             environment = self._blob(request.spec.environment)
         except KeyError:
-            self._put(SeenNotStarted(*key, "its script or environment is missing from the database"))
+            self._put(ObservedNotStarted(*key, "its script or environment is missing from the database"))
             return
         except OSError as error:
             self._not_written(key, error)
@@ -207,9 +207,9 @@ class LocalHands:
         it would only be made again at once."""
         text = f"cannot write its script into the spool: {error.strerror}"
         if error.errno not in records.NO_ROOM:
-            self._put(SeenNotStarted(*key, text))
+            self._put(ObservedNotStarted(*key, text))
             return
-        timer = threading.Timer(records.AGAIN, self._put, (SeenVoid(*key, text),))
+        timer = threading.Timer(records.AGAIN, self._put, (ObservedVoid(*key, text),))
         timer.daemon = True
         timer.start()
 
@@ -247,7 +247,7 @@ class LocalHands:
             os.close(finding.pidfd)
         return finding.pidfd is not None
 
-    def _sweep_attempts(self, expected: Mapping[int, int]) -> Iterator[Sighting]:
+    def _sweep_attempts(self, expected: Mapping[int, int]) -> Iterator[Observation]:
         """Removes what is left of attempts whose end is committed (the daemon ended before it forgot them),
         and tells all that were found and not expected: which of them are strays the engine knows."""
         for folder, seq, attempt in scan.attempts(self._spool):
@@ -261,7 +261,7 @@ class LocalHands:
             if finding.fate in ("done", "void", "unclaimed", "lost"):
                 scan.remove(folder)
             if finding.fate not in ("void", "unclaimed"):
-                yield SeenStray(seq, attempt, finding.fate)
+                yield ObservedStray(seq, attempt, finding.fate)
 
 
 def _write_script(path: str, data: bytes) -> None:

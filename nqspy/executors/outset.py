@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from nqspy.executors import cage, child, records
-from nqspy.executors.teller import Station
+from nqspy.executors.attempt_reporter import Station
 
 
 def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import logging
 
-_log = logging.getLogger("nqspy.hands")
+_log = logging.getLogger("nqspy.executor")
 
 
 class PagedOut:

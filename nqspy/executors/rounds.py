@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import bells, cage, forks, outset, records, traits
+from nqspy.executors.attempt_reporter import AttemptReporter, Station
 from nqspy.executors.shepherd import Shepherd
 from nqspy.executors.spares import Message, Offer
-from nqspy.executors.teller import Station, Teller
 from nqspy.system import urgency
 
 _ATTEMPTS = 100
@@ -65,7 +65,7 @@ def _serve(
         os.chdir(folder)
         record = records.read(".", "exit")
         if record is not None:
-            Teller(order, station).finish(record)
+            AttemptReporter(order, station).finish(record)
         return False
     if not outset.claimed(folder, me, station, born):
         return False

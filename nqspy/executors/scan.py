@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from nqspy.executors import proc, records
+from nqspy.model.observations import Observation, ObservedEnded, ObservedNotStarted, ObservedVoid
 from nqspy.model.requests import Ending, Used
-from nqspy.model.sightings import SeenEnded, SeenNotStarted, SeenVoid, Sighting
 
 Fate = Literal["unclaimed", "void", "alive", "undelivered", "done", "lost", "later"]
 
@@ -102,12 +102,12 @@ def claim_void(folder: str) -> bool:
     return records.claim(folder, records.VOID)
 
 
-def sighting(seq: int, attempt: int, record: dict[str, Any]) -> Sighting:
+def observation(seq: int, attempt: int, record: dict[str, Any]) -> Observation:
     """The end that a ``done`` record tells."""
     if record.get("again"):
-        return SeenVoid(seq, attempt, record["text"])
+        return ObservedVoid(seq, attempt, record["text"])
     if record["reason"] == "not_started":
-        return SeenNotStarted(seq, attempt, record["text"])
+        return ObservedNotStarted(seq, attempt, record["text"])
     ending = Ending(
         record["reason"],
         record["status"],
@@ -117,7 +117,7 @@ def sighting(seq: int, attempt: int, record: dict[str, Any]) -> Sighting:
         record.get("stdout"),
         record.get("stderr"),
     )
-    return SeenEnded(seq, attempt, ending)
+    return ObservedEnded(seq, attempt, ending)
 
 
 def stayed(folder: str) -> dict[str, str]:

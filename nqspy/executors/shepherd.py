@@ -28,12 +28,12 @@ from nqspy.executors import (
     records,
     verdict,
 )
+from nqspy.executors.attempt_reporter import AttemptReporter, Station, if_possible, persist
 from nqspy.executors.control import Wish
 from nqspy.executors.meter import Meter
 from nqspy.executors.pageout import PageOut
 from nqspy.executors.patience import now
 from nqspy.executors.quota import Spool
-from nqspy.executors.teller import Station, Teller, if_possible, persist
 
 _HEAD_START = 20  # ms in which a very short job may end before anybody is told that it runs
 _AGAIN = 0.1
@@ -42,7 +42,7 @@ _LONG = 64 << 20
 _LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit")
 
 
-class Shepherd(Teller):
+class Shepherd(AttemptReporter):
     """One attempt, from the claim to the last report; the current folder is the attempt's."""
 
     def __init__(

@@ -28,9 +28,9 @@ import traceback
 from typing import Any, NoReturn
 
 from nqspy.executors import bells, cage, outset, records, rounds
+from nqspy.executors.attempt_reporter import Station
 from nqspy.executors.keeper import Keeper
 from nqspy.executors.spares import Spares
-from nqspy.executors.teller import Station
 
 _LARGEST = 1 << 17
 _PATIENCE = 0.5

@@ -18,10 +18,10 @@ from nqspy.executors.attempt import Rhythm, WatchedAttempt
 from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.paged import PagedOut
 from nqspy.executors.proc import SHORT, Identifier, readable
+from nqspy.model import observations as ob
 from nqspy.model.requests import Used
-from nqspy.model.sightings import SeenExiting, SeenLost, SeenRunning, SeenUse, SeenVoid, Sighting
 
-_log = logging.getLogger("nqspy.hands")
+_log = logging.getLogger("nqspy.executor")
 _RESPAWN = 0.2
 _LOOKS = 50
 """So often, at that pace, it is looked whether what is left of a lost attempt has ended."""
@@ -31,7 +31,9 @@ _RECEIVE_BUFFER = 1 << 20
 class Watch:
     """The attempts, and the thread that watches them."""
 
-    def __init__(self, home: str, spool: str, put: Callable[[Sighting], None], link: SpawnerLink) -> None:
+    def __init__(
+        self, home: str, spool: str, put: Callable[[ob.Observation], None], link: SpawnerLink
+    ) -> None:
         self._home = home
         self._spool = spool
         self._put = put
@@ -77,7 +79,7 @@ class Watch:
             waiting = [(key, attempt.order) for key, attempt in self._attempts.items() if attempt.order]
         for key, order in waiting:
             self._send(key, order)
-        self._thread = threading.Thread(target=self._run, name="hands", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="executor", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
@@ -237,7 +239,7 @@ class Watch:
                 continue
             self._running(key)
             if kind in ("use", "left") and key in self._attempts:
-                seen = SeenUse if kind == "use" else SeenExiting
+                seen = ob.ObservedUse if kind == "use" else ob.ObservedExiting
                 self._put(seen(*key, Used(*report["u"])))
             elif kind == "out":
                 self._paged.tell(key[0], *report["u"])
@@ -249,7 +251,7 @@ class Watch:
                 return
             if not attempt.told:
                 attempt.told = True
-                self._put(SeenRunning(*key))
+                self._put(ob.ObservedRunning(*key))
         self._flush(key)
 
     def _flush(self, key: Key) -> None:
@@ -327,7 +329,7 @@ class Watch:
                 self._watch_holder(key, attempt, finding)
             case "undelivered" if not attempt.redelivered:
                 self.redeliver(key)
-                self._put(SeenExiting(*key, finding.used))
+                self._put(ob.ObservedExiting(*key, finding.used))
             case "undelivered":
                 self._ended(key, attempt, scan.give_up_delivery(self.path(key), finding.record))
             case "later":
@@ -340,7 +342,7 @@ class Watch:
             case "unclaimed" | "void":
                 if attempt.told:  # it ran, and its folder was taken away
                     remains.end_remains(self.path(key), self._home, self.identifier)
-                self._drop(key, SeenVoid(*key))
+                self._drop(key, ob.ObservedVoid(*key))
             case "lost":
                 self._lose(key, attempt, finding.used)
 
@@ -352,12 +354,12 @@ class Watch:
             attempt.looks += 1
             self._unsettled[key] = False
             return
-        self._drop(key, SeenLost(*key, used, unsure=not sure, brief=brief))
+        self._drop(key, ob.ObservedLost(*key, used, unsure=not sure, brief=brief))
 
     def _ended(self, key: Key, attempt: WatchedAttempt, record: dict[str, Any]) -> None:
         if not attempt.told and record["reason"] != "not_started":
-            self._put(SeenRunning(*key))
-        self._drop(key, scan.sighting(*key, record))
+            self._put(ob.ObservedRunning(*key))
+        self._drop(key, scan.observation(*key, record))
 
     def _watch_holder(self, key: Key, attempt: WatchedAttempt, finding: scan.Finding) -> None:
         """Another shepherd holds the claim: that one is watched."""
@@ -377,7 +379,7 @@ class Watch:
                 raise
             return True  # a full disk: no shepherd is left that could claim it
 
-    def _drop(self, key: Key, last: Sighting) -> None:
+    def _drop(self, key: Key, last: ob.Observation) -> None:
         with self._guard:
             attempt = self._attempts.pop(key, None)
             if attempt is None:

@@ -20,7 +20,7 @@ from nqspy.mail.rate_limit import RateLimit
 from nqspy.mail.transport import NotSent, deliver
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Mail
-from nqspy.system.timed import Hand
+from nqspy.system.run_with_timeout import Hand
 
 PAUSES = (1.0, 5.0, 30.0, 120.0)
 """Real seconds between the tries of one mail."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from nqspy.mail.message import MailMessage, compose
 from nqspy.model.machine import Mail
-from nqspy.system.timed import Hand, NotRun, TimedCommand, connection, cut_at, run
+from nqspy.system.run_with_timeout import Hand, NotRun, TimedCommand, connection, cut_at, run
 
 TIMEOUT = 30
 """Longest time one mail may take, real seconds."""

@@ -20,7 +20,7 @@ class Account:
     recent: list[int] = field(default_factory=list)
     entry: Entry = field(default_factory=Entry)
 
-    def twin(self) -> "Account":
+    def copy(self) -> "Account":
         """A copy of its own."""
         return Account(self.value, self.at, list(self.recent), replace(self.entry))
 
@@ -42,6 +42,6 @@ class DomainPast:
     runs: list[int] = field(default_factory=list)
     spent: float = 0.0
 
-    def twin(self) -> "DomainPast":
+    def copy(self) -> "DomainPast":
         """A copy of its own."""
         return DomainPast(list(self.runs), self.spent)

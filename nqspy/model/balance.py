@@ -79,18 +79,18 @@ class Level:
         """Who is in W, in the order of names."""
         return self._entries
 
-    def twin(self) -> "Level":
+    def copy(self) -> "Level":
         """A copy that can go on by itself."""
 
         def find(name: str) -> Entry:
             entry = self._peek(name)
-            return entry.twin() if entry is not None else Entry()
+            return entry.copy() if entry is not None else Entry()
 
         made = Level(find, find, self._divide, self._cuts)
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         made.at, made.spent, made._parts, made._held = self.at, self.spent, self._parts, self._held
         made._within = self._within
-        made._entries = {name: entry.twin() for name, entry in self._entries.items()}
+        made._entries = {name: entry.copy() for name, entry in self._entries.items()}
         return made
 
     # ------------------------------------------------------------ what holds

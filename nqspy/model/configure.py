@@ -1,6 +1,6 @@
 """Changes of the settings: how one is carried out, and what a whole set of settings must satisfy.
 
-The desks try changes on a copy and refuse bad ones; `lifecycle` carries out the very same changes on the
+Handlers try changes on a copy and refuse bad ones; `lifecycle` carries out the very same changes on the
 site.
 """
 

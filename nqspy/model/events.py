@@ -64,7 +64,7 @@ class Eligible(Event):
 
 @dataclass(frozen=True, slots=True)
 class Starting(Event):
-    """It was decided to start an attempt on these PEs; the hands may do it once this is committed."""
+    """It was decided to start an attempt on these PEs; the executor may do it once this is committed."""
 
     kind: ClassVar[str] = "starting"
     seq: Seq
@@ -75,7 +75,7 @@ class Starting(Event):
 
 @dataclass(frozen=True, slots=True)
 class Started(Event):
-    """The hands started an attempt; ``began``: when, where they could only tell of its end."""
+    """The executor started an attempt; ``began``: when, where they could only tell of its end."""
 
     kind: ClassVar[str] = "started"
     seq: Seq
@@ -315,8 +315,8 @@ class UsageCorrected(Event):
 
 @dataclass(frozen=True, slots=True)
 class MachineFound(Event):
-    """What the hands found at start, or when CPUs went or came: the CPUs that PEs stand for, in the order of
-    PEs; ``offline``: PEs whose CPU is gone."""
+    """What the executor found at start, or when CPUs went or came: the CPUs that PEs stand for, in the order
+    of PEs; ``offline``: PEs whose CPU is gone."""
 
     kind: ClassVar[str] = "machine_found"
     cpus: tuple[int, ...]

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.model import board, books, promises
+from nqspy.model import accounting, board, promises
 from nqspy.model import events as ev
 from nqspy.model.columns import compact
 from nqspy.model.ids import Instant
@@ -181,16 +181,16 @@ def _ranked(site: Site, event: ev.Ranked, at: Instant) -> Sequence[Transition]:
 
 
 def _run(site: Site, request: Request, event: Any, at: Instant) -> None:
-    books.run(site, request, at)
+    accounting.run(site, request, at)
 
 
 def _rest(site: Site, request: Request, event: Any, at: Instant) -> None:
-    books.rest(site, request, at)
+    accounting.rest(site, request, at)
 
 
 def _settle(site: Site, request: Request, event: Any, at: Instant) -> None:
-    books.charge(site, [(request, event.used)], at)
-    books.leave(site, request, at)
+    accounting.charge(site, [(request, event.used)], at)
+    accounting.leave(site, request, at)
 
 
 def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transition]:
@@ -211,13 +211,13 @@ def _suspended(site: Site, event: ev.Suspended, at: Instant) -> Sequence[Transit
 def _preempted(site: Site, request: Request, event: Any, at: Instant) -> None:
     held = dict(site.pressure.resident).get(request.seq, 0)
     request.attempt = replace(request.run, preempted_bytes=held)
-    books.pressure_answered(site)
+    accounting.pressure_answered(site)
 
 
 def _resumed(site: Site, event: ev.Resumed, at: Instant) -> Sequence[Transition]:
     made = _change(site, event, at, then=_run)
     if made and event.because().is_feature:
-        books.pressure_answered(site)
+        accounting.pressure_answered(site)
     return made
 
 
@@ -230,7 +230,7 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
     for request in _named(site, event):
         if isinstance(event, ev.Ended):
             _settle(site, request, event, at)
-            books.remember(site, request, event.used)
+            accounting.remember(site, request, event.used)
         _displace(site, request)
         made.append(_make(site, request, event, at))
         del site.requests[request.seq]
@@ -245,8 +245,8 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
 
 def _decided(site: Site, event: ev.Decided, at: Instant) -> None:
     told = ((site.started.get(seq), used) for seq, used in event.samples)
-    books.charge(site, [(r, used) for r, used in told if r is not None and not r.run.starting], at)
-    books.ready(site, event.ready, at)
+    accounting.charge(site, [(r, used) for r, used in told if r is not None and not r.run.starting], at)
+    accounting.ready(site, event.ready, at)
 
 
 def _nothing(site: Site, event: ev.Event, at: Instant) -> None:
@@ -288,16 +288,16 @@ def _promised(site: Site, event: promises.Promised, at: Instant) -> None:
 
 _OF_THE_SITE: dict[type[ev.Event], Callable[[Site, Any, Instant], None]] = {
     ev.Decided: _decided,
-    ev.SettingsChanged: books.settings_changed,
-    ev.UsageCorrected: books.usage_corrected,
-    ev.ShiftChanged: books.shift_changed,
-    ev.ShiftFailed: books.shift_failed,
-    ev.MachineFound: books.machine_found,
-    ev.ExitOff: books.exit_off,
-    ev.FilesApplied: books.files_applied,
-    ev.ResourceChanged: books.resource_changed,
-    ev.PressureChanged: books.pressure_changed,
-    ev.Restored: books.restored,
+    ev.SettingsChanged: accounting.settings_changed,
+    ev.UsageCorrected: accounting.usage_corrected,
+    ev.ShiftChanged: accounting.shift_changed,
+    ev.ShiftFailed: accounting.shift_failed,
+    ev.MachineFound: accounting.machine_found,
+    ev.ExitOff: accounting.exit_off,
+    ev.FilesApplied: accounting.files_applied,
+    ev.ResourceChanged: accounting.resource_changed,
+    ev.PressureChanged: accounting.pressure_changed,
+    ev.Restored: accounting.restored,
     promises.Promised: _promised,
     ev.Alarm: _nothing,
     ev.DaemonStarted: _nothing,

@@ -13,7 +13,7 @@ TOLD = "the mail server is told a password"
 
 @dataclass(slots=True)
 class Machine:
-    """What there is to schedule. ``None`` is *auto*: what the hands found at start."""
+    """What there is to schedule. ``None`` is *auto*: what the executor found at start."""
 
     pes: int | None = setting(
         "count", None, "number of PEs; auto: the CPUs the daemon may use", low=1, high=1_000_000
@@ -23,7 +23,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the hands found: CPU numbers that PEs stand for, memory in bytes; ``offline``: PEs whose CPU is
+    """What the executor found: CPU numbers that PEs stand for, memory in bytes; ``offline``: PEs whose CPU is
     gone for now."""
 
     cpus: tuple[int, ...] = (0, 1)
@@ -31,7 +31,7 @@ class Found:
     offline: tuple[int, ...] = ()
 
     def seen(self, now: "Found", busy: bool) -> "Found":
-        """What is known once the hands have found ``now``: while requests run (``busy``) a PE keeps its
+        """What is known once the executor has found ``now``: while requests run (``busy``) a PE keeps its
         number and its CPU, one whose CPU is gone is offline, new CPUs become further PEs."""
         if not busy:
             return now

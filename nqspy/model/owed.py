@@ -36,7 +36,7 @@ class Entry:
     whole: float = 0.0
     left: float = 0.0
 
-    def twin(self) -> "Entry":
+    def copy(self) -> "Entry":
         """A copy of its own."""
         return Entry(
             self.past, self.present, self.asof, self.away, self.ready, self.entitled, self.got, self.whole,

@@ -237,8 +237,8 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     empty once its processes have ended. (A Struct: it changes with each sample, and one is made anew in a
     thirtieth of the time that a dataclass needs; `msgspec.structs.replace`.)
 
-    ``starting``: decided, not yet reported by the hands. ``charged`` is the use already charged; ``rate``: at
-    which it counts as charged while it runs (thousandths of a PE), since ``charged_at``. ``pause``: it is
+    ``starting``: decided, not yet reported by the executor. ``charged`` is the use already charged; ``rate``:
+    at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``. ``pause``: it is
     suspended; ``resumed``: when it last went on, ``resumed_by_person``: when somebody last let it.
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
     ``preempted_bytes``: what it held when it last did.

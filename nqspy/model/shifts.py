@@ -60,7 +60,7 @@ class Shift:
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class UpcomingStop:
     """When a shift stops a queue next, and what becomes of its running requests then (`Shift.spill`).
     ``clock``: that moment for people, in the site's zone."""
 

@@ -22,10 +22,10 @@ from nqspy.model.news import News, Touched
 from nqspy.model.outputs import files
 from nqspy.model.owed import UNKNOWN_RUN, Entry, Terms
 from nqspy.model.people import lineage
+from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.settings import Settings as Settings
-from nqspy.model.shifts import Closing, ShiftState
-from nqspy.model.tally import RequestCounts
+from nqspy.model.shifts import ShiftState, UpcomingStop
 
 _STANDARD = Domain(APPLICATION)
 """The domain of which nothing was set."""
@@ -36,13 +36,13 @@ class Site:
     """The state. ``n`` and ``at`` are number and instant of the last event applied.
 
     ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``holders``:
-    which of them hold a PE (`board`); ``dates``: heap of (eligible, seq) of requests
-    that wait for their date (entries may be stale); ``dependants``: requests that wait for another one, by
-    its number (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
+    which of them hold a PE (`board`); ``dates``: heap of (eligible, seq) of requests that wait for their date
+    (entries may be stale); ``dependants``: requests that wait for another one, by its number
+    (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
     (`outputs.files`); ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``
     (`domains.account_key`); ``past``: by domain; ``resources``: how each that is watched was found, once it
-    was; ``promises``: of features, by their names (`promises`); ``closings``: when a shift stops a queue
-    next, by queue: worked out by the engine from settings and time, and no part of what is kept;
+    was; ``promises``: of features, by their names (`promises`); ``upcoming_stops``: when a shift stops a
+    queue next, by queue: worked out by the engine from settings and time, and no part of what is kept;
     ``reported``: day of the last night whose report was made; ``misfits``: how many events did not fit their
     request's state, ``misfit`` the last one; ``news``: what changed lately, no part of what is kept either.
     """
@@ -65,7 +65,7 @@ class Site:
     resources: dict[str, ResourceState] = field(default_factory=dict)
     pressure: Pressure = field(default_factory=Pressure)
     promises: dict[str, dict[str, Any]] = field(default_factory=dict)
-    closings: dict[str, Closing] = field(default_factory=dict)
+    upcoming_stops: dict[str, UpcomingStop] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     reported: str = ""
     numbers: Dictionary = field(default_factory=Dictionary)

@@ -65,7 +65,7 @@ class AttemptHistory:
         return sum(last - first for first, last in self.held(begin, end))
 
     def begin_at(self, at: Instant) -> None:
-        """The hands report that it was started: it holds its PEs from here on."""
+        """The executor reports that it was started: it holds its PEs from here on."""
         if not self.reported and len(self.points) == 1:
             self.begin = at
             self.points = [(at, 0, 0)]

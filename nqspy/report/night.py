@@ -171,7 +171,7 @@ class Night:
                 self.overtaken.append((at, event.seq, seq))
 
     def begun(self) -> Instant | None:
-        """The first start of the night, as the hands reported it."""
+        """The first start of the night, as the executor reported it."""
         starts = (a.begin for history in self.replay.histories.values() for a in history.attempts)
         return min((begin for begin in starts if begin >= self.bounds.start), default=self.first)
 

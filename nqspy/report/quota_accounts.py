@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
+from nqspy.model.accounting import MEASURABLE
 from nqspy.model.balance import Level
-from nqspy.model.books import MEASURABLE
 from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import MINUTE, Instant, Seq

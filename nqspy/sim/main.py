@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.core.plain import NoExits
+from nqspy.core.no_exits import NoExits
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.driver import VirtualDriver
@@ -12,9 +12,9 @@ from nqspy.engine.virtual.processors import Processors
 from nqspy.model.commands import Command
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
+from nqspy.model.observations import SiteObservation
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request
-from nqspy.model.sightings import SiteObservation
 from nqspy.ports import Decider, Exits, Journal
 from nqspy.sim.resources import results
 

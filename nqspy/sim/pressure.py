@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nqspy.core.preemption.swap import CONTROL, Reading, gave_way, judge, suspended
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.sightings import SeenPressure
+from nqspy.model.observations import ObservedPressure
 from nqspy.sim.main import Simulation
 
 EVERY = 5_000
@@ -38,7 +38,7 @@ class SimulatedMemory:
         self._most: dict[tuple[Seq, int], int] = {}
         sim.heap.push(sim.now, self)
 
-    def __call__(self, now: Instant) -> Sequence[SeenPressure]:
+    def __call__(self, now: Instant) -> Sequence[ObservedPressure]:
         """What a reading tells; the next one comes by itself."""
         self._sim.heap.push(Instant(now + self._every), self)
         site = self._sim.site
@@ -53,7 +53,7 @@ class SimulatedMemory:
         if level == known.level == "calm" and not away:
             return ()
         held = tuple(sorted(resident.items()))
-        return (SeenPressure(level, round(used, 1), text, held, self._total, people),)
+        return (ObservedPressure(level, round(used, 1), text, held, self._total, people),)
 
     def demanded(self, now: Instant) -> int:
         """Bytes that people hold."""

@@ -216,7 +216,7 @@ def _item(batch: HandedIn, line: int) -> cm.Submission:
 
 def _add_due(sim: Simulation, due: dict[str, float], span: int) -> None:
     balance = sim.site.balance
-    level = balance.groups.twin()
+    level = balance.groups.copy()
     level.advance(sim.now, balance.terms)
     rate = level.rate() / 1000
     for name, target in level.targets(balance.terms).items():

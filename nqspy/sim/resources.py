@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from nqspy.core.accounting.health import Count
-from nqspy.core.broken import PROBES
+from nqspy.core.resource_health import PROBES
 from nqspy.model.ids import Instant
+from nqspy.model.observations import ObservedResource
 from nqspy.model.settings import Settings
-from nqspy.model.sightings import SeenResource
 
 
 def results(
@@ -16,7 +16,7 @@ def results(
     end: Instant,
     well: Callable[[Instant], bool],
     text: str = "it is broken",
-) -> Iterator[tuple[Instant, SeenResource]]:
+) -> Iterator[tuple[Instant, ObservedResource]]:
     """The changes of state that tries from ``begin`` to ``end`` make known, with their instants: counted as
     the daemon counts. ``well`` says whether the resource is at an instant; each try is over at once."""
     probe, count = PROBES.all(settings)[name], Count()
@@ -24,4 +24,4 @@ def results(
         good = well(Instant(at))
         changed = count.tell(probe, good)
         if changed is not None:
-            yield Instant(at), SeenResource(probe.name, changed, "" if good else text)
+            yield Instant(at), ObservedResource(probe.name, changed, "" if good else text)

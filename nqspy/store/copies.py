@@ -75,7 +75,7 @@ def problem(file: Path) -> str | None:
     try:
         if file.stat().st_size == 0:
             return "it is empty"
-        connection = schema.still(file)
+        connection = schema.snapshot(file)
         try:
             if connection.execute("PRAGMA application_id").fetchone()[0] != schema.APPLICATION_ID:
                 return "it is no database of nqspy"

@@ -10,9 +10,9 @@ import msgspec
 from nqspy.model import configure, lifecycle
 from nqspy.model.accounts import DomainPast
 from nqspy.model.domains import APPLICATION
+from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
-from nqspy.model.tally import RequestCounts
 from nqspy.store import accounts, rows
 
 _LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"  # noqa: S608 - our own words

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from nqspy.model.ids import Instant
-from nqspy.userexit.ledger import Mark, Subject, Trace
+from nqspy.userexit.call_stats import Mark, Subject, Trace
 from nqspy.userexit.seats import Exit, Hook
 
 Named = int | tuple[str, str] | None

@@ -5,7 +5,7 @@ from typing import Any
 
 from nqspy.engine.zones import local
 from nqspy.model.ids import Instant
-from nqspy.userexit.ledger import Mark
+from nqspy.userexit.call_stats import Mark
 
 
 def whose(args: tuple[Any, ...]) -> str:

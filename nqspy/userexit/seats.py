@@ -6,7 +6,7 @@ from typing import Any
 
 from nqspy.userexit import specs
 from nqspy.userexit.answers import CHECKS, Nonsense, check_notice
-from nqspy.userexit.ledger import Record
+from nqspy.userexit.call_stats import Record
 from nqspy.userexit.loader import Module
 from nqspy.userexit.view import View
 

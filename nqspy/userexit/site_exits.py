@@ -27,10 +27,10 @@ from nqspy.model.site import Site
 from nqspy.ports import Answer, Known, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import kept, settings, specs
 from nqspy.userexit.answers import Changes
+from nqspy.userexit.call_stats import Subject, Trace
 from nqspy.userexit.errors import describe, described, traceback_of
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.kept import Kept
-from nqspy.userexit.ledger import Subject, Trace
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
 from nqspy.userexit.memory import Memory
 from nqspy.userexit.resting import told, whose

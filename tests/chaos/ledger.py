@@ -67,7 +67,7 @@ class Violation:
     text: str
 
 
-class Ledger:
+class FairShare:
     """All promises, faults and counts of one run. Clients and faults write from their threads."""
 
     def __init__(self, work: Path) -> None:

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nqspy.core.broken import PROBES
 from nqspy.core.draft import Draft
+from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import explain, run_pass
-from nqspy.core.plain import NoExits
 from nqspy.core.queueing.order import QueueOrder, standing
 from nqspy.core.queueing.startable import changes as startable
+from nqspy.core.resource_health import PROBES
 from nqspy.engine.enact import decided, enact
 from nqspy.model import actions as ac
 from nqspy.model import events as ev

@@ -5,7 +5,7 @@ from math import log
 import pytest
 from core.harness import force
 
-from nqspy.core.ledger import Ledger
+from nqspy.core.fair_share import FairShare
 from nqspy.core.passes import explain
 from nqspy.model.ids import HOUR
 from nqspy.model.reasons import ReasonCode
@@ -14,7 +14,7 @@ HALF = 24 * HOUR
 
 
 def books(house):
-    return Ledger(house.site, house.now, house.samples)
+    return FairShare(house.site, house.now, house.samples)
 
 
 def capped(house, limit=25, pes=8):

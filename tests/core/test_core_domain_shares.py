@@ -2,7 +2,7 @@
 
 import pytest
 
-from nqspy.core.ledger import Ledger
+from nqspy.core.fair_share import FairShare
 from nqspy.core.totals import ALL
 from nqspy.model.events import Change
 from nqspy.model.owed import HOUR
@@ -61,9 +61,9 @@ def test_reports_add_up_what_was_used_in_all_domains(two):
     two.end(night, wall="1:00:00")
     use = {key: account.value for key, account in two.site.accounts.items() if "g:d1" in key}
     assert sorted(use) == ["g:d1", "wide/g:d1"]
-    whole = Ledger(two.site, two.now, {})
+    whole = FairShare(two.site, two.now, {})
     assert whole.use("d1") == pytest.approx(sum(use.values()))
-    assert Ledger(two.site, two.now, {}, domain="wide").use("d1") == pytest.approx(use["wide/g:d1"])
+    assert FairShare(two.site, two.now, {}, domain="wide").use("d1") == pytest.approx(use["wide/g:d1"])
     assert two.site.use_of("d1", two.now) == pytest.approx(sum(use.values()))
 
 
@@ -108,7 +108,7 @@ def test_an_exit_that_scales_the_stock_value_gets_that_of_the_queues_domain(two)
     two.submit("anne group=d1", "ben group=d2", queue="night")
     two.exits(shrpri=shrpri)
     two.run_pass()
-    ledgers = {name: Ledger(two.site, two.now, {}, domain=name) for name in ("application", "wide")}
+    ledgers = {name: FairShare(two.site, two.now, {}, domain=name) for name in ("application", "wide")}
     assert {value for group, value in asked if group == "d2"} >= {
         round(ledger.stock("ben", "d2"), 3) for ledger in ledgers.values()
     }

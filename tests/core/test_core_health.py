@@ -9,7 +9,7 @@ from core.properties.worlds import live, worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core import broken
+from nqspy.core import resource_health
 from nqspy.core.accounting.health import Count, wish
 from nqspy.core.passes import explain
 from nqspy.model import events as ev
@@ -223,7 +223,7 @@ def test_what_needs_something_broken_never_starts(world, down, data):
         for request in waiting:
             assert request.seq in reasons
         for seq in told.starts:
-            needs = set(broken.needs_of(site.site, site.request(seq)))
+            needs = set(resource_health.needs_of(site.site, site.request(seq)))
             assert needs.isdisjoint(down)
 
     live(world, 6, check)
@@ -235,10 +235,10 @@ def test_the_reason_of_each_request_is_what_the_masks_say():
         "a queue=day", "a queue=day needs=nfs", "a queue=day needs=licence+nfs", "a queue=night",
     )  # fmt: skip
     columns = site.site.waiting["day"]
-    mask = broken.kept_back(site.site, columns)
+    mask = resource_health.blocked_mask(site.site, columns)
     assert mask is not None
     for seq in seqs[:3]:
         request = site.request(seq)
-        assert bool(mask[request.slot]) == (broken.keeping(site.site, request) is not None)
-    assert broken.keeping(site.site, site.request(seqs[3])).who == "probe nfs"
+        assert bool(mask[request.slot]) == (resource_health.keeping(site.site, request) is not None)
+    assert resource_health.keeping(site.site, site.request(seqs[3])).who == "probe nfs"
     assert site.site.resources["nfs"].since == Instant(site.now)

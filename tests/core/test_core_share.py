@@ -5,7 +5,7 @@ import pytest
 from core.harness import START
 
 from nqspy.core.draft import Draft
-from nqspy.core.ledger import Ledger, entitlements
+from nqspy.core.fair_share import FairShare, entitlements
 from nqspy.model.ids import HOUR
 from nqspy.model.requests import Used
 
@@ -20,7 +20,7 @@ def departments(house):
 
 
 def ledger(house, **samples):
-    return Ledger(house.site, house.now, house.samples)
+    return FairShare(house.site, house.now, house.samples)
 
 
 def used(house, group, cpu, owner="anne"):

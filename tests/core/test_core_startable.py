@@ -3,7 +3,7 @@
 import pytest
 
 from nqspy.model.reasons import ReasonCode
-from nqspy.model.shifts import Closing
+from nqspy.model.shifts import UpcomingStop
 
 
 def works(house):
@@ -81,7 +81,7 @@ def test_what_a_draining_shift_keeps_back_is_no_work_though_its_queue_was_narrow
     two(house, max_wall="2:00:00")
     long = house.submit("dora group=d6 wall=2:00:00", queue="aux")[0]
     house.set("queue/aux/per_request/wall_limit", 3_600_000)
-    house.site.closings["aux"] = Closing(house.now + 5_400_000, "day", "drain", "06:00")
+    house.site.upcoming_stops["aux"] = UpcomingStop(house.now + 5_400_000, "day", "drain", "06:00")
     house.run_pass()
     assert house.why(long).matches(code=ReasonCode.SHIFT)
     assert works(house) == {"d1"}

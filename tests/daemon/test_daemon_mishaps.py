@@ -204,7 +204,7 @@ class _SlowToClear(threading.Event):
 
 
 def test_the_memorys_watch_ends_whenever_it_is_told_to():
-    watch = PressureWatch(lambda sighting: None, lambda attempts: {})
+    watch = PressureWatch(lambda observation: None, lambda attempts: {})
     watch._wake = wake = _SlowToClear()
     watch._thread = threading.Thread(target=watch._run, daemon=True)
     watch._thread.start()
@@ -239,8 +239,8 @@ def test_what_is_committed_last_of_all_is_told_as_well(tmp_path, caplog):
     caplog.set_level("INFO", "nqspy")
     (tmp_path / "home").mkdir()
     inner = Inner(tmp_path / "home")
-    desk = inner.daemon.engine.desk(inner.daemon.clock.now())
-    desk.alarm("mail", "nobody takes letters", "letters stay here")
+    tx = inner.daemon.engine.tx(inner.daemon.clock.now())
+    tx.alarm("mail", "nobody takes letters", "letters stay here")
     assert "nobody takes letters" not in _told(caplog)
     inner.close()
     assert "nobody takes letters" in _told(caplog)

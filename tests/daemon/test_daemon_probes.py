@@ -317,8 +317,8 @@ def test_without_probes_there_is_no_thread_and_with_slow_ones_hardly_a_wake_up(p
 def test_a_probe_whose_result_cannot_be_told_is_tried_again():
     seen, told = [], threading.Event()
 
-    def put(sighting):
-        seen.append(sighting)
+    def put(observation):
+        seen.append(observation)
         if len(seen) == 1:
             raise RuntimeError("nobody thought of this")
         told.set()

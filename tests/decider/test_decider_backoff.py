@@ -8,7 +8,7 @@ from nqspy.decider import backoff
 from nqspy.decider.backoff import Backoff, named
 from nqspy.decider.heartbeat import Call
 from nqspy.model.site import Site
-from nqspy.userexit.ledger import RETRY
+from nqspy.userexit.call_stats import RETRY
 
 NOW = 1_000_000
 KNOWN = ["gun", "other", "third"]

@@ -299,5 +299,5 @@ def observable(site: Site) -> dict[str, Any]:
         },
         "state": (site.n, site.at, site.next_seq, site.shift, site.found, site.host, site.zone, site.files),
         "reported": site.reported,
-        "past": {domain: past.twin() for domain, past in site.past.items()},
+        "past": {domain: past.copy() for domain, past in site.past.items()},
     }

@@ -26,8 +26,8 @@ def test_an_event_that_does_not_fit_is_logged_and_changes_nothing(lenient):
     [seq] = centre.submit("anne held")
     said = []
     centre.engine.log = said.append
-    desk = centre.engine.desk(centre.sim.now)
-    desk.emit(ev.Suspended(seq, 1, "max"))
+    tx = centre.engine.tx(centre.sim.now)
+    tx.emit(ev.Suspended(seq, 1, "max"))
     centre.engine.flush(centre.sim.now)
     assert centre.state(seq) == "held"
     assert f"request {seq} is held: event suspended" in said[0]

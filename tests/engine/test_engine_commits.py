@@ -5,7 +5,7 @@ from engine.harness import ANNE, BEN, PLAIN, Centre, Failpoint, asked, observabl
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model import sightings as si
+from nqspy.model import observations as ob
 from nqspy.model.actions import Kill
 
 # ---------------------------------------------------------------- who waits
@@ -48,10 +48,10 @@ def test_a_refused_command_of_a_group_does_not_trouble_the_others():
 
 def test_what_nobody_waits_for_is_committed_with_what_comes_next_or_by_flush():
     centre = Centre()
-    centre.engine.hands = type("Hands", (), {"do": lambda *a: None})()
+    centre.engine.executor = type("Executor", (), {"do": lambda *a: None})()
     centre.submit("anne")
     n, commits = centre.count(), centre.engine.commits
-    outcome = centre.engine.feed([si.SeenRunning(1, 1)], centre.sim.now)
+    outcome = centre.engine.feed([ob.ObservedRunning(1, 1)], centre.sim.now)
     assert outcome.pending
     assert (centre.count(), centre.engine.commits) == (n, commits)
     assert not centre.request(1).run.starting, "it is applied at once"
@@ -129,9 +129,9 @@ def test_sightings_survive_a_commit_that_fails(fails):
 
 def test_sightings_that_nobody_waited_for_survive_too():
     centre = Centre()
-    centre.engine.hands = type("Hands", (), {"do": lambda *a: None})()
+    centre.engine.executor = type("Executor", (), {"do": lambda *a: None})()
     centre.submit("anne")
-    assert centre.engine.feed([si.SeenRunning(1, 1)], centre.sim.now).pending
+    assert centre.engine.feed([ob.ObservedRunning(1, 1)], centre.sim.now).pending
     Failpoint(centre.journal, 1)
     centre.engine.feed([asked(submit("ben", centre), BEN)], centre.sim.now)
     assert centre.request(1).run.starting
@@ -143,7 +143,7 @@ def test_sightings_that_nobody_waited_for_survive_too():
 def test_an_order_whose_commit_failed_is_not_carried_out():
     centre = Centre()
     done = []
-    centre.engine.hands = type("Hands", (), {"do": lambda self, action, *a: done.append(action)})()
+    centre.engine.executor = type("Executor", (), {"do": lambda self, action, *a: done.append(action)})()
     centre.submit("anne")
     done.clear()
     Failpoint(centre.journal, 1)
@@ -221,11 +221,11 @@ def test_the_time_in_which_nothing_could_be_submitted_is_journaled_once_there_is
 # ---------------------------------------------------------------- bugs of ours
 
 
-def test_a_desk_that_breaks_down_refuses_its_group_and_the_engine_goes_on(monkeypatch):
+def test_a_handler_that_breaks_down_refuses_its_group_and_the_engine_goes_on(monkeypatch):
     from nqspy.engine import loop
 
-    def broken(desk, command, caller):
-        desk.emit(ev.Held((1,), "u", "anne"))
+    def broken(tx, command, caller):
+        tx.emit(ev.Held((1,), "u", "anne"))
         raise ZeroDivisionError("a bug")
 
     centre = Centre(PLAIN + "stop queue batch\n")
@@ -242,19 +242,19 @@ def test_a_desk_that_breaks_down_refuses_its_group_and_the_engine_goes_on(monkey
     centre.submit("anne")
 
 
-def test_a_sighting_that_breaks_its_desk_is_left_out_and_the_others_are_taken(monkeypatch):
-    from nqspy.engine.desk import hands
+def test_an_observation_that_breaks_its_handler_is_left_out_and_the_others_are_taken(monkeypatch):
+    from nqspy.engine.handlers import observations
 
-    take = hands._TAKERS[si.SeenEnded]
+    take = observations._TAKERS[ob.ObservedEnded]
 
-    def broken(desk, request, sighting):
+    def broken(tx, request, observation):
         if request.seq == 1:
             raise ZeroDivisionError("a bug")
-        take(desk, request, sighting)
+        take(tx, request, observation)
 
     centre = Centre(length=60)
     centre.submit("anne", "ben")
-    monkeypatch.setitem(hands._TAKERS, si.SeenEnded, broken)
+    monkeypatch.setitem(observations._TAKERS, ob.ObservedEnded, broken)
     centre.later(seconds=70)
     assert (centre.state(1), centre.state(2)) == ("running", "ended")
     centre.is_sound()

@@ -6,7 +6,7 @@ from engine.harness import Centre, Failpoint, asked, submit
 from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model import sightings as si
+from nqspy.model import observations as ob
 from nqspy.model.actions import Kill
 from nqspy.model.errors import Refusal
 from nqspy.model.requests import Ending, Request, Used
@@ -110,17 +110,17 @@ def test_after_a_power_cut_what_ran_is_run_again():
 def test_orders_that_may_not_have_been_obeyed_are_given_again_after_a_restart():
     done = []
 
-    class Hands:
+    class Executor:
         def do(self, action, request, site, now):
             done.append(action)
 
         def scan(self, expected):
-            return [si.SeenRunning(seq, attempt) for seq, attempt in expected.items()]
+            return [ob.ObservedRunning(seq, attempt) for seq, attempt in expected.items()]
 
     centre = Centre(pes=4)
     centre.submit("anne", "ben", "cleo", "dora")
     centre.ask(cm.SuspendRequests(("2", "4")))
-    centre.engine.hands = centre.sim.executor = Hands()
+    centre.engine.executor = centre.sim.executor = Executor()
     resume = cm.SuspendRequests(("4",), resume=True)
     for command in (cm.Delete(("1",), force=True), cm.RerunRequests(("3",)), resume):
         centre.engine.feed([asked(command)], centre.sim.now)
@@ -135,7 +135,9 @@ def test_a_commit_that_fails_during_a_restart_loses_no_end():
     centre.submit("anne")
     centre.sim.now += 100_000
     Failpoint(centre.journal, 1, 2)
-    [(_, number, end)] = [entry for entry in centre.sim.heap.entries() if isinstance(entry[2], si.SeenEnded)]
+    [(_, number, end)] = [
+        entry for entry in centre.sim.heap.entries() if isinstance(entry[2], ob.ObservedEnded)
+    ]
     centre.sim.heap.drop(number)
     centre.sim.executor.ended([end], centre.sim.now)
     centre.sim.restart()
@@ -146,16 +148,18 @@ def test_a_commit_that_fails_during_a_restart_loses_no_end():
 
 
 def test_what_was_used_while_the_daemon_was_down_is_known_after_a_restart():
-    class Hands:
+    class Executor:
         def do(self, action, request, site, now):
             pass
 
         def scan(self, expected):
-            return [si.SeenRunning(seq, attempt, Used(70_000, 80_000)) for seq, attempt in expected.items()]
+            return [
+                ob.ObservedRunning(seq, attempt, Used(70_000, 80_000)) for seq, attempt in expected.items()
+            ]
 
     centre = Centre()
     centre.submit("anne")
-    centre.sim.executor = Hands()
+    centre.sim.executor = Executor()
     centre.sim.restart()
     assert centre.engine.samples == {1: Used(70_000, 80_000)}
 

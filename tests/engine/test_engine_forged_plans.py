@@ -7,7 +7,7 @@ from engine.test_engine_late_plans import Late
 from nqspy.engine.inputs import Decision
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model import sightings as si
+from nqspy.model import observations as ob
 from nqspy.model.actions import Plan, Requeue, Resume, Suspend
 from nqspy.model.cause import cause_of
 from nqspy.model.promises import Promise
@@ -32,7 +32,7 @@ end
 def a_running_one(running: str = "suspend", spill: str = "suspend") -> Late:
     """Requests 1 in queue batch and 2 in queue night run; all resources are well."""
     centre = Late(PLAIN + PROBED.format(running, spill))
-    centre.sim.feed([si.SeenResource("nfs", "ok", ""), si.SeenResource("tape", "ok", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "ok", ""), ob.ObservedResource("tape", "ok", "")])
     centre.answer()
     centre.submit("anne", "anne queue=night")
     centre.answer()
@@ -55,19 +55,19 @@ def test_suspensions_and_resumptions_of_a_plan_are_carried_out_and_journaled():
         ("broken", Suspend(1, 1, cause_of("probe nfs"), "", True), "suspended"),
         ("ok", Resume(1, 1), "running"),
     ):
-        centre.sim.feed([si.SeenResource("nfs", health, "")])
+        centre.sim.feed([ob.ObservedResource("nfs", health, "")])
         plan(centre, action)
         assert centre.state(1) == state
 
 
-NOT_ASKED = ["", "gun", "scheduler", "anne", "spill", "swap", "probe ", "probe nowhere", "probe tape",
+NOT_ASKED = ["", "gun", "scheduler", "anne", "shift_end", "swap", "probe ", "probe nowhere", "probe tape",
              "shift day", "shift "]  # fmt: skip
 
 
 @pytest.mark.parametrize("who", NOT_ASKED)
 def test_a_forged_plan_makes_nobody_give_way_whom_no_broken_resource_and_no_shift_concerns(who):
     centre = a_running_one()
-    centre.sim.feed([si.SeenResource("tape", "broken", "")])
+    centre.sim.feed([ob.ObservedResource("tape", "broken", "")])
     before = centre.count()
     for parked in (True, False):
         plan(centre, Suspend(1, 1, cause_of(who), "", parked), Requeue(1, 1, cause_of(who), ""))
@@ -78,7 +78,7 @@ def test_a_forged_plan_makes_nobody_give_way_whom_no_broken_resource_and_no_shif
 @pytest.mark.parametrize(("wanted", "other"), [("suspend", Requeue), ("requeue", Suspend)])
 def test_who_gives_way_for_a_broken_resource_does_so_as_its_probe_says(wanted, other):
     centre = a_running_one(wanted)
-    centre.sim.feed([si.SeenResource("nfs", "broken", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
     plan(centre, other(1, 1, cause_of("probe nfs"), ""))
     assert centre.state(1) == "running"
     action = (
@@ -120,7 +120,7 @@ def test_a_forged_plan_lets_nobody_go_on_whom_an_operator_has_suspended():
 
 def test_a_forged_plan_cannot_take_a_parked_requests_pes_back():
     centre = a_running_one()
-    centre.sim.feed([si.SeenResource("nfs", "broken", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
     for action in (
         Suspend(1, 1, cause_of("probe nfs"), "", True),
         Suspend(1, 1, cause_of("probe nfs"), "", False),
@@ -129,10 +129,10 @@ def test_a_forged_plan_cannot_take_a_parked_requests_pes_back():
     assert centre.request(1).pes_released
 
 
-@pytest.mark.parametrize("by", ["", "nobody", "route", "comeback"])
+@pytest.mark.parametrize("by", ["", "nobody", "route", "resume"])
 def test_what_no_feature_or_another_one_signs_does_not_stand(by):
     centre = a_running_one()
-    centre.sim.feed([si.SeenResource("nfs", "broken", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
     centre.later_plans.plans.clear()
     gives_way = Suspend(1, 1, cause_of("probe nfs"), "", True, by=by)
     centre.sim.feed([Decision(Plan((gives_way,), as_of=centre.site.n))])

@@ -4,11 +4,11 @@ import pytest
 from engine.harness import ANNE, PLAIN, Centre, Failpoint, item, moment
 from engine.test_engine_late_plans import Late
 
-from nqspy.core.broken import PROBES
+from nqspy.core.resource_health import PROBES
 from nqspy.engine.explain import reasons_of
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model import sightings as si
+from nqspy.model import observations as ob
 from nqspy.model.errors import Refusal
 from nqspy.qmgr.parser import ParseError
 from nqspy.store.journal import SqliteJournal
@@ -31,13 +31,13 @@ AT_01 = moment("2026-03-03T01:00:00+01:00")
 def night(running="hold", **more):
     """A centre at 22:50 where nfs will break at 23:00:12 and be well again at 01:00."""
     centre = more.pop("kind", Centre)(NIGHT.format(running), at="2026-03-02T22:50:00+01:00", **more)
-    centre.sim.see(AT_23, si.SeenResource("nfs", "broken", "stale file handle"))
-    centre.sim.see(AT_01, si.SeenResource("nfs", "ok", ""))
+    centre.sim.see(AT_23, ob.ObservedResource("nfs", "broken", "stale file handle"))
+    centre.sim.see(AT_01, ob.ObservedResource("nfs", "ok", ""))
     return centre
 
 
 def broken(centre, name="nfs", state="broken", text="gone"):
-    centre.sim.feed([si.SeenResource(name, state, text)])
+    centre.sim.feed([ob.ObservedResource(name, state, text)])
     centre.sim.run(centre.sim.now)
     centre.is_sound()
 
@@ -98,7 +98,7 @@ def test_requeued_what_may_be_run_again_waits_and_starts_again_at_one_oclock():
 def test_the_managers_are_told_once_when_it_breaks_and_once_when_it_is_well():
     centre = night("suspend")
     for minute in range(5):
-        centre.sim.see(AT_23 + (minute + 1) * 60_000, si.SeenResource("nfs", "broken", "still"))
+        centre.sim.see(AT_23 + (minute + 1) * 60_000, ob.ObservedResource("nfs", "broken", "still"))
     centre.until("2026-03-03T02:00:00+01:00")
     assert [(e.name, e.state, e.text) for e in centre.events(ev.ResourceChanged)] == [
         ("nfs", "broken", "stale file handle"), ("nfs", "ok", ""),
@@ -183,9 +183,9 @@ def test_a_disk_that_is_full_when_it_breaks_loses_no_news(running, number):
 def test_older_news_that_could_not_be_committed_are_not_believed_after_newer_ones():
     centre = Centre(NIGHT.format("hold"))
     Failpoint(centre.journal, 1)
-    centre.sim.feed([si.SeenResource("nfs", "broken", "gone")])
+    centre.sim.feed([ob.ObservedResource("nfs", "broken", "gone")])
     assert "nfs" not in centre.site.resources, "it was not committed"
-    centre.sim.feed([si.SeenResource("nfs", "ok", "back")])
+    centre.sim.feed([ob.ObservedResource("nfs", "ok", "back")])
     centre.later(seconds=10)
     assert centre.site.resources["nfs"].state == "ok"
     centre.is_sound()
@@ -300,10 +300,10 @@ def test_a_probe_changes_what_it_tries_in_one_command():
 def test_a_start_falls_when_what_it_needs_breaks_before_the_plan_arrives():
     centre = Late(NIGHT.format("hold"))
     centre.submit("anne queue=night", "ben queue=batch needs=licence")
-    centre.sim.feed([si.SeenResource("nfs", "broken", ""), si.SeenResource("licence", "broken", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "broken", ""), ob.ObservedResource("licence", "broken", "")])
     centre.answer()
     assert centre.starts() == []
-    centre.sim.feed([si.SeenResource("nfs", "ok", ""), si.SeenResource("licence", "ok", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "ok", ""), ob.ObservedResource("licence", "ok", "")])
     centre.answer()
     assert sorted(centre.starts()) == [1, 2]
 
@@ -313,8 +313,8 @@ def test_nothing_gives_way_for_what_is_well_again_when_the_plan_arrives(running)
     centre = Late(NIGHT.format(running), length=7200)
     centre.submit("anne queue=night")
     centre.answer()
-    centre.sim.feed([si.SeenResource("nfs", "broken", "")])
-    centre.sim.feed([si.SeenResource("nfs", "ok", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "ok", "")])
     centre.answer()
     assert centre.state(1) == "running"
     assert not centre.events(ev.Suspended, ev.Deleting)
@@ -324,11 +324,11 @@ def test_what_is_parked_stays_so_when_it_breaks_again_before_the_plan_arrives():
     centre = Late(NIGHT.format("suspend"), length=7200)
     centre.submit("anne queue=night")
     centre.answer()
-    centre.sim.feed([si.SeenResource("nfs", "broken", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
     centre.answer()
     assert centre.state(1) == "suspended"
-    centre.sim.feed([si.SeenResource("nfs", "ok", "")])
-    centre.sim.feed([si.SeenResource("nfs", "broken", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "ok", "")])
+    centre.sim.feed([ob.ObservedResource("nfs", "broken", "")])
     centre.answer()
     assert centre.state(1) == "suspended"
     assert not centre.events(ev.Resumed)

@@ -3,12 +3,12 @@
 import pytest
 from engine.harness import ANNE, PLAIN, Centre, asked, item, signed
 
+from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
-from nqspy.core.plain import NoExits
 from nqspy.engine.inputs import Decision
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model import sightings as si
+from nqspy.model import observations as ob
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import cause_of
 
@@ -276,7 +276,7 @@ def test_samples_are_charged_with_the_pass_that_saw_them():
     centre.answer()
     assert centre.events(ev.Decided)[-1].samples[0][1].cpu == 30_000
     assert centre.site.accounts["g:default"].value == pytest.approx(30_000, rel=1e-3)
-    assert si.SeenUse(1, 1).attempt == 1
+    assert ob.ObservedUse(1, 1).attempt == 1
 
 
 def test_a_start_falls_whose_group_has_come_to_its_cap_meanwhile():

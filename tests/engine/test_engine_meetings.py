@@ -11,8 +11,8 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
+from nqspy.model.observations import ObservedMachine, ObservedPressure, ObservedResource, ObservedUse
 from nqspy.model.requests import Used
-from nqspy.model.sightings import SeenMachine, SeenPressure, SeenResource, SeenUse
 
 NIGHT = """
 create batch_queue night priority=10
@@ -29,13 +29,13 @@ SWAP = "set swap_control on high=85 low=70 min_resident=0\n"
 GB = 1 << 30
 
 
-def see(centre, sighting):
-    centre.sim.see(Instant(centre.sim.now), sighting)
+def see(centre, observation):
+    centre.sim.see(Instant(centre.sim.now), observation)
     centre.later(seconds=1)
 
 
 def memory(centre, level, used, *held):
-    see(centre, SeenPressure(level, used, "", held, 12 * GB))
+    see(centre, ObservedPressure(level, used, "", held, 12 * GB))
 
 
 # ---------------------------------------------------------------- memory, closings, CPUs
@@ -70,9 +70,9 @@ def test_a_parked_request_that_lost_a_cpu_goes_on_with_the_others():
     centre = Centre(f"{PLAIN}create probe nfs file=/x running=suspend\n", length=3600)
     [wide] = centre.submit("anne pes=2 needs=nfs")
     centre.later(seconds=5)
-    see(centre, SeenResource("nfs", "broken", ""))
-    see(centre, SeenMachine((0,), 0))
-    see(centre, SeenResource("nfs", "ok", ""))
+    see(centre, ObservedResource("nfs", "broken", ""))
+    see(centre, ObservedMachine((0,), 0))
+    see(centre, ObservedResource("nfs", "ok", ""))
     [other] = centre.submit("ben")
     assert (centre.state(wide), centre.state(other)) == ("running", "queued")
     centre.later(hours=3)
@@ -176,7 +176,7 @@ def test_use_never_falls_whatever_is_read():
     centre.submit("ben")
     before = centre.site.accounts["g:d1"].value
     assert before > 0
-    centre.engine.feed([SeenUse(seq, 1, Used(1_000, 1_000, 0))], centre.sim.now)
+    centre.engine.feed([ObservedUse(seq, 1, Used(1_000, 1_000, 0))], centre.sim.now)
     centre.submit("ben")
     assert centre.site.accounts["g:d1"].value >= before
 

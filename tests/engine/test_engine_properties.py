@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nqspy.model import commands as cm
-from nqspy.model import sightings as si
+from nqspy.model import observations as ob
 from nqspy.model.events import Change
 from nqspy.model.requests import Ending, Used
 from nqspy.store.journal import SqliteJournal
@@ -122,22 +122,25 @@ endings = st.builds(
     st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6)),
 )
 seqs, attempts = st.integers(1, 12), st.integers(1, 3)
-sightings = st.one_of(
-    st.builds(si.SeenEnded, seqs, attempts, endings),
-    st.builds(si.SeenLost, seqs, attempts),
-    st.builds(si.SeenVoid, seqs, attempts),
-    st.builds(si.SeenNotStarted, seqs, attempts, st.just("no folder")),
-    st.builds(si.SeenRunning, seqs, attempts),
+observations = st.one_of(
+    st.builds(ob.ObservedEnded, seqs, attempts, endings),
+    st.builds(ob.ObservedLost, seqs, attempts),
+    st.builds(ob.ObservedVoid, seqs, attempts),
+    st.builds(ob.ObservedNotStarted, seqs, attempts, st.just("no folder")),
+    st.builds(ob.ObservedRunning, seqs, attempts),
     st.builds(
-        si.SeenResource, st.sampled_from(("nfs", "licence")), st.sampled_from(("ok", "broken")), st.just("so")
+        ob.ObservedResource,
+        st.sampled_from(("nfs", "licence")),
+        st.sampled_from(("ok", "broken")),
+        st.just("so"),
     ),
-    st.builds(si.SeenUse, seqs, attempts, st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6))),
+    st.builds(ob.ObservedUse, seqs, attempts, st.builds(Used, st.integers(0, 10**6), st.integers(0, 10**6))),
 )
 asking = st.builds(lambda command, by: asked(command, by, object()), commands, people)
 steps = st.lists(
     st.tuples(
         st.sampled_from((0, 1, 500, 60_000, 3_600_000)),
-        st.lists(st.one_of(asking, asking, sightings), max_size=4),
+        st.lists(st.one_of(asking, asking, observations), max_size=4),
     ),
     max_size=14,
 )

@@ -3,10 +3,10 @@
 import pytest
 from engine.harness import BEN, PLAIN, Centre
 
-from nqspy.core.broken import PROBES
-from nqspy.core.plain import NoExits
+from nqspy.core.no_exits import NoExits
+from nqspy.core.resource_health import PROBES
 from nqspy.engine import loop
-from nqspy.engine.desk.settings import commit_changes
+from nqspy.engine.handlers.settings import commit_changes
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import registry
@@ -291,7 +291,7 @@ def test_a_site_with_odd_names_from_earlier_times_goes_on(monkeypatch):
         earlier.setitem(
             loop.HANDLERS,
             cm.PurgeQueue,
-            lambda desk, _, caller: commit_changes(desk, odd, caller.user, "qmgr"),
+            lambda tx, _, caller: commit_changes(tx, odd, caller.user, "qmgr"),
         )
         centre.ask(cm.PurgeQueue("batch"))
     centre.sim.restart()

@@ -3,7 +3,7 @@
 import pytest
 from engine.harness import OLGA, PLAIN, Centre, moment
 
-from nqspy.core.plain import NoExits
+from nqspy.core.no_exits import NoExits
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal

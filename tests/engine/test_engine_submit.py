@@ -3,7 +3,7 @@
 import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre, item, moment
 
-from nqspy.core.plain import NoExits
+from nqspy.core.no_exits import NoExits
 from nqspy.engine.zones import local
 from nqspy.model import commands as cm
 from nqspy.model import events as ev

@@ -5,7 +5,7 @@ from math import log
 import pytest
 from engine.harness import ANNE, BEN, MAX, OLGA, PLAIN, ROOT, Centre
 
-from nqspy.core.ledger import Ledger
+from nqspy.core.fair_share import FairShare
 from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -69,7 +69,7 @@ def test_a_group_with_others_below_it_is_corrected_as_a_whole():
     centre.qmgr("set usage of group ymp 30min", by=MAX)
     shares = {key: use(centre, key) / 60_000 for key in ("g:d1", "g:d2", "u:d1:anne")}
     assert shares == pytest.approx({"g:d1": 20, "g:d2": 10, "u:d1:anne": 15})
-    ledger = Ledger(centre.site, centre.sim.now, {})
+    ledger = FairShare(centre.site, centre.sim.now, {})
     assert ledger.use("ymp") == pytest.approx(30 * 60_000)
     centre.is_sound()
 
@@ -192,10 +192,10 @@ def test_a_request_that_waits_for_its_date_leaves_its_departments_part_to_others
     centre = Centre(GROUPS, pes=1)
     centre.submit("dora")
     centre.submit("anne at=+3600", "ben")
-    ledger = Ledger(centre.site, centre.sim.now, {})
+    ledger = FairShare(centre.site, centre.sim.now, {})
     assert ledger.share(group="d2") == pytest.approx(0.8)
     centre.later(minutes=70)
-    ledger = Ledger(centre.site, centre.sim.now, {})
+    ledger = FairShare(centre.site, centre.sim.now, {})
     assert ledger.share(group="d1") == 1.0
 
 

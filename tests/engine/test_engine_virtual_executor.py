@@ -10,9 +10,9 @@ from nqspy.engine.virtual.executor import Run, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
 from nqspy.model.actions import Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant
+from nqspy.model.observations import ObservedEnded, ObservedLost, ObservedRunning, ObservedVoid
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, Spec, State, Used
-from nqspy.model.sightings import SeenEnded, SeenLost, SeenRunning, SeenVoid
 from nqspy.model.site import Site
 
 # ---------------------------------------------------------------- heap
@@ -63,15 +63,15 @@ class Bench:
         self.executor.do(action, self.request if isinstance(action, Start) else None, self.site, Instant(now))
 
     def all(self):
-        """(instant, sighting) of all that is to come."""
+        """(instant, observation) of all that is to come."""
         found = []
         while self.heap.next_at() is not None:
             at, items = self.heap.pop()
             found += [(at, each) for each in items]
         return found
 
-    def end(self) -> tuple[int, SeenEnded]:
-        [end] = [each for each in self.all() if isinstance(each[1], SeenEnded)]
+    def end(self) -> tuple[int, ObservedEnded]:
+        [end] = [each for each in self.all() if isinstance(each[1], ObservedEnded)]
         return end
 
 
@@ -82,7 +82,7 @@ def test_an_attempt_is_seen_running_and_then_ended_with_what_it_used():
     bench = Bench(Run(wall=1000, cpu=400, status=3, memory=9))
     bench.do(START, 50)
     (at, running), (end, ended) = bench.all()
-    assert (at, running) == (50, SeenRunning(1, 1))
+    assert (at, running) == (50, ObservedRunning(1, 1))
     assert end == 1050
     assert (ended.ending.reason, ended.ending.status, ended.ending.used) == ("exit", 3, Used(400, 1000, 9))
 
@@ -173,21 +173,21 @@ def test_one_that_is_killed_ends_with_what_it_used_so_far(action, reason, signal
 
 def test_after_a_restart_each_expected_attempt_is_seen_once():
     bench = Bench(Run(wall=1000))
-    assert bench.executor.scan({1: 1}) == [SeenVoid(1, 1)]
+    assert bench.executor.scan({1: 1}) == [ObservedVoid(1, 1)]
     bench.do(START)
     assert bench.all() == [], "what was claimed as void never begins"
     bench.do(Start(1, 2, (0,)))
-    assert bench.executor.scan({1: 2, 7: 1}) == [SeenRunning(1, 2), SeenVoid(7, 1)]
+    assert bench.executor.scan({1: 2, 7: 1}) == [ObservedRunning(1, 2), ObservedVoid(7, 1)]
     at, ended = bench.end()
     bench.executor.ended([ended], Instant(at))
     assert bench.executor.scan({1: 2}) == [ended], "kept until it is committed"
     bench.do(Forget(1, 2))
-    assert bench.executor.scan({1: 2}) == [SeenVoid(1, 2)]
+    assert bench.executor.scan({1: 2}) == [ObservedVoid(1, 2)]
 
 
 def test_after_a_power_cut_what_ran_is_lost():
     bench = Bench(Run(wall=1000))
     bench.do(START)
     bench.executor.fail()
-    assert not [each for each in bench.all() if isinstance(each[1], SeenEnded)]
-    assert bench.executor.scan({1: 1}) == [SeenLost(1, 1)]
+    assert not [each for each in bench.all() if isinstance(each[1], ObservedEnded)]
+    assert bench.executor.scan({1: 1}) == [ObservedLost(1, 1)]

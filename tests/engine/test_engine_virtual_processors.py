@@ -12,9 +12,9 @@ from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import TimeShared
 from nqspy.model.actions import Kill, Resume, Start, Suspend
 from nqspy.model.ids import Instant
+from nqspy.model.observations import ObservedEnded
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, Spec, State, Used
-from nqspy.model.sightings import SeenEnded
 from nqspy.model.site import Site
 
 
@@ -25,7 +25,7 @@ class YMP:
     cpus: int = 2
     memory: int = 100
     runs: dict[int, Run] = field(default_factory=dict)
-    ends: dict[int, tuple[int, SeenEnded]] = field(default_factory=dict)
+    ends: dict[int, tuple[int, ObservedEnded]] = field(default_factory=dict)
     now: int = 0
 
     def __post_init__(self):
@@ -49,7 +49,7 @@ class YMP:
         """Lets time pass; the ends that come are noted."""
         while (first := self.heap.next_at()) is not None and first <= at:
             self.now, items = self.heap.pop()
-            seen = [each for each in items if isinstance(each, SeenEnded)]
+            seen = [each for each in items if isinstance(each, ObservedEnded)]
             self.executor.ended(seen, Instant(self.now))
             self.ends |= {each.seq: (self.now, each) for each in seen}
         self.now = at

@@ -11,16 +11,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from nqspy.executors.local import LocalHands
+from nqspy.executors.local import LocalExecutor
 from nqspy.model.actions import Action, Start
 from nqspy.model.ids import Instant
+from nqspy.model.observations import Observation, ObservedEnded, ObservedRunning
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ending, Request, Spec, State
-from nqspy.model.sightings import SeenEnded, SeenRunning, Sighting
 from nqspy.model.site import Site
 
 PATIENCE = 120.0
-S = TypeVar("S", bound=Sighting)
+S = TypeVar("S", bound=Observation)
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> Any:
@@ -40,12 +40,14 @@ class Bench:
         self.home = home
         self.work = home / "work"
         self.work.mkdir(parents=True, exist_ok=True)
-        self.told: queue.Queue[Sighting] = queue.Queue()
-        self.seen: list[Sighting] = []
+        self.told: queue.Queue[Observation] = queue.Queue()
+        self.seen: list[Observation] = []
         self.blobs: dict[str, bytes] = {}
         blob = self.blobs.__getitem__
-        self.hands = LocalHands(str(home), self.told.put, blob, speed=speed, cage=cage, quiet=0.01, **options)
-        self.site = Site(host="ymp", found=self.hands.found())
+        self.executor = LocalExecutor(
+            str(home), self.told.put, blob, speed=speed, cage=cage, quiet=0.01, **options
+        )
+        self.site = Site(host="ymp", found=self.executor.found())
         self.queue = self.site.settings.queues["batch"] = Queue("batch", workdir="submit")
         self.site.settings.server.grace = 300
         self.seq = 0
@@ -72,22 +74,22 @@ class Bench:
         return request
 
     def do(self, action: Action, request: Request | None = None) -> None:
-        self.hands.do(action, request, self.site, Instant(0))
+        self.executor.do(action, request, self.site, Instant(0))
 
     def expect(self, kind: type[S], request: Request) -> S:
-        """The next sighting of that kind for that request."""
+        """The next observation of that kind for that request."""
         found = self.first(request, kind)
         assert isinstance(found, kind)
         return found
 
-    def first(self, request: Request, *kinds: type[Sighting]) -> Sighting:
-        """The next sighting of one of these kinds for that request."""
+    def first(self, request: Request, *kinds: type[Observation]) -> Observation:
+        """The next observation of one of these kinds for that request."""
         end = time.monotonic() + PATIENCE
         while True:
-            for sighting in self.seen:
-                if isinstance(sighting, kinds) and sighting.seq == request.seq:
-                    self.seen.remove(sighting)
-                    return sighting
+            for observation in self.seen:
+                if isinstance(observation, kinds) and observation.seq == request.seq:
+                    self.seen.remove(observation)
+                    return observation
             try:
                 self.seen.append(self.told.get(timeout=max(0.01, end - time.monotonic())))
             except queue.Empty:
@@ -95,7 +97,7 @@ class Bench:
                 pytest.fail(f"no {names} of {request.seq}; seen: {self.seen}{self.trouble()}")
 
     def ending(self, request: Request) -> Ending:
-        return self.expect(SeenEnded, request).ending
+        return self.expect(ObservedEnded, request).ending
 
     def run(self, script: str, **spec: Any) -> Ending:
         """Starts a request and waits for its end."""
@@ -104,7 +106,7 @@ class Bench:
     def running(self, script: str, **spec: Any) -> Request:
         """Starts a request and waits until it runs."""
         request = self.start(script, **spec)
-        self.expect(SeenRunning, request)
+        self.expect(ObservedRunning, request)
         return request
 
     def text(self, name: str) -> str:
@@ -113,10 +115,10 @@ class Bench:
         return str(wait_until(lambda: path.exists() and path.read_text(), f"something in {name}"))
 
     def leave(self) -> None:
-        """Lets the hands go, as a daemon that is stopped; its requests go on."""
+        """Lets the executor go, as a daemon that is stopped; its requests go on."""
         if not self.left:
             self.left = True
-            self.hands.close()
+            self.executor.close()
 
     until = staticmethod(wait_until)
 
@@ -135,7 +137,7 @@ def make_bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
 
     def make(**options: Any) -> Bench:
         bench = Bench(**{"home": tmp_path, **options})
-        bench.hands.start()
+        bench.executor.start()
         made.append(bench)
         return bench
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nqspy.executors import proc, records, scan
+from nqspy.model.observations import ObservedVoid
 from nqspy.model.requests import Ask
-from nqspy.model.sightings import SeenVoid
 
 WAIT = "while [ ! -e go ]; do sleep 0.02; done\n"
 
@@ -26,7 +26,7 @@ def gone(pid: int) -> bool:
 )
 def test_before_the_first_instruction_claim_folder_and_its_name_are_on_the_disk(bench, tmp_path, ask):
     trace = tmp_path / "trace"
-    starter = bench.hands._watch._link._process.pid
+    starter = bench.executor._watch._link._process.pid
     calls = "trace=fsync,fdatasync,link,linkat,execve"
     with subprocess.Popen(
         ["strace", "-f", "-y", "-s", "256", "-e", calls, "-o", trace, "-p", str(starter)]
@@ -61,7 +61,7 @@ def test_an_end_whose_name_was_not_on_the_disk_is_read_all_the_same(bench):
         (folder / name).unlink()
     claim = folder / "claim"
     claim.write_text("".join(line for line in claim.read_text().splitlines(True) if '{"done"' not in line))
-    finding = scan.look(str(folder), bench.hands._watch.identifier)
+    finding = scan.look(str(folder), bench.executor._watch.identifier)
     assert (finding.fate, finding.record["status"]) == ("undelivered", 3)
 
 
@@ -71,7 +71,7 @@ def test_who_runs_without_a_folder_at_a_restart_ends_with_his_shepherd(make_benc
     pids = [int(bench.text("pid")), proc.Identity.parse(records.holder(str(bench.folder(request)))).pid]
     bench.leave()
     shutil.rmtree(bench.folder(request))
-    assert isinstance(make_bench().hands.scan({request.seq: 1})[0], SeenVoid)
+    assert isinstance(make_bench().executor.scan({request.seq: 1})[0], ObservedVoid)
     bench.until(lambda: all(gone(pid) for pid in pids), "all of it ends")
     os.truncate(bench.home / "spool" / "starter.log", 0)  # perhaps its shepherd was quicker, and said so
 
@@ -81,7 +81,7 @@ def test_a_request_whose_folder_is_taken_away_gives_its_processor_back_at_its_en
     shepherd = proc.Identity.parse(records.holder(str(bench.folder(request)))).pid
     shutil.rmtree(bench.folder(request))
     (bench.work / "go").touch()
-    bench.expect(SeenVoid, request)
+    bench.expect(ObservedVoid, request)
     assert gone(shepherd)
     log = bench.home / "spool" / "starter.log"
     assert log.read_text() == f"the folder of attempt {request.seq}.1 was taken away\n"

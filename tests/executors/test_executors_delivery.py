@@ -16,8 +16,8 @@ import pytest
 
 from nqspy.executors import deliver, patience
 from nqspy.model.actions import Kill
+from nqspy.model.observations import ObservedEnded, ObservedExiting, ObservedNotStarted, ObservedRunning
 from nqspy.model.requests import Ask, Output
-from nqspy.model.sightings import SeenEnded, SeenExiting, SeenNotStarted, SeenRunning
 
 LONG = "head -c 300000 /dev/zero\n"
 SPARSE = 15 << 40
@@ -62,8 +62,8 @@ def fifo(bench) -> Iterator[Path]:
 
 def test_a_job_whose_output_is_read_slowly_gives_its_pes_back_at_its_end(bench, fifo):
     request = bench.start(LONG, output=Output(stdout=str(fifo)))
-    bench.expect(SeenRunning, request)
-    bench.expect(SeenExiting, request)
+    bench.expect(ObservedRunning, request)
+    bench.expect(ObservedExiting, request)
     bench.do(Kill(request.seq, 1, "deleted", 0, 9))
     ending = bench.ending(request)
     kept = bench.folder(request) / "stdout"
@@ -89,7 +89,7 @@ def test_a_delivery_has_a_deadline(make_bench):
 def test_output_that_is_delivered_at_once_is_not_told_of_twice(bench):
     request = bench.start("echo out\n")
     bench.ending(request)
-    assert not [each for each in bench.seen if isinstance(each, SeenExiting)]
+    assert not [each for each in bench.seen if isinstance(each, ObservedExiting)]
 
 
 def test_a_daemon_that_comes_back_sees_that_only_the_output_is_on_its_way(make_bench, tmp_path):
@@ -97,12 +97,12 @@ def test_a_daemon_that_comes_back_sees_that_only_the_output_is_on_its_way(make_b
     os.mkfifo(bench.work / "fifo")
     reader = Sip(bench.work / "fifo")
     request = bench.start(LONG, output=Output(stdout=str(bench.work / "fifo")))
-    bench.expect(SeenExiting, request)
+    bench.expect(ObservedExiting, request)
     bench.leave()
     later = make_bench()
     later.seq = bench.seq
-    [seen] = later.hands.scan({request.seq: 1})
-    assert isinstance(seen, SeenExiting)
+    [seen] = later.executor.scan({request.seq: 1})
+    assert isinstance(seen, ObservedExiting)
     later.do(Kill(request.seq, 1, "deleted", 0, 9))
     assert later.ending(request).status == 0
     reader.close()
@@ -217,10 +217,10 @@ def test_a_launch_has_a_deadline(make_bench):
     bench = make_bench(patience=(0.0, patience.DELIVERY))
     for _ in range(100):  # on a busy machine one may have begun before its deadline of 0 s is looked at
         request = bench.start("true\n", ask=Ask(others=(("per_process/corefile_limit", 0),)))
-        seen = bench.first(request, SeenNotStarted, SeenEnded)
-        if isinstance(seen, SeenNotStarted):
+        seen = bench.first(request, ObservedNotStarted, ObservedEnded)
+        if isinstance(seen, ObservedNotStarted):
             break
-    assert isinstance(seen, SeenNotStarted)
+    assert isinstance(seen, ObservedNotStarted)
     assert seen.text == "it did not begin within 0 s: its first process stood still"
 
 
@@ -255,8 +255,8 @@ class TestAStoppedChild(AsRoot):
     def end(self, bench, request):
         """What brings its output is stopped as well, if it is not quicker: that holds no PE, and can be ended
         too."""
-        first = bench.first(request, SeenExiting, SeenEnded)
-        if isinstance(first, SeenEnded):
+        first = bench.first(request, ObservedExiting, ObservedEnded)
+        if isinstance(first, ObservedEnded):
             return first.ending
         bench.do(Kill(request.seq, 1, "deleted", 0, 9))
         return bench.ending(request)
@@ -279,7 +279,7 @@ class TestAStoppedChild(AsRoot):
         os.chown(fifo, anne.entry.pw_uid, anne.entry.pw_gid)
         fd = os.open(fifo, os.O_RDWR)
         request = bench.start(LONG, output=Output(stdout=str(fifo)), **anne.fields)
-        bench.expect(SeenExiting, request)
+        bench.expect(ObservedExiting, request)
         anne.stop_all(for_ever=False)
         bench.do(Kill(request.seq, 1, "deleted", 0, 9))
         ending = bench.ending(request)

@@ -9,8 +9,8 @@ from stillness import stands_still
 
 from nqspy.executors import child, person, records
 from nqspy.model.actions import Forget, Kill, Resume, Signal, Start, Suspend
+from nqspy.model.observations import ObservedEnded, ObservedNotStarted, ObservedRunning, ObservedUse
 from nqspy.model.requests import Ask, Output
-from nqspy.model.sightings import SeenEnded, SeenNotStarted, SeenRunning, SeenUse
 
 PLAIN = Ask()
 # A limit of each process has to be set between fork and exec: such a request is forked into a cage, where
@@ -34,7 +34,7 @@ def test_a_signal_is_told_apart_from_the_status_that_looks_like_it(bench):
 
 def test_running_is_told_before_the_end_even_of_a_very_short_request(bench):
     request = bench.start("exit 0\n")
-    bench.expect(SeenRunning, request)
+    bench.expect(ObservedRunning, request)
     assert bench.ending(request).status == 0
 
 
@@ -76,7 +76,7 @@ def _largest(request) -> int:
 
 def test_use_is_told_while_it_runs(bench):
     request = bench.running(BURN)
-    assert bench.expect(SeenUse, request).used.cpu >= 200
+    assert bench.expect(ObservedUse, request).used.cpu >= 200
     bench.do(Kill(request.seq, 1, "deleted", 1000))
     bench.ending(request)
 
@@ -84,20 +84,20 @@ def test_use_is_told_while_it_runs(bench):
 @pytest.mark.parametrize("ask", [PLAIN, CAGED])
 def test_a_start_folder_that_is_not_there_is_no_exit_127(bench, ask):
     request = bench.start("exit 0\n", workdir="/nowhere/at/all", ask=ask)
-    text = bench.expect(SeenNotStarted, request).text
+    text = bench.expect(ObservedNotStarted, request).text
     assert text == "cannot change to the folder /nowhere/at/all: No such file or directory"
 
 
 @pytest.mark.parametrize("ask", [PLAIN, CAGED])
 def test_a_shell_that_cannot_be_run_is_named(bench, ask):
     request = bench.start("exit 0\n", shell="/etc/passwd", ask=ask)
-    assert bench.expect(SeenNotStarted, request).text == "cannot run /etc/passwd: Permission denied"
+    assert bench.expect(ObservedNotStarted, request).text == "cannot run /etc/passwd: Permission denied"
 
 
 def test_an_output_that_cannot_be_opened_in_place_is_named(bench):
     output = Output(stdout="/nowhere/out", direct_stdout=True)
     request = bench.start("exit 0\n", output=output)
-    text = bench.expect(SeenNotStarted, request).text
+    text = bench.expect(ObservedNotStarted, request).text
     assert text == "cannot open the output /nowhere/out: No such file or directory"
 
 
@@ -105,7 +105,7 @@ def test_a_script_that_the_database_does_not_have_is_told(bench):
     request = bench.request("exit 0\n")
     bench.blobs.clear()
     bench.do(Start(request.seq, 1, (0,)), request)
-    assert "missing from the database" in bench.expect(SeenNotStarted, request).text
+    assert "missing from the database" in bench.expect(ObservedNotStarted, request).text
 
 
 def test_kill_ends_with_the_reason_of_the_action(bench):
@@ -231,7 +231,7 @@ def test_starting_the_same_attempt_twice_runs_it_once(bench):
     bench.ending(request)
     assert bench.run("exit 0\n").status == 0
     assert bench.text("log").split() == ["run"]
-    assert not [s for s in bench.seen if isinstance(s, SeenEnded)]
+    assert not [s for s in bench.seen if isinstance(s, ObservedEnded)]
 
 
 @pytest.mark.parametrize("cage", ["cgroup2", "cgroup1", "none"])
@@ -257,7 +257,7 @@ def test_every_make_of_cage_holds_a_request(make_bench, cage):
 
 
 def test_found_is_what_this_process_may_use(bench):
-    found = bench.hands.found()
+    found = bench.executor.found()
     assert set(found.cpus) == os.sched_getaffinity(0)
     assert found.memory > 64 << 20
 

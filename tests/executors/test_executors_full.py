@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from nqspy.model.actions import Start
-from nqspy.model.sightings import SeenNotStarted, SeenVoid
+from nqspy.model.observations import ObservedNotStarted, ObservedVoid
 
 pytestmark = [
     pytest.mark.privileged,
@@ -51,8 +51,8 @@ def again(bench, request):
 def test_a_script_that_does_not_fit_is_tried_again_later_and_nobody_is_blamed(small):
     fill(small)
     request = small.start("exit 3\n")
-    assert "No space left" in small.expect(SeenVoid, request).text
-    assert not any(isinstance(each, SeenNotStarted) for each in small.seen)
+    assert "No space left" in small.expect(ObservedVoid, request).text
+    assert not any(isinstance(each, ObservedNotStarted) for each in small.seen)
     room(small)
     assert again(small, request) == 3
 
@@ -62,7 +62,7 @@ def test_an_attempt_that_cannot_be_claimed_is_void_and_nothing_of_it_has_run(sma
     assert small.run(script).status == 4
     fill(small)
     request = small.start(script)
-    small.expect(SeenVoid, request)
+    small.expect(ObservedVoid, request)
     room(small)
     assert again(small, request) == 4
     assert small.text("ran") == "run\nrun\n"
@@ -70,4 +70,4 @@ def test_an_attempt_that_cannot_be_claimed_is_void_and_nothing_of_it_has_run(sma
 
 def test_what_was_never_begun_is_void_on_a_full_disk_too(small):
     fill(small)
-    assert small.hands.scan({1: 1}) == [SeenVoid(1, 1)]
+    assert small.executor.scan({1: 1}) == [ObservedVoid(1, 1)]

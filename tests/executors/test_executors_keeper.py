@@ -12,8 +12,8 @@ import pytest
 from daemon.everybody import interpreter, packages
 
 from nqspy.executors import cage, proc, records
+from nqspy.model.observations import ObservedLost, ObservedRunning
 from nqspy.model.requests import Ask
-from nqspy.model.sightings import SeenLost, SeenRunning
 
 CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 # Leaves session and environment and holds nothing of the job's; a child of a child whose parents are gone.
@@ -29,7 +29,7 @@ def shepherd_of(folder: Path) -> int:
 
 
 def starter_of(bench) -> int:
-    return bench.hands._watch._link._process.pid
+    return bench.executor._watch._link._process.pid
 
 
 def gone(pid: int) -> bool:
@@ -54,7 +54,7 @@ def test_who_hides_ends_before_the_loss_is_told(make_bench, kind, ask):
     request = bench.running(WAITING, ask=ask)
     hidden = int(bench.text("hidden"))
     os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    lost = bench.expect(SeenLost, request)
+    lost = bench.expect(ObservedLost, request)
     assert gone(hidden)
     assert not lost.unsure, "it may be run again from now on"
 
@@ -65,7 +65,7 @@ def test_who_forks_without_end_ends_too(make_bench):
     request = bench.running(f"{chain}{WAITING}")
     hidden = int(bench.text("hidden"))
     os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    assert not bench.expect(SeenLost, request).unsure
+    assert not bench.expect(ObservedLost, request).unsure
     assert gone(hidden)
     assert proc.descendants(starter_of(bench)) == []
 
@@ -76,7 +76,7 @@ def test_several_lost_at_once_are_each_told_for_sure_and_the_others_go_on(make_b
     requests = [bench.running(WAITING) for _ in range(3)]
     for request in requests:
         os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    assert [bench.expect(SeenLost, request).unsure for request in requests] == [False] * 3
+    assert [bench.expect(ObservedLost, request).unsure for request in requests] == [False] * 3
     (bench.work / "go").touch()
     assert bench.ending(stays).status == 7
 
@@ -92,8 +92,8 @@ def test_a_shepherd_killed_while_no_daemon_is_there_leaves_nothing_either(make_b
     os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
     bench.until(lambda: gone(hidden), "the hidden one ends")
     bench.until(lambda: gone(starter), "the starter leaves")
-    (lost,) = make_bench(cage=kind).hands.scan({request.seq: 1})
-    assert lost == SeenLost(request.seq, 1, lost.used, brief=True)
+    (lost,) = make_bench(cage=kind).executor.scan({request.seq: 1})
+    assert lost == ObservedLost(request.seq, 1, lost.used, brief=True)
 
 
 def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what_is_left(make_bench):
@@ -105,10 +105,10 @@ def test_a_loss_is_not_told_before_the_starter_of_a_former_daemon_has_ended_what
     os.kill(starter, signal.SIGSTOP)
     end(shepherd_of(bench.folder(request)))
     later = make_bench(cage="none")
-    assert isinstance(later.hands.scan({request.seq: 1})[0], SeenRunning)
+    assert isinstance(later.executor.scan({request.seq: 1})[0], ObservedRunning)
     assert not gone(hidden)
     os.kill(starter, signal.SIGCONT)
-    assert not later.expect(SeenLost, request).unsure
+    assert not later.expect(ObservedLost, request).unsure
     assert gone(hidden)
 
 
@@ -119,7 +119,7 @@ def test_without_starter_and_cgroup_nobody_knows_and_this_is_said(make_bench, as
     hidden = int(bench.text("hidden"))
     end(starter_of(bench))
     os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    assert bench.expect(SeenLost, request).unsure
+    assert bench.expect(ObservedLost, request).unsure
     os.kill(hidden, signal.SIGKILL)
 
 
@@ -134,7 +134,7 @@ def test_without_starter_a_cgroup_knows(make_bench):
     hidden = int(bench.text("hidden"))
     end(starter_of(bench))
     os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    assert not bench.expect(SeenLost, request).unsure
+    assert not bench.expect(ObservedLost, request).unsure
     assert gone(hidden)
 
 
@@ -144,7 +144,7 @@ def test_without_starter_a_cgroup_knows(make_bench):
 def groups_of(bench) -> list[str]:
     """This home's directories beside this process's own cgroups. (To walk all takes minutes where many homes
     have left theirs.)"""
-    name = bench.hands._watch._link._name
+    name = bench.executor._watch._link._name
     lines = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
     places = {f"{tree}{path}" for _, names, path in lines for tree in (f"/{names}", "/unified", "")}
     found = (f"/sys/fs/cgroup{place.rstrip('/').removesuffix('/nqsd')}/{name}" for place in places)
@@ -217,21 +217,21 @@ def test_what_a_starter_of_another_session_left_goes(make_bench, when):
 AS_USER = """
 import os, pwd, queue, signal, sys, time
 from nqspy.executors import proc, records
-from nqspy.executors.local import LocalHands
+from nqspy.executors.local import LocalExecutor
 from nqspy.model.actions import Start
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec, State
-from nqspy.model.sightings import SeenLost, SeenRunning
+from nqspy.model.observations import ObservedLost, ObservedRunning
 from nqspy.model.site import Site
 
 def told(kind):
-    while not isinstance(seen := sightings.get(timeout=20), kind):
+    while not isinstance(seen := observations.get(timeout=20), kind):
         pass
     return seen
 
 home, script = sys.argv[1:]
-sightings = queue.Queue()
-hands = LocalHands(home, sightings.put, {"s": script.encode(), "e": b""}.__getitem__)
+observations = queue.Queue()
+hands = LocalExecutor(home, observations.put, {"s": script.encode(), "e": b""}.__getitem__)
 hands.start()
 site = Site(host="ymp", found=hands.found())
 site.settings.queues["batch"] = Queue("batch", workdir="submit")
@@ -239,13 +239,13 @@ me = pwd.getpwuid(os.geteuid())
 spec = Spec(owner=me.pw_name, uid=me.pw_uid, gid=me.pw_gid, name="job", queue="batch", workdir=home,
             shell="/bin/sh", script="s", environment="e")
 hands.do(Start(1, 1, (0,)), Request(1, spec, "batch", State.RUNNING, 0, 0, attempt=1), site, 0)
-told(SeenRunning)
+told(ObservedRunning)
 end = time.monotonic() + 20
 while not (os.path.exists("hidden") and open("hidden").read()) and time.monotonic() < end:
     time.sleep(0.01)
 hidden = int(open("hidden").read())
 os.kill(proc.Identity.parse(records.holder(home + "/spool/1.1")).pid, signal.SIGKILL)
-print(told(SeenLost).unsure, proc.stat(hidden) is None)
+print(told(ObservedLost).unsure, proc.stat(hidden) is None)
 hands.close()
 """
 

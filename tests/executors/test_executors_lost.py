@@ -11,8 +11,8 @@ import pytest
 from nqspy.executors import cage, proc, records
 from nqspy.executors.cage import Seat
 from nqspy.model.actions import Forget, Suspend
+from nqspy.model.observations import ObservedLost
 from nqspy.model.requests import Ask
-from nqspy.model.sightings import SeenLost
 
 CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 
@@ -21,7 +21,7 @@ def lose(bench, request) -> None:
     """Has the request's shepherd killed."""
     holder = records.holder(str(bench.folder(request)))
     os.kill(proc.Identity.parse(holder).pid, signal.SIGKILL)
-    bench.expect(SeenLost, request)
+    bench.expect(ObservedLost, request)
 
 
 def gone(pid: int) -> bool:
@@ -43,14 +43,14 @@ def test_a_session_whose_leader_is_gone_may_be_anothers_by_now(bench):
         start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     ) as leader:  # fmt: skip
         member = int(leader.stdout.readline())
-        who = bench.hands._watch.identifier.of(leader.pid)
+        who = bench.executor._watch.identifier.of(leader.pid)
         leader.stdin.close()
         leader.wait(20)
         folder = bench.home / "spool" / "1.1"
         folder.mkdir()
         records.claim(str(folder), who.text())
         records.add(str(folder), "pid", {"leader": who.text(), "cage": ["none", ""]})
-        assert isinstance(bench.hands.scan({1: 1})[0], SeenLost)
+        assert isinstance(bench.executor.scan({1: 1})[0], ObservedLost)
         assert not gone(member)
         os.kill(member, signal.SIGKILL)
 
@@ -94,7 +94,7 @@ def test_what_a_lost_request_wrote_stays_when_it_does_not_run_again(bench):
     bench.do(Forget(silent.seq, 1))
     bench.until(lambda: not bench.folder(silent).exists(), "the broom has been there")
     assert spooled.read_text() == "precious\n"
-    bench.hands.scan({})
+    bench.executor.scan({})
     assert spooled.read_text() == "precious\n"
 
 

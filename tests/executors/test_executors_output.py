@@ -268,5 +268,5 @@ def test_output_whose_delivery_is_cut_off_twice_stays_in_the_spool(unread):
     for seq in (request.seq, other.seq):
         unread.do(Forget(seq, 1))
     unread.until(lambda: not unread.folder(other).exists(), "the broom has been there")
-    unread.hands.scan({})
+    unread.executor.scan({})
     assert kept.stat().st_size == 300_000

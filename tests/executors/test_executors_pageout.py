@@ -60,13 +60,13 @@ def hog(request, make_bench):
 
 
 def held(bench, job) -> int:
-    return bench.hands.resident({job.seq: 1}).get(job.seq, 0)
+    return bench.executor.resident({job.seq: 1}).get(job.seq, 0)
 
 
 def test_what_a_request_holds_is_seen_from_the_daemon(hog):
     bench, job = hog
     assert 80 * MB < held(bench, job) < 120 * MB
-    assert bench.hands.resident({job.seq + 1: 1}) == {}, "there is no such attempt"
+    assert bench.executor.resident({job.seq + 1: 1}) == {}, "there is no such attempt"
 
 
 def test_processes_that_share_memory_are_counted_once(make_bench):
@@ -77,7 +77,7 @@ def test_processes_that_share_memory_are_counted_once(make_bench):
     assert held(bench, job) < 130 * MB, "two processes with the same 80 MB"
     bench.do(Kill(job.seq, 1, "deleted", 0))
     bench.ending(job)
-    assert bench.hands.resident({job.seq: 1}) == {}
+    assert bench.executor.resident({job.seq: 1}) == {}
 
 
 @pytest.mark.privileged

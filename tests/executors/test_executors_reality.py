@@ -11,8 +11,8 @@ import pytest
 
 from nqspy.executors import proc, records, scan
 from nqspy.model.actions import Kill, SetAside
+from nqspy.model.observations import ObservedEnded, ObservedLost, ObservedRunning, ObservedStray
 from nqspy.model.requests import Output
-from nqspy.model.sightings import SeenEnded, SeenLost, SeenRunning, SeenStray
 
 WAIT = "echo $$ > pid\nwhile [ ! -e go ]; do sleep 0.02; done\n"
 FORMER = Path(__file__).parents[1] / "data" / "shepherd-1.zip"
@@ -28,8 +28,8 @@ def test_an_attempt_that_nobody_expects_is_told_with_its_fate(bench):
     done = bench.start("exit 0\n")
     bench.ending(done)
     running = bench.running(WAIT)
-    found = bench.hands.scan({})
-    assert set(found) == {SeenStray(done.seq, 1, "done"), SeenStray(running.seq, 1, "alive")}
+    found = bench.executor.scan({})
+    assert set(found) == {ObservedStray(done.seq, 1, "done"), ObservedStray(running.seq, 1, "alive")}
     bench.do(Kill(running.seq, 1, "deleted", 1000))
     bench.ending(running)
 
@@ -40,7 +40,7 @@ def test_a_stray_that_is_set_aside_ends_and_its_number_is_free(make_bench):
     pid = int(first.text("pid"))
     first.leave()
     again = make_bench()
-    again.hands.scan({})
+    again.executor.scan({})
     again.do(SetAside(1, 1))
     assert not again.folder(again.request("exit 0\n")).exists()
     again.seq = 0
@@ -49,7 +49,7 @@ def test_a_stray_that_is_set_aside_ends_and_its_number_is_free(make_bench):
     aside = again.home / "spool" / "stray-1.1"
     again.until(lambda: records.read(str(aside), "done"), "its end is written down")
     assert records.read(str(aside), "done")["reason"] == "void"
-    again.hands.scan({})
+    again.executor.scan({})
     assert not aside.exists()
 
 
@@ -57,19 +57,19 @@ def test_output_that_had_to_stay_is_kept_when_it_is_set_aside(bench):
     kept = bench.start("echo precious\n", output=Output(stdout="/nowhere/out"))
     bench.ending(kept)
     bench.do(SetAside(kept.seq, 1))
-    bench.hands.scan({})
+    bench.executor.scan({})
     assert (bench.home / "spool" / "stray-1.1" / "stdout").read_text() == "precious\n"
 
 
 def test_what_a_stray_left_running_is_ended(bench):
     request = bench.running(WAIT)
     pid = int(bench.text("pid"))
-    bench.hands._watch._attempts.clear()  # nobody waits for it any more
+    bench.executor._watch._attempts.clear()  # nobody waits for it any more
     os.kill(proc.Identity.parse(str(records.holder(str(bench.folder(request))))).pid, 9)
     bench.until(
-        lambda: scan.look(str(bench.folder(request)), bench.hands._watch.identifier).fate == "lost", ""
+        lambda: scan.look(str(bench.folder(request)), bench.executor._watch.identifier).fate == "lost", ""
     )
-    assert bench.hands.scan({}) == [SeenStray(request.seq, 1, "lost")]
+    assert bench.executor.scan({}) == [ObservedStray(request.seq, 1, "lost")]
     bench.until(lambda: gone(pid), "its job has ended")
 
 
@@ -77,13 +77,13 @@ def test_an_attempt_of_a_former_boot_is_lost_and_says_so(bench):
     request = bench.start("exit 0\n")
     bench.ending(request)
     claim = bench.folder(request) / "claim"
-    mine = bench.hands._watch.identifier.boot
+    mine = bench.executor._watch.identifier.boot
     for name in ("exit", "done", "pid"):
         (bench.folder(request) / name).unlink(missing_ok=True)
     text = claim.read_text().replace(mine, "0" * len(mine))
     claim.write_text("\n".join(line for line in text.split("\n") if '{"exit"' not in line))
-    (lost,) = bench.hands.scan({request.seq: 1})
-    assert isinstance(lost, SeenLost)
+    (lost,) = bench.executor.scan({request.seq: 1})
+    assert isinstance(lost, ObservedLost)
     assert lost.text == "the machine was restarted while it ran"
 
 
@@ -91,10 +91,10 @@ def test_an_end_that_was_written_before_the_reboot_counts(bench):
     request = bench.start("exit 12\n")
     bench.ending(request)
     claim = bench.folder(request) / "claim"
-    mine = bench.hands._watch.identifier.boot
+    mine = bench.executor._watch.identifier.boot
     claim.write_text(claim.read_text().replace(mine, "0" * len(mine)))
-    (ended,) = bench.hands.scan({request.seq: 1})
-    assert isinstance(ended, SeenEnded)
+    (ended,) = bench.executor.scan({request.seq: 1})
+    assert isinstance(ended, ObservedEnded)
     assert ended.ending.status == 12
 
 
@@ -115,7 +115,7 @@ def test_a_claim_without_a_version_is_of_the_first(tmp_path):
 FORMER_DAEMON = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from nqspy.executors.local import LocalHands
+from nqspy.executors.local import LocalExecutor
 from nqspy.model.actions import Start
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Request, Spec, State
@@ -125,7 +125,7 @@ import nqspy, os, pwd, queue
 assert nqspy.__file__.startswith(sys.argv[1])
 home, work = sys.argv[2:4]
 told, blobs = queue.Queue(), {"e": b""}
-hands = LocalHands(home, told.put, blobs.__getitem__, cage=sys.argv[4])
+hands = LocalExecutor(home, told.put, blobs.__getitem__, cage=sys.argv[4])
 hands.start()
 site = Site(host="ymp", found=hands.found())
 site.settings.queues["batch"] = Queue("batch", workdir="submit")
@@ -158,14 +158,14 @@ def test_shepherds_of_the_former_version_are_taken_over(make_bench, tmp_path, ca
         daemon.kill()
     bench = make_bench()
     assert records.protocol(str(tmp_path / "spool" / "1.1")) == 1
-    assert [type(s) for s in bench.hands.scan({1: 1, 2: 1})] == [SeenRunning, SeenRunning]
+    assert [type(s) for s in bench.executor.scan({1: 1, 2: 1})] == [ObservedRunning, ObservedRunning]
     bench.do(Kill(2, 1, "deleted", 1000))
     (bench.work / "go").touch()
     ends = {}
     while len(ends) < 2:
-        sighting = bench.told.get(timeout=120)
-        assert isinstance(sighting, SeenEnded)
-        ends[sighting.seq] = (sighting.ending.reason, sighting.ending.status)
+        observation = bench.told.get(timeout=120)
+        assert isinstance(observation, ObservedEnded)
+        ends[observation.seq] = (observation.ending.reason, observation.ending.status)
     assert ends[1] == ("exit", 41)
     assert ends[2][0] == "deleted"
     assert bench.text("job.o1") == "late\n"
@@ -181,10 +181,10 @@ def test_a_shepherd_of_a_later_version_is_told_and_left_alone(make_bench):
     lines[1] = json.dumps({"protocol": records.PROTOCOL + 1})
     claim.write_text("\n".join(lines))
     bench = make_bench()
-    found = bench.hands.scan({request.seq: 1})
-    assert [type(s) for s in found] == [SeenRunning, SeenStray]
-    assert found[1] == SeenStray(request.seq, 1, "later")
-    assert bench.hands.scan({}) == [SeenStray(request.seq, 1, "later")]
+    found = bench.executor.scan({request.seq: 1})
+    assert [type(s) for s in found] == [ObservedRunning, ObservedStray]
+    assert found[1] == ObservedStray(request.seq, 1, "later")
+    assert bench.executor.scan({}) == [ObservedStray(request.seq, 1, "later")]
     assert not gone(pid)
     assert bench.folder(request).is_dir()
     (bench.work / "go").touch()

@@ -17,8 +17,15 @@ import pytest
 
 from nqspy.executors import proc, records, remains, scan
 from nqspy.model.actions import Kill, Start
+from nqspy.model.observations import (
+    ObservedEnded,
+    ObservedExiting,
+    ObservedLost,
+    ObservedNotStarted,
+    ObservedRunning,
+    ObservedVoid,
+)
 from nqspy.model.requests import Ask, Output
-from nqspy.model.sightings import SeenEnded, SeenExiting, SeenLost, SeenNotStarted, SeenRunning, SeenVoid
 
 DAEMON = """
 import importlib.util, sys
@@ -64,21 +71,21 @@ def shepherd_of(folder: Path) -> int:
 def test_running_requests_are_adopted_and_end_exactly(make_bench, tmp_path, killed_daemon):
     killed_daemon(f"{WAIT}exit 41\n", f"{WAIT}kill -TERM $$\n")
     bench = make_bench()
-    found = bench.hands.scan({1: 1, 2: 1})
-    assert [type(s) for s in found] == [SeenRunning, SeenRunning]
+    found = bench.executor.scan({1: 1, 2: 1})
+    assert [type(s) for s in found] == [ObservedRunning, ObservedRunning]
     (bench.work / "go").touch()
     ends = {}
     while len(ends) < 2:
-        sighting = bench.told.get(timeout=120)
-        assert isinstance(sighting, SeenEnded)
-        ends[sighting.seq] = (sighting.ending.status, sighting.ending.signal)
+        observation = bench.told.get(timeout=120)
+        assert isinstance(observation, ObservedEnded)
+        ends[observation.seq] = (observation.ending.status, observation.ending.signal)
     assert ends == {1: (41, None), 2: (None, signal.SIGTERM)}
 
 
 def test_an_adopted_request_can_be_deleted(make_bench, killed_daemon):
     killed_daemon("exec sleep 60\n")
     bench = make_bench()
-    bench.hands.scan({1: 1})
+    bench.executor.scan({1: 1})
     bench.do(Kill(1, 1, "deleted", 5000))
     assert bench.told.get(timeout=120).ending.reason == "deleted"
 
@@ -93,19 +100,19 @@ def test_an_end_while_no_daemon_was_there_is_found(make_bench, tmp_path, killed_
     assert poll.poll(20_000)
     os.close(shepherd)
     bench = make_bench()
-    (ended,) = bench.hands.scan({1: 1})
-    assert isinstance(ended, SeenEnded)
+    (ended,) = bench.executor.scan({1: 1})
+    assert isinstance(ended, ObservedEnded)
     assert (ended.ending.status, ended.ending.reason) == (5, "exit")
     assert bench.text("job.o1") == "late\n"
 
 
 def test_what_was_never_begun_is_void_and_never_begins(bench):
-    (void,) = bench.hands.scan({1: 1})
-    assert void == SeenVoid(1, 1)
+    (void,) = bench.executor.scan({1: 1})
+    assert void == ObservedVoid(1, 1)
     request = bench.request("touch ran\n")
     assert request.seq == 1
     bench.do(Start(1, 1, (0,)), request)
-    bench.expect(SeenVoid, request)
+    bench.expect(ObservedVoid, request)
     assert bench.run("exit 0\n").status == 0
     assert not (bench.work / "ran").exists()
 
@@ -116,7 +123,7 @@ def test_a_shepherd_killed_before_its_record_is_a_loss_and_its_job_ends(bench, o
     request = bench.running(script, ask=Ask(others=others))
     pids = [int(bench.text("pid")), int(bench.text("escaped"))]
     os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    bench.expect(SeenLost, request)
+    bench.expect(ObservedLost, request)
     assert all(_gone(pid) for pid in pids), "it may be run again from now on: nothing of it is left"
 
 
@@ -131,17 +138,17 @@ def test_a_loss_while_no_daemon_was_there_is_found(make_bench, tmp_path, killed_
     os.kill(shepherd, signal.SIGKILL)
     proc.await_ends([shepherd], 60)
     bench = make_bench()
-    (lost,) = bench.hands.scan({1: 1})
-    assert isinstance(lost, SeenLost)
+    (lost,) = bench.executor.scan({1: 1})
+    assert isinstance(lost, ObservedLost)
 
 
 def test_a_pid_that_was_given_to_another_is_not_taken_for_the_shepherd(bench):
     folder = bench.home / "spool" / "1.1"
     folder.mkdir()
-    mine = bench.hands._watch.identifier.of(os.getpid())
+    mine = bench.executor._watch.identifier.of(os.getpid())
     other = proc.Identity(mine.boot, mine.pid, mine.start + 1, mine.inode)
     records.claim(str(folder), other.text())
-    assert isinstance(bench.hands.scan({1: 1})[0], SeenLost)
+    assert isinstance(bench.executor.scan({1: 1})[0], ObservedLost)
 
 
 def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
@@ -149,24 +156,24 @@ def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
     hidden = shutil.ignore_patterns("control")  # a socket
     kept = shutil.copytree(bench.folder(request), tmp_path / "kept" / "1.1", ignore=hidden)
     os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
-    bench.expect(SeenLost, request)
+    bench.expect(ObservedLost, request)
     again = replace(request, attempt=2)
     bench.do(Start(request.seq, 2, (0,)), again)
-    bench.expect(SeenRunning, again)
-    remains.end_remains(str(kept), str(bench.home), bench.hands._watch.identifier)
+    bench.expect(ObservedRunning, again)
+    remains.end_remains(str(kept), str(bench.home), bench.executor._watch.identifier)
     (bench.work / "go").touch()
     assert bench.ending(again).status == 5
 
 
 def test_a_session_that_has_the_number_of_a_lost_one_is_left_alone(bench):
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as other:
-        seen = bench.hands._watch.identifier.of(other.pid)
+        seen = bench.executor._watch.identifier.of(other.pid)
         leader = proc.Identity(seen.boot, seen.pid, seen.start - 1, seen.inode - 1)
         folder = bench.home / "spool" / "1.1"
         folder.mkdir()
         records.claim(str(folder), leader.text())
         records.add(str(folder), "pid", {"leader": leader.text(), "cage": ["none", ""]})
-        assert isinstance(bench.hands.scan({1: 1})[0], SeenLost)
+        assert isinstance(bench.executor.scan({1: 1})[0], ObservedLost)
         assert other.poll() is None
         other.kill()
 
@@ -174,9 +181,9 @@ def test_a_session_that_has_the_number_of_a_lost_one_is_left_alone(bench):
 def test_a_claim_of_another_boot_is_a_loss(bench):
     folder = bench.home / "spool" / "1.1"
     folder.mkdir()
-    mine = bench.hands._watch.identifier.of(os.getpid())
+    mine = bench.executor._watch.identifier.of(os.getpid())
     records.claim(str(folder), proc.Identity("another-boot", mine.pid, mine.start, mine.inode).text())
-    assert isinstance(bench.hands.scan({1: 1})[0], SeenLost)
+    assert isinstance(bench.executor.scan({1: 1})[0], ObservedLost)
 
 
 def test_a_delivery_that_was_cut_off_is_finished(bench):
@@ -188,8 +195,8 @@ def test_a_delivery_that_was_cut_off_is_finished(bench):
     target = bench.work / "rescued"
     text = (folder / "claim").read_text().replace("/nowhere/out", str(target))
     (folder / "claim").write_text("\n".join(line for line in text.split("\n") if '{"done"' not in line))
-    (found,) = bench.hands.scan({1: 1})
-    assert isinstance(found, SeenExiting)
+    (found,) = bench.executor.scan({1: 1})
+    assert isinstance(found, ObservedExiting)
     ending = bench.ending(request)
     assert (ending.status, ending.stdout) == (3, str(target))
     assert target.read_text() == "precious\n"
@@ -197,7 +204,7 @@ def test_a_delivery_that_was_cut_off_is_finished(bench):
 
 def test_a_starter_that_is_killed_is_replaced_and_nothing_is_lost(bench):
     request = bench.running(f"{WAIT}exit 8\n")
-    bench.hands._watch._link._process.kill()
+    bench.executor._watch._link._process.kill()
     others = [bench.start("exit 4\n") for _ in range(3)]
     assert [bench.ending(other).status for other in others] == [4, 4, 4]
     (bench.work / "go").touch()
@@ -205,9 +212,9 @@ def test_a_starter_that_is_killed_is_replaced_and_nothing_is_lost(bench):
 
 
 def test_orders_in_the_socket_of_a_dead_starter_are_given_again(bench):
-    bench.hands._watch._link._process.send_signal(signal.SIGSTOP)
+    bench.executor._watch._link._process.send_signal(signal.SIGSTOP)
     requests = [bench.start(f"echo {n} >> log\n") for n in range(3)]
-    bench.hands._watch._link._process.kill()
+    bench.executor._watch._link._process.kill()
     for request in requests:
         assert bench.ending(request).status == 0
     assert sorted(bench.text("log").split()) == ["0", "1", "2"]
@@ -218,8 +225,8 @@ def test_a_second_daemon_takes_nothing_from_the_first(make_bench, monkeypatch):
     first = make_bench()
     second = first.__class__(first.home)
     with pytest.raises(OSError, match="another daemon's starter still holds"):
-        second.hands.start()
-    second.hands.close()
+        second.executor.start()
+    second.executor.close()
     assert first.run("exit 6\n").status == 6
 
 
@@ -229,16 +236,16 @@ def test_what_the_daemon_had_no_time_to_forget_is_swept(make_bench):
     bench.ending(done)
     kept = bench.start("echo x\n", output=Output(stdout="/nowhere/out"))
     bench.ending(kept)
-    bench.hands.scan({})
+    bench.executor.scan({})
     assert not bench.folder(done).exists()
     assert (bench.folder(kept) / "stdout").read_text() == "x\n"
 
 
 def test_one_that_did_not_start_is_told_by_a_scan_too(bench):
     request = bench.start("exit 0\n", workdir="/nowhere")
-    bench.expect(SeenNotStarted, request)
-    (found,) = bench.hands.scan({1: 1})
-    assert isinstance(found, SeenNotStarted)
+    bench.expect(ObservedNotStarted, request)
+    (found,) = bench.executor.scan({1: 1})
+    assert isinstance(found, ObservedNotStarted)
 
 
 def test_a_claim_is_given_once(tmp_path):
@@ -261,7 +268,7 @@ def test_half_a_record_is_no_record(tmp_path):
 def test_nothing_polls_while_idle(bench):
     """Neither the watcher nor the starter wakes up when nothing happens: they sleep without a timeout."""
     bench.run("exit 0\n")
-    starter = bench.hands._watch._link._process.pid
+    starter = bench.executor._watch._link._process.pid
     for pid, task in [(starter, starter), *((os.getpid(), t.native_id) for t in _watchers())]:
         syscall = Path(f"/proc/{pid}/task/{task}/syscall")
         number, *arguments = bench.until(lambda s=syscall: _sleeping(s), "asleep")
@@ -288,10 +295,10 @@ def about_to_begin(bench):
     folder.mkdir()
     (bench.home / "spool" / "scripts" / "its-own").write_text("exit 0\n")
     with subprocess.Popen(["sleep", "60"]) as shepherd:
-        who = bench.hands._watch.identifier.of(shepherd.pid)
+        who = bench.executor._watch.identifier.of(shepherd.pid)
         records.claim(str(folder), who.text(), records.PROTOCOL)
-        (found,) = bench.hands.scan({1: 1})
-        assert isinstance(found, SeenRunning)
+        (found,) = bench.executor.scan({1: 1})
+        assert isinstance(found, ObservedRunning)
         yield bench
         shepherd.kill()
 
@@ -315,5 +322,5 @@ def test_the_script_of_an_attempt_that_is_about_to_begin_is_left(about_to_begin)
     assert script.exists()
     ending = {"reason": "exit", "status": 0, "signal": None, "used": [0, 0, 0], "text": ""}
     records.add(str(bench.home / "spool" / "1.1"), "exit", {"ending": ending, "output": None})
-    bench.hands.scan({1: 1})
+    bench.executor.scan({1: 1})
     assert not script.exists(), "it has ended, and so needs no script any more"

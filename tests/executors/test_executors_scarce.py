@@ -11,8 +11,8 @@ import pytest
 
 from nqspy.executors import proc, records, scan
 from nqspy.model.actions import Start
+from nqspy.model.observations import ObservedNotStarted, ObservedVoid
 from nqspy.model.requests import Ask
-from nqspy.model.sightings import SeenNotStarted, SeenVoid
 
 CAGED = Ask(others=(("per_process/corefile_limit", 0),))
 BOTH = pytest.mark.parametrize("ask", [Ask(), CAGED], ids=["spawned", "caged"])
@@ -99,7 +99,7 @@ def test_an_order_that_could_not_be_given_is_not_given_later(bench):
     request = bench.request(script, env=b"X=" + b"y" * 100_000)
     with no_descriptors(), pytest.raises(OSError, match="Too many open files"):
         bench.do(Start(request.seq, 1, (0,)), request)
-    bench.hands._watch._link._process.kill()
+    bench.executor._watch._link._process.kill()
     assert bench.run("exit 4\n").status == 4
     assert bench.text("ran") == "run\n"
     bench.do(Start(request.seq, 1, (0,)), request)
@@ -109,7 +109,7 @@ def test_an_order_that_could_not_be_given_is_not_given_later(bench):
 def test_an_order_that_cannot_be_written_down_harms_no_other(bench):
     with pytest.raises(UnicodeEncodeError):
         bench.start("exit 0\n", name="\udcff")
-    bench.hands._watch._link._process.kill()
+    bench.executor._watch._link._process.kill()
     assert bench.run("exit 4\n").status == 4
 
 
@@ -118,7 +118,7 @@ def test_an_interpreter_whose_name_is_no_text_is_not_found(bench):
     request = bench.request("", shell=None)
     bench.blobs[request.spec.script] = b"#!/bin/s\xffh\n"
     bench.do(Start(request.seq, 1, (0,)), request)
-    assert "cannot run /bin/s" in bench.expect(SeenNotStarted, request).text
+    assert "cannot run /bin/s" in bench.expect(ObservedNotStarted, request).text
 
 
 # ---------------------------------------------------------------- processes
@@ -131,7 +131,7 @@ def crowded(bench):
     folder = tree / f"nqspy-test-{os.getpid()}"
     try:
         folder.mkdir()
-        (folder / "cgroup.procs").write_text(str(bench.hands._watch._link._process.pid))
+        (folder / "cgroup.procs").write_text(str(bench.executor._watch._link._process.pid))
     except OSError:
         pytest.skip("needs a pids cgroup of version 1 that may be written: root, as a rule")
     (folder / "pids.max").write_text("2")
@@ -150,7 +150,7 @@ def _removed(folder: Path) -> bool:
 @BOTH
 def test_where_no_process_can_be_forked_a_request_is_tried_again_later(crowded, ask):
     request = crowded.start("exit 3\n", ask=ask)
-    assert "Resource temporarily unavailable" in crowded.expect(SeenVoid, request).text
+    assert "Resource temporarily unavailable" in crowded.expect(ObservedVoid, request).text
     crowded.crowd.write_text("max")
     crowded.do(Start(request.seq, 2, (0,)), request)
     assert crowded.ending(request).status == 3

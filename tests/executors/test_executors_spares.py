@@ -9,8 +9,8 @@ import pytest
 
 from nqspy.executors import proc
 from nqspy.model.actions import Start
+from nqspy.model.observations import ObservedLost
 from nqspy.model.requests import Ask
-from nqspy.model.sightings import SeenLost
 
 SHEPHERD = "echo $PPID > shepherd-$NAME; "
 CAGED = Ask(others=(("per_process/corefile_limit", 0),))
@@ -130,17 +130,17 @@ def test_one_that_is_killed_while_spare_is_missed_by_nobody(herd):
         assert herd.run(name).status == 0
         os.kill(pid := herd.shepherd(name), signal.SIGKILL)
         herd.bench.until(lambda pid=pid: proc.stat(pid) is None, "it is gone")
-    assert not [seen for seen in herd.bench.seen if isinstance(seen, SeenLost)]
+    assert not [seen for seen in herd.bench.seen if isinstance(seen, ObservedLost)]
 
 
 def test_one_that_is_killed_at_the_second_loses_the_second(herd, ask):
     herd.run("a", ask=ask)
     second = herd.start("b", "exec sleep 60", ask=ask)
     os.kill(herd.shepherd("b"), signal.SIGKILL)
-    assert not herd.bench.expect(SeenLost, second).unsure
+    assert not herd.bench.expect(ObservedLost, second).unsure
     assert herd.shepherd("a") == herd.shepherd("b")
     assert herd.run("c", ask=ask).status == 0
-    assert not [seen for seen in herd.bench.seen if isinstance(seen, SeenLost)]
+    assert not [seen for seen in herd.bench.seen if isinstance(seen, ObservedLost)]
 
 
 def test_one_that_had_to_kill_serves_no_other(herd, ask):
@@ -153,7 +153,7 @@ def test_one_that_had_to_kill_serves_no_other(herd, ask):
 def test_when_the_starter_is_killed_its_spare_ones_leave_and_others_come(herd):
     herd.run("a")
     pid = herd.shepherd("a")
-    herd.bench.hands._watch._link._process.kill()
+    herd.bench.executor._watch._link._process.kill()
     assert herd.run("b").status == 0
     herd.bench.until(lambda: proc.stat(pid) is None, "the spare shepherd has left")
     assert herd.shepherd("b") != pid
@@ -234,7 +234,7 @@ def test_a_job_that_waits_for_no_child_hides_no_cpu_time_in_its_cgroup(herd):
     herd.run("a")
     herd.bench.work.joinpath("burn.py").write_text(burn)
     used = herd.run("b", "python3 -S burn.py").used
-    if herd.bench.hands.found() is None or not _cgroup2(herd):
+    if herd.bench.executor.found() is None or not _cgroup2(herd):
         pytest.skip("no cgroup2 here")
     assert used.cpu >= 500
     assert herd.run("c").used.cpu < 300

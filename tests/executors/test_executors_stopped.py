@@ -8,8 +8,8 @@ import pytest
 
 from nqspy.executors import attempt, proc, scan
 from nqspy.model.actions import Kill, Signal
+from nqspy.model.observations import ObservedExiting, ObservedLost, ObservedRunning, ObservedUse
 from nqspy.model.requests import Ask
-from nqspy.model.sightings import SeenExiting, SeenLost, SeenRunning, SeenUse
 
 STOP = "kill -STOP $PPID\n"
 CAGED = Ask(others=(("per_process/corefile_limit", 0),))
@@ -68,7 +68,7 @@ def test_who_stops_it_again_and_again_is_lost_and_nothing_of_him_is_left(bench, 
     monkeypatch.setattr(attempt, "_SOON", 0.01)
     monkeypatch.setattr(scan, "BRIEF", 3600.0)  # on a busy machine it takes minutes
     request = bench.start("echo $$ > pid; while kill -STOP $PPID; do :; done; exec sleep 600")
-    lost = bench.expect(SeenLost, request)
+    lost = bench.expect(ObservedLost, request)
     assert lost.brief
     assert not lost.unsure
     bench.until(lambda: gone(int(bench.text("pid"))), "its end")
@@ -83,7 +83,7 @@ def test_one_that_is_traced_and_held_is_lost(bench, monkeypatch):
     if (bench.work / "refused").exists():
         bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
         pytest.skip("nobody may trace here")
-    bench.expect(SeenLost, request)
+    bench.expect(ObservedLost, request)
     bench.until(lambda: gone(int(bench.text("traced"))), "the tracer's end")
 
 
@@ -97,8 +97,8 @@ def test_one_that_was_stopped_while_no_daemon_was_there_goes_on_under_the_next(m
     (first.work / "go").touch()
     first.until(lambda: state(pid) == "T", "it stands still")
     second = make_bench()
-    [seen] = second.hands.scan({request.seq: 1})
-    assert isinstance(seen, (SeenRunning, SeenExiting))
+    [seen] = second.executor.scan({request.seq: 1})
+    assert isinstance(seen, (ObservedRunning, ObservedExiting))
     if ends:
         assert second.ending(request).status == 4
     else:
@@ -119,7 +119,7 @@ def test_a_job_that_a_person_stops_stays_stopped(bench, monkeypatch):
 
 
 def test_a_starter_that_is_stopped_goes_on(bench):
-    starter = bench.hands._watch._link._process.pid
+    starter = bench.executor._watch._link._process.pid
     request = bench.running(f"kill -STOP {starter}; exec sleep 600")
     bench.until(lambda: state(starter) != "T", "it goes on")
     bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
@@ -127,4 +127,4 @@ def test_a_starter_that_is_stopped_goes_on(bench):
     os.kill(starter, signal.SIGSTOP)
     bench.until(lambda: state(starter) == "T", "it stands still")
     assert bench.run("exit 6").status == 6
-    assert not [seen for seen in bench.seen if not isinstance(seen, (SeenRunning, SeenUse))]
+    assert not [seen for seen in bench.seen if not isinstance(seen, (ObservedRunning, ObservedUse))]

@@ -90,7 +90,7 @@ WITHIN = {
     "allocation/": "core",
     "preemption/": "core",
     "accounting/": "core",
-    "desk/": "engine",
+    "handlers/": "engine",
     "virtual/": "engine",
 }
 

@@ -6,7 +6,7 @@ import re
 from house.checkout import PACKAGE
 
 from nqspy.core import features as features  # declares the features' settings
-from nqspy.engine.desk import requests
+from nqspy.engine.handlers import requests
 from nqspy.model import registry
 from nqspy.model.tree import Declared
 

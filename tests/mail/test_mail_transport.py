@@ -18,7 +18,7 @@ from mail.test_mail_queue import letter
 from nqspy.mail import mail_queue, transport
 from nqspy.mail.transport import NotSent, deliver
 from nqspy.model.machine import Mail
-from nqspy.system import timed
+from nqspy.system import run_with_timeout
 
 office = posting.office
 
@@ -74,7 +74,7 @@ def test_a_letter_larger_than_a_pipe_arrives_whole_and_one_that_nobody_reads_is_
 
 
 def test_a_command_is_never_killed_by_a_number_that_is_no_longer_its_own():
-    hand = timed.Hand()
+    hand = run_with_timeout.Hand()
     stop = threading.Event()
 
     def cut():
@@ -85,7 +85,9 @@ def test_a_command_is_never_killed_by_a_number_that_is_no_longer_its_own():
     cutting.start()
     try:
         for _ in range(50):
-            status, _ = timed.run(timed.TimedCommand(["sleep", "5"]), hand, time.monotonic() + 20)
+            status, _ = run_with_timeout.run(
+                run_with_timeout.TimedCommand(["sleep", "5"]), hand, time.monotonic() + 20
+            )
             assert status == -9
             assert hand.process is None
     finally:

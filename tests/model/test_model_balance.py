@@ -153,7 +153,7 @@ def test_a_level_at_rest_stands_as_if_time_had_passed(span):
     books.run("d1", -5)
     level, terms = books.balance.groups, Terms(8, DAY, 0.2, MINUTE)
     to = Instant(books.now + span)
-    twin = level.twin()
+    twin = level.copy()
     twin.advance(to, terms)
     assert level.resting(to, terms) == twin.standing(terms)
     assert level.at == books.now

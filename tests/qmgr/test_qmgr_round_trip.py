@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.broken import PROBES
+from nqspy.core.resource_health import PROBES
 from nqspy.model import registry
 from nqspy.model.commands import Configure, decode
 from nqspy.model.configure import apply_changes, problems

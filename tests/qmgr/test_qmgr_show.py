@@ -1,6 +1,6 @@
 """What `show` prints."""
 
-from nqspy.core.broken import PROBES
+from nqspy.core.resource_health import PROBES
 from nqspy.model.commands import Configure
 from nqspy.model.configure import apply_changes
 from nqspy.model.events import Change

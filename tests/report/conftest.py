@@ -59,7 +59,7 @@ class Diary:
 
     def decide(self, second: float, *starts: int, short: bool = False, wait: Any = (),
                started: float | None = None, samples: Any = ()) -> None:  # fmt: skip
-        """A pass that starts these; the hands report so at ``started`` (else at once)."""
+        """A pass that starts these; the executor reports so at ``started`` (else at once)."""
         self.add(second, ev.Decided(self.site.n, tuple(samples), (), short, tuple(wait)))
         for seq in starts:
             request = self.site.requests[seq]

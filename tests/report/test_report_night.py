@@ -22,7 +22,7 @@ def report(book, now, day=None, **more):
 
 
 def two_lists(diary):
-    """Two departments with equal shares on two PEs; the hands are 10 s late with the second request."""
+    """Two departments with equal shares on two PEs; the executor is 10 s late with the second request."""
     book = diary(pes=2, d1=1, d2=1)
     one, two, three = (book.submit(-1800, "d1", "anne") for _ in range(3))
     four, five = (book.submit(-1700, "d2", "ben") for _ in range(2))

@@ -83,7 +83,7 @@ def test_the_page_draws_parts_against_targets_over_the_night(centre):
 
 def live(centre):
     """What the scheduler's own accounts say at this moment."""
-    level = centre.site.balance.groups.twin()
+    level = centre.site.balance.groups.copy()
     level.advance(centre.sim.now, centre.site.balance.terms)
     return {name: (e.entitled, e.got, e.whole) for name, e in level.members().items()}
 

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from nqspy.model.machine import ExitSettings
-from nqspy.userexit.ledger import RETRY
+from nqspy.userexit.call_stats import RETRY
 
 POISON = """
 @userexit

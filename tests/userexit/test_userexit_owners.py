@@ -5,8 +5,8 @@ import time
 import pytest
 
 from nqspy.model.machine import ExitSettings
+from nqspy.userexit.call_stats import RETRY, Mark, Record
 from nqspy.userexit.kept import Kept, OwnerRest
-from nqspy.userexit.ledger import RETRY, Mark, Record
 from nqspy.userexit.site_exits import SiteExits
 
 GATE = """

@@ -8,9 +8,9 @@ it alike.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nqspy.core.broken import PROBES, broken, first_of, keeping, needs_of, reason
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
+from nqspy.core.resource_health import PROBES, broken, first_of, keeping, needs_of, reason
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.health import Health, Probe

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, log2
 
-from nqspy.core.ledger import Ledger
+from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.limit_rules import Left, LimitRule, Mask
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
@@ -48,14 +48,14 @@ class Caps(LimitRule):
 
     whose = "group"
 
-    def __init__(self, site: Site, ledger: Callable[[], Ledger]) -> None:
+    def __init__(self, site: Site, ledger: Callable[[], FairShare]) -> None:
         self._site, self._ask = site, ledger
         self._caps = _caps(site)
         self._held = dict.fromkeys(self._caps, 0)
         self._over: dict[str, list[Cap]] = {}
 
     @cached_property
-    def _ledger(self) -> Ledger:
+    def _ledger(self) -> FairShare:
         return self._ask()
 
     def _of(self, group: str) -> list[Cap]:

@@ -97,7 +97,7 @@ class LimitRule(ABC):
         """Why it keeps a request back now; None when it lets it start."""
 
 
-Gate = dict[type[LimitRule], Left]
+Headroom = dict[type[LimitRule], Left]
 """What is left for one queue under the rules of each class; classes that bound nobody left out."""
 
 
@@ -231,7 +231,7 @@ class ShiftDrain(_AmountRule):
     _asked = staticmethod(wall_limit)
 
     def __init__(self, site: Site, queue: str, now: Instant) -> None:
-        self._queue, self._closing = queue, site.closings[queue]
+        self._queue, self._closing = queue, site.upcoming_stops[queue]
         super().__init__(site.settings, f"shift {self._closing.shift}", self._closing.at - now, ScopeCount())
 
     def _too_much(self, asked: int, left: int) -> Reason:

@@ -6,10 +6,18 @@ from functools import reduce
 
 import numpy as np
 
-from nqspy.core import broken
-from nqspy.core.ledger import Ledger
+from nqspy.core import resource_health
+from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.caps import Caps
-from nqspy.core.queueing.limit_rules import LIMITS, Gate, LimitRule, Mask, RunLimit, ScopeCount, ShiftDrain
+from nqspy.core.queueing.limit_rules import (
+    LIMITS,
+    Headroom,
+    LimitRule,
+    Mask,
+    RunLimit,
+    ScopeCount,
+    ShiftDrain,
+)
 from nqspy.core.runtime import memory_counted
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
@@ -101,14 +109,14 @@ class RunningCounts:
     def __init__(
         self,
         site: Site,
-        ledger: Callable[[], Ledger] | None = None,
+        ledger: Callable[[], FairShare] | None = None,
         *,
         run_limits: bool = True,
         now: Instant | None = None,
     ) -> None:
         self._site = site
         self._now = site.at if now is None else now
-        self._caps = Caps(site, ledger or (lambda: Ledger(site, self._now, {})))
+        self._caps = Caps(site, ledger or (lambda: FairShare(site, self._now, {})))
         self._left_out = None if run_limits else RunLimit
         self._counts: dict[str, ScopeCount] = {}
         self._scopes: dict[str, tuple[list[ScopeCount], list[LimitRule]]] = {}
@@ -149,7 +157,7 @@ class RunningCounts:
                 if chosen := [(rule, most) for rule, most in limits if most is not None]:
                     counts.append(self._counts.setdefault(who, ScopeCount()))
                     rules += [rule(settings, who, most, counts[-1]) for rule, most in chosen]
-            closing = self._site.closings.get(queue)
+            closing = self._site.upcoming_stops.get(queue)
             drains = closing is not None and closing.spill == "drain"
             draining = [ShiftDrain(self._site, queue, self._now)] if drains else []
             self._scopes[queue] = counts, [*rules, self._caps, *draining]
@@ -162,15 +170,15 @@ class RunningCounts:
                 return reason
         return None
 
-    def gate(self, queue: str, *, ever: bool = False) -> Gate:
+    def headroom(self, queue: str, *, ever: bool = False) -> Headroom:
         """What is left for a queue now, reached run limits apart; ``ever``: what would be left if nothing ran
         (what asks for more can never start, or not before a shift stops the queue)."""
-        gate: Gate = {}
+        headroom: Headroom = {}
         for rule in self.rules(queue):
             left, kind = rule.left(ever), type(rule)
             if left is not None:
-                gate[kind] = left.narrowed(gate[kind]) if kind in gate else left
-        return gate
+                headroom[kind] = left.narrowed(headroom[kind]) if kind in headroom else left
+        return headroom
 
     def opens(self) -> Instant | None:
         """When the first group that its past use keeps back will have forgotten enough of it."""
@@ -199,12 +207,12 @@ def _scopes(settings: Settings, queue: str) -> Iterator[tuple[str, RunningLimits
     yield "global", settings.global_
 
 
-def kept_back(site: Site, gate: Gate, queue: Queue, columns: Columns) -> Mask | None:
+def blocked_mask(site: Site, headroom: Headroom, queue: Queue, columns: Columns) -> Mask | None:
     """Rows that a gate keeps back, those included that ask for more PEs than the queue's domain has or need
     what is broken; None if no row is."""
-    masks = [rule.mask(site, left, queue.name, columns) for rule, left in gate.items()]
+    masks = [rule.mask(site, left, queue.name, columns) for rule, left in headroom.items()]
     size = site.size(queue.name)
     masks.append(columns.pes > size if columns.most("pes") > size else None)
-    masks.append(broken.kept_back(site, columns))
+    masks.append(resource_health.blocked_mask(site, columns))
     found = [mask for mask in masks if mask is not None]
     return reduce(np.logical_or, found) if found else None

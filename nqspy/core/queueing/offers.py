@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from nqspy.core import alike
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.line import Line
+from nqspy.core.queueing.candidate_order import CandidateOrder
 from nqspy.core.sight import Seen
 from nqspy.model.ids import Seq
 from nqspy.model.reasons import Reach, Reason, ReasonCode
@@ -99,7 +99,7 @@ class Offers:
 
     # ------------------------------------------------------------ refusals
 
-    def refuse(self, line: Line, request: Request, answer: Answer) -> None:
+    def refuse(self, line: CandidateOrder, request: Request, answer: Answer) -> None:
         """Notes why a candidate is kept back, and passes over those whom the answer reaches."""
         draft, reason, place = self._draft, self._reason(answer), None
         draft.own[request.seq] = reason

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nqspy.core.draft import Draft
+from nqspy.core.queueing.candidate_order import NOW, CandidateOrder
 from nqspy.core.queueing.limits import RunningCounts
-from nqspy.core.queueing.line import NOW, Line
 from nqspy.core.queueing.share import Shares
 from nqspy.core.queueing.startable import tallied
 from nqspy.core.sight import Seen
@@ -95,7 +95,7 @@ def standing(
     exits.begin(site)
     draft = Draft(site, now, exits, samples or {})
     tally = tallied(draft, run_limits=False)
-    line = Line(draft, node, tally)
+    line = CandidateOrder(draft, node, tally)
     share = (line.shares or Shares(draft, queue, columns)).by_pair(line.kept(), ())[columns.pair]
     time, cpu, memory = line.terms.time(columns.date), line.terms.cpu(), line.terms.memory()
     weights = line.weights
@@ -110,7 +110,7 @@ def _empty(now: Instant) -> QueueOrder:
     return QueueOrder(now, whole, none, none, none, none, none, whole)
 
 
-def _positions(line: Line, run: "_Run", simulate: int) -> Ints:
+def _positions(line: CandidateOrder, run: "_Run", simulate: int) -> Ints:
     plain = line.in_order(len(line.columns))
     first = run.rows(plain, simulate)
     placed = set(first)
@@ -125,7 +125,9 @@ def _positions(line: Line, run: "_Run", simulate: int) -> Ints:
 class _Run:
     """A pass over one line with plenty of PEs and without jobselect."""
 
-    def __init__(self, draft: Draft, line: Line, tally: RunningCounts, refused: Collection[Seq]) -> None:
+    def __init__(
+        self, draft: Draft, line: CandidateOrder, tally: RunningCounts, refused: Collection[Seq]
+    ) -> None:
         self._draft, self._line, self._tally, self._refused = draft, line, tally, refused
         self._electing = draft.exits.has("elected")
         pairs = line.shares.pairs if line.shares is not None and draft.exits.has("shrpri") else 0

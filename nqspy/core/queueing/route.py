@@ -20,9 +20,9 @@ from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Settings, Site
-from nqspy.model.tally import RequestCounts
 from nqspy.model.units import UNLIMITED
 from nqspy.ports import Exits, PassView, RequestView
 

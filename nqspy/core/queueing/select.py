@@ -9,11 +9,11 @@ the end, as it stands after the pass.
 from dataclasses import dataclass
 from typing import Any
 
-from nqspy.core import broken, domains
+from nqspy.core import domains, resource_health
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.core.queueing import words
-from nqspy.core.queueing.line import FIRST, NOW, Line
+from nqspy.core.queueing.candidate_order import FIRST, NOW, CandidateOrder
 from nqspy.core.queueing.offers import Offers, Walk
 from nqspy.core.queueing.startable import tallied
 from nqspy.core.sight import Seen
@@ -81,7 +81,7 @@ class _Selection:
         self._tally = tallied(draft)
         for request in draft.resumed:
             self._tally.resume(request)
-        self._lines: dict[str, Line] = {}
+        self._lines: dict[str, CandidateOrder] = {}
         self._closed: dict[str, _Closed] = {}
         self._electing = draft.exits.has("elected")
         self._offers = Offers(draft)
@@ -128,9 +128,9 @@ class _Selection:
         """When a group's cap will let it start again."""
         return self._tally.opens()
 
-    def _line(self, queue: Queue) -> Line:
+    def _line(self, queue: Queue) -> CandidateOrder:
         if queue.name not in self._lines:
-            self._lines[queue.name] = Line(self._draft, queue, self._tally)
+            self._lines[queue.name] = CandidateOrder(self._draft, queue, self._tally)
         return self._lines[queue.name]
 
     def _refuse_what_never_fits(self, queue: Queue) -> None:
@@ -174,19 +174,19 @@ class _Selection:
             return words.no_pes(self._draft, queue.name)
         return closed
 
-    def _is_closed_for_all(self, line: Line) -> bool:
+    def _is_closed_for_all(self, line: CandidateOrder) -> bool:
         """Whether limits keep back all; then the queue is closed for the reason of the oldest."""
         oldest = line.oldest_if_all_kept()
         if oldest is None:
             return False
         request = line.columns.request(oldest)
-        kept = broken.keeping(self._draft.site, request) or self._tally.keeping(request)
+        kept = resource_health.keeping(self._draft.site, request) or self._tally.keeping(request)
         if kept is not None:
             self._keep(request, kept)
             self._close(line.queue, kept, request)
         return kept is not None
 
-    def _start_what_fits(self, line: Line) -> None:
+    def _start_what_fits(self, line: CandidateOrder) -> None:
         closed = None
         while closed is None and (room := self._draft.room(line.queue.name)):
             row = line.best(room)
@@ -202,7 +202,7 @@ class _Selection:
         else:
             self._close_by_limits(line)
 
-    def _close_by_limits(self, line: Line) -> None:
+    def _close_by_limits(self, line: CandidateOrder) -> None:
         """Closes a queue where limits keep back all that are left: for the reason of the first of them."""
         row = line.first_left()
         if row is not None:
@@ -240,7 +240,7 @@ class _Selection:
     def _is_full(self, queue: str) -> bool:
         return self._draft.is_short(queue) and not self._draft.room(queue)
 
-    def _offer(self, line: Line, row: int, walk: Walk) -> None:
+    def _offer(self, line: CandidateOrder, row: int, walk: Walk) -> None:
         request = line.columns.request(row)
         if self._offers.is_known(request) or walk.asks(request.seq):
             self._look_at(line, row, request)
@@ -249,7 +249,7 @@ class _Selection:
             self._offers.former(request, walk.before[request.seq])
             self._refuse(line, request, walk.before[request.seq])
 
-    def _is_over(self, line: Line) -> bool:
+    def _is_over(self, line: CandidateOrder) -> bool:
         """Whether nothing more of a line can start."""
         name, room, chosen = line.queue.name, self._draft.room(line.queue.name), len(self._draft.chosen)
         if not self._offers.forces:
@@ -259,7 +259,7 @@ class _Selection:
             self._fits = name, chosen, bool(room) and line.any_within(room)
         return self._draft.is_short(name) and not self._fits[2]
 
-    def _close_behind(self, line: Line) -> None:
+    def _close_behind(self, line: CandidateOrder) -> None:
         """Closes a queue of which nothing more can start, for the reason of those left."""
         draft, queue = self._draft, line.queue
         closed = self._tally.closed(queue.name)
@@ -275,7 +275,7 @@ class _Selection:
         else:
             self._close_by_limits(line)
 
-    def _seek(self, line: Line) -> None:
+    def _seek(self, line: CandidateOrder) -> None:
         """Looks whether one waits only for a PE; where the first few are refused it is taken for granted."""
         for _ in range(SEEK):
             known = self._draft.is_short(line.queue.name) or line.queue.name in self._closed
@@ -284,7 +284,7 @@ class _Selection:
                 break
             self._look(line, row)
 
-    def _refuse(self, line: Line, request: Request, answer: Answer) -> None:
+    def _refuse(self, line: CandidateOrder, request: Request, answer: Answer) -> None:
         self._offers.refuse(line, request, answer)
         if answer.verdict == "hold_line":
             self._close(line.queue, self._held_by(line.queue, request, self._draft.own[request.seq]), request)
@@ -296,11 +296,11 @@ class _Selection:
 
     # ------------------------------------------------------------ one candidate
 
-    def _look(self, line: Line, row: int) -> None:
+    def _look(self, line: CandidateOrder, row: int) -> None:
         """Starts one candidate, or notes why it is not started."""
         self._look_at(line, row, line.columns.request(row))
 
-    def _look_at(self, line: Line, row: int, request: Request) -> None:
+    def _look_at(self, line: CandidateOrder, row: int, request: Request) -> None:
         draft = self._draft
         line.take(row)
         answer = self._offers.of(request)
@@ -324,7 +324,7 @@ class _Selection:
         self._draft.own[request.seq] = reason
         self._kept.append(_Kept(request, forced, narrow, self._draft.proposals))
 
-    def _start(self, line: Line, request: Request, forced: bool) -> None:
+    def _start(self, line: CandidateOrder, request: Request, forced: bool) -> None:
         draft = self._draft
         choice = draft.choose(request, forced, draft.place(request))
         self._tally.add(request)

@@ -16,8 +16,8 @@ import numpy as np
 
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.caps import Caps
-from nqspy.core.queueing.limit_rules import Gate, GroupLimit, Left, UserLimit
-from nqspy.core.queueing.limits import RunningCounts, kept_back
+from nqspy.core.queueing.limit_rules import GroupLimit, Headroom, Left, UserLimit
+from nqspy.core.queueing.limits import RunningCounts, blocked_mask
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import account_key
 from nqspy.model.queues import Queue
@@ -84,22 +84,22 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
     """PEs by pair."""
     site = draft.site
     found = columns.pes_by_pair().copy()
-    gate = tally.gate(queue.name)
-    never, gone = tally.gate(queue.name, ever=True), draft.gone(queue.name)
-    out = kept_back(site, never, queue, columns)
+    headroom = tally.headroom(queue.name)
+    never, gone = tally.headroom(queue.name, ever=True), draft.gone(queue.name)
+    out = blocked_mask(site, never, queue, columns)
     if gone:
         out = np.zeros(len(columns), dtype=bool) if out is None else out
         out[gone] = True
     if out is not None:
         rows = out.nonzero()[0]
         np.subtract.at(found, columns.pair[rows], columns.pes[rows])
-    _drop_people(site, gate, found)
+    _drop_people(site, headroom, found)
     return found
 
 
-def _drop_people(site: Site, gate: Gate, found: Ints) -> None:
+def _drop_people(site: Site, headroom: Headroom, found: Ints) -> None:
     """Users and groups that may start nothing more have nothing that could start."""
-    users, groups, caps = (gate.get(rule, Left()) for rule in (UserLimit, GroupLimit, Caps))
+    users, groups, caps = (headroom.get(rule, Left()) for rule in (UserLimit, GroupLimit, Caps))
     owners, spent = users.full(), groups.full() | caps.full()
     if min(users.others, groups.others) < 1:
         found[:] = 0

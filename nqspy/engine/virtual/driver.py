@@ -11,8 +11,8 @@ from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import Processors
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
+from nqspy.model.observations import ObservedEnded, ObservedUse
 from nqspy.model.requests import Request
-from nqspy.model.sightings import SeenEnded, SeenUse
 from nqspy.model.site import Site
 from nqspy.ports import Decider, Exits, Journal
 
@@ -97,10 +97,12 @@ class VirtualDriver:
     def feed(self, inputs: Sequence[Any]) -> None:
         """Gives the engine what happens now, with what running attempts have used; and whatever follows
         from it at once."""
-        ends = [item for item in inputs if isinstance(item, SeenEnded)]
+        ends = [item for item in inputs if isinstance(item, ObservedEnded)]
         if ends:
             self.executor.ended(ends, self.now)
-        uses = [SeenUse(seq, attempt, used) for seq, (attempt, used) in self.executor.use(self.now).items()]
+        uses = [
+            ObservedUse(seq, attempt, used) for seq, (attempt, used) in self.executor.use(self.now).items()
+        ]
         self._settle(self.engine.feed([*uses, *inputs], self.now))
 
     def _settle(self, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""The virtual executor: hands whose attempts take the time they are told to take (`ports.Hands`).
+"""The virtual executor: its attempts take the time they are told to take (`ports.Executor`).
 
 It outlives its engine as real shepherds do: what has ended is kept until the engine says that it is committed
 (`Forget`), and an attempt that was once begun, ended or claimed as void never begins again.
@@ -12,8 +12,8 @@ from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
 from nqspy.model.actions import Action, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.observations import Observation, ObservedEnded, ObservedLost, ObservedRunning, ObservedVoid
 from nqspy.model.requests import Ending, EndReason, Request, State, Used, finite
-from nqspy.model.sightings import SeenEnded, SeenLost, SeenRunning, SeenVoid, Sighting
 from nqspy.model.site import Site
 
 
@@ -47,7 +47,7 @@ class _Attempt:
     rate: float = 0.0
     done: float = 0.0
     wall: int = 0
-    end: SeenEnded | None = None
+    end: ObservedEnded | None = None
     number: int = -1
 
     @property
@@ -104,7 +104,7 @@ class VirtualExecutor:
         self._lengths = lengths
         self._processors: Processors = processors or FullSpeed()
         self._attempts: dict[Seq, _Attempt] = {}
-        self._ends: dict[tuple[Seq, int], SeenEnded] = {}
+        self._ends: dict[tuple[Seq, int], ObservedEnded] = {}
         self._latest: dict[Seq, int] = {}
         self._lost: set[tuple[Seq, int]] = set()
         self._spent = 0.0
@@ -125,7 +125,7 @@ class VirtualExecutor:
     def _start(self, action: Start, request: Request, site: Site, now: Instant) -> None:
         attempt = self._take(action.seq, action.attempt, request, site, now)
         self.begun.append(attempt.key)
-        self._heap.push(now, SeenRunning(action.seq, action.attempt))
+        self._heap.push(now, ObservedRunning(action.seq, action.attempt))
         self._share_out(now, [attempt])
 
     def adopt(self, requests: Iterable[Request], site: Site, now: Instant) -> None:
@@ -158,7 +158,7 @@ class VirtualExecutor:
         self._take_back(attempt)
         found = attempt.next_end() if attempt.runs else None
         if found is not None:
-            attempt.end = SeenEnded(attempt.seq, attempt.attempt, found[1])
+            attempt.end = ObservedEnded(attempt.seq, attempt.attempt, found[1])
             attempt.number = self._heap.push(Instant(now + found[0]), attempt.end)
 
     def _take_back(self, attempt: _Attempt) -> None:
@@ -175,7 +175,7 @@ class VirtualExecutor:
                 self._share_out(now, [attempt])
             return
         self._take_back(attempt)
-        end = SeenEnded(attempt.seq, attempt.attempt, _killed(action, attempt.used(now)))
+        end = ObservedEnded(attempt.seq, attempt.attempt, _killed(action, attempt.used(now)))
         del self._attempts[end.seq]
         self._ends[end.seq, end.attempt] = end
         self._heap.push(now, end)
@@ -183,20 +183,20 @@ class VirtualExecutor:
 
     # ------------------------------------------------------------ what it tells
 
-    def scan(self, expected: Mapping[Seq, int]) -> Sequence[Sighting]:
+    def scan(self, expected: Mapping[Seq, int]) -> Sequence[Observation]:
         """What became of each expected attempt; one that was not begun never will be."""
         return [self._look(seq, number) for seq, number in expected.items()]
 
-    def _look(self, seq: Seq, number: int) -> Sighting:
+    def _look(self, seq: Seq, number: int) -> Observation:
         attempt, end = self._attempts.get(seq), self._ends.get((seq, number))
         if attempt is not None and attempt.attempt == number:
-            return SeenRunning(seq, number)
+            return ObservedRunning(seq, number)
         if end is not None:
             return end
         if (seq, number) in self._lost:
-            return SeenLost(seq, number)
+            return ObservedLost(seq, number)
         self._latest[seq] = max(number, self._latest.get(seq, 0))
-        return SeenVoid(seq, number)
+        return ObservedVoid(seq, number)
 
     def use(self, now: Instant) -> dict[Seq, tuple[int, Used]]:
         """(attempt, what it has used so far) of what runs."""
@@ -208,7 +208,7 @@ class VirtualExecutor:
             each.demand * each.rate * (now - each.since) for each in self._attempts.values() if each.runs
         )
 
-    def ended(self, ends: Iterable[SeenEnded], now: Instant) -> None:
+    def ended(self, ends: Iterable[ObservedEnded], now: Instant) -> None:
         """The time of these attempts has come: they are over, and kept until the engine forgets them."""
         for end in ends:
             attempt = self._attempts.get(end.seq)

@@ -5,12 +5,12 @@ from core.properties.worlds import GROUPS, QUEUES, World, limits, requests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.ledger import Ledger
+from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.caps import Caps
 from nqspy.core.queueing.limit_rules import LIMITS, RunLimit, ShiftDrain
-from nqspy.core.queueing.limits import RunningCounts, kept_back
+from nqspy.core.queueing.limits import RunningCounts, blocked_mask
 from nqspy.model.ids import HOUR
-from nqspy.model.shifts import Closing
+from nqspy.model.shifts import UpcomingStop
 
 SOME = settings(max_examples=100)
 RULES = [rule for rule in (*LIMITS, Caps, ShiftDrain) if rule is not RunLimit]
@@ -43,7 +43,7 @@ def sites(draw):
         house.set(f"queue/{name}/per_request/wall_limit", draw(st.sampled_from((None, 0, 7_200_000))))
         if draw(st.booleans()):
             hours, spill = draw(st.integers(-1, 4)), draw(st.sampled_from(("drain", "suspend")))
-            house.site.closings[name] = Closing(house.now + hours * HOUR, "day", spill, "06:00")
+            house.site.upcoming_stops[name] = UpcomingStop(house.now + hours * HOUR, "day", spill, "06:00")
     World(house, [(line + wall, 1) for line, wall in draw(st.lists(lines, max_size=12))]).submit_all()
     return house
 
@@ -77,7 +77,7 @@ def test_all_together_keep_back_those_who_are_given_a_reason(house):
     site = house.site
     counts = RunningCounts(site, now=house.now, run_limits=False)
     for queue, columns in rows(site):
-        mask = kept_back(site, counts.gate(queue.name), queue, columns)
+        mask = blocked_mask(site, counts.gate(queue.name), queue, columns)
         given_one = {r.seq for r in columns.requests() if counts.keeping(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one
 
@@ -102,8 +102,8 @@ def test_what_can_never_start_is_what_is_kept_back_when_nothing_runs_and_all_use
     for seq in sorted(site.started):
         house.end(seq)
     house.set("usage/half_life", 1).later(minutes=1)
-    empty = RunningCounts(site, lambda: Ledger(site, house.now, {}), now=now)
+    empty = RunningCounts(site, lambda: FairShare(site, house.now, {}), now=now)
     for queue, columns in rows(site):
-        mask = kept_back(site, gates[queue.name], queue, columns)
+        mask = blocked_mask(site, gates[queue.name], queue, columns)
         given_one = {r.seq for r in columns.requests() if empty.keeping(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one

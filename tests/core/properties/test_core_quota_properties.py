@@ -5,7 +5,7 @@ from core.properties.worlds import GROUPS, World, requests
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nqspy.core.ledger import Ledger
+from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.caps import Cap
 from nqspy.model.people import capped_pes, capped_use, lineage
 
@@ -43,7 +43,7 @@ def over(site, request):
 
 def check_starts(house, told):
     """Each start found room under all its caps, with what the starts before it committed."""
-    ledger = Ledger(house.site, house.now, house.samples)
+    ledger = FairShare(house.site, house.now, house.samples)
     for seq in told.starts:
         request = house.request(seq)
         assert all(ledger.use(cap.group) < cap.use for cap in over(house.site, request))
@@ -103,7 +103,7 @@ def test_when_use_alone_keeps_back_the_pass_says_when_to_look_again(night):
 
 
 def _left(house, cap):
-    return Ledger(house.site, house.now, {}).use(cap.group) < cap.use
+    return FairShare(house.site, house.now, {}).use(cap.group) < cap.use
 
 
 @few
@@ -111,7 +111,7 @@ def _left(house, cap):
 def test_who_has_work_shares_the_whole(night):
     night.submit_all()
     house = night.house
-    ledger = Ledger(house.site, house.now, {})
+    ledger = FairShare(house.site, house.now, {})
     groups = house.site.settings.groups
     busy = {group for group, _ in house.site.busy() if groups[group].share}
     if busy:

@@ -1,0 +1,250 @@
+"""Use and entitlement of groups and users as they stand in one pass: what fair share is computed from
+(semantics.md 1).
+
+Use of a group or user = its decayed account + what its running requests used since they were last charged
++ what is *committed*: the use that each running request, and each start decided in this pass, is still
+expected to make. What was not charged yet counts as if it had been used evenly since; where nobody has told
+of it, as the request's rate says. The stock share term is `stock`'s.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
+from math import fsum
+from weakref import proxy
+
+from nqspy.core.runtime import cpu_limit, wall_limit
+from nqspy.core.stock import Stock
+from nqspy.core.totals import ALL, Booking, Totals
+from nqspy.model import people
+from nqspy.model.domains import APPLICATION
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.owed import PE, faded
+from nqspy.model.people import Group
+from nqspy.model.requests import Request, State, Used
+from nqspy.model.site import Site
+
+EXPECTED_MS = 60_000
+"""What a request is expected to use where neither its group's past nor any limit says more."""
+
+ACTIVE_MS = 1.0
+"""Decayed use (ms) from which a user without requests still counts as active: no account decays to 0."""
+
+
+def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
+    """Each group's nominal part of the whole, ``default`` included: what it has while all have work."""
+    return people.entitlements(people.with_default(groups))
+
+
+class FairShare:
+    """Use (ms of CPU, or of PE time where ``set usage charge=pe_wall``) and entitlement, by group and by
+    user.
+
+    ``now`` is the instant it is made for; ``committed``: (group, owner) of each start debited so far;
+    ``domain``: the only one of which it tells (None: of all, added up). A group that is not defined is
+    entitled to nothing; ``default`` always exists.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        now: Instant,
+        samples: Mapping[Seq, Used],
+        chosen: Iterable[Request] = (),
+        startable: Callable[[str], Mapping[str, int]] | None = None,
+        domain: str | None = None,
+    ) -> None:
+        """``startable``: what could start in a domain when the pass began; None: what the last pass said."""
+        self.now, self.domain = now, domain
+        self._site = site
+        self._samples = samples
+        self._sums: Totals | None = None
+        self._unsummed: list[Booking] = []
+        self._means: dict[str, float | None] = {}
+        self._expected: dict[tuple[str, str], float] = {}
+        self._all_expected: dict[str, float] = {}
+        self._startable = startable
+        self.committed: list[tuple[str, str]] = []
+        for request in site.started.values():
+            if self.tells_of(request):
+                self._book(request, self._uncharged(request), self.outstanding(request))
+        for request in chosen:
+            self.commit(request)
+
+    # ------------------------------------------------------------ use
+
+    def tells_of(self, request: Request) -> bool:
+        """Whether it is about the domain of a request."""
+        return self.domain is None or self._site.domain_of(request.queue).name == self.domain
+
+    def commit(self, request: Request) -> None:
+        """Debits group and owner by what a start decided in this pass, if it is told of, is expected to
+        use."""
+        if not self.tells_of(request):
+            return
+        self._book(request, 0.0, self.expected(request))
+        self.committed.append((request.group, request.owner))
+
+    def expected(self, request: Request) -> float:
+        """What a run of this request is expected to use: the mean of its group's last ended requests, else
+        of all groups', else what it asks for; at most its limit."""
+        limit = self._limit(request)
+        mean = self._mean(request.group)
+        if mean is None:
+            mean = limit if limit is not None else EXPECTED_MS * self._per_ms(request)
+        return mean if limit is None else min(mean, limit)
+
+    def _mean(self, group: str) -> float | None:
+        if group not in self._means:
+            accounts = self._site.own_accounts(group, self.domain)
+            recent = [value for account in accounts for value in account.recent]
+            self._means[group] = sum(recent) / len(recent) if recent else self._mean_of_all
+        return self._means[group]
+
+    def outstanding(self, request: Request) -> float:
+        """What a running request is still expected to use."""
+        if request.state is State.EXITING:
+            return 0.0
+        return max(0.0, self.expected(request) - self._so_far(request))
+
+    def usage(self, group: str | None = None, owner: str | None = None) -> float:
+        """Use as a fraction of the whole: of a group with all below it, of a user, of a user in a group."""
+        totals = self._totals
+        if totals.all <= 0:
+            return 0.0
+        if group is None:
+            return totals.owners.get(owner, 0.0) / totals.all if owner is not None else 1.0
+        if owner is None:
+            return totals.groups.get(group, 0.0) / totals.all
+        return totals.pairs.get((group, owner), 0.0) / totals.all
+
+    def use(self, group: str) -> float:
+        """Use (ms) of a group with all below it, committed use included."""
+        return self._totals.groups.get(group, 0.0)
+
+    def lasting(self, group: str) -> float:
+        """What of that (ms) is committed or not charged yet, and so does not decay."""
+        return self._totals.lasting.get(group, 0.0)
+
+    @property
+    def total(self) -> float:
+        """The whole use."""
+        return self._totals.all
+
+    @property
+    def _totals(self) -> Totals:
+        # The deficit rule asks for none of them: they are added up when somebody does, in the same order.
+        if self._sums is None:
+            self._sums = Totals(self._site, self.now, self.domain)
+        self._sums.book(self._unsummed)
+        self._unsummed.clear()
+        return self._sums
+
+    def _book(self, request: Request, used: float, expected: float) -> None:
+        for level, each in ((ALL, request.group), (request.group, request.owner)):
+            self._expected[level, each] = self._expected.get((level, each), 0.0) + expected
+            self._all_expected[level] = self._all_expected.get(level, 0.0) + expected
+        self._unsummed.append((request.group, request.owner, used + expected))
+
+    def _so_far(self, request: Request) -> float:
+        used, run = self._samples.get(request.seq), request.attempt
+        if used is not None or run is None or run.charged_at is None:
+            used = request.used if used is None else used
+            return used.cpu if self._by_cpu else used.wall * request.spec.ask.pes
+        runs = request.state is State.RUNNING
+        return run.charged + (run.rate * self._since(request) / PE if runs else 0.0)
+
+    def _since(self, request: Request) -> int:
+        """Time since it was last charged, ms."""
+        at = request.attempt.charged_at if request.attempt is not None else None
+        return max(0, self.now - at) if at is not None else 0
+
+    def _uncharged(self, request: Request) -> float:
+        charged = request.attempt.charged if request.attempt is not None else 0
+        more = max(0.0, self._so_far(request) - charged)
+        return more * faded(self._since(request), self._site.settings.usage.half_life) if more else 0.0
+
+    def uncounted(self, request: Request, counted: float) -> float:
+        """What a running request is known to have used since it was charged, beyond ``counted``; 0 where
+        nobody has told of it."""
+        if request.seq not in self._samples:
+            return 0.0
+        return self._so_far(request) - request.run.charged - counted
+
+    def _limit(self, request: Request) -> float | None:
+        settings, ask = self._site.settings, request.spec.ask
+        if self._by_cpu:
+            return cpu_limit(settings, request.queue, ask)
+        wall = wall_limit(settings, request.queue, ask)
+        return None if wall is None else wall * ask.pes
+
+    def _per_ms(self, request: Request) -> int:
+        return 1 if self._by_cpu else request.spec.ask.pes
+
+    @cached_property
+    def _by_cpu(self) -> bool:
+        return self._site.settings.usage.charge == "cpu"
+
+    @cached_property
+    def _mean_of_all(self) -> float | None:
+        accounts = self._site.accounts_in(self.domain)
+        recent = [value for _, account in accounts for value in account.recent]
+        return sum(recent) / len(recent) if recent else None
+
+    # ------------------------------------------------------------ entitlement
+
+    def share(self, group: str | None = None, owner: str | None = None) -> float:
+        """What a group is entitled to now, as a fraction of the whole: what groups without work leave has
+        gone to their siblings (`people.entitled_now`). A user has an equal part of his group's among its
+        active users."""
+        if group is None:
+            if owner is None:
+                return 1.0
+            return fsum(self.share(each, owner) for each, user in self._active if user == owner)
+        entitled = self._entitled.get(group, 0.0)
+        return entitled if owner is None else entitled / max(1, self._active_users.get(group, 0))
+
+    # ------------------------------------------------------------ the share term
+
+    def stock(self, owner: str | None, group: str) -> float:
+        """The stock share term of one user in one group, of the group without a user: as ``set global
+        share_rule`` says (`stock`)."""
+        return self.stocks.value(owner, group)
+
+    @cached_property
+    def stocks(self) -> Stock:
+        """The rule in force, over this ledger."""
+        domain = self.domain or APPLICATION
+        startable = partial(self._startable, domain) if self._startable is not None else None
+        return Stock(self._site, domain, self.now, proxy(self), startable)  # no circle: it goes with the pass
+
+    def committed_by(self, level: str, name: str | None = None) -> float:
+        """What is committed: of a group (`ALL`) or of a user of the group ``level``; without a name: of all
+        of them."""
+        if name is None:
+            return self._all_expected.get(level, 0.0)
+        return self._expected.get((level, name), 0.0)
+
+    def used_by(self, level: str, name: str) -> float:
+        """Use, committed use included: of a group itself (`ALL`), or of a user of the group ``level``."""
+        return self._totals.levels.get((level, name), 0.0)
+
+    @cached_property
+    def _busy(self) -> set[tuple[str, str]]:
+        # What this pass chose was queued when it began: no group falls idle or wakes up during a pass.
+        return self._site.busy() | set(self.committed)
+
+    @cached_property
+    def _entitled(self) -> dict[str, float]:
+        groups = people.with_default(self._site.settings.groups)
+        return people.entitled_now(groups, {group for group, _ in self._busy})
+
+    @cached_property
+    def _active(self) -> set[tuple[str, str]]:
+        return self._busy | {key for key, used in self._totals.pairs.items() if used >= ACTIVE_MS}
+
+    @cached_property
+    def _active_users(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for group, _owner in self._active:
+            found[group] = found.get(group, 0) + 1
+        return found

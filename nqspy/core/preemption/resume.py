@@ -1,0 +1,73 @@
+"""Comeback: suspended requests whose PEs others might have go on, unless an earlier feature keeps them back.
+
+They come before everything that waits, in the order of their starts: on the PEs they had where those are
+free, else on others. While there are too few, those that are free are kept for the first of them, so that it
+cannot starve.
+"""
+
+from collections.abc import Collection
+
+from nqspy.core.draft import Draft
+from nqspy.core.feature import Feature
+from nqspy.core.placement import POLICIES
+from nqspy.model.actions import Action, Resume
+from nqspy.model.board import Board
+from nqspy.model.cause import SCHEDULER
+from nqspy.model.ids import Instant
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request
+from nqspy.model.site import Site
+
+
+def act(draft: Draft, now: Instant) -> Instant | None:
+    """Lets go on what nobody keeps back any more and for which there are PEs."""
+    parked = draft.parked()
+    gone = {pe for name in draft.site.domains() for pe in draft.site.board(name).gone()} if parked else set()
+    for request in parked:
+        if request.seq in draft.own:
+            continue
+        found = places(request, draft.board(request.queue), gone)
+        if len(found) == len(request.pes):
+            draft.resume(request, SCHEDULER, found)
+            gone.difference_update(found)
+        else:
+            draft.keep(request, _short(len(found), len(request.pes)))
+            draft.take(request, found)
+    return None
+
+
+def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, ...]:
+    """PEs on which a parked request can go on, as many as there are up to those it had: those very ones if
+    they are free, in their old order; else those of them that are and the lowest others, in ascending order;
+    at last its own whose CPU is ``gone``, for which there is nothing to wait. Where the domain gives blocks
+    without a gap only, it is such a block or those of its own that are free."""
+    there = board.open().tolist()
+    own = [pe for pe in request.pes if pe in there]
+    others = [pe for pe in there if pe not in own]
+    if board.domain.placement == "contiguous" and len(own) < len(request.pes):
+        policy = POLICIES["contiguous"]
+        fits = policy.room(board) >= len(request.pes)
+        return policy.pick(board, len(request.pes)) if fits else tuple(own)
+    lost = [pe for pe in request.pes if pe in gone and pe not in own]
+    found = [*own, *others, *lost][: len(request.pes)]
+    return request.pes if set(found) == set(request.pes) else tuple(sorted(found))
+
+
+def free_for(site: Site, request: Request) -> tuple[int, ...]:
+    """PEs on which it can go on at once, as `places` has it, fewer than it had when there are not enough."""
+    board = site.board(site.domain_of(request.queue).name)
+    return places(request, board, board.gone())
+
+
+def _short(found: int, wanted: int) -> Reason:
+    text = "a PE is" if wanted == 1 else f"{wanted} PEs are"
+    kept = f"; {found} of them {'is' if found == 1 else 'are'} kept for it" if found else ""
+    return Reason(ReasonCode.NO_PES, "machine", f"it goes on when {text} free{kept}")
+
+
+def stands(site: Site, action: Action) -> bool:
+    """Whether others may still have the PEs of one that is to go on: it is to take some then."""
+    return isinstance(action, Resume) and site.started[action.seq].pes_released
+
+
+FEATURE = Feature("resume", act, stands=stands)

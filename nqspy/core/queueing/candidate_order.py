@@ -1,0 +1,298 @@
+"""The line of one queue: its waiting requests by priority, without sorting them and without walking them.
+
+Scores are computed over whole columns; the best row is an argmax, the best thousand a partition. A row that
+was taken scores minus infinity.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from nqspy.core import resource_health
+from nqspy.core.draft import Draft
+from nqspy.core.queueing.factors import FactorTerms, blocks
+from nqspy.core.queueing.limit_rules import Headroom, Mask
+from nqspy.core.queueing.limits import RunningCounts, blocked_mask
+from nqspy.core.queueing.own import behind_their_own
+from nqspy.core.queueing.share import Shares
+from nqspy.model.columns import Floats, Ints
+from nqspy.model.queues import Queue
+from nqspy.model.requests import Request
+
+FIRST, NOW = 2, 3
+"""Ranks of ``schedule request``: ahead of everything; at once in spite of limits. 1 is *next*, 0 *system*."""
+
+NEVER = float("-inf")
+_SAMPLE = 16
+"""Every how manieth score is looked at to guess where the best begin."""
+
+
+class CandidateOrder:
+    """Candidates of one queue in their order: rank, priority, earlier date in queue, lower sequence number.
+
+    Requests of more PEs than the queue's domain has, and those whose own needs are broken, are no candidates.
+    ``looked``: how many were taken so far. After each start of the pass `refresh` it.
+    """
+
+    def __init__(self, draft: Draft, queue: Queue, tally: RunningCounts) -> None:
+        self._draft, self.queue, self._tally = draft, queue, tally
+        self.columns = draft.site.waiting[queue.name]
+        self.weights = draft.site.settings.weights(queue.name)
+        self.looked = 0
+        self._widest = self.columns.most("pes")
+        self._headroom: Headroom | None = None
+        self._stale = True
+        self._kept: Mask | None = None
+        self._score: Floats | None = None
+        self._batch: list[int] = []
+        self._picked = False
+        self._startable: int | None = None
+        self._sought = self._thinned = False
+
+    @cached_property
+    def terms(self) -> FactorTerms:
+        """The factors that columns give."""
+        return FactorTerms(self.queue, self.columns, self._draft.redated(self.queue.name), self._draft.now)
+
+    @cached_property
+    def shares(self) -> Shares | None:
+        """Share factors; None where the queue gives share no weight."""
+        return Shares(self._draft, self.queue.name, self.columns) if self.weights.share else None
+
+    @cached_property
+    def _base(self) -> Floats:
+        base = self.terms.weighted(self.weights, self._dates)
+        ranks = self.columns.rank
+        if self.columns.most("rank"):
+            base += ranks * self._step
+        gone = self._draft.gone(self.queue.name)
+        if gone:
+            base[gone] = NEVER
+        if self._widest > (size := self._draft.site.size(self.queue.name)):
+            base[self.columns.pes > size] = NEVER
+        needing = resource_health.blocked_mask(self._draft.site, self.columns)
+        if needing is not None:
+            base[needing] = NEVER
+        behind_their_own(base, self.columns)
+        return base
+
+    @property
+    def _most(self) -> float:
+        """More than any priority."""
+        weights = self.weights
+        return float(weights.share + weights.cpu + weights.memory + weights.time + 1)
+
+    @property
+    def _step(self) -> float:
+        """What a rank counts: more than whoever comes last lacks."""
+        return 2 * self._most
+
+    @property
+    def _dates(self) -> Ints:
+        return self._draft.dates(self.queue.name)
+
+    @property
+    def ahead(self) -> int:
+        """How many of those taken still wait."""
+        return self.looked - sum(each.request.queue == self.queue.name for each in self._draft.chosen)
+
+    # ------------------------------------------------------------ changes
+
+    def refresh(self) -> None:
+        """Another round begins: shares and limits are looked at again."""
+        self._score, self._stale, self._picked, self._sought = None, True, False, False
+        self._batch.clear()
+        self._thinned = False
+
+    def take(self, row: int) -> None:
+        """Takes a row out of the line: it was looked at."""
+        self.looked += 1
+        self._drop(row)
+
+    def _drop(self, row: int) -> None:
+        self._base[row] = NEVER
+        if row == self._startable:
+            self._sought = False
+        if self._score is not None and self._score is not self._base:
+            self._score[row] = NEVER
+
+    def pass_over(self, rows: Mask) -> None:
+        """Takes all these rows out of the line at once."""
+        rows = rows & (self._base != NEVER)
+        self.looked += int(rows.sum())
+        self._base[rows] = NEVER
+        self._sought, self._thinned = False, True
+        if self._score is not None and self._score is not self._base:
+            self._score[rows] = NEVER
+
+    def changed(self, requests: Sequence[Request]) -> None:
+        """Takes over what the draft changed about these waiting requests: re-dated, held or moved."""
+        rows = np.array([request.slot for request in requests], dtype=np.int64)
+        rows = rows[self._base[rows] != NEVER]
+        dates = np.minimum(self._dates[rows], self._draft.now)
+        self._base[rows] = (
+            self.terms.weighted(self.weights, dates, rows) + self.columns.rank[rows] * self._step
+        )
+        self._base[self._draft.gone(self.queue.name)] = NEVER
+        behind_their_own(self._base, self.columns)
+        self.refresh()
+
+    # ------------------------------------------------------------ scores
+
+    def kept(self) -> Mask | None:
+        """Rows that limits (other than run limits) or the machine's size keep back now; None if no row
+        is."""
+        if self._stale:
+            headroom = self._tally.headroom(self.queue.name)
+            if headroom != self._headroom:
+                self._kept = blocked_mask(self._draft.site, headroom, self.queue, self.columns)
+                self._headroom = headroom
+            self._stale = False
+        return self._kept
+
+    def share_factor(self) -> Floats | None:
+        """Share factors by pair number in this round; None where the queue gives share no weight."""
+        if self.shares is None:
+            return None
+        return self.shares.by_pair(self.kept(), self._draft.gone(self.queue.name))
+
+    def _share_term(self) -> Floats | None:
+        """What share adds to the priorities of each pair's rows."""
+        table = self.share_factor()
+        if table is not None:
+            table *= self.weights.share
+            if self.shares is not None and len(last := self.shares.last):
+                table[last] -= self._most
+        return table
+
+    def score(self) -> Floats:
+        """Priority of every row in this round, ranks before priority; minus infinity once taken."""
+        if self._score is None:
+            table = self._share_term()
+            if table is None:
+                self._score = self._base
+            else:
+                self._score = table.take(self.columns.pair)
+                self._score += self._base
+        return self._score
+
+    # ------------------------------------------------------------ choosing
+
+    def best(self, pes: int | None = None) -> int | None:
+        """The best row that limits do not keep back and that asks for at most ``pes`` PEs; None if there is
+        none."""
+        out = kept = self.kept()
+        if pes is not None and pes < self._widest:
+            wide = self.columns.pes > pes
+            out = wide if kept is None else kept | wide
+        return None if out is not None and bool(out.all()) else self._top(out)
+
+    def startable(self, pes: int) -> int | None:
+        """Some row that neither limits nor a want of PEs keep back, the same until it is taken or something
+        starts; None if there is none."""
+        if not self._sought:
+            self._startable, self._sought = self.some(pes), True
+        return self._startable
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what `startable` said last is some row, and holds still."""
+        return self._sought and self._startable is not None
+
+    def some(self, pes: int | None = None) -> int | None:
+        """Any row that `best` chooses from, whichever; None if there is none. Cheap: nothing is compared."""
+        left = self._base != NEVER
+        if (kept := self.kept()) is not None:
+            left &= ~kept
+        if pes is not None and pes < self._widest:
+            left &= self.columns.pes <= pes
+        row = int(left.argmax())
+        return row if left[row] else None
+
+    def oldest_if_all_kept(self) -> int | None:
+        """The row with the earliest date where limits keep back every row; None where they do not. Cheap: no
+        priority is computed."""
+        kept = self.kept()
+        return int(self._dates.argmin()) if kept is not None and bool(kept.all()) else None
+
+    def first_left(self) -> int | None:
+        """The best row that was not taken, whatever keeps it back; None when all were."""
+        return self._top(None)
+
+    def next_offer(self, most: int) -> int | None:
+        """The best row that was not taken, kept back by limits or not; ``most`` bounds how many more may be
+        asked for."""
+        if not self._picked:
+            self._picked = True
+            return self.first_left()
+        while True:
+            if not self._batch:
+                self._batch = self.in_order(most)[::-1]
+            if not self._batch:
+                return None
+            row = self._batch.pop()
+            if not self._thinned or self._base[row] != NEVER:
+                return row
+
+    def in_order(self, most: int) -> list[int]:
+        """The best ``most`` rows that were not taken, in order."""
+        score = self.score()
+        rows = np.flatnonzero(score >= _guess(score, most))
+        if len(rows) < most:
+            rows = np.flatnonzero(score != NEVER)
+        keys = (-score[rows], self._dates[rows], self.columns.seq[rows])
+        places = _first(np.arange(len(rows)), keys, most)
+        order = np.lexsort(tuple(key[places] for key in reversed(keys)))
+        found: list[int] = rows[places[order]].tolist()
+        return found
+
+    def any_within(self, pes: int) -> bool:
+        """Whether some row that was not taken asks for at most ``pes`` PEs."""
+        left = self._base != NEVER
+        return bool(left.any() if pes >= self._widest else (left & (self.columns.pes <= pes)).any())
+
+    def _top(self, out: Mask | None) -> int | None:
+        """The best row that was not taken and is not ``out``. Once in a round, so no score is kept of it."""
+        table = self._share_term() if self._score is None else None
+        base, pair = self._base if self._score is None else self._score, self.columns.pair
+        best = NEVER
+        ties: list[Ints] = []
+        for rows in blocks(len(base)):
+            score = base[rows]
+            if table is not None:
+                score = table.take(pair[rows])
+                score += base[rows]
+            if out is not None:
+                score = np.where(out[rows], NEVER, score)
+            top = score.max()
+            if top >= best and top != NEVER:
+                ties = [*(ties if top == best else ()), np.flatnonzero(score == top) + rows.start]
+                best = top
+        if not ties:
+            return None
+        found = ties[0] if len(ties) == 1 else np.concatenate(ties)
+        return int(found[0] if len(found) == 1 else _first(found, (self._dates, self.columns.seq), 1)[0])
+
+
+def _guess(score: Floats, most: int) -> float:
+    """A score that probably somewhat more than ``most`` rows reach: from a sample, to be checked."""
+    sample = score[::_SAMPLE]
+    rank = 2 * most // _SAMPLE + _SAMPLE
+    if rank >= len(sample):
+        return float("inf")
+    return max(float(np.partition(sample, len(sample) - rank)[len(sample) - rank]), -1.0)
+
+
+def _first(rows: Ints, keys: Sequence[Floats | Ints], count: int) -> Ints:
+    """The ``count`` rows that are first by these keys (smaller first, the last key without ties), in no
+    order."""
+    if len(rows) <= count:
+        return rows
+    values = keys[0][rows]
+    bound = values.min() if count == 1 else np.partition(values, count - 1)[count - 1]
+    tied = rows[values == bound]
+    if count == 1:
+        return _first(tied, keys[1:], 1)
+    sure = rows[values < bound]
+    return np.concatenate([sure, _first(tied, keys[1:], count - len(sure))])

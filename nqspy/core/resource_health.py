@@ -1,0 +1,177 @@
+"""Resources whose probes found them broken: whom that keeps from starting, in which words.
+
+A probe that was never tried counts as well. Nothing goes past a broken resource: no exit, no operator.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from nqspy.model.changes import Change
+from nqspy.model.columns import Columns
+from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.health import Probe, ResourceState, wrong_of
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.registry import ALL, SettingsObject, Words, declare, split
+from nqspy.model.requests import Request
+from nqspy.model.settings import Settings
+from nqspy.model.site import Site
+
+Mask = npt.NDArray[np.bool_]
+
+WHO = "probe "
+"""What stands before a probe's name where it is named as the one who keeps back, suspends or requeues."""
+
+
+# ---------------------------------------------------------------- probes
+
+
+def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    """Probes that are gone and needed, needs that are no probes, pipe queues that need something, probes that
+    try nothing sensible."""
+    probes, queues = PROBES.all(settings), settings.queues
+    changed = [split(path) for path in touched or ()]
+    gone = [name for kind, name, _ in changed if kind is PROBES and name not in probes]
+    for name in gone:
+        needing = ", ".join(queue.name for queue in queues.values() if name in queue.needs)
+        if needing:
+            yield f"probe {name} is needed by queue {needing}; take it out of its needs first"
+    chosen = queues if touched is None else [path.removeprefix("queue/") for path in touched]
+    for queue in (queues[name] for name in chosen if name in queues):
+        yield from _wrong_needs(queue, probes)
+    for name, probe in probes.items():
+        wrong = wrong_of(probe) if touched is None or f"{PROBES.head}/{name}" in touched else None
+        if wrong is not None:
+            yield f"probe {name}: {wrong}"
+
+
+def _wrong_needs(queue: Queue, probes: Mapping[str, Probe]) -> Iterable[str]:
+    for name in queue.needs:
+        if name not in probes:
+            known = ", ".join(probes) or "none"
+            yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {known}"
+    if queue.needs and queue.kind == "pipe":
+        yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; say it of batch queues"
+
+
+def _settle(site: Site) -> bool:
+    """What probes found that are no more is forgotten."""
+    gone = site.resources.keys() - PROBES.all(site.settings).keys()
+    for name in gone:
+        del site.resources[name]
+    return bool(gone)
+
+
+def _vet(site: Site, settings: Settings, change: Change) -> None:
+    """Raises BadValue for a probe that requests need and that is to go, for one that nobody could name, and
+    for a URL without a host."""
+    _, name, path = split(change.path)
+    if change.op == "delete":
+        needing = sorted(seq for seq, request in site.requests.items() if name in request.spec.ask.needs)
+        if needing:
+            listed = ", ".join(map(site.id_of, needing[:3]))
+            more = f" and {len(needing) - 3} more" if len(needing) > 3 else ""
+            raise BadValue(f"probe {name} is needed by {listed}{more}; modify or delete them first")
+    if change.op == "create" and name.lower() == "none":
+        raise BadValue(f"{name!r} cannot be the name of a probe: it is the word for no needs")
+    given = change.value if isinstance(change.value, dict) else {path: change.value}
+    url = given.get("http")
+    if isinstance(url, str) and url.startswith(("http://", "https://")) and not _has_host(url):
+        raise BadValue(f"http={url} names no host; write it like http=http://host:8080/alive")
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return False
+
+
+PROBES = declare(
+    SettingsObject(
+        "probe",
+        Probe,
+        named=True,
+        joined=ALL,
+        words=Words(
+            "Probes",
+            "what a probe tries, how often",
+            "probes: what they found last, since when, and when they were tried last",
+            many="probes",
+            what="a check of something that requests need",
+            create="a check of something that requests need, tried again and again beside the daemon",
+            usage="NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH",
+            delete="a probe that no queue and no request needs",
+            reserved="none",
+        ),
+        check=_check,
+        settle=_settle,
+        vet=_vet,
+    )
+)
+
+
+def check_needs(site: Site, needs: Iterable[str]) -> None:
+    """Raises Refusal for what a request says it needs and nobody watches."""
+    probes = PROBES.all(site.settings)
+    for name in needs:
+        if name not in probes:
+            known = ", ".join(probes) or "none"
+            raise Refusal(f"there is no probe {name} to need; probes: {known}", "unknown_probe", 166)
+
+
+# ---------------------------------------------------------------- what is broken
+
+
+def broken(site: Site) -> dict[str, ResourceState]:
+    """The probes whose resources are broken now, by name."""
+    return {name: state for name, state in site.resources.items() if state.state == "broken"}
+
+
+def needs_of(site: Site, request: Request) -> Iterator[str]:
+    """Probes whose resources a request needs where it is: its queue's, then its own."""
+    queue = site.settings.queues.get(request.queue)
+    if queue is not None:
+        yield from queue.needs
+    yield from request.spec.ask.needs
+
+
+def keeping(site: Site, request: Request) -> Reason | None:
+    """The first broken resource that a waiting request needs; None when it needs none."""
+    if not site.resources:
+        return None
+    found = broken(site)
+    return first_of(found, needs_of(site, request))
+
+
+def first_of(found: Mapping[str, ResourceState], needs: Iterator[str]) -> Reason | None:
+    """The reason that the first of these needs gives, None when none is among the broken ones."""
+    name = next((each for each in needs if each in found), None)
+    return reason(name, found[name]) if name is not None else None
+
+
+def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str = "") -> Reason:
+    """Why one waits for a resource; ``goes_on``: it is suspended; ``since``: the time of day it broke."""
+    when = f" since {since}" if since else ""
+    said = f": {state.text}" if state.text else ""
+    then = "goes on" if goes_on else "starts"
+    text = f"resource {name} is broken{when}{said}; it {then} when probe {name} is well again"
+    return Reason(ReasonCode.RESOURCE, WHO + name, text)
+
+
+def blocked_mask(site: Site, columns: Columns) -> Mask | None:
+    """Rows whose own needs are broken; None if there is no such row. The needs of a queue keep back all its
+    rows alike and are not looked at here."""
+    found = broken(site)
+    if not found:
+        return None
+    kinds = site.numbers.needs.names
+    table = np.array([not found.keys().isdisjoint(each.split("+")) for each in kinds], dtype=bool)
+    if not table.any():
+        return None
+    mask: Mask = table[columns.needs]
+    return mask if mask.any() else None

@@ -1,0 +1,178 @@
+"""What would grow for ever, and copies of it: backups, rotation of the history, old reports. When the site's
+clock says so, on a thread of their own."""
+
+import errno
+import shutil
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from nqspy.daemon.inbox import Ring
+from nqspy.daemon.log import LOG
+from nqspy.model.ids import DAY, HOUR, Instant
+from nqspy.model.site import Settings
+from nqspy.store import copies
+from nqspy.store.errors import StoreError, plain
+from nqspy.store.journal import SqliteJournal
+from nqspy.store.reserve import capacity, free
+from nqspy.store.rotation import PAUSE, Rotation
+
+_LEFT = 1 << 30
+"""Bytes that a backup leaves free, or a fiftieth of the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Something of the upkeep that failed: for the inbox."""
+
+    who: str
+    text: str
+
+
+class Stopped(Exception):
+    """The daemon ends: what is under way is given up, and made anew later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the site has set: times in ms, None for never."""
+
+    every: int | None
+    kept: int
+    history: int | None
+    reports: int | None
+
+
+class Maintenance:
+    """Looks at each turn of the daemon whether something is due; the engine's thread does nothing of it."""
+
+    def __init__(self, journal: SqliteJournal, reports: Path, put: Callable[[Trouble | Ring], None]) -> None:
+        self._journal, self._reports = journal, reports
+        self._path: Path = journal.path
+        self._put = put
+        self._worker = ThreadPoolExecutor(1, "upkeep")
+        self._work: Future[Instant] | None = None
+        self._stop = threading.Event()
+        self._wishes: Wishes | None = None
+        self._began: Instant | None = None
+        self._looked = Instant(0)
+        self._due = Instant(0)
+
+    @property
+    def due(self) -> Instant | None:
+        """When to look again; None while something is under way (its end rings the bell)."""
+        return self._due if self._work is None and self._wishes is not None else None
+
+    def look(self, settings: Settings, now: Instant) -> None:
+        """Has done what is due. Cheap when nothing is."""
+        wishes = Wishes(
+            settings.backup.every, settings.backup.keep, settings.history.keep, settings.history.reports
+        )
+        if self._work is not None:
+            if not self._work.done():
+                return
+            self._due, self._work = self._work.result(), None
+        # A clock that was set back would be waited for in vain.
+        if self._looked <= now < self._due and wishes == self._wishes:
+            return
+        if self._began is None:
+            self._began = now
+        self._wishes, self._looked = wishes, now
+        self._work = self._worker.submit(self._run, wishes, self._began, now)
+        self._work.add_done_callback(lambda _: self._put(Ring()))
+
+    def _run(self, wishes: Wishes, began: Instant, now: Instant) -> Instant:
+        """What is due, and when to look again."""
+        due = Instant(now + DAY)
+        try:
+            due = min(due, self._back_up(wishes, began, now))
+            self._rotate(wishes, now)
+            self._clear_reports(wishes, now)
+        except Stopped:
+            LOG.info("upkeep of the database was given up: the daemon stops")
+        except Exception as error:
+            LOG.exception("upkeep of the database failed")
+            self._put(Trouble("upkeep", f"upkeep of the database failed: {error}"))
+            due = Instant(now + HOUR)
+        return due
+
+    # ------------------------------------------------------------ backups
+
+    def _back_up(self, wishes: Wishes, began: Instant, now: Instant) -> Instant:
+        if wishes.every is None:
+            return Instant(now + DAY)
+        due = self._backup_due(wishes.every, began, now)
+        if now < due:
+            return due
+        try:
+            file = self.copy(now, wishes.kept)
+        except copies.SPOILT as error:
+            self._put(Trouble("backup", f"no backup could be made: {plain(error)}; it is tried again"))
+            return Instant(now + min(wishes.every, HOUR))
+        LOG.info("backup %s made and checked", file)
+        return Instant(now + wishes.every)
+
+    def copy(self, now: Instant, kept: int) -> Path:
+        """Makes a backup, on the upkeep's thread; returns its file. Raises one of `copies.SPOILT`."""
+        size, folder = self._path.stat().st_size, self._path.parent
+        if free(folder) - size < min(capacity(folder) // 50, _LEFT):
+            raise OSError(errno.ENOSPC, f"{size >> 20} MiB more would fill the disk")
+        return copies.back_up(self._path, now, kept, go_on=self._go_on)
+
+    def _backup_due(self, every: int, began: Instant, now: Instant) -> Instant:
+        """``every`` after the last one; the first one an hour after the start. One from the future (the clock
+        was set back) does not count."""
+        past = [copy.at for copy in copies.listed(self._path) if copy.at <= now]
+        return Instant(past[-1] + every) if past else Instant(began + min(every, HOUR))
+
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise Stopped
+
+    # ------------------------------------------------------------ rotation
+
+    def _rotate(self, wishes: Wishes, now: Instant) -> None:
+        if wishes.history is None:
+            return
+        rotation = Rotation(self._path, self._journal.turn, self._journal.forget_blobs, self._pause)
+        try:
+            done = rotation.run(Instant(now - wishes.history))
+        except StoreError as error:
+            self._put(Trouble("history", f"{error}; it is tried again tomorrow, nothing is lost"))
+            return
+        if done:
+            LOG.info(
+                "history: %d events, %d requests, %d scripts and environments moved into %d files",
+                done.events, done.requests, done.blobs, done.files,
+            )  # fmt: skip
+
+    def _clear_reports(self, wishes: Wishes, now: Instant) -> None:
+        """Removes the folders of nights that began before, as their names say; the last one stays."""
+        if wishes.reports is None or not self._reports.is_dir():
+            return
+        before = datetime.fromtimestamp((now - wishes.reports) / 1000, UTC).date()
+        nights = sorted(filter(None, map(_night, self._reports.iterdir())))
+        for night, folder in nights[:-1]:
+            if night < before:
+                self._go_on()
+                shutil.rmtree(folder)
+                LOG.info("the report of %s is removed: it is older than the site keeps reports", night)
+
+    def _pause(self) -> None:
+        if self._stop.wait(PAUSE):
+            raise Stopped
+
+    def close(self) -> None:
+        """Ends what is under way, whole or not at all."""
+        self._stop.set()
+        self._worker.shutdown(wait=True, cancel_futures=True)
+
+
+def _night(folder: Path) -> tuple[date, Path] | None:
+    try:
+        return (date.fromisoformat(folder.name), folder) if folder.is_dir() else None
+    except ValueError:
+        return None  # somebody else's

@@ -1,0 +1,83 @@
+"""What is accepted and yet probably not meant: said with the answer, for people at a terminal."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from nqspy.engine.handlers.context import Transaction
+from nqspy.engine.handlers.people import may_see
+from nqspy.model.ids import Seq
+from nqspy.model.outputs import files, fill, plain, streams
+from nqspy.model.people import Caller
+from nqspy.model.requests import Request, Spec
+from nqspy.model.site import Site
+
+MOST = 20
+"""Warnings of one submission; of more their number is told."""
+NAMED = 3
+"""Requests that a warning names."""
+LOOKED_AT = 100
+"""Requests that are looked at of those that write one file."""
+
+
+def advice(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> list[str]:
+    """Warnings about requests that are accepted (number, specification, queue), each once."""
+    found = dict.fromkeys((*_accounts(tx, [spec for _, spec, _ in taken]), *_outputs(tx, taken, caller)))
+    said = list(islice(found, MOST))
+    return [*said, f"and {len(found) - MOST} more warnings"] if len(found) > MOST else said
+
+
+def _accounts(tx: Transaction, specs: Iterable[Spec]) -> Iterator[str]:
+    """Of ``-A`` that names no group of the owner's."""
+    groups = tx.site.settings.groups
+    for owner, account, group in dict.fromkeys((s.owner, s.account, s.group) for s in specs):
+        if account is None or (account in groups and owner in groups[account].members):
+            continue
+        own = [name for name, each in groups.items() if owner in each.members]
+        theirs = f"{owner} is in {', '.join(own)}" if own else f"{owner} is in no group"
+        if account in groups:
+            yield f"-A {account}: {owner} is no member of that group; it is charged all the same ({theirs})"
+        else:
+            yield f"-A {account} names no group and is kept as an account only; charged is {group} ({theirs})"
+
+
+def _outputs(tx: Transaction, taken: Sequence[tuple[Seq, Spec, str]], caller: Caller) -> Iterator[str]:
+    """Of files that several requests write, or both streams of one."""
+    host = tx.site.name
+    written: dict[str, list[Seq]] = {}
+    for seq, spec, queue in taken:
+        if spec.output.stdout is None and spec.output.stderr is None:
+            continue
+        named = [plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec)]
+        for file in files(seq, spec, queue):
+            written.setdefault(file, []).append(seq)
+            if named.count(file) > 1:
+                yield f"-o and -e name one file, {file}: join them with -eo (PBS: -j oe)"
+    mine = {seq for seq, _, _ in taken}
+    for file, seqs in written.items():
+        fellows = islice(tx.site.writers.get(file, {}), LOOKED_AT)
+        others = [seq for seq in fellows if seq not in mine and _seen(tx, seq, caller)]
+        if others or len(seqs) > 1:
+            whose = names(tx.site, [*others, *seqs] if len(seqs) > 1 else others)
+            yield f"{file} is the output of {whose} too; with %j in its name each request has its own"
+
+
+def _seen(tx: Transaction, seq: Seq, caller: Caller) -> bool:
+    return may_see(tx.site.settings, caller, tx.site.requests[seq].spec)
+
+
+def shared(site: Site, request: Request, sees: Callable[[Spec], bool]) -> str:
+    """The output files of a request that others of those whom ``sees`` shows write too, and who they are;
+    empty where there are none."""
+    found = []
+    for file in files(request.seq, request.spec, request.queue, site.name):
+        fellows = islice(site.writers.get(file, {}), LOOKED_AT)
+        others = [seq for seq in fellows if seq != request.seq and sees(site.requests[seq].spec)]
+        if others:
+            found.append(f"{file} (also {names(site, others)})")
+    return "; ".join(found)
+
+
+def names(site: Site, seqs: Sequence[Seq], most: int = NAMED) -> str:
+    """The first of them by identifier, and how many more there are."""
+    more = f" and {len(seqs) - most} more" if len(seqs) > most else ""
+    return ", ".join(site.id_of(seq) for seq in seqs[:most]) + more

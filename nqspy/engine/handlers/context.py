@@ -1,0 +1,173 @@
+"""What a desk works with: the site, the instant, and ways to say what happened, what to do and what to
+answer."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nqspy.engine.handlers.people import may_see
+from nqspy.model import lifecycle
+from nqspy.model.actions import Action, ExitFailure, Notify
+from nqspy.model.errors import Refusal
+from nqspy.model.events import Alarm, Event, Recorded
+from nqspy.model.ids import Instant, Seq, request_named
+from nqspy.model.observations import Observation, SiteObservation
+from nqspy.model.people import Caller
+from nqspy.model.requests import Request, Used
+from nqspy.model.site import Site
+from nqspy.ports import Batch, Decider, EndedRow, Exits, Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a command is answered with: a value (JSON-able), or the refusal."""
+
+    value: Any = None
+    refusal: Refusal | None = None
+
+
+@dataclass(slots=True)
+class KeptBlobs:
+    """Scripts and environments by content hash, each once, and their bytes together."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    total: int = 0
+
+    def add(self, digest: str, size: int) -> None:
+        """One more, unless it is there."""
+        if digest not in self.sizes:
+            self.sizes[digest] = size
+            self.total += size
+
+
+@dataclass(slots=True)
+class CommitGroup:
+    """What is committed together or not at all: what one call of `Engine.feed` gathers, and what earlier
+    calls left because nobody waited for it.
+
+    ``observations``: those its events come from, to be taken again when the commit fails; ``keys``: digest
+    and requests of its submissions by (owner, key); ``alarms``: lines for the log once it is committed;
+    ``settled``: how many of its events were looked at for requests that wait for others; ``looked``: what the
+    store has of requests that had ended before, None where there is none; ``kept``: scripts and environments
+    of its submissions, by owner.
+    """
+
+    batch: Batch = field(default_factory=Batch)
+    actions: list[Action] = field(default_factory=list)
+    replies: list[tuple[Any, Reply]] = field(default_factory=list)
+    keys: dict[tuple[str, str], tuple[str, tuple[Seq, ...]]] = field(default_factory=dict)
+    observations: list[Observation | SiteObservation] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+    settled: int = 0
+    looked: dict[Seq, EndedRow | None] = field(default_factory=dict)
+    kept: dict[str, KeptBlobs] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One command's (or observation's) view of the engine. ``emit`` applies an event at once; the commit
+    comes later. ``dirty`` asks for a pass; ``samples``: use of running attempts as last told."""
+
+    site: Site
+    now: Instant
+    group: CommitGroup
+    exits: Exits
+    journal: Journal
+    dirty: Callable[[], None]
+    decider: Decider
+    samples: dict[Seq, Used] = field(default_factory=dict)
+
+    def emit(self, event: Event) -> None:
+        """Something happened: applied at once, committed with the group."""
+        recorded, misfits = Recorded(self.site.n + 1, self.now, event), self.site.misfits
+        lifecycle.apply(self.site, recorded)
+        if self.site.misfits != misfits:
+            self.group.alarms.append(self.site.misfit)
+        self.group.batch.events.append(recorded)
+        self.decider.follow((recorded,))
+
+    def act(self, action: Action) -> None:
+        """Something shall be done, after the commit."""
+        self.group.actions.append(action)
+
+    def alarm(
+        self, who: str, text: str, subject: str, more: str = "", failures: tuple[ExitFailure, ...] = ()
+    ) -> None:
+        """Something the managers must know: an event (with these failures), a line in the log and a mail."""
+        self.emit(Alarm(who, text, failures=failures))
+        self.group.alarms.append(text)
+        self.act(Notify("", f"nqspy: {subject}", f"{text}\n{more}" if more else text))
+
+    def keep(self, digest: str, body: bytes) -> None:
+        """Keeps a script or an environment under its content hash, in the group's transaction."""
+        self.group.batch.blobs[digest] = body
+
+    def find(self, text: str, caller: Caller) -> Request:
+        """The request that has not ended of that identifier. Raises Refusal; of one that the caller may not
+        see the same as of one that never was."""
+        seq = request_named(text, self.site.name)
+        request = self.site.requests.get(seq) if seq is not None else None
+        if request is None or not may_see(self.site.settings, caller, request.spec):
+            raise self._unknown(text, seq, caller)
+        return request
+
+    def _unknown(self, text: str, seq: Seq | None, caller: Caller) -> Refusal:
+        """Why an identifier names no request that has not ended."""
+        if seq is None:
+            if not text[:1].isdigit():
+                return Refusal(f"illegally formed job identifier: {text}", "bad_id")
+            return Refusal(f"Unknown Job Id {text}", "unknown_request", 153)
+        name = self.site.id_of(seq)
+        if seq not in self.site.requests and self.known(seq, caller):
+            return Refusal(f"Job has finished {name}", "has_ended", 35)
+        return Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+
+    def known(self, seq: Seq, caller: Caller) -> bool:
+        """Whether there is or was such a request, as far as the caller may see."""
+        just = self.site.touched.ended.get(seq)
+        request = self.site.requests.get(seq) or (just[0] if just is not None else None)
+        if request is not None:
+            return may_see(self.site.settings, caller, request.spec)
+        row = self._row(seq)
+        return row is not None and may_see(self.site.settings, caller, row["spec"])
+
+    def look_up(self, seqs: Iterable[Seq]) -> None:
+        """Asks the store for requests that have ended, all at once: what many identifiers cost one by one."""
+        looked, requests = self.group.looked, self.site.requests
+        missing = [seq for seq in seqs if seq not in looked and seq not in requests]
+        if missing:
+            looked |= dict.fromkeys(missing)
+            looked |= {row["seq"]: row for row in self.journal.ended(missing)}
+
+    def _row(self, seq: Seq) -> EndedRow | None:
+        self.look_up((seq,))
+        return self.group.looked.get(seq)
+
+    def end_of(self, seq: Seq) -> Event | None:
+        """The event that ended a request, None while it has not ended or when there never was one."""
+        if seq in self.site.touched.ended:
+            event: Event = self.site.touched.ended[seq][1]
+            return event
+        row = self._row(seq)
+        return None if row is None else row["ended"]
+
+    def each(self, ids: Sequence[str], do: Callable[[Request], Any], caller: Caller) -> dict[str, Any]:
+        """Does something for each identifier, as far as possible: what was done, and each failure with its
+        text."""
+        named = (request_named(text, self.site.name) for text in ids)
+        self.look_up(seq for seq in named if seq is not None)
+        done: list[str] = []
+        failed: list[dict[str, Any]] = []
+        for text in ids:
+            try:
+                request = self.find(text, caller)
+                do(request)
+                done.append(self.site.id_of(request.seq))
+            except Refusal as refusal:
+                failed.append(
+                    {"id": text, "text": str(refusal), "code": refusal.code, "status": refusal.status}
+                )
+        return {"done": done, "failed": failed}
+
+
+Handler = Callable[[Transaction, Any, Caller], Any]

@@ -1,0 +1,61 @@
+"""User exits as people steer them: reload, and switching off the ones that keep failing."""
+
+from nqspy.engine.handlers.context import Transaction
+from nqspy.engine.handlers.people import need
+from nqspy.model import commands as cm
+from nqspy.model.actions import ExitFailure
+from nqspy.model.events import ExitOff
+from nqspy.model.ids import Seq
+from nqspy.model.people import Caller
+
+
+def reload(tx: Transaction, command: cm.ReloadExits, caller: Caller) -> object:
+    """Loads the exits again, all or none; the next pass uses them. Raises Refusal with file and line."""
+    need(tx.site.settings, caller, "manager", "reload exits")
+    text = tx.exits.reload()
+    tx.exits.begin(tx.site)
+    tx.dirty()
+    return {"text": text, "exits": list(tx.exits.declared())}
+
+
+def tell_failures(tx: Transaction, failures: tuple[ExitFailure, ...], decided: bool = True) -> None:
+    """Raises an alarm for each failing exit, tells of owners it is not asked about any more, and switches off
+    one that failed on five requests in a row. ``decided``: a pass has journaled these failures; else the
+    alarms carry them."""
+    told: set[str] = set()
+    if any(failure.seq is not None for failure in failures):
+        tx.dirty()  # what the exit was not asked about after that waits for the next pass
+    for failure in failures:
+        name = failure.exit
+        first = not decided and name not in told
+        carried = tuple(each for each in failures if each.exit == name) if first else ()
+        if failure.off:
+            tx.emit(ExitOff(name, failure.text))
+            text = f"exit {name} is switched off: it failed on 5 requests in a row, last: {failure.text}"
+            tx.alarm(f"exit {name}", text, f"exit {name} is switched off", failure.traceback, carried)
+            tx.dirty()  # what it kept back is looked at again, under the standard rules
+        elif failure.rests:
+            text = f"exit {name} failed {failure.rests}; last: {failure.text}"
+            tx.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback, carried)
+        elif name not in told:
+            on = f" on {tx.site.id_of(failure.seq)}" if failure.seq is not None else ""
+            text = f"exit {name} failed{on}: {failure.text}"
+            tx.alarm(f"exit {name}", text, f"exit {name} failed", failure.traceback, carried)
+        told.add(name)
+
+
+def tell_lost(tx: Transaction, exit: str, seq: Seq | None, text: str, off: tuple[str, ...]) -> None:
+    """The process of the exits was lost at the work of an exit (empty: at nobody's): an alarm, and those that
+    are left out from now on are switched off."""
+    who = f"exit {exit}" if exit else "the exits"
+    on = f" on {tx.site.id_of(seq)}" if seq is not None else ""
+    if off:
+        what = f"{who}{on}: {text}; switched off: {', '.join(off)}"
+        subject = f"exit {off[0]} is switched off" if len(off) == 1 else "the exits are switched off"
+    else:
+        what, subject = f"{who}{on}: {text}", f"{who} failed"
+    failed = (ExitFailure(exit, seq, text, off=exit in off),) if exit else ()
+    tx.alarm(who if exit else "exits", what, subject, failures=failed)
+    for name in off:
+        tx.emit(ExitOff(name, text))
+    tx.dirty()

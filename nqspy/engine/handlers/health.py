@@ -1,0 +1,113 @@
+"""What is told of the machine and the site: probes whose resources break or are well again, memory that
+becomes scarce."""
+
+from nqspy.core.resource_health import PROBES
+from nqspy.engine.handlers.context import Transaction
+from nqspy.model import observations as ob
+from nqspy.model.actions import Notify
+from nqspy.model.events import MachineFound, PressureChanged, ResourceChanged
+from nqspy.model.health import ResourceState
+from nqspy.model.machine import Found
+from nqspy.model.site import Settings
+from nqspy.model.units import format_time
+
+NOTABLE = 1.0
+"""Per cent of the memory by which two readings must differ to be worth a line in the journal."""
+
+
+def without_older(
+    waiting: list[ob.Observation | ob.SiteObservation], news: ob.SiteObservation
+) -> list[ob.Observation | ob.SiteObservation]:
+    """What waits to be told again, without earlier news of the same thing, which must not be believed after
+    these."""
+    what = (type(news), getattr(news, "name", None))
+    return [each for each in waiting if (type(each), getattr(each, "name", None)) != what]
+
+
+def take(tx: Transaction, news: ob.SiteObservation) -> None:
+    """Turns news into an event, and has a pass look at it; what is known already changes nothing."""
+    match news:
+        case ob.ObservedResource():
+            _probe(tx, news)
+        case ob.ObservedPressure():
+            _pressure(tx, news)
+        case ob.ObservedMachine():
+            _machine(tx, Found(news.cpus, news.memory))
+
+
+def _machine(tx: Transaction, seen: Found) -> None:
+    """CPUs went or came: PEs that are gone get nothing new, what runs on them goes on."""
+    site, before = tx.site, tx.site.found
+    now = before.seen(seen, bool(site.started))
+    if now != before:
+        tx.emit(MachineFound(now.cpus, now.memory, site.host, site.zone, now.offline))
+        tx.dirty()
+        tell_machine(tx, before)
+
+
+def tell_machine(tx: Transaction, before: Found) -> None:
+    """An alarm where the machine has other CPUs than before."""
+    old, new = (
+        {cpu for pe, cpu in enumerate(found.cpus) if pe not in found.offline}
+        for found in (before, tx.site.found)
+    )
+    gone, come = sorted(old - new), sorted(new - old)
+    told = [f"CPU {_list(cpus)} {what}" for cpus, what in ((gone, "gone"), (come, "there")) if cpus]
+    if told:
+        text = f"the machine has changed: {' and '.join(told)}; {len(new)} CPUs are left for PEs"
+        more = (
+            "Requests that run on PEs that are gone go on elsewhere; nothing new is put there."
+            if gone
+            else ""
+        )
+        tx.alarm("machine", text, "the machine has changed", more)
+
+
+def _list(cpus: list[int]) -> str:
+    return ", ".join(map(str, cpus))
+
+
+def _probe(tx: Transaction, news: ob.ObservedResource) -> None:
+    known = tx.site.resources.get(news.name)
+    if news.name not in PROBES.all(tx.site.settings) or (known is not None and known.state == news.state):
+        return
+    tx.emit(ResourceChanged(news.name, news.state, news.text))
+    tx.dirty()
+    if news.state == "broken":
+        said = f": {news.text}" if news.text else ""
+        text = f"resource {news.name} is broken{said}"
+        more = _consequences(tx.site.settings, news.name)
+        tx.alarm(f"probe {news.name}", text, f"resource {news.name} is broken", more)
+    elif known is not None:
+        _tell_recovery(tx, news, known)
+
+
+_RUNNING = {
+    "hold": "started requests that need it go on",
+    "suspend": "started requests that need it are suspended until it is well again",
+    "requeue": "started requests that need it are queued again, those that cannot be run again go on",
+}
+
+
+def _consequences(settings: Settings, name: str) -> str:
+    queues = [queue.name for queue in settings.queues.values() if name in queue.needs]
+    kept = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
+    return f"{kept} request that needs {name} starts; {_RUNNING[PROBES.all(settings)[name].running]}"
+
+
+def _tell_recovery(tx: Transaction, news: ob.ObservedResource, known: ResourceState) -> None:
+    seconds = max(0, tx.now - known.since) // 1000
+    text = f"resource {news.name} is well again, it was broken for {format_time(seconds * 1000)}"
+    unit = " s" if seconds < 60 else ""
+    tx.act(Notify("", f"nqspy: resource {news.name} is well again", text + unit))
+
+
+def _pressure(tx: Transaction, news: ob.ObservedPressure) -> None:
+    """A reading is kept where something may follow from it: another level, the answer to what was decided
+    on the last one, or another use of the memory while requests give way."""
+    known, site = tx.site.pressure, tx.site
+    away = any(r.pause is not None and r.pause.preempted for r in site.started.values())
+    moved = known.answered or news.people != known.people or abs(news.used - known.used) >= NOTABLE
+    if news.level != known.level or ((news.level != "calm" or away) and moved):
+        tx.emit(PressureChanged(news.level, news.used, news.text, news.resident, news.total, news.people))
+        tx.dirty()

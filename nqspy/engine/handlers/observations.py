@@ -1,0 +1,236 @@
+"""What the executor reports: attempts that run, have used, have ended, were never begun or are lost."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from nqspy.engine.handlers import strays
+from nqspy.engine.handlers.context import Transaction
+from nqspy.model import events as ev
+from nqspy.model import observations as ob
+from nqspy.model.actions import Forget, Kill, Notify, Resume, Suspend
+from nqspy.model.cause import HANDS
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Ending, Request, State, Used
+
+NO_TRACE = "its folder in the spool is gone"
+"""What is said of an attempt that ran and left no trace."""
+UNSURE = "processes of it may still run"
+"""Why a request whose end was lost is held and not run again."""
+LOSSES = 3
+"""Attempts in a row, each lost within `executors.scan.BRIEF` seconds, after which a request is held: a job
+that kills its own shepherd would be run again without end."""
+KILLED = f"its shepherd was killed {LOSSES} times in a row; release runs it again"
+
+
+def take(tx: Transaction, observation: ob.Observation) -> None:
+    """Turns an observation into events. One that names an attempt no longer in force only lets the executor
+    forget it, or end it."""
+    if isinstance(observation, ob.ObservedStray):
+        strays.take(tx, observation)
+        return
+    request = tx.site.started.get(observation.seq)
+    if request is None or request.attempts != observation.attempt:
+        if isinstance(observation, ob.ObservedRunning):
+            tx.act(Kill(observation.seq, observation.attempt, "deleted", 0, 9))
+        elif not isinstance(observation, (ob.ObservedUse, ob.ObservedExiting)):
+            tx.act(Forget(observation.seq, observation.attempt))
+        return
+    _TAKERS[type(observation)](tx, request, observation)
+
+
+def adopt(tx: Transaction, observation: ob.Observation) -> None:
+    """An observation of the scan after a restart: what was ordered and may not have been obeyed is ordered
+    again."""
+    take(tx, observation)
+    request = tx.site.started.get(observation.seq)
+    if request is None or not isinstance(observation, (ob.ObservedRunning, ob.ObservedExiting)):
+        return
+    if request.ending:
+        reason = "requeued" if request.ending.rerun else "deleted"
+        tx.act(Kill(request.seq, request.attempts, reason, tx.site.settings.server.grace))
+    elif request.pause is not None:
+        tx.act(Suspend(request.seq, request.attempts, page_out=request.pause.preempted))
+    elif request.run.resumed is not None:
+        # Perhaps it was not told that it moved.
+        tx.act(Resume(request.seq, request.attempts, pes=request.pes))
+
+
+def _to_run_again(request: Request) -> bool:
+    return request.ending is not None and request.ending.rerun
+
+
+def _deleter(request: Request) -> str | None:
+    """Who wants it deleted, None where nobody does."""
+    order = request.ending
+    return str(order.cause) if order is not None and not order.rerun else None
+
+
+def _used(tx: Transaction, request: Request, told: Used) -> Used:
+    """The most that was ever told of this attempt: a late sample must not take use back."""
+    others = (request.used, tx.samples.get(request.seq, Used()))
+    return Used(
+        max(told.cpu, *(used.cpu for used in others)),
+        max(told.wall, *(used.wall for used in others)),
+        max(told.memory, *(used.memory for used in others)),
+    )
+
+
+def _mail(tx: Transaction, request: Request, what: str, text: str) -> None:
+    name, mail = tx.site.id_of(request.seq), request.spec.mail
+    text = f"Request {name} ({request.name}) {what}{text}"
+    tx.act(Notify(mail.to or request.owner, f"nqspy: {name} {what}", text, request.seq))
+
+
+def _running(tx: Transaction, request: Request, observation: ob.ObservedRunning) -> None:
+    _begun(tx, request)
+
+
+def _begun(tx: Transaction, request: Request, began: Instant | None = None) -> None:
+    if request.run.starting:
+        tx.emit(ev.Started(request.seq, request.attempts, request.pes, began))
+        if request.spec.mail.begin:
+            _mail(tx, request, "has begun", f" on {len(request.pes)} PE(s)")
+
+
+def _has_run(tx: Transaction, request: Request, used: Used) -> None:
+    """One of which nobody had told that it runs: it began as long ago as it ran, not when that is known."""
+    if request.run.starting:
+        began = Instant(max(request.run.started, tx.now - used.wall)) if used.wall else None
+        _begun(tx, request, began)
+
+
+def _exiting(tx: Transaction, request: Request, observation: ob.ObservedExiting) -> None:
+    """Its PEs are free at once: how long its output takes is its owner's doing."""
+    _has_run(tx, request, observation.used)
+    if request.state is not State.EXITING:
+        tx.emit(ev.Exiting(request.seq, request.attempts, _used(tx, request, observation.used)))
+        tx.dirty()
+
+
+def _ended(tx: Transaction, request: Request, observation: ob.ObservedEnded) -> None:
+    _has_run(tx, request, observation.ending.used)
+    if _to_run_again(request):
+        _requeue(tx, request, str(request.ending), _used(tx, request, observation.ending.used))
+    elif observation.ending.reason == "requeued":
+        # It was to be run again, and deleted before its end came.
+        finish(tx, request, replace(observation.ending, reason="deleted"))
+    else:
+        finish(tx, request, observation.ending)
+    _done(tx, request, observation)
+
+
+def _done(tx: Transaction, request: Request, observation: ob.Observation) -> None:
+    tx.act(Forget(request.seq, observation.attempt))
+    tx.dirty()
+
+
+def _requeue(tx: Transaction, request: Request, text: str, used: Used, losses: int = 0) -> None:
+    tx.emit(ev.Requeued(request.seq, request.attempts, text, used, losses))
+    if request.spec.mail.rerun:
+        _mail(tx, request, "is queued again", f": {text}")
+
+
+def finish(tx: Transaction, request: Request, ending: Ending) -> None:
+    """Ends a request, and has its owner told where that was asked for or something went wrong."""
+    used = _used(tx, request, ending.used)
+    text = ending.text or (str(request.ending or "") if ending.reason == "deleted" else "")
+    tx.emit(
+        ev.Ended(
+            request.seq, request.attempts, ending.reason, ending.status, ending.signal,
+            used, text, ending.stdout, ending.stderr,
+        )
+    )  # fmt: skip
+    bad = ending.reason not in ("exit", "deleted")
+    if request.spec.mail.end or (request.spec.mail.abort and bad):
+        _mail(tx, request, "ended", f": {_how(replace(ending, text=text))}")
+
+
+def _how(ending: Ending) -> str:
+    words: list[str] = [ending.reason]
+    if ending.status is not None:
+        words.append(f"exit status {ending.status}")
+    if ending.signal is not None:
+        words.append(f"signal {ending.signal}")
+    return ", ".join(words) + (f". {ending.text}" if ending.text else "")
+
+
+def _not_started(tx: Transaction, request: Request, observation: ob.ObservedNotStarted) -> None:
+    """It would fail the same way again: it waits, held, until its owner (or an operator) has mended what is
+    wrong and releases it."""
+    seq, deleter = request.seq, _deleter(request)
+    tx.emit(ev.Requeued(seq, request.attempts, observation.text))
+    if deleter is not None:
+        tx.emit(ev.Deleted(seq, deleter))
+    else:
+        tx.emit(_held(seq, observation.text))
+        _mail(tx, request, "is held", f": {observation.text}")
+    _done(tx, request, observation)
+
+
+def _void(tx: Transaction, request: Request, observation: ob.ObservedVoid) -> None:
+    if not request.run.starting:
+        # It was seen to run: what it left in the spool has gone, and nobody knows what it has done.
+        _lost(tx, request, ob.ObservedLost(request.seq, observation.attempt, Used(), NO_TRACE, unsure=True))
+        return
+    seq, deleter = request.seq, _deleter(request)
+    tx.emit(ev.Requeued(seq, request.attempts, f"never begun: {observation.text}", losses=request.losses))
+    if deleter is not None:
+        tx.emit(ev.Deleted(seq, deleter))
+    _done(tx, request, observation)
+
+
+def _lost(tx: Transaction, request: Request, observation: ob.ObservedLost) -> None:
+    """Nobody saw its end: run again or failed, as the site says (``set lost_request``) where nobody asked
+    for its end."""
+    policy = tx.site.settings.server.lost_request == "rerun" and request.spec.rerunnable
+    again = _to_run_again(request) or (policy and request.ending is None)
+    used = _used(tx, request, observation.used)
+    name = tx.site.id_of(request.seq)
+    what, losses = "ended", _losses(request, observation)
+    if again:
+        _requeue(tx, request, observation.text or "its end was lost", used, losses % LOSSES)
+        what = "run again"
+    else:
+        finish(tx, request, Ending("lost", None, None, used, observation.text or "nobody saw its end"))
+    if observation.unsure:
+        what = _keep_back(tx, request, again)
+    elif again and losses >= LOSSES:
+        tx.emit(_held(request.seq, KILLED))
+        _mail(tx, request, "is held", f": {KILLED}")
+        what = f"held: {KILLED}"
+    if observation.unsure or not observation.text:  # what a restart of the machine has ended is told in one
+        tx.alarm("hands", f"the end of request {name} was lost; it is {what}", f"the end of {name} was lost")
+    _done(tx, request, observation)
+
+
+def _held(seq: Seq, text: str) -> ev.Held:
+    return ev.Held((seq,), "u", str(HANDS), text, cause=HANDS)
+
+
+def _losses(request: Request, observation: ob.ObservedLost) -> int:
+    """How many there are in a row with this one. What a restart of the machine or a wish for another run has
+    ended counts for nothing."""
+    if observation.text or request.ending:
+        return request.losses
+    return request.losses + 1 if observation.brief else 0
+
+
+def _keep_back(tx: Transaction, request: Request, again: bool) -> str:
+    """Two attempts must not run side by side: one whose processes may run on is held. Gives what is told."""
+    if not again:
+        return f"ended, but {UNSURE}"
+    tx.emit(_held(request.seq, f"{UNSURE}: look for them, then release it"))
+    _mail(tx, request, "is held", f": its end was lost, and {UNSURE}")
+    return f"held, for {UNSURE}: look for them, then release it"
+
+
+_Taker = Callable[[Transaction, Request, Any], None]
+_TAKERS: dict[type[ob.Observation], _Taker] = {
+    ob.ObservedRunning: _running,
+    ob.ObservedExiting: _exiting,
+    ob.ObservedEnded: _ended,
+    ob.ObservedNotStarted: _not_started,
+    ob.ObservedVoid: _void,
+    ob.ObservedLost: _lost,
+}

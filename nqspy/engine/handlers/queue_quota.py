@@ -1,0 +1,103 @@
+"""Room for more: how many requests that have not ended a user, the site and a queue may have
+(``queued_limit``), how many bytes of scripts and environments a user may keep (``user_spool``)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nqspy.engine.handlers.context import KeptBlobs, Transaction
+from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.queues import Global, Queue
+from nqspy.model.request_counts import RequestCounts
+from nqspy.model.site import Site
+from nqspy.model.units import GREATEST, part_of
+
+
+@dataclass(slots=True)
+class QueueQuota:
+    """Counts a submission's requests as they are accepted, on top of those that are there: a list fits as a
+    whole or not at all."""
+
+    tx: Transaction
+    coming: RequestCounts = field(default_factory=RequestCounts)
+    keeping: dict[str, KeptBlobs] = field(default_factory=dict)
+
+    @property
+    def site(self) -> Site:
+        """The site."""
+        return self.tx.site
+
+    def take(self, owner: str, queues: Iterable[str]) -> None:
+        """One more request of ``owner`` that is handed to the first of these queues and lands in the last.
+        Raises Refusal naming the limit and how many there are."""
+        settings = self.site.settings
+        self._check(settings.global_, owner, "", "global")
+        names = dict.fromkeys(queues)
+        for name in names:
+            if name in settings.queues:
+                self._check(settings.queues[name], owner, name, f"queue {name}")
+        self.coming.count(owner, list(names)[-1])
+
+    def enter(self, owner: str, queue: Queue) -> None:
+        """A request of ``owner`` that is there already moves into a queue. Raises Refusal."""
+        self._check(queue, owner, queue.name, f"queue {queue.name}")
+
+    def _check(self, holder: Global | Queue, owner: str, queue: str, where: str) -> None:
+        most, each = holder.queued_limit, holder.user_queued_limit
+        if most is None and each is None:
+            return
+        have, own = (sum(counts) for counts in zip(*self._counts(owner, queue), strict=True))
+        there = f"in queue {queue}" if queue else "that have not ended"
+        if each is not None and own >= each:
+            limit = f"a user may have {each} (set {where} queued_limit user={each})"
+            raise _full(f"{owner} has {own} requests {there}; {limit}")
+        if most is not None and have >= most:
+            raise _full(f"there are {have} requests {there} of {most} (set {where} queued_limit={most})")
+
+    def keep(self, owner: str, bodies: Iterable[tuple[str, bytes]]) -> None:
+        """What the last one taken brings along, with its content hash. Raises Refusal naming the limit and
+        how much there is."""
+        before = self.tx.group.kept.get(owner, KeptBlobs())
+        mine = self.keeping.setdefault(owner, KeptBlobs())
+        for digest, body in bodies:
+            if digest not in before.sizes:
+                mine.add(digest, len(body))
+        wish, journal = self.site.settings.server.user_spool, self.tx.journal
+        most = part_of(wish, journal.capacity() or GREATEST)
+        have = journal.kept(owner)
+        if most is None or have + before.total + mine.total <= most:
+            return
+        both = before.sizes | mine.sizes
+        new = sum(size for digest, size in both.items() if not journal.keeps(owner, digest))
+        if new and have + new > most:
+            raise Refusal(
+                f"{owner} keeps {have >> 10:,} KiB of scripts and environments, of requests that wait and"
+                f" that have ended; with {new >> 10:,} KiB more it would be above {most >> 10:,} KiB"
+                f" (set server user_spool={wish})",
+                "user_spool", 198,
+            )  # fmt: skip
+
+    def taken(self) -> None:
+        """All of the submission is accepted: it counts for the next ones of the group."""
+        for owner, mine in self.keeping.items():
+            before = self.tx.group.kept.setdefault(owner, KeptBlobs())
+            for digest, size in mine.sizes.items():
+                before.add(digest, size)
+
+    def _counts(self, owner: str, queue: str) -> Iterable[tuple[int, int]]:
+        for tally in (self.site.tally, self.coming):
+            if queue:
+                yield tally.queues.get(queue, 0), tally.pairs.get((queue, owner), 0)
+            else:
+                yield tally.total, tally.owners.get(owner, 0)
+
+
+def _full(text: str) -> Refusal:
+    return Refusal(f"Maximum number of jobs already in queue: {text}", "queued_limit", 198)
+
+
+def check_spool(text: str) -> None:
+    """Raises BadValue for what is no value of ``user_spool``."""
+    try:
+        part_of(text, 1)
+    except BadValue as error:
+        raise BadValue(f"user_spool: {error}") from None

@@ -1,0 +1,376 @@
+"""What people and operators do with single requests: delete, hold, release, move, modify, rerun, suspend,
+schedule."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from nqspy.core.accounting import health
+from nqspy.core.preemption import resume
+from nqspy.core.queueing.limits import violation
+from nqspy.core.queueing.route import may_enter
+from nqspy.engine.handlers.context import Transaction
+from nqspy.engine.handlers.people import group_of, need, need_owner, need_to_be, role_of
+from nqspy.engine.handlers.queue_quota import QueueQuota
+from nqspy.engine.handlers.spec import check_spec
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.actions import Kill, Notify, Resume, Signal, Suspend
+from nqspy.model.cause import Cause
+from nqspy.model.errors import Refusal
+from nqspy.model.lifecycle import ages_when_eligible
+from nqspy.model.people import Caller
+from nqspy.model.queues import Queue
+from nqspy.model.requests import STARTED, Request, Spec, State
+from nqspy.model.transitions import WAITING
+from nqspy.model.tree import declared
+
+_RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
+"""``first``: the head of its queue; ``next``: ahead of everything; ``now``: in spite of limits."""
+SIGNALS = 64
+"""The greatest number of a signal (signal(7))."""
+LONGEST_GRACE = 86_400
+"""Seconds that `abort queue` may leave between TERM and KILL at most."""
+
+
+def _wrong_state(tx: Transaction, request: Request, what: str) -> Refusal:
+    name = tx.site.id_of(request.seq)
+    return Refusal(
+        f"Request invalid for state of job {name}: it is {request.state.value}, {what}", "wrong_state", 168
+    )
+
+
+def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
+    """Waiting requests are deleted; started ones get the signal that was asked for, whatever the dialect."""
+
+    def one(request: Request) -> None:
+        need_owner(tx.site, caller, request, "delete")
+        if command.owner is not None and command.owner != request.owner:
+            name = tx.site.id_of(request.seq)
+            raise Refusal(f"{name} is not owned by {command.owner}", "not_permitted", 159)
+        if request.state not in STARTED:
+            drop(tx, request, caller.user)
+        elif command.kill:
+            end(tx, request, by(caller, request), signal=9)
+        elif command.signal is not None:
+            if not 0 < command.signal <= SIGNALS:
+                raise Refusal(f"Unknown/illegal signal name: {command.signal}", "bad_value", 165)
+            tx.act(Signal(request.seq, request.attempts, command.signal))
+        elif command.force:
+            end(tx, request, by(caller, request))
+        else:
+            raise _wrong_state(tx, request, "end it with -k or a signal")
+        tx.dirty()
+
+    return tx.each(command.ids, one, caller)
+
+
+def drop(tx: Transaction, request: Request, who: str, text: str = "") -> None:
+    """Deletes a request that has not been started; its owner is told where somebody else did and that was
+    asked for."""
+    tx.emit(ev.Deleted(request.seq, who, text))
+    mail = request.spec.mail
+    if mail.abort and who != request.owner:
+        name = tx.site.id_of(request.seq)
+        said = f"Request {name} ({request.name}) was deleted by {who}. {text}"
+        tx.act(Notify(mail.to or request.owner, f"nqspy: {name} deleted", said, request.seq))
+
+
+def by(caller: Caller, request: Request) -> Cause:
+    """The person who asks, as the owner of that request or as an operator."""
+    return Cause("owner" if caller.user == request.owner else "operator", caller.user)
+
+
+def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun: bool = False) -> None:
+    """Asks for the end of a started request: TERM (or ``signal``), after the grace time KILL."""
+    tx.emit(ev.Deleting(request.seq, request.attempts, str(cause), rerun, cause=cause))
+    grace = 0 if signal == 9 else tx.site.settings.server.grace
+    reason = "requeued" if rerun else "deleted"
+    tx.act(Kill(request.seq, request.attempts, reason, grace, signal))
+
+
+def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
+    """Held requests stay where they are until released; the letter says who may."""
+    _check_letter(tx, command.letter, caller)
+
+    def one(request: Request) -> None:
+        need_owner(tx.site, caller, request, "hold")
+        if request.state not in WAITING:
+            raise _wrong_state(tx, request, "only a waiting one can be held")
+        letter = command.letter or ("u" if request.owner == caller.user else "o")
+        if letter not in request.holds:
+            tx.emit(ev.Held((request.seq,), letter, caller.user, cause=by(caller, request)))
+            tx.dirty()
+
+    return tx.each(command.ids, one, caller)
+
+
+def _check_letter(tx: Transaction, letter: str | None, caller: Caller) -> None:
+    if letter not in (None, "u", "o", "s"):
+        raise Refusal(f"hold type {letter!r} is none of u, o, s", "bad_value", 166)
+    if letter not in (None, "u") and role_of(tx.site.settings, caller) == "user":
+        raise Refusal(f"Unauthorized Request: hold type {letter} needs an operator", "not_permitted", 159)
+
+
+def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any:
+    """Takes holds off: a user the own hold, an operator any."""
+    _check_letter(tx, command.letter, caller)
+    role = role_of(tx.site.settings, caller)
+    letters = command.letter or ("u" if role == "user" else "uos")
+
+    def one(request: Request) -> None:
+        need_owner(tx.site, caller, request, "release")
+        if request.state is not State.HELD:
+            raise _wrong_state(tx, request, "it is not held")
+        theirs = "".join(letter for letter in request.letters if letter in letters)
+        if not theirs:
+            name = tx.site.id_of(request.seq)
+            raise Refusal(
+                f"Unauthorized Request {name}: hold {request.letters} is not yours to release",
+                "not_permitted",
+                159,
+            )
+        aging = ages_when_eligible(tx.site, request.queue)
+        tx.emit(ev.Released((request.seq,), theirs, caller.user, aging))
+        tx.dirty()
+
+    return tx.each(command.ids, one, caller)
+
+
+def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
+    """Waiting requests into another queue, if that takes them; ``source``: all of a queue."""
+    queue = _queue(tx, command.queue)
+    ids, user = command.ids, role_of(tx.site.settings, caller) == "user"
+    if command.source is not None:
+        need(tx.site.settings, caller, "operator", "moving a queue's requests")
+        held = _requests_in(tx, command.source, lambda r: r.state in WAITING)
+        ids = tuple(tx.site.id_of(request.seq) for request in held)
+
+    def one(request: Request) -> None:
+        need_owner(tx.site, caller, request, "move")
+        if request.state not in WAITING:
+            raise _wrong_state(tx, request, "only a waiting one can be moved")
+        if user:
+            _may_put(tx, request, queue, caller)
+        if request.queue == queue.name:
+            return
+        _check_limits(tx, request.spec, queue)
+        tx.emit(ev.Moved((request.seq,), queue.name, caller.user))
+        tx.dirty()
+
+    return tx.each(ids, one, caller)
+
+
+def _check_limits(tx: Transaction, spec: Spec, queue: Queue | None) -> None:
+    wrong = violation(tx.site, spec, queue) if queue is not None and queue.kind == "batch" else None
+    if wrong is not None:
+        raise Refusal(wrong, "above_limit", 188)
+
+
+def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) -> None:
+    """What holds for users and not for operators. Raises Refusal."""
+    if not queue.enabled:
+        raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
+    if not may_enter(queue, caller.user, caller.groups):
+        raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
+    if queue.pipeonly:
+        raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
+    QueueQuota(tx).enter(request.owner, queue)
+
+
+def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
+    """Changes what waiting requests ask for, and the queue they wait in (``queue``), within its limits."""
+    values, target = dict(command.values), None
+    if "queue" in values:
+        target = _queue(tx, str(values.pop("queue")))
+    user = role_of(tx.site.settings, caller) == "user"
+
+    def one(request: Request) -> None:
+        need_owner(tx.site, caller, request, "modify")
+        if request.state not in WAITING:
+            raise _wrong_state(tx, request, "only a waiting one can be modified")
+        for name in sorted({path.partition("/")[0] for path in values} & AS_OWNER):
+            need_to_be(tx.site.settings, caller, request, f"changing the {name}")
+        spec = _modified(request.spec, values)
+        if "account" in values:
+            group, account = group_of(tx.site.settings, caller, request.owner, spec.account)
+            spec = replace(spec, group=group, account=account)
+        check_spec(tx.site, spec)
+        moves = target is not None and target.name != request.queue
+        if moves and user and target is not None:
+            _may_put(tx, request, target, caller)
+        _check_limits(tx, spec, target or tx.site.settings.queues.get(request.queue))
+        if values:
+            tx.emit(ev.Modified(request.seq, spec, caller.user))
+        if moves and target is not None:
+            tx.emit(ev.Moved((request.seq,), target.name, caller.user))
+        tx.dirty()
+
+    return tx.each(command.ids, one, caller)
+
+
+_SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable")
+AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script"))
+"""What a request runs, and where it reads and writes, as its owner."""
+_ASK_FIELDS = ("cpu", "cpu_process", "wall", "memory", "memory_process", "pes", "nice", "needs")
+
+
+def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
+    for path, value in values.items():
+        head, _, rest = path.partition("/")
+        if head in _SPEC_FIELDS and not rest:
+            spec = _with(spec, head, value)
+            spec = replace(spec, name_given=True) if head == "name" else spec
+        elif head == "ask" and rest in _ASK_FIELDS:
+            spec = replace(spec, ask=_with(spec.ask, rest, value))
+        elif head == "ask" and rest in declared(Queue):
+            others = {name: each for name, each in spec.ask.others if name != rest}
+            others |= {} if value is None else {rest: value}
+            spec = replace(spec, ask=_with(spec.ask, "others", tuple(others.items())))
+        else:
+            raise Refusal(f"{path} of a request cannot be modified", "bad_value", 166)
+    return spec
+
+
+def _with(node: Any, name: str, value: Any) -> Any:
+    """A spec (or what it asks) with another value of the right kind. Raises Refusal."""
+    value = () if value is None and name == "needs" else value
+    fields: dict[str, Any] = msgspec.to_builtins(node)
+    try:
+        return msgspec.convert(fields | {name: value}, type(node))
+    except msgspec.ValidationError:
+        raise Refusal(f"{value!r} is no {name} of a request", "bad_value", 166) from None
+
+
+def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
+    """Ends started requests and queues them again."""
+
+    def one(request: Request) -> None:
+        need_owner(tx.site, caller, request, "rerun")
+        name = tx.site.id_of(request.seq)
+        if request.state not in STARTED:
+            raise _wrong_state(tx, request, "only a started one can be run again")
+        if not request.spec.rerunnable:
+            raise Refusal(f"job is not rerunnable {name}", "not_rerunnable", 190)
+        if request.ending is not None and not request.ending.rerun:
+            raise _wrong_state(tx, request, "and is being deleted")
+        if request.state is State.EXITING:
+            raise _wrong_state(tx, request, "its output is being delivered")
+        end(tx, request, by(caller, request), rerun=True)
+
+    return tx.each(command.ids, one, caller)
+
+
+def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any:
+    """Stops started requests, or lets them go on."""
+    need(tx.site.settings, caller, "operator", "suspending requests")
+
+    def one(request: Request) -> None:
+        if command.resume:
+            if request.state is not State.SUSPENDED:
+                raise _wrong_state(tx, request, "it is not suspended")
+            _need_no_end(tx, request)
+            pes = _pes_to_go_on(tx, request)
+            _need_what_it_needs(tx, request)
+            cause = by(caller, request)
+            tx.emit(ev.Resumed(request.seq, request.attempts, caller.user, pes, cause=cause))
+            tx.act(Resume(request.seq, request.attempts, cause, pes))
+        else:
+            if request.state is not State.RUNNING:
+                raise _wrong_state(tx, request, "only a running one can be suspended")
+            _need_no_end(tx, request)
+            cause = by(caller, request)
+            tx.emit(ev.Suspended(request.seq, request.attempts, caller.user, cause=cause))
+            tx.act(Suspend(request.seq, request.attempts))
+        tx.dirty()
+
+    return tx.each(command.ids, one, caller)
+
+
+def _need_no_end(tx: Transaction, request: Request) -> None:
+    """What is being ended, to run again or for good, ends: other orders would be without effect. Raises
+    Refusal."""
+    if request.ending:
+        what = "it is to run again" if request.ending.rerun else "it is being deleted"
+        raise _wrong_state(tx, request, f"and {what} ({request.ending})")
+
+
+def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
+    """Others may have the PEs of a parked request: the PEs it goes on on then, none: those it had. Raises
+    Refusal."""
+    if not request.pes_released:
+        return ()
+    pes = resume.free_for(tx.site, request)
+    if len(pes) < len(request.pes):
+        wanted = "a PE" if len(request.pes) == 1 else f"{len(request.pes)} PEs"
+        raise _wrong_state(tx, request, f"it needs {wanted} to go on, and {len(pes) or 'none'} is free")
+    return pes if pes != request.pes else ()
+
+
+def _need_what_it_needs(tx: Transaction, request: Request) -> None:
+    """A broken resource is broken for operators too. Raises Refusal."""
+    wished = health.wish(tx.site, request)
+    if wished is not None:
+        raise _wrong_state(tx, request, f"and {wished.until_then}")
+
+
+def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> Any:
+    """``schedule request``: at the head of its queue (first), ahead of everything (next), past the limits
+    (now), as usual (system)."""
+    need(tx.site.settings, caller, "operator", "schedule request")
+
+    def one(request: Request) -> None:
+        if request.state not in WAITING:
+            raise _wrong_state(tx, request, "only a waiting one can be scheduled")
+        tx.emit(ev.Ranked(request.seq, _RANKS[command.place], caller.user))
+        tx.dirty()
+
+    return tx.each(command.ids, one, caller)
+
+
+def abort_queue(tx: Transaction, command: cm.AbortQueue, caller: Caller) -> Any:
+    """TERM, after some seconds KILL, to all running requests of a queue; the queue itself is unchanged."""
+    need(tx.site.settings, caller, "operator", "abort queue")
+
+    def one(request: Request) -> None:
+        cause = by(caller, request)
+        tx.emit(ev.Deleting(request.seq, request.attempts, caller.user, cause=cause))
+        tx.act(
+            Kill(request.seq, request.attempts, "deleted", min(max(0, command.seconds), LONGEST_GRACE) * 1000)
+        )
+
+    return _in_queue(tx, command.queue, lambda r: r.state in STARTED, one)
+
+
+def purge_queue(tx: Transaction, command: cm.PurgeQueue, caller: Caller) -> Any:
+    """Drops all waiting requests of a queue; running ones stay."""
+    need(tx.site.settings, caller, "operator", "purge queue")
+
+    def one(request: Request) -> None:
+        drop(tx, request, caller.user, f"queue {command.queue} was purged")
+
+    return _in_queue(tx, command.queue, lambda r: r.state not in STARTED, one)
+
+
+def _in_queue(
+    tx: Transaction, queue: str, which: Callable[[Request], bool], do: Callable[[Request], None]
+) -> Any:
+    chosen = _requests_in(tx, queue, which)
+    for request in chosen:
+        do(request)
+    tx.dirty()
+    return {"done": [tx.site.id_of(r.seq) for r in chosen], "failed": []}
+
+
+def _requests_in(tx: Transaction, queue: str, which: Callable[[Request], bool]) -> list[Request]:
+    name = _queue(tx, queue).name
+    return [r for r in tx.site.requests.values() if r.queue == name and which(r)]
+
+
+def _queue(tx: Transaction, name: str) -> Queue:
+    queue = tx.site.settings.queues.get(name)
+    if queue is None:
+        raise Refusal(f"Unknown queue {name}", "unknown_queue", 170)
+    return queue

@@ -1,0 +1,335 @@
+"""Settings: tried on a copy, verified as a whole, then one event; files of ``queues.d`` as one
+transaction."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from nqspy.core import domains, features
+from nqspy.engine import calendar
+from nqspy.engine.handlers import lines, typed
+from nqspy.engine.handlers.context import Transaction
+from nqspy.engine.handlers.people import need, role_of
+from nqspy.engine.handlers.queue_quota import check_spool
+from nqspy.engine.zones import zone_of
+from nqspy.model import commands as cm
+from nqspy.model import registry
+from nqspy.model.configure import Trial, is_plain, problems, renamed
+from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.events import Change, FilesApplied, SettingsChanged
+from nqspy.model.people import DEFAULT_GROUP, Caller, Role
+from nqspy.model.shifts import Shift
+from nqspy.model.site import Settings
+from nqspy.model.tree import Declared, declared, get
+
+IN_SHIFTS = (cm.Configure, cm.ReloadExits, cm.AbortQueue, cm.PurgeQueue, cm.HoldRequests, cm.ReleaseRequests)
+"""Commands that a shift may run."""
+
+
+def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
+    """Carries out all of the changes or none; answers their number, and ``warnings`` about what can never
+    start or be routed, and ``text`` about shifts that begin later. Raises Refusal with the first thing that
+    is wrong."""
+    _need_rights(tx.site.settings, command.changes, caller)
+    changes = typed.counted(tx.site.settings, command.changes, tx.now) if command.live else command.changes
+    trial = try_changes(tx, tx.site.settings, changes, command.upsert)
+    settings = trial.settings
+    if not trial.plain:
+        _check_gone(tx, settings)
+    domains.check_moves(tx.site, settings)
+    verify(tx, trial)
+    if not command.check_only:
+        commit_changes(tx, changes, caller.user, command.source)
+    told = typed.told(settings, command.changes, changes, tx.site.timezone, tx.now) if command.live else ""
+    more: dict[str, Any] = {"text": told} if told else {}
+    if command.advise:
+        more["warnings"] = features.verify(settings, tx.site)
+    return {"changed": len(command.changes)} | more
+
+
+def commit_changes(tx: Transaction, changes: tuple[Change, ...], who: str, source: str) -> None:
+    """Records changes that were verified, and has a pass look at them."""
+    if changes:
+        tx.emit(SettingsChanged(changes, who, source))
+        tx.exits.begin(tx.site)
+        tx.dirty()
+
+
+def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller) -> None:
+    for change in changes if not caller.trusted else ():
+        for why in _guards(settings, change):
+            text = f"{_words(change)} is for root and the home's owner alone: {why}"
+            raise Refusal(f"Unauthorized Request: {text}", "not_permitted", 159)
+    if role_of(settings, caller) == "manager":
+        return
+    for change in changes:
+        info = registry.declared_at(change.path) if change.op == "set" else None
+        role: Role = "operator" if info is not None and info.operator else "manager"
+        need(settings, caller, role, _words(change))
+
+
+def _guards(settings: Settings, change: Change) -> Iterator[str]:
+    """Why a change is not even a manager's, unless it takes a setting back to its default; what a new object
+    or a shift brings along counts. Raises BadValue."""
+    kind, _, path = registry.split(renamed(change.path))
+    known: Mapping[str, Declared] = kind.known if kind is not None else {}
+    values = change.value if isinstance(change.value, dict) else {path: change.value}
+    for name, value in values.items():
+        if name in known and known[name].guard and (change.op, value) != ("set", known[name].default):
+            yield known[name].guard
+    if kind is not None and kind.head == "shift":
+        for inner in changes_of(list(_listed(values.get("commands")))):
+            yield from _guards(settings, inner)
+
+
+def _words(change: Change) -> str:
+    """A change as it is typed, as far as one cannot do without."""
+    verbs = {"enabled": ("disable", "enable"), "started": ("stop", "start")}
+    head, *rest = change.path.split("/")
+    rest = ["all" if word == "*" else word for word in rest]
+    if change.op == "set" and rest[-1:] and rest[-1] in verbs and head in ("queue", "exit"):
+        return f"{verbs[rest.pop()][bool(change.value)]} {head} {' '.join(rest)}"
+    return " ".join((change.op, head, *rest))
+
+
+def try_changes(
+    tx: Transaction, settings: Settings, changes: Iterable[Change], upsert: bool, strict: bool = True
+) -> Trial:
+    """The settings with the changes, which are not carried out. Raises Refusal.
+
+    Not ``strict``: exits that are not loaded may be named (a shift must come into force without them).
+    """
+    trial = Trial(settings)
+    _try_on(tx, trial, changes, upsert, strict)
+    return trial
+
+
+def _try_on(tx: Transaction, trial: Trial, changes: Iterable[Change], upsert: bool, strict: bool) -> None:
+    for change in changes:
+        try:
+            if strict:
+                lines.check(change)
+            if strict or not change.path.startswith("exit/"):
+                _check_change(tx, trial.settings, change)
+            if strict:
+                _check_words(trial.settings, change, upsert)
+            trial.apply(change, upsert)
+        except BadValue as error:
+            raise Refusal(str(error), "bad_value", 166) from None
+
+
+def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
+    """What only the engine can tell of one change: exits, time zones, cron times. Raises BadValue."""
+    kind = registry.object_of(change.path.partition("/")[0])
+    if kind is not None:
+        kind.vet(tx.site, settings, change)
+    head, _, rest = change.path.partition("/")
+    name, _, path = rest.partition("/")
+    if head == "exit" and change.op == "set" and path not in ("enabled", "budget"):
+        tx.exits.check_setting(name, path, str(change.value))
+    elif head == "exit" and change.op == "set" and name not in ("*", *tx.exits.declared()):
+        raise BadValue(f"there is no exit {name}; loaded: {', '.join(tx.exits.declared()) or 'none'}")
+    elif head == "server" and rest == "timezone" and change.value is not None:
+        zone_of(str(change.value))
+    elif head == "server" and rest == "user_spool" and isinstance(change.value, str):
+        check_spool(change.value)
+    elif head == "calendar" and change.op in ("set", "add"):
+        _check_calendar(rest, change.value)
+    elif head == "queue" and change.op == "delete" and name in settings.queues:
+        _check_queue_is_done(tx, settings, name)
+    elif head == "shift" and change.op in ("create", "set", "add"):
+        _check_shift(tx, settings, change)
+
+
+_IN_HOST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_")
+
+
+def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
+    """What a site may hold from earlier times but nobody sets any more. Raises BadValue."""
+    head, _, rest = change.path.partition("/")
+    if head == "server" and rest == "name" and change.op == "set" and isinstance(change.value, str):
+        name = change.value
+        if not set(name) <= _IN_HOST or not name[:1].isalnum() or len(name) > 64:
+            wanted = "up to 64 letters, digits, - . _ that begin with a letter or digit"
+            raise BadValue(f"{name[:80]!r} is no name for the server; write it like a host's: {wanted}")
+    elif change.op == "remove" and not upsert:
+        _check_present(settings, change)
+
+
+def _check_present(settings: Settings, change: Change) -> None:
+    """Raises BadValue for a word that is to be taken out of a list and is not in it."""
+    kind, name, path = registry.split(change.path)
+    listed: tuple[str, ...] | None
+    if change.path == "managers":
+        listed, where = tuple(settings.managers), "managers and operators"
+    elif kind is None:
+        return
+    else:
+        listed = _list_of(kind.find(settings, name), path)
+        where = f"{path} of {kind.head} {name}" if kind.named else f"{path} days of the {kind.head}"
+    words = (change.value,) if isinstance(change.value, str) else _listed(change.value)
+    for word in words:
+        user = str(word).partition(":")[0] if kind is None else word
+        if listed is not None and user not in listed:
+            raise BadValue(f"{user} is not among the {where}; there are {', '.join(listed) or 'none'}")
+
+
+def _list_of(node: Any, path: str) -> tuple[str, ...] | None:
+    """A list of names below an object; None where there is none, which is refused elsewhere."""
+    info = declared(type(node)).get(path) if node is not None else None
+    if info is None or info.unit not in ("names", "crons"):
+        return None
+    found: tuple[str, ...] = get(node, path)
+    return found
+
+
+def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
+    create = change.op == "create"
+    values = change.value if isinstance(change.value, dict) else {}
+    for each in commands_of(_listed(values.get("commands"))) if create else ():
+        if not isinstance(each, IN_SHIFTS):
+            raise BadValue(f"a shift cannot run {each.cmd}; it sets, reloads exits, aborts or purges queues")
+        for one in each.changes if isinstance(each, cm.Configure) else ():
+            _check_change(tx, settings, one)
+    if create or change.path.endswith("/when"):
+        when = values.get("when") if create else change.value
+        for cron in (when,) if isinstance(when, str) else _listed(when):
+            calendar.check_cron(str(cron))
+
+
+def _check_calendar(path: str, value: Any) -> None:
+    if path == "holidays" and isinstance(value, str):
+        calendar.check_country(value)
+    elif path in ("extra", "workdays"):
+        for day in (value,) if isinstance(value, str) else _listed(value):
+            calendar.check_day(str(day))
+
+
+def _listed(value: Any) -> Iterable[Any]:
+    """The members of a list; of anything else none: what is no list is refused when it is put in place."""
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _check_queue_is_done(tx: Transaction, settings: Settings, name: str) -> None:
+    queue = settings.queues[name]
+    if queue.enabled or queue.started:
+        raise BadValue(f"queue {name} must be disabled and stopped before it is deleted")
+    count = tx.site.count(name)
+    if count:
+        raise BadValue(f"queue {name} still holds {count} requests; move or delete them first")
+
+
+def _check_gone(tx: Transaction, after: Settings) -> None:
+    """Raises Refusal when something still names a group that is no more."""
+    before = tx.site.settings
+    for name in before.groups.keys() - after.groups.keys():
+        below = ", ".join(group.name for group in after.groups.values() if group.parent == name)
+        if below:
+            text = f"group {name} is the parent of {below}; delete what is below it first, or move it"
+            raise Refusal(text, "bad_settings", 166)
+        count = sum(request.spec.group == name for request in tx.site.requests.values())
+        if count and name != DEFAULT_GROUP:
+            text = f"group {name} still has {count} requests; they must end or be deleted first"
+            raise Refusal(text, "bad_settings", 166)
+
+
+def verify(tx: Transaction, trial: Trial) -> None:
+    """Raises Refusal unless the whole set of settings makes sense, every shift's commands included: what was
+    right before, and the changes cannot have made wrong, is not looked at again."""
+    settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
+    wrong = problems(settings, trial.touched)
+    if wrong:
+        raise Refusal(wrong[0], "bad_settings", 166)
+    clash = calendar.collisions(settings.shifts.values(), shifts) if shifts else None
+    if clash is not None:
+        raise Refusal(f"{clash}; one of them must fire at another minute", "bad_settings", 166)
+    for shift in () if trial.plain else settings.shifts.values():
+        _verify_shift(tx, settings, shift)
+
+
+def _verify_shift(tx: Transaction, settings: Settings, shift: Shift) -> None:
+    try:
+        changes = [_of_one(settings, change) for change in changes_of(shift.commands)]
+        trial = try_changes(tx, settings, [each for each in changes if each], upsert=True, strict=False)
+        wrong = problems(trial.settings, trial.touched)
+    except (Refusal, BadValue) as error:
+        wrong = [str(error)]
+    if wrong:
+        raise Refusal(f"shift {shift.name}: {wrong[0]}", "bad_settings", 166)
+
+
+def _of_one(settings: Settings, change: Change) -> Change | None:
+    """A change of all objects as one of the first of them, where what it sets is right or wrong by itself;
+    None where there are no objects."""
+    kind, name, path = registry.split(change.path)
+    if name != "*" or kind is None or not is_plain(settings, change):
+        return change
+    first = next(iter(kind.all(settings)), None)
+    return None if first is None else replace(change, path=f"{kind.head}/{first}/{path}")
+
+
+def commands_of(commands: Iterable[Any]) -> list[cm.Command]:
+    """A shift's commands from their `commands.encode` form. Raises BadValue."""
+    try:
+        return [cm.decode(dict(data)) for data in commands]
+    except (KeyError, TypeError, ValueError, msgspec.ValidationError) as error:
+        raise BadValue(f"a command of a shift cannot be read: {error}") from None
+
+
+def changes_of(commands: list[dict[str, Any]]) -> list[Change]:
+    """The settings changes among a shift's commands, in order. Raises BadValue."""
+    return [c for each in commands_of(commands) if isinstance(each, cm.Configure) for c in each.changes]
+
+
+# ---------------------------------------------------------------- queues.d
+
+
+def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
+    """Applies those files of ``queues.d`` whose content changed since they were last applied, in their
+    order; then the settings of the shift in force once more. An error in any leaves the old settings in
+    force. Raises Refusal naming the file."""
+    need(tx.site.settings, caller, "manager", "applying queues.d")
+    known, trial = tx.site.files, Trial(tx.site.settings)
+    changes: list[Change] = []
+    for name, digest, commands in command.files:
+        if known.get(name) != digest:
+            changes += _apply_file(tx, trial, name, commands)
+    if changes:
+        changes += _shift_again(tx, trial)
+    _check_gone(tx, trial.settings)
+    domains.check_moves(tx.site, trial.settings)
+    verify(tx, trial)
+    commit_changes(tx, tuple(changes), caller.user, "queues.d")
+    files = tuple((name, digest) for name, digest, _ in command.files)
+    if dict(files) != known:
+        tx.emit(FilesApplied(files))
+    return {"changed": len(changes)}
+
+
+def _apply_file(
+    tx: Transaction, trial: Trial, name: str, commands: tuple[dict[str, Any], ...]
+) -> list[Change]:
+    changes: list[Change] = []
+    for data in commands:
+        where = f"{name}{data.get('at', '')}"
+        try:
+            [each] = commands_of([{key: value for key, value in data.items() if key != "at"}])
+            if not isinstance(each, cm.Configure):
+                raise Refusal(f"only settings may stand in queues.d, not {each.cmd}", "bad_value", 166)
+            _try_on(tx, trial, each.changes, upsert=True, strict=True)
+        except (Refusal, BadValue) as error:
+            raise Refusal(f"{where}: {error}", getattr(error, "code", "bad_value"), 166) from None
+        changes += each.changes
+    return changes
+
+
+def _shift_again(tx: Transaction, trial: Trial) -> list[Change]:
+    """What the shift in force sets: the files say what holds without it."""
+    shift = trial.settings.shifts.get(tx.site.shift.current or "")
+    if shift is None:
+        return []
+    changes = changes_of(shift.commands)
+    _try_on(tx, trial, changes, upsert=True, strict=False)
+    return changes

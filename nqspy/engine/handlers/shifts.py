@@ -1,0 +1,172 @@
+"""Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
+
+from nqspy.core import domains
+from nqspy.core.preemption import shift_end
+from nqspy.core.queueing.limits import RunningCounts
+from nqspy.engine import timetable, upcoming_stops
+from nqspy.engine.handlers import exits, requests
+from nqspy.engine.handlers.context import Handler, Transaction
+from nqspy.engine.handlers.people import need
+from nqspy.engine.handlers.settings import changes_of, commands_of, commit_changes, try_changes, verify
+from nqspy.model import commands as cm
+from nqspy.model.actions import Notify
+from nqspy.model.errors import BadValue, NqspyError, Refusal
+from nqspy.model.events import ShiftChanged, ShiftFailed
+from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.people import Caller
+from nqspy.model.reasons import ReasonCode
+from nqspy.model.requests import Request
+
+CALENDAR = Caller("calendar", 0, 0, (), True)
+"""Who carries out a shift's commands."""
+
+ORDERS: dict[type[cm.Command], Handler] = {
+    cm.AbortQueue: requests.abort_queue,
+    cm.PurgeQueue: requests.purge_queue,
+    cm.HoldRequests: requests.hold,
+    cm.ReleaseRequests: requests.release,
+}
+"""What a shift may do besides changing settings and reloading exits."""
+
+RETRY = 300_000
+"""Time after which a shift that failed is tried again, ms."""
+
+
+def due(tx: Transaction) -> timetable.Firing | None:
+    """The firing to apply now, None when the right shift is in force (architecture.md 5.11).
+
+    Each firing counts once: one not later than the last applied changes nothing, even after the clock was
+    set back.
+    """
+    site = tx.site
+    state = site.shift
+    if state.until is not None and tx.now < state.until:
+        return None
+    firing = timetable.in_force(site.settings, site.timezone, tx.now)
+    if firing is None:
+        return None
+    if state.until is not None:
+        return firing
+    # A switch of more than a week ahead is of a clock that was far off: it says nothing.
+    fired = state.fired if state.fired is not None and state.fired <= tx.now + 7 * DAY else None
+    if fired is not None and firing.at <= fired and state.current in site.settings.shifts:
+        return None
+    return firing
+
+
+def look(tx: Transaction) -> tuple[bool, Instant | None]:
+    """Enters the shift that is due, and notes when queues are stopped next. Answers whether one was due, and
+    when to look again."""
+    firing, retry = due(tx), None
+    if firing is not None and not enter(tx, firing):
+        retry = Instant(tx.now + RETRY)
+    upcoming_stops.look(tx.site, tx.now)
+    times = [t for t in (retry, next_change(tx)) if t is not None]
+    return firing is not None, min(times, default=None)
+
+
+def next_change(tx: Transaction) -> Instant | None:
+    """The next instant at which another shift may be due."""
+    site = tx.site
+    firing = timetable.next_firing(site.settings, site.timezone, tx.now)
+    times = [t for t in (site.shift.until, firing.at if firing else None) if t is not None and t > tx.now]
+    return min(times, default=None)
+
+
+def enter(
+    tx: Transaction, firing: timetable.Firing, manual: bool = False, until: Instant | None = None
+) -> bool:
+    """Runs a shift's commands; False when they fail: the former settings stay, an alarm is raised once."""
+    site, name = tx.site, firing.shift
+    try:
+        run_commands(tx, name)
+    except NqspyError as error:
+        text = f"shift {name} could not be entered: {error}"
+        if site.shift.failed != name:
+            tx.emit(ShiftFailed(name, text))
+            tx.alarm(f"shift {name}", text, f"shift {name} failed")
+        return False
+    tx.emit(ShiftChanged(name, site.shift.current, firing.at, manual, until))
+    tx.dirty()
+    return True
+
+
+def run_commands(tx: Transaction, name: str) -> None:
+    """Carries out the commands of a shift, its settings before its orders. Raises NqspyError; nothing is
+    changed then: what can fail comes first."""
+    shift = tx.site.settings.shifts[name]
+    commands, changes = commands_of(shift.commands), tuple(changes_of(shift.commands))
+    trial = try_changes(tx, tx.site.settings, changes, upsert=True, strict=False)
+    verify(tx, trial)
+    domains.check_moves(tx.site, trial.settings)
+    for command in commands:
+        queue = getattr(command, "queue", None)
+        if queue is not None and queue not in trial.settings.queues:
+            raise Refusal(f"{command.cmd}: there is no queue {queue}", "unknown_queue", 170)
+    if any(isinstance(command, cm.ReloadExits) for command in commands):
+        exits.reload(tx, cm.ReloadExits(), CALENDAR)
+    commit_changes(tx, changes, CALENDAR.user, f"shift {name}")
+    for command in commands:
+        if type(command) in ORDERS:
+            ORDERS[type(command)](tx, command, CALENDAR)
+
+
+def foretell(tx: Transaction, seq: Seq) -> None:
+    """Tells the owner of a request that starts, if mail was asked for, what a shift will do to it before its
+    wall limit is over."""
+    request = tx.site.requests[seq]
+    mail, text = request.spec.mail, shift_end.shift_warning(tx.site, request, tx.now)
+    if text is not None and (mail.begin or mail.end or mail.abort):
+        name = tx.site.id_of(seq)
+        subject = f"nqspy: {name} starts and may not end in time"
+        tx.act(Notify(mail.to or request.owner, subject, f"Request {name} ({request.name}): {text}", seq))
+
+
+def note(tx: Transaction, request: Request, start: Instant | None) -> str:
+    """What coming shifts do to a request that is handed in now and would begin at ``start``; empty where they
+    leave it alone."""
+    kept = RunningCounts(tx.site, now=tx.now).keeping(request)
+    if kept is not None and kept.code is ReasonCode.SHIFT:
+        return kept.text
+    return shift_end.shift_warning(tx.site, request, tx.now if start is None else start) or ""
+
+
+def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
+    """Puts a shift in force by hand until the next firing, or until a moment. Raises Refusal."""
+    site = tx.site
+    need(site.settings, caller, "operator", "switch shift")
+    if command.shift not in site.settings.shifts:
+        raise Refusal(
+            f"there is no shift {command.shift}; shifts: {', '.join(site.settings.shifts) or 'none'}",
+            "unknown_shift",
+        )
+    until = _until(tx, command.until)
+    run_commands(tx, command.shift)
+    firing = timetable.in_force(site.settings, site.timezone, tx.now)
+    fired = firing.at if firing is not None else site.shift.fired
+    tx.emit(ShiftChanged(command.shift, site.shift.current, fired, True, until))
+    tx.dirty()
+    return {"shift": command.shift, "until": until}
+
+
+def _until(tx: Transaction, until: Instant | str | None) -> Instant | None:
+    if isinstance(until, int) and not tx.now < until <= tx.now + 366 * DAY:
+        raise Refusal("until is in the past, or more than a year off", "bad_value", 166)
+    if until is None or isinstance(until, int):
+        return until
+    try:
+        return timetable.until_of(until, tx.site.timezone, tx.now)
+    except BadValue as error:
+        raise Refusal(str(error), "bad_value", 166) from None
+
+
+def automatic(tx: Transaction, command: cm.AutomaticShift, caller: Caller) -> object:
+    """Back to the calendar at once."""
+    site = tx.site
+    need(site.settings, caller, "operator", "set shift automatic")
+    firing = timetable.in_force(site.settings, site.timezone, tx.now)
+    if firing is not None and (site.shift.manual or site.shift.current != firing.shift):
+        run_commands(tx, firing.shift)
+        tx.emit(ShiftChanged(firing.shift, site.shift.current, firing.at))
+        tx.dirty()
+    return {"shift": site.shift.current}

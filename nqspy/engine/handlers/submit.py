@@ -1,0 +1,326 @@
+"""Submissions: checked whole before anything is accepted, all of a list or none; a repeated key gives the
+same answer."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import zip_longest
+from typing import Any, Literal
+
+import msgspec
+
+from nqspy.core.limits_of_submission import ask_submit, destination, violation
+from nqspy.core.queueing.route import may_enter
+from nqspy.engine.handlers import depend, shifts
+from nqspy.engine.handlers.advice import advice
+from nqspy.engine.handlers.changed import by_exit, changed
+from nqspy.engine.handlers.context import Transaction
+from nqspy.engine.handlers.exits import tell_failures
+from nqspy.engine.handlers.people import group_of, need
+from nqspy.engine.handlers.queue_quota import QueueQuota
+from nqspy.engine.handlers.spec import check_spec
+from nqspy.engine.zones import local
+from nqspy.model.actions import ExitFailure
+from nqspy.model.commands import Submission, Submit
+from nqspy.model.errors import Refusal
+from nqspy.model.events import Routed, Submitted
+from nqspy.model.ids import Seq
+from nqspy.model.machine import SCRIPT_MAX
+from nqspy.model.people import Caller
+from nqspy.model.queues import Queue
+from nqspy.model.request_counts import RequestCounts
+from nqspy.model.requests import Request, Spec, State
+from nqspy.model.shared import Shared
+from nqspy.model.units import format_size
+from nqspy.ports import SubmitAnswer
+
+ENVIRONMENT_MAX = 1 << 20
+KEY_MAX = 256
+NAMED_MAX = 200_000
+"""Dependencies and attributes of a list together."""
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(slots=True)
+class Accepted:
+    """One request that may be accepted: its specification, the queue it was handed to and the one it lands
+    in; script and environment as bytes."""
+
+    spec: Spec
+    queue: str
+    target: str
+    script: bytes
+    environment: bytes
+
+
+@dataclass(slots=True)
+class SubmissionFailures:
+    """Failures of exits at the requests of a submission, told at its end: only then it is known which number
+    a request has, if any. ``each``: by request, the latest last."""
+
+    each: list[list[tuple[ExitFailure, ...]]] = field(default_factory=list)
+
+    def take(self, tx: Transaction) -> None:
+        """What the exits that were asked just now did wrong at the latest request."""
+        failures = tx.exits.failures()
+        if failures:
+            self.each[-1].append(failures)
+
+    def tell(self, tx: Transaction, seqs: Iterable[Seq | None] = ()) -> None:
+        """Has them told; ``seqs``: the numbers of the requests, none: they were not accepted."""
+        for seq, asked in zip_longest(seqs, self.each):
+            for failures in asked or ():
+                tell_failures(tx, tuple(replace(each, seq=seq) for each in failures), decided=False)
+        self.each.clear()
+
+
+def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
+    """Answers ``{"ids": [...], "queues": [...]}``, with ``dry_run`` what would become of each, and
+    ``"warnings": [...]`` where there are any. Raises Refusal naming the line."""
+    if not command.items:
+        raise Refusal("the list holds no request", "empty_list")
+    if len(command.key) > KEY_MAX or not (command.key or "k").isprintable():
+        raise Refusal(f"a key has up to {KEY_MAX} printable characters", "bad_value", 166)
+    if sum(len(item.spec.attributes) for item in command.items) > NAMED_MAX:
+        raise Refusal(f"a list may name {NAMED_MAX} dependencies and attributes in all", "too_many", 206)
+    owners = _owners(tx, command, caller)
+    digest = sha256(_encode(command.items)).hexdigest()[:32] if command.key else ""
+    if command.key and not command.dry_run:
+        before = _before(tx, owners, command.key, digest)
+        if before is not None:
+            return {"ids": [tx.site.id_of(seq) for seq in before], "repeated": True}
+    if tx.journal.low():
+        text = "nothing was changed: the disk with the database is full; make room and try again"
+        raise Refusal(text, "no_room")
+    room, failed = QueueQuota(tx), SubmissionFailures()
+    try:
+        accepted = [_accept(tx, item, caller, room, failed) for item in command.items]
+    except Refusal:
+        failed.tell(tx)
+        raise
+    if command.dry_run:
+        failed.tell(tx)
+        rows = [_would(tx, each, len(accepted) == 1) for each in accepted]
+        return {"dry_run": rows} | _warned(tx, accepted, tx.site.next_seq, caller)
+    shared = Shared() if len(accepted) > 1 else None
+    seqs = tuple(_take_in(tx, each, command.key, digest, shared) for each in accepted)
+    room.taken()
+    failed.tell(tx, seqs)
+    if command.key:
+        _remember(tx, command.key, digest, seqs)
+    for seq, each in zip(seqs, accepted, strict=True):
+        depend.judge_now(tx, seq, each.spec.after)
+    tx.dirty()
+    done = {"ids": [tx.site.id_of(seq) for seq in seqs], "queues": [each.target for each in accepted]}
+    return done | _warned(tx, accepted, seqs[0], caller)
+
+
+def _warned(tx: Transaction, accepted: list[Accepted], first: Seq, caller: Caller) -> dict[str, Any]:
+    """``{"warnings": [...]}`` about what is accepted all the same; nothing where there is none."""
+    taken = [(first + place, each.spec, each.target) for place, each in enumerate(accepted)]
+    said = advice(tx, taken, caller)
+    return {"warnings": said} if said else {}
+
+
+def _owners(tx: Transaction, command: Submit, caller: Caller) -> Iterable[str]:
+    """Whom the requests belong to; only a manager hands in for others, and for root root alone."""
+    others = {item.user for item in command.items if item.user is not None} - {caller.user}
+    if others:
+        need(tx.site.settings, caller, "manager", f"submitting as {min(others)}")
+    if caller.uid != 0 and any(item.user in others and item.spec.uid == 0 for item in command.items):
+        raise Refusal("Unauthorized Request: only root may submit as root", "not_permitted", 159)
+    return dict.fromkeys(item.user or caller.user for item in command.items)
+
+
+# ---------------------------------------------------------------- keys
+
+
+def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tuple[Seq, ...] | None:
+    """What was accepted under this key before. Raises Refusal for another content."""
+    seqs: list[Seq] = []
+    for owner in owners:
+        found = tx.group.keys.get((owner, key)) or tx.journal.find_key(owner, key)
+        if found is None:
+            return None
+        if found[0] != digest:
+            raise Refusal(f"key {key} was used already for another submission", "key_reused")
+        seqs += found[1]
+    return tuple(sorted(seqs))
+
+
+def _remember(tx: Transaction, key: str, digest: str, seqs: tuple[Seq, ...]) -> None:
+    requests = tx.site.requests
+    for owner in {requests[seq].owner for seq in seqs}:
+        mine = tuple(seq for seq in seqs if requests[seq].owner == owner)
+        tx.group.keys[owner, key] = (digest, mine)
+
+
+# ---------------------------------------------------------------- one request
+
+
+def _accept(
+    tx: Transaction, item: Submission, caller: Caller, room: QueueQuota, failed: SubmissionFailures
+) -> Accepted:
+    failed.each.append([])
+    try:
+        found = _check(tx, item, caller, room.coming, failed)
+        room.take(found.spec.owner, (found.queue, found.target))
+        spec = found.spec
+        room.keep(spec.owner, ((spec.script, found.script), (spec.environment, found.environment)))
+        return found
+    except Refusal as refusal:
+        if item.line is None:
+            raise
+        raise Refusal(f"line {item.line}: {refusal}", refusal.code, refusal.status) from None
+
+
+def _check(
+    tx: Transaction, item: Submission, caller: Caller, coming: RequestCounts, failed: SubmissionFailures
+) -> Accepted:
+    site, spec = tx.site, item.spec
+    limit = site.settings.server.script_limit
+    script = _bytes(item.script, "script", SCRIPT_MAX if limit is None else limit)
+    environment = _bytes(item.environment, "environment", ENVIRONMENT_MAX)
+    other = item.user is not None and item.user != caller.user
+    owner = spec.owner if other else caller.user
+    group, account = group_of(site.settings, caller, owner, spec.account)
+    uid, gid = (spec.uid, spec.gid) if other else (caller.uid, caller.gid)
+    named = spec.queue or site.settings.default.queue or ""
+    spec = replace(
+        spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
+        script=_digest(script), environment=_digest(environment), unix_groups=(),
+        listed=item.line is not None,
+    )  # fmt: skip
+    check_spec(site, spec)
+    spec = depend.read_after(tx, spec, caller)
+    who = ""
+    if tx.exits.has("submit"):
+        spec, who = _ask_exits(tx, spec, script, failed)
+    try:
+        spec, queue, target = _find_room(tx, spec, () if other else caller.groups, coming)
+    except Refusal as refusal:
+        raise (by_exit(refusal, who) if who else refusal) from None
+    finally:
+        failed.take(tx)  # a route exit's
+    return Accepted(spec, queue, target, script, environment)
+
+
+def _find_room(
+    tx: Transaction, spec: Spec, groups: tuple[str, ...], coming: RequestCounts
+) -> tuple[Spec, str, str]:
+    """The queue that a request names, and the one that takes it now. Raises Refusal."""
+    queue = _queue_named(tx, spec.queue)
+    if not queue.enabled:
+        raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
+    if not may_enter(queue, spec.owner, groups):
+        raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
+    target = (
+        _batch(tx, spec, queue, coming) if queue.kind == "batch" else _routed(tx, spec, queue, groups, coming)
+    )
+    if target == queue.name and queue.kind == "pipe":
+        spec = replace(spec, unix_groups=groups)  # it is routed later, when nobody is there to ask
+    return spec, queue.name, target
+
+
+def _bytes(text: str, what: str, most: int) -> bytes:
+    if len(text) > most:
+        size = f"{format_size(most)} (set server script_limit)" if what == "script" else f"{most >> 20} MiB"
+        raise Refusal(f"the {what} is larger than {size}", "too_large")
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        raise Refusal(
+            f"the {what} is to be sent as Latin-1 text, one character a byte", "bad_value"
+        ) from None
+
+
+def _digest(body: bytes) -> str:
+    return sha256(body).hexdigest()[:32]
+
+
+def _queue_named(tx: Transaction, name: str) -> Queue:
+    queues = tx.site.settings.queues
+    if name in queues:
+        return queues[name]
+    known = ", ".join(queues) or "none"
+    if not name:
+        raise Refusal(
+            f"no queue was named and there is no default queue; queues: {known}", "no_default_queue", 170
+        )
+    raise Refusal(f"Unknown queue {name}; queues: {known}", "unknown_queue", 170)
+
+
+def _batch(tx: Transaction, spec: Spec, queue: Queue, coming: RequestCounts) -> str:
+    if queue.pipeonly:
+        raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
+    wrong = violation(tx.site, spec, queue)
+    if wrong is not None:
+        raise Refusal(wrong, "above_limit", 188)
+    most = queue.run_limit
+    if (
+        queue.loadonly
+        and most is not None
+        and tx.site.count(queue.name) + coming.queues.get(queue.name, 0) >= most
+    ):
+        raise Refusal(f"queue {queue.name} holds {most} requests, as many as it runs at a time", "queue_full")
+    return queue.name
+
+
+def _routed(tx: Transaction, spec: Spec, pipe: Queue, groups: tuple[str, ...], coming: RequestCounts) -> str:
+    target, objections = destination(tx.site, spec, pipe, tx.exits, groups, tx.now, coming)
+    if target is None and objections and not any(each.later for each in objections):
+        said = "; ".join(each.text for each in objections)
+        raise Refusal(f"no destination of {pipe.name} takes it: {said}", "above_limit", 188)
+    # A stopped pipe queue keeps what it takes; it routes once it is started.
+    return target if target is not None and pipe.started else pipe.name
+
+
+def _ask_exits(tx: Transaction, spec: Spec, script: bytes, failed: SubmissionFailures) -> tuple[Spec, str]:
+    """The submission as the exits want it, and who has changed what queues look at."""
+    answer: SubmitAnswer | None = ask_submit(tx.site, spec, tx.exits, tx.now, script)
+    failed.take(tx)
+    if answer is None:
+        return spec, ""
+    if answer.refusal is not None:
+        raise Refusal(f"{answer.refusal} (exit {answer.who})", "exit_refused")
+    made = changed(tx.site, spec, answer)
+    return made, answer.who if (made.queue, made.ask) != (spec.queue, spec.ask) else ""
+
+
+# ---------------------------------------------------------------- taking in
+
+
+def _take_in(tx: Transaction, accepted: Accepted, key: str, digest: str, shared: Shared | None) -> Seq:
+    seq, spec, queue = tx.site.next_seq, accepted.spec, accepted.queue
+    if shared is not None:
+        spec, queue = shared.spec(spec), shared.one(queue)
+    tx.keep(spec.script, accepted.script)
+    tx.keep(spec.environment, accepted.environment)
+    tx.emit(Submitted(seq, spec, queue, _state(tx, spec), key, digest))
+    if accepted.target != accepted.queue:
+        tx.emit(Routed(seq, accepted.target, accepted.queue))
+    return seq
+
+
+def _state(tx: Transaction, spec: Spec) -> Literal["waiting", "held", "queued"]:
+    if spec.held or spec.after:
+        return "held"
+    if spec.eligible is not None and spec.eligible > tx.now:
+        return "waiting"
+    return "queued"
+
+
+def _would(tx: Transaction, accepted: Accepted, alone: bool) -> dict[str, Any]:
+    """What would become of it; of a list no starts are estimated."""
+    spec, site = accepted.spec, tx.site
+    found: dict[str, Any] = {"name": spec.name, "queue": accepted.target, "group": spec.group}
+    if alone:
+        unmet = depend.unmet_now(tx, spec.after)
+        state = State(_state(tx, replace(spec, after=unmet)))
+        found["depends_on"] = [site.id_of(each.seq) for each in unmet]
+        request = Request(site.next_seq, spec, accepted.target, state, tx.now, tx.now)
+        start, basis = tx.decider.foresee(site, request, tx.now)
+        at = None if start is None else local(start, site.timezone).isoformat(timespec="milliseconds")
+        found["estimate"] = {"start": at, "basis": basis}
+        found["note"] = shifts.note(tx, request, start)
+    return found

@@ -1,0 +1,124 @@
+"""What shepherds have at hand, and how they record and tell what happened: on the disk first."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from nqspy.executors import cage, deliver, logins, patience, person, records
+from nqspy.executors.proc import Identifier
+
+_PAUSE = 0.1
+_TRIES = 20
+"""A report waits a little for a busy daemon, never long: the pidfd tells the end all the same."""
+_PATIENCE = 2.0
+_LEAST_PROCESSES = 64
+"""A request may have a quarter of the machine's processes where cgroups count them, at least these."""
+
+
+class Station:
+    """What the starter has ready for its shepherds."""
+
+    def __init__(
+        self, spool: str, lock: int, reports: socket.socket, seat: cage.Seat, offers: socket.socket
+    ) -> None:
+        """``offers``: where a shepherd who is spare says so (`spares`)."""
+        self.spool = spool
+        self.lock = lock
+        self.reports = reports
+        self.seat = seat
+        self.offers = offers
+        self.cpus = os.sched_getaffinity(0)
+        self.identifier = Identifier()
+        self.me = self.identifier.of(os.getpid()).text()
+        person.warm_up()
+        logins.warm_up()
+        with open("/proc/self/oom_score_adj", encoding="ascii") as file:
+            self.oom_score_adj = int(file.read())
+        self.most_processes = max(_LEAST_PROCESSES, _processes() // 4)
+
+
+class AttemptReporter:
+    """Records and reports of one attempt; the current folder is the attempt's."""
+
+    def __init__(self, order: dict[str, Any], station: Station) -> None:
+        self.order = order
+        self.station = station
+        self.folder = os.path.join(station.spool, records.folder_name(order["seq"], order["attempt"]))
+        self.control: socket.socket | None = None
+        self.used: list[int] = [0, 0, 0]
+
+    def tell(self, kind: str, used: list[int] | None = None) -> bool:
+        """One datagram to the daemon, if there is one; False when it is there and too busy to take it."""
+        message = {"k": kind, "s": self.order["seq"], "a": self.order["attempt"], "u": used}
+        data = json.dumps(message).encode("ascii")
+        for _ in range(_TRIES):
+            try:
+                self.station.reports.sendto(data, "../reports.sock")
+            except BlockingIOError:
+                # The socket counts as writable whether or not the daemon's queue is full: waiting would spin.
+                time.sleep(_PAUSE)
+            except OSError:
+                return True  # no daemon: the next one reads the records
+            else:
+                return True
+        return False
+
+    def finish(self, record: dict[str, Any], ready: Callable[[], None] | None = None) -> bool:
+        """Delivers by the exit record, completes the story, tells it; False when nobody could take that.
+        ``ready`` is called before it is told."""
+        done = dict(record["ending"])
+        self.used = done["used"]
+        if record["output"] is not None:
+            patience.messages(self.control)  # said while the job ended: not of the delivery
+            most = self.order.get("patience", [0, patience.DELIVERY])[1]
+            wait = patience.Wait(most + deliver.size_of(record) / patience.PACE, self.exiting)
+            result = deliver.deliver(record, wait)
+            done |= {name: result[name] for name in ("stdout", "stderr", "kept")}
+            done["text"] = "; ".join(filter(None, (done["text"], result["text"])))
+        persist("done", done, durable=False)
+        if ready is not None:
+            ready()
+        return self.tell("end")
+
+    def exiting(self) -> socket.socket:
+        """Has the daemon know that the job has ended, though its output takes a while; gives the socket where
+        it may say that this takes too long."""
+        if self.control is None:
+            self.control = patience.listen()
+        self.tell("left", self.used)
+        return self.control
+
+
+def persist(name: str, record: dict[str, Any], *, durable: bool) -> None:
+    """Writes a record that must not be lost, however long the disk is full. Raises records.Gone."""
+    while True:
+        try:
+            records.add(".", name, record, durable=durable)
+        except FileNotFoundError:
+            raise records.Gone(name) from None
+        except OSError:
+            time.sleep(_PATIENCE)
+        else:
+            return
+
+
+def if_possible(call: Any, *arguments: Any) -> None:
+    """A disk error here must not cost the job its shepherd, nor the record of its end."""
+    try:
+        call(*arguments)
+    except OSError:
+        pass
+
+
+def _processes() -> int:
+    """How many processes this machine can have."""
+    found = []
+    for name in ("pid_max", "threads-max"):
+        with open(f"/proc/sys/kernel/{name}", encoding="ascii") as file:
+            found.append(int(file.read()))
+    return min(found)

@@ -1,0 +1,305 @@
+"""What follows from events beside the requests themselves: use that is charged, settings, shifts, health, the
+machine.
+
+Called by `lifecycle.apply` only.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from msgspec import structs
+
+from nqspy.model import events as ev
+from nqspy.model import registry
+from nqspy.model.accounts import RECENT, Account
+from nqspy.model.configure import apply_changes, renamed
+from nqspy.model.domains import APPLICATION, account_key
+from nqspy.model.health import Pressure, ResourceState
+from nqspy.model.ids import Instant
+from nqspy.model.machine import Found
+from nqspy.model.owed import PE, faded
+from nqspy.model.requests import STARTED, Request, State, Used
+from nqspy.model.shifts import ShiftState
+from nqspy.model.site import Site
+
+# ---------------------------------------------------------------- use
+
+
+def _amount(site: Site, request: Request, used: Used) -> int:
+    """What is charged for that use, ms of CPU or of PE time."""
+    return used.cpu if site.settings.usage.charge == "cpu" else used.wall * request.spec.ask.pes
+
+
+def charge(site: Site, samples: Iterable[tuple[Request, Used]], at: Instant) -> None:
+    """Books what attempts used since they were last charged, to their groups and to their owners in these
+    (semantics.md 1): as if each had used it evenly over the wall time it ran since, so that the account is
+    the decayed integral of its use however long that is. What they are owed is corrected by what had not been
+    counted yet."""
+    by_domain: dict[str, list[tuple[Request, Used]]] = {}
+    for request, used in samples:
+        by_domain.setdefault(_domain(site, request), []).append((request, used))
+    for domain, found in by_domain.items():
+        _charge(site, domain, found, at)
+
+
+def _domain(site: Site, request: Request) -> str:
+    return site.domain_of(request.queue).name
+
+
+def _charge(site: Site, domain: str, found: list[tuple[Request, Used]], at: Instant) -> None:
+    balance = site.balance_of(domain)
+    balance.advance(at, dict.fromkeys(request.group for request, _ in found))
+    missing: dict[tuple[str, str], float] = {}
+    for request, used in found:
+        more = _amount(site, request, used) - request.run.charged
+        key = (request.group, request.owner)
+        missing[key] = missing.get(key, 0.0) + more - _counted(request, at)
+        _book(site, domain, request, used, more, at)
+    balance.correct(missing)
+    _note(site, domain)
+
+
+def _counted(request: Request, at: Instant) -> float:
+    """What a running attempt counts as having used since it was last charged."""
+    since = request.run.charged_at
+    if request.state is not State.RUNNING or since is None:
+        return 0.0
+    return request.run.rate * max(0, at - since) / PE
+
+
+def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:
+    former, rate = request.run, request.run.rate
+    ran = used.wall - former.used.wall
+    since = former.charged_at if former.charged_at is not None else at
+    span, half_life = max(0, at - since), site.settings.usage.half_life
+    spread = faded(min(span, ran) if ran > 0 else span, half_life)
+    site.touched.requests.add(request.seq)
+    if more:
+        for key in (f"g:{request.group}", f"u:{request.group}:{request.owner}"):
+            account = _account(site, account_key(domain, key))
+            account.value = account.at_time(at, half_life) + more * spread
+            account.at = max(account.at, at)
+    if span >= MEASURABLE and site.settings.usage.charge == "cpu" and request.state is State.RUNNING:
+        rate = max(0, round(more * PE / span))
+        site.balance_of(domain).change(request.group, request.owner, rate - former.rate)
+    charged = former.charged + more
+    request.attempt = structs.replace(
+        former, used=used, charged=charged, charged_at=max(since, at), rate=rate
+    )
+
+
+MEASURABLE = 1_000
+"""Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
+
+
+def _note(site: Site, domain: str) -> None:
+    """The rows of all accounts that changed will be written."""
+    balance = site.balance_of(domain)
+    site.touched.accounts.update(account_key(domain, key) for key in balance.changed)
+    site.past_of(domain).spent = balance.groups.spent or 0.0
+    balance.changed.clear()
+
+
+def _advance_all(site: Site, at: Instant) -> None:
+    for domain in site.shared():
+        site.balance_of(domain).advance_all(at)
+
+
+def run(site: Site, request: Request, at: Instant) -> None:
+    """An attempt begins, or goes on: it is charged from now on, until more is known as if it kept its PEs
+    busy. To be called before its state says so."""
+    domain = _domain(site, request)
+    balance = site.balance_of(domain)
+    balance.advance(at, (request.group,))
+    rate = request.run.rate or request.spec.ask.pes * PE
+    request.attempt = structs.replace(request.run, rate=rate, charged_at=at)
+    balance.change(request.group, request.owner, rate, request.spec.ask.pes)
+    _note(site, domain)
+
+
+def rest(site: Site, request: Request, at: Instant) -> None:
+    """An attempt is suspended: what it used up to now is charged as far as it is known. To be called before
+    its state says so."""
+    if request.state is State.RUNNING:
+        domain = _domain(site, request)
+        site.balance_of(domain).advance(at, (request.group,))
+        _book(site, domain, request, request.used, round(_counted(request, at)), at)
+        _leave(site, domain, request)
+
+
+def leave(site: Site, request: Request, at: Instant) -> None:
+    """An attempt is over, after it was charged."""
+    if request.state is State.RUNNING:
+        domain = _domain(site, request)
+        site.balance_of(domain).advance(at, (request.group,))
+        _leave(site, domain, request)
+
+
+def _leave(site: Site, domain: str, request: Request) -> None:
+    balance = site.balance_of(domain)
+    balance.change(request.group, request.owner, -request.run.rate, -request.spec.ask.pes)
+    _note(site, domain)
+
+
+def ready(site: Site, pairs: tuple[tuple[str, int], ...], at: Instant) -> None:
+    """A pass says what could start, by ``GROUP:OWNER`` (`domains.account_key`)."""
+    by_domain: dict[str, list[tuple[str, int]]] = {}
+    for key, pes in pairs:
+        domain, _, pair = key.rpartition("/")
+        by_domain.setdefault(domain or APPLICATION, []).append((pair, pes))
+    for domain, found in by_domain.items():
+        site.balance_of(domain).ready(found, at)
+        _note(site, domain)
+
+
+def _account(site: Site, key: str) -> Account:
+    site.touched.accounts.add(key)
+    return site.accounts.setdefault(key, Account())
+
+
+def remember(site: Site, request: Request, used: Used) -> None:
+    """Keeps what a request used in all: its group's next are expected to use about as much."""
+    domain = _domain(site, request)
+    recent, runs = _account(site, account_key(domain, f"g:{request.group}")).recent, site.past_of(domain).runs
+    recent.append(_amount(site, request, used))
+    runs.append(used.wall)
+    del recent[:-RECENT], runs[:-RECENT]
+    site.balance_of(domain).terms = site.terms(domain)
+    site.touched.state = True
+
+
+def usage_corrected(site: Site, event: ev.UsageCorrected, at: Instant) -> None:
+    """A person set what a group counts as having used."""
+    site.touched.accounts.update(site.correct_use(event.group, event.value, at))
+
+
+# ---------------------------------------------------------------- settings, shifts, the machine
+
+
+def settings_changed(site: Site, event: ev.SettingsChanged, at: Instant) -> None:
+    """Carries the changes out; what hangs on them is counted anew."""
+    heads = {renamed(change.path).partition("/")[0] for change in event.changes}
+    if "usage" in heads:
+        _settle(site, at)
+    if heads & _TERMS:
+        _advance_all(site, at)
+    apply_changes(site.settings, event.changes, upsert=True)
+    if "usage" in heads:
+        _count_anew(site, at)
+    if heads & _TERMS:
+        _tune(site)
+    for change in event.changes:
+        _touch_settings(site, change.path)
+    settled = [kind.settle(site) for kind in registry.objects() if kind.head in heads]
+    site.touched.state = site.touched.state or any(settled)
+
+
+_TERMS = {"usage", "group", "machine", "domain"}
+"""Settings on which the deficit rule depends."""
+
+
+def _tune(site: Site) -> None:
+    for domain in site.shared():
+        site.balance_of(domain).tune(site.terms(domain), site.settings.groups)
+        _note(site, domain)
+
+
+def _touch_settings(site: Site, path: str) -> None:
+    path = renamed(path)
+    kind, name, _ = registry.split(path)
+    if kind is None or not kind.named:
+        site.touched.settings.add(path.partition("/")[0])
+        return
+    names = kind.all(site.settings) if name == "*" else (name,)
+    site.touched.settings.update(f"{kind.head}/{each}" for each in names)
+
+
+def _settle(site: Site, at: Instant) -> None:
+    for key, account in site.accounts.items():
+        account.value = account.at_time(at, site.settings.usage.half_life)
+        account.at = at
+        site.touched.accounts.add(key)
+
+
+def _count_anew(site: Site, at: Instant) -> None:
+    # What was charged so far is counted in the new measure, so that only later use is charged by it.
+    for request in site.started.values():
+        former, rate = request.run, request.spec.ask.pes * PE
+        if request.state is State.RUNNING:
+            balance = site.balance_of(_domain(site, request))
+            balance.change(request.group, request.owner, rate - former.rate)
+        charged = _amount(site, request, former.used)
+        request.attempt = structs.replace(former, charged=charged, charged_at=at, rate=rate)
+        site.touched.requests.add(request.seq)
+
+
+def shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
+    """Another shift is in force."""
+    _advance_all(site, at)
+    for domain in site.shared():
+        site.balance_of(domain).begin_period([key for key, _ in site.accounts_in(domain)])
+        _note(site, domain)
+    site.shift = ShiftState(event.shift, event.fired, event.manual, event.until, since=at)
+    site.touched.state = True
+
+
+def shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
+    """Remembers which shift could not be entered, so that this is told once."""
+    site.shift = replace(site.shift, failed=event.shift)
+    site.touched.state = True
+
+
+def machine_found(site: Site, event: ev.MachineFound, at: Instant) -> None:
+    """The executor looked at the machine."""
+    _advance_all(site, at)
+    site.found = Found(event.cpus, event.memory, event.offline)
+    site.host, site.zone = event.host, event.zone
+    site.touched.state = True
+    _tune(site)
+
+
+def exit_off(site: Site, event: ev.ExitOff, at: Instant) -> None:
+    """Switches an exit off."""
+    apply_changes(site.settings, (ev.Change("set", f"exit/{event.exit}/enabled", False),))
+    site.touched.settings.add(f"exit/{event.exit}")
+
+
+def files_applied(site: Site, event: ev.FilesApplied, at: Instant) -> None:
+    """Remembers which files of ``queues.d`` are in force."""
+    site.files = dict(event.files)
+    site.touched.state = True
+
+
+# ---------------------------------------------------------------- health
+
+
+def resource_changed(site: Site, event: ev.ResourceChanged, at: Instant) -> None:
+    """A resource was found broken, or well again; one that nobody watches is not noted."""
+    if any(event.name in kind.all(site.settings) for kind, _ in registry.listed()):
+        site.resources[event.name] = ResourceState(event.state, at, event.text)
+        site.touched.state = True
+
+
+def pressure_changed(site: Site, event: ev.PressureChanged, at: Instant) -> None:
+    """The memory has become scarce, has still to give way, or is no longer scarce."""
+    site.pressure = Pressure(
+        event.level, at, event.used, event.text, event.resident, event.total, event.people
+    )
+    site.touched.state = True
+
+
+def pressure_answered(site: Site) -> None:
+    """A request gave way or came back: whether that sufficed the next reading tells."""
+    site.pressure = replace(site.pressure, answered=True)
+    site.touched.state = True
+
+
+def restored(site: Site, event: ev.Restored, at: Instant) -> None:
+    """No number and no attempt that was given out is given out again."""
+    site.next_seq = max(site.next_seq, event.next_seq)
+    for seq, attempt in event.attempts:
+        request = site.requests.get(seq)
+        if request is not None and request.state not in STARTED:
+            request.attempts = max(request.attempts, attempt)
+            site.touched.requests.add(seq)
+    site.touched.state = True

@@ -1,0 +1,126 @@
+"""What the executor sees and tells: reports of attempts while they run, and what a scan after a restart
+finds."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from nqspy.model.health import Health, Level
+from nqspy.model.ids import Seq
+from nqspy.model.requests import Ending, Used
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Base of all observations: they name request and attempt; one that names an attempt no longer in force
+    is ignored."""
+
+    kind: ClassVar[str] = ""
+    seq: Seq
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedRunning(Observation):
+    """An attempt runs: just started, or found running after a restart (with what it has used so far)."""
+
+    kind: ClassVar[str] = "running"
+    used: Used = Used()
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedUse(Observation):
+    """What a running attempt has used so far."""
+
+    kind: ClassVar[str] = "use"
+    used: Used = Used()
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedExiting(Observation):
+    """The processes of an attempt have ended, with what it used; its output is still being delivered."""
+
+    kind: ClassVar[str] = "exiting"
+    used: Used = Used()
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedEnded(Observation):
+    """An attempt has ended."""
+
+    kind: ClassVar[str] = "ended"
+    ending: Ending = Ending("exit", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedNotStarted(Observation):
+    """An attempt could not be started for a reason that is the request's own (its folder, its shell):
+    ``text`` says it."""
+
+    kind: ClassVar[str] = "not_started"
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedVoid(Observation):
+    """An attempt was never begun and never will be, through no fault of the request (claimed as void by a
+    restart, no room on the disk): it may be started anew. ``text`` says why."""
+
+    kind: ClassVar[str] = "void"
+    text: str = "the daemon stopped before"
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedLost(Observation):
+    """An attempt has vanished without a record of its end; ``text`` says why where that is known;
+    ``unsure``: some of its processes may run on, nobody can tell; ``brief``: it was lost within a minute of
+    real time from its start."""
+
+    kind: ClassVar[str] = "lost"
+    used: Used = Used()
+    text: str = ""
+    unsure: bool = False
+    brief: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedStray(Observation):
+    """The spool holds an attempt that was not expected: ``fate`` is what became of it (``alive``, ``done``,
+    ``lost`` ...), or ``later`` for one that runs under a later nqspy."""
+
+    kind: ClassVar[str] = "stray"
+    fate: str = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class SiteObservation:
+    """Base of what is seen of the machine and the site rather than of an attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedResource(SiteObservation):
+    """A probe's resource has broken, or is well again (after `Probe.fails` or `Probe.recovers` tries)."""
+
+    name: str
+    state: Health
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPressure(SiteObservation):
+    """How the machine's memory stands: ``used`` per cent in use of ``total`` bytes, ``resident`` bytes in
+    memory by request; ``people``: somebody works at a terminal."""
+
+    level: Level
+    used: float = 0.0
+    text: str = ""
+    resident: tuple[tuple[Seq, int], ...] = ()
+    total: int = 0
+    people: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedMachine(SiteObservation):
+    """CPUs (or memory) of the machine have gone or come while the daemon runs."""
+
+    cpus: tuple[int, ...]
+    memory: int

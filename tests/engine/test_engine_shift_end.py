@@ -1,0 +1,354 @@
+"""The shipped site over days and nights, where night work cannot end before the day shift."""
+
+import pytest
+from engine.harness import ANNE, OLGA, PLAIN, Failpoint, asked, item, moment
+from engine.test_engine_late_plans import Late
+from scenarios.computing_centre import Site
+
+from nqspy.engine.explain import reason_of
+from nqspy.engine.upcoming_stops import upcoming_stops
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.ids import HOUR
+from nqspy.model.reasons import ReasonCode
+from nqspy.model.requests import State
+
+MORNING, EVENING = "2026-03-03T08:30:00+01:00", "2026-03-03T21:00:00+01:00"
+
+
+def hours(request) -> float:
+    """A request called h14-a runs 14 hours."""
+    return float(request.name[1:].partition("-")[0]) * 3600
+
+
+def site(spill: str, *lines: str, pes: int = 2, more: str = "") -> Site:
+    """The shipped site on a Monday evening, with a department's list of the night."""
+    place = Site(hours, pes=pes, more=f"set shift day spill={spill}\n{more}")
+    if lines:
+        place.list_of("d1", *lines)
+    return place
+
+
+def state_at(place: Site, text: str, *seqs: int) -> list[str]:
+    place.until(text)
+    place.is_sound()
+    return [place.state(seq) for seq in seqs]
+
+
+# ---------------------------------------------------------------- leave and drain
+
+
+def test_as_shipped_what_runs_in_the_morning_goes_on():
+    place = site("leave", "name=h14-a mem=1mw")
+    assert place.site.upcoming_stops == {}
+    assert state_at(place, "2026-03-03T09:00:00+01:00", 1) == ["running"]
+    assert state_at(place, "2026-03-03T11:00:00+01:00", 1) == ["ended"]
+    assert not place.events(ev.Suspended)
+
+
+def test_drain_holds_back_what_would_outlast_the_night_until_one_is_long_enough():
+    place = site(
+        "drain",
+        "name=h9-a mem=1mw wall=11:30:00",
+        "name=h9-b mem=1mw wall=11:45:00",
+        "name=h1-c mem=1mw wall=2:00:00",
+    )
+    assert state_at(place, "2026-03-02T21:00:00+01:00", 1, 2, 3) == ["running", "queued", "running"]
+    reason = reason_of(place.engine, place.request(2))
+    assert reason.matches(code=ReasonCode.SHIFT, who="shift day", until=moment(MORNING))
+    assert reason.text == (
+        "its wall limit of 11:45:00 goes beyond 08:30, when shift day stops queue night; "
+        "it may start after that, or with a shorter limit"
+    )
+    start, _ = place.estimate(2)
+    assert start == moment("2026-03-06T21:00:00+01:00"), "from Friday evening to Monday it is night"
+    assert state_at(place, "2026-03-06T20:59:59+01:00", 2) == ["queued"]
+    assert state_at(place, "2026-03-06T21:00:00+01:00", 2) == ["running"]
+    assert not place.events(ev.Suspended)
+
+
+def test_drain_does_nothing_to_what_has_no_wall_limit():
+    place = site("drain", "name=h14-a mem=1mw")
+    assert state_at(place, "2026-03-03T09:00:00+01:00", 1) == ["running"]
+
+
+def test_modifying_the_limit_lets_it_start():
+    place = site("drain", "name=h9-a mem=1mw wall=20:00:00")
+    assert state_at(place, "2026-03-02T21:30:00+01:00", 1) == ["queued"]
+    place.ask(cm.ModifyRequest(("1",), {"ask/wall": 9 * HOUR}))
+    assert place.state(1) == "running"
+
+
+def test_a_holiday_makes_the_night_longer():
+    place = site("drain", "name=h20-a mem=1mw wall=20:00:00", more="set calendar extra=(2026-03-03)")
+    closing = place.site.upcoming_stops["night"]
+    assert (closing.at, closing.clock) == (moment("2026-03-04T08:30:00+01:00"), "Wed 08:30")
+    assert state_at(place, "2026-03-02T21:30:00+01:00", 1) == ["running"]
+
+
+# ---------------------------------------------------------------- suspend
+
+
+def test_night_work_steps_aside_for_the_day_and_goes_on_in_the_evening():
+    place = site("suspend", "name=h14-a mem=1mw", "name=h14-b mem=1mw")
+    assert state_at(place, "2026-03-03T08:29:59+01:00", 1, 2) == ["running", "running"]
+    assert state_at(place, MORNING, 1, 2) == ["suspended", "suspended"]
+    reason = reason_of(place.engine, place.request(1))
+    assert reason.matches(code=ReasonCode.SHIFT, who="shift day")
+    assert reason.text == "shift day stopped queue night; it goes on when the queue is started again"
+    anne, ben = place.submit("anne name=h1-x cpu=10:00 queue=normal", "ben name=h1-y cpu=10:00 queue=normal")
+    assert [place.request(seq).pes for seq in (anne, ben)] == [(0,), (1,)]
+    assert state_at(place, "2026-03-03T18:00:00+01:00", 1, 2, anne) == ["suspended", "suspended", "ended"]
+    assert state_at(place, EVENING, 1, 2) == ["running", "running"]
+    assert [e.by for e in place.events(ev.Resumed)] == ["scheduler", "scheduler"]
+    place.until("2026-03-03T23:29:59+01:00")
+    assert place.state(1) == "running"
+    assert state_at(place, "2026-03-03T23:30:00+01:00", 1, 2) == ["ended", "ended"]
+    assert place.end_of(1).used.wall == 14 * HOUR, "what it did not run it is not charged"
+
+
+def test_a_restart_while_it_is_parked_changes_nothing():
+    place = site("suspend", "name=h14-a mem=1mw")
+    for at in ("2026-03-03T03:00:00+01:00", MORNING, "2026-03-03T12:00:00+01:00", EVENING):
+        place.until(at)
+        before = (place.count(), place.state(1))
+        place.sim.restart()
+        assert (place.count(), place.state(1)) == before
+        assert place.site.upcoming_stops["night"].shift == "day"
+        place.is_sound()
+    assert [type(e) for e in place.events(ev.Suspended, ev.Resumed)] == [ev.Suspended, ev.Resumed]
+    assert state_at(place, "2026-03-04T00:00:00+01:00", 1) == ["ended"]
+
+
+@pytest.mark.parametrize(("up", "now"), [("2026-03-03T09:00:00+01:00", "suspended"), (EVENING, "running")])
+def test_a_daemon_that_slept_over_the_switch_does_what_is_due_when_it_wakes(up, now):
+    place = site("suspend", "name=h34-a mem=1mw")
+    place.until("2026-03-03T03:00:00+01:00")
+    place.sim.now = moment(up)
+    place.sim.restart()
+    place.sim.run(place.sim.now)
+    assert place.state(1) == now
+    place.is_sound()
+
+
+def test_it_goes_on_on_other_pes_and_while_there_are_too_few_those_are_kept_for_it():
+    place = site("suspend", "name=h14-a mem=1mw pes=2", pes=3)
+    place.until("2026-03-03T20:59:00+01:00")
+    [late] = place.submit("anne name=h0.1-x queue=pe128m10 wall=10:00")
+    assert place.request(late).pes == (0,)
+    place.until("2026-03-03T20:59:30+01:00")
+    place.list_of("d1", "name=h0.2-y mem=1mw", "name=h0.2-z mem=1mw")
+    place.submit("anne name=h0.3-w queue=pe128m10 wall=10:00")
+    assert place.request(5).pes == (1,)
+    assert state_at(place, EVENING, 1, 3, 4) == ["suspended", "queued", "queued"]
+    reason = reason_of(place.engine, place.request(1))
+    text = "it goes on when 2 PEs are free; 1 of them is kept for it"
+    assert reason.matches(code=ReasonCode.NO_PES, text=text)
+    assert state_at(place, "2026-03-03T21:05:00+01:00", late, 1, 5, 4) == [
+        "ended",
+        "running",
+        "running",
+        "queued",
+    ]
+    assert place.request(1).pes == (0, 2), "it ran on 0 and 1 before"
+    assert [event.pes for event in place.events(ev.Resumed)] == [(0, 2)]
+    place.is_sound()
+
+
+def test_parked_requests_can_be_deleted_run_again_and_not_held():
+    place = site("suspend", *(f"name=h14-{name} mem=1mw" for name in "abc"), pes=3)
+    place.until("2026-03-03T10:00:00+01:00")
+    assert place.ask(cm.Delete(("1",), force=True))["failed"] == []
+    assert place.state(1) == "ended"
+    assert place.ask(cm.RerunRequests(("2",)))["failed"] == []
+    assert (place.state(2), place.request(2).pes_released) == ("queued", False)
+    assert place.ask(cm.HoldRequests(("3",)))["failed"]
+    assert place.state(3) == "suspended"
+    place.is_sound()
+    assert state_at(place, EVENING, 2, 3) == ["running", "running"]
+
+
+def test_an_operator_lets_one_go_on_once_its_pe_is_free_and_it_is_left_alone():
+    place = site("suspend", "name=h14-a mem=1mw", pes=1, more="add managers = (olga:o)")
+    place.until("2026-03-03T09:00:00+01:00")
+    [anne] = place.submit("anne name=h1-x cpu=10:00 queue=normal")
+    [failure] = place.ask(cm.SuspendRequests(("1",), resume=True), OLGA)["failed"]
+    assert "it needs a PE to go on, and none is free" in failure["text"]
+    place.until("2026-03-03T10:30:00+01:00")
+    assert place.state(anne) == "ended"
+    assert place.ask(cm.SuspendRequests(("1",), resume=True), OLGA)["failed"] == []
+    assert state_at(place, "2026-03-03T12:00:00+01:00", 1) == ["running"]
+    place.submit("anne name=h1-x cpu=10:00 queue=normal")
+    assert state_at(place, "2026-03-03T12:30:00+01:00", 1) == ["running"]
+
+
+def test_a_user_limit_does_not_keep_it_from_coming_back_but_keeps_the_next():
+    place = Site(hours, pes=2, more="set shift day spill=suspend\nset queue night user_limit=1")
+    one, two = place.submit("anne name=h14-a mem=1mw queue=night", "anne name=h14-b mem=1mw queue=night")
+    assert state_at(place, MORNING, one, two) == ["suspended", "queued"]
+    assert state_at(place, EVENING, one, two) == ["running", "queued"]
+    assert "user limit 1 of queue night" in reason_of(place.engine, place.request(two)).text
+    assert state_at(place, "2026-03-03T23:30:00+01:00", one, two) == ["ended", "running"]
+
+
+def test_a_switch_by_hand_spills_too_and_back():
+    place = site("suspend", "name=h14-a mem=1mw")
+    place.until("2026-03-02T23:00:00+01:00")
+    place.qmgr("switch shift day until=23:30")
+    assert place.state(1) == "suspended"
+    assert place.site.upcoming_stops["night"].at == moment(MORNING)
+    assert state_at(place, "2026-03-02T23:30:00+01:00", 1) == ["running"]
+
+
+def test_a_switch_by_hand_until_after_the_morning_moves_the_end_of_the_night():
+    place = site("drain", "name=h9-a mem=1mw wall=13:00:00")
+    place.until("2026-03-02T20:59:00+01:00")
+    place.qmgr("switch shift night until=10:00")
+    closing = place.site.upcoming_stops["night"]
+    assert (closing.at, closing.shift) == (moment("2026-03-03T10:00:00+01:00"), "day")
+    assert place.state(1) == "running"
+
+
+# ---------------------------------------------------------------- requeue
+
+
+def test_requeue_runs_it_again_from_the_beginning_in_the_evening():
+    place = site("requeue", "name=h14-a mem=1mw", "name=h14-b mem=1mw once")
+    assert state_at(place, MORNING, 1, 2) == ["queued", "running"]
+    assert [e.text for e in place.events(ev.Requeued)] == [
+        "rerun by shift day: shift day stopped queue night"
+    ]
+    assert state_at(place, "2026-03-03T11:00:00+01:00", 2) == ["ended"]
+    assert state_at(place, EVENING, 1) == ["running"]
+    assert place.request(1).attempts == 2
+
+
+# ---------------------------------------------------------------- told
+
+
+def test_its_owner_is_told_when_it_starts_if_he_wanted_mail():
+    place = Site(hours, more="set shift day spill=suspend")
+    place.submit(
+        "anne name=h14-a mem=1mw wall=14:00:00 mail=end queue=night",
+        "ben name=h1-b mem=1mw wall=14:00:00 queue=night",
+    )
+    place.until("2026-03-02T21:00:00+01:00")
+    told = [notice for notice in place.sim.notices if "may not end in time" in notice.subject]
+    assert [notice.to for notice in told] == ["anne"]
+    assert told[0].text == (
+        f"Request {place.id(1)} (h14-a): if it still runs then, it will be suspended at 08:30, "
+        "when shift day stops queue night"
+    )
+    reason = reason_of(place.engine, place.request(1))
+    assert reason.matches(code=ReasonCode.SHIFT, who="shift day", until=moment(MORNING))
+
+
+@pytest.mark.parametrize(
+    ("spill", "wall", "note"),
+    [
+        ("drain", "13:00:00", "its wall limit of 13:00:00 goes beyond 08:30"),
+        ("suspend", "13:00:00", "it will be suspended at 08:30"),
+        ("requeue", "13:00:00", "it will be ended and queued again at 08:30"),
+        ("leave", "13:00:00", ""),
+        ("drain", "10:00:00", ""),
+    ],
+)
+def test_a_dry_run_says_what_the_day_will_do(spill, wall, note):
+    place = site(spill)
+    place.until("2026-03-02T21:30:00+01:00")
+    one = item(f"anne name=h9-a mem=1mw wall={wall} queue=night", place.sim.now)
+    [row] = place.ask(cm.Submit((one,), dry_run=True), ANNE)["dry_run"]
+    assert note in row["note"]
+    assert bool(row["note"]) == bool(note)
+
+
+# ---------------------------------------------------------------- plans that come late
+
+SHORT = """
+create batch_queue night priority=20
+enable queue night
+define shift day when=("30 8 * * *") spill=suspend
+  stop queue night
+end
+define shift night when=("0 21 * * *")
+  start queue night
+end
+"""
+
+
+def late() -> Late:
+    """A request of the night runs, and the day has just come; the plan is in flight."""
+    place = Late(PLAIN + SHORT, at="2026-03-02T21:30:00+01:00", length=14 * 3600)
+    place.submit("anne queue=night")
+    place.answer()
+    place.until(MORNING)
+    assert place.later_plans.plans
+    return place
+
+
+def test_a_late_plan_suspends_what_has_not_changed():
+    place = late()
+    place.answer()
+    assert place.request(1).state is State.SUSPENDED
+    assert place.request(1).pes_released
+
+
+def test_a_late_plan_leaves_what_was_deleted_meanwhile():
+    place = late()
+    place.ask(cm.Delete(("1",), force=True))
+    place.answer()
+    assert not place.events(ev.Suspended)
+    place.sim.run(place.sim.now)
+    assert place.state(1) == "ended"
+
+
+def test_a_late_plan_is_void_when_the_shift_has_changed():
+    place = late()
+    place.qmgr("switch shift night")
+    place.answer()
+    assert place.request(1).state is State.RUNNING
+    assert not place.events(ev.Suspended)
+
+
+def test_a_late_start_falls_when_it_would_now_outlast_the_night():
+    place = Late(PLAIN + SHORT, at="2026-03-02T21:30:00+01:00", length=3600)
+    place.qmgr("set shift day spill=drain")
+    place.answer()
+    place.submit("anne queue=night wall=11:00:00", "ben queue=night wall=10:00:00")
+    place.until("2026-03-02T21:31:00+01:00")
+    place.answer()
+    assert place.state(1) == "queued", "eleven hours fitted when it was asked, and fit no more"
+    assert place.state(2) == "running"
+
+
+# ---------------------------------------------------------------- when queues are stopped next
+
+
+def test_the_next_stop_of_each_queue_is_worked_out_from_settings_and_time():
+    place = site("suspend", more="set shift evening spill=drain")
+    settings, zone = place.site.settings, place.site.timezone
+    found = upcoming_stops(settings, zone, moment("2026-03-02T12:00:00+01:00"))
+    assert set(found) == {"night"}
+    assert (found["night"].shift, found["night"].clock) == ("evening", "17:00")
+    found = upcoming_stops(settings, zone, moment("2026-03-06T17:00:00+01:00"))
+    assert (found["night"].shift, found["night"].clock) == ("day", "Mon 08:30")
+
+
+def test_a_change_of_settings_is_seen_at_once():
+    place = site("leave")
+    place.qmgr("set shift day spill=drain")
+    assert place.site.upcoming_stops["night"].spill == "drain"
+    place.qmgr("set timezone UTC")
+    assert place.site.upcoming_stops["night"].at == moment("2026-03-03T08:30:00+00:00")
+    place.qmgr("set shift day spill=leave")
+    assert place.site.upcoming_stops == {}
+
+
+def test_after_a_commit_that_failed_it_is_worked_out_anew():
+    place = site("drain")
+    Failpoint(place.journal, 1)
+    outcome = place.engine.feed([asked(place.command("set queue night run_limit=3"))], place.sim.now)
+    assert outcome.replies[0][1].refusal is not None
+    assert place.site.upcoming_stops == {}, "the site was loaded again"
+    place.later(seconds=10)
+    assert place.site.upcoming_stops["night"].spill == "drain"
