@@ -26,6 +26,10 @@ def _says_nothing(site: Site, request: Request) -> Reason | None:
     return None
 
 
+def _leaves_it_alone(site: Site, request: Request, began: Instant) -> Reason | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Feature:
     """What a feature can do.
@@ -35,7 +39,8 @@ class Feature:
     site)``: what it finds unwise in a configuration, one line each. ``stands(site, action)``: whether what it
     proposed some time ago is still right; the re-check itself looks at states, PEs and limits only.
     ``explain(site, request)``: why it keeps a waiting or suspended request where it is, as far as the site
-    alone tells; None: it does not.
+    alone tells; None: it does not. ``outlook(site, request, began)``: what it will do to one that runs since
+    ``began``, or would begin then; None: nothing that is known.
     """
 
     name: str
@@ -44,6 +49,7 @@ class Feature:
     verify: Callable[[Settings, Site], list[str]] = _all_is_well
     stands: Callable[[Site, Action], bool] = _never
     explain: Callable[[Site, Request], Reason | None] = _says_nothing
+    outlook: Callable[[Site, Request, Instant], Reason | None] = _leaves_it_alone
 
     def propose(self, draft: Draft, now: Instant) -> Instant | None:
         """Acts, and puts its name on what it proposed."""

@@ -9,6 +9,7 @@ from importlib import import_module
 
 from nqspy.core.feature import Feature
 from nqspy.model.actions import Action
+from nqspy.model.ids import Instant
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
@@ -45,3 +46,10 @@ def keeping(site: Site, request: Request, but: str = "") -> Reason | None:
         if feature.name != but and (reason := feature.explain(site, request)) is not None:
             return reason
     return None
+
+
+def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
+    """What the first feature that knows will do to a request that runs since ``began``, or would begin then;
+    None: nothing that is known."""
+    said = (feature.outlook(site, request, began) for feature in FEATURES)
+    return next((reason for reason in said if reason is not None), None)

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from nqspy.core import alike, features
 from nqspy.core.draft import Draft
-from nqspy.core.preemption import shift_end
 from nqspy.core.queueing import depend, startable, words
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.actions import Plan
@@ -44,8 +43,8 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
 
 def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons) -> dict[Seq, Reason]:
     """Why each of these requests does not start now: its own reason of the last pass, else the limit that
-    keeps it back, else why its queue was closed; of one that runs, what a shift will do to it. Other requests
-    that run, and those that do not exist, are left out."""
+    keeps it back, else why its queue was closed; of one that runs, what a feature will do to it. Other
+    requests that run, and those that do not exist, are left out."""
     tally = RunningCounts(site)
     found: dict[Seq, Reason] = {}
     for seq in seqs:
@@ -68,7 +67,8 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCount
     if request.state is State.SUSPENDED:
         return reasons.own.get(request.seq) or features.keeping(site, request) or _suspended(request)
     if request.state is State.RUNNING:
-        return shift_end.outlook(site, request)
+        began = max(request.run.started, request.run.resumed or 0)
+        return features.outlook(site, request, Instant(began))
     if request.state is not State.QUEUED:
         return None
     queue = site.settings.queues.get(request.queue)

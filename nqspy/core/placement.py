@@ -1,7 +1,7 @@
 """Placement: which of a domain's free PEs a request gets, a class for each policy (``set domain D
 placement=lowest|contiguous|most_packed``)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -18,13 +18,25 @@ class Placement(Protocol):
     def pick(self, board: Board, count: int) -> tuple[int, ...]:
         """PEs for a request of at most `room` PEs, in ascending order."""
 
+    def again(self, board: Board, count: int, own: Sequence[int]) -> Sequence[int]:
+        """PEs for one that goes on with ``count`` of them, of which ``own`` are open: at most so many, its
+        own first."""
 
-class Lowest:
-    """The lowest numbers."""
+
+class _Scattered:
+    """Any PEs that have room will do."""
 
     def room(self, board: Board) -> int:
         """All that have room."""
         return board.free
+
+    def again(self, board: Board, count: int, own: Sequence[int]) -> Sequence[int]:
+        """Its own, then the lowest others."""
+        return [*own, *(pe for pe in board.open().tolist() if pe not in own)][:count]
+
+
+class Lowest(_Scattered):
+    """The lowest numbers."""
 
     def pick(self, board: Board, count: int) -> tuple[int, ...]:
         """The first of them."""
@@ -45,14 +57,14 @@ class Contiguous:
         best = int(np.where(sizes < count, np.iinfo(np.int64).max, sizes).argmin())
         return tuple(range(int(first[best]), int(first[best]) + count))
 
+    def again(self, board: Board, count: int, own: Sequence[int]) -> Sequence[int]:
+        """Its own where all are open, else another block; where there is none, what is open of its own."""
+        return own if len(own) == count or self.room(board) < count else self.pick(board, count)
 
-class MostPacked:
+
+class MostPacked(_Scattered):
     """PEs that have holders already, as far as the depth allows; then those of the smallest blocks, so that
     large blocks stay whole for others."""
-
-    def room(self, board: Board) -> int:
-        """All that have room."""
-        return board.free
 
     def pick(self, board: Board, count: int) -> tuple[int, ...]:
         """Most holders first, then smaller blocks, then lower numbers."""

@@ -7,12 +7,18 @@ then while requests run, and whenever it has something to say; who stands still 
 
 import logging
 import signal
+from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import proc
 from nqspy.executors.patience import now
+from nqspy.model.observations import Observation
 
 _log = logging.getLogger("nqspy.executor")
+
+Put = Callable[[Observation], None]
+"""Takes what is observed; from any thread."""
+
 _PACE = 5.0
 _SOON = 0.2
 _MOST = 25

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import records, remains, scan
-from nqspy.executors.attempt import Rhythm, WatchedAttempt
+from nqspy.executors.attempt import Put, Rhythm, WatchedAttempt
 from nqspy.executors.link import Key, SpawnerLink
 from nqspy.executors.paged import PagedOut
 from nqspy.executors.proc import SHORT, Identifier, readable
@@ -31,9 +31,7 @@ _RECEIVE_BUFFER = 1 << 20
 class Watch:
     """The attempts, and the thread that watches them."""
 
-    def __init__(
-        self, home: str, spool: str, put: Callable[[ob.Observation], None], link: SpawnerLink
-    ) -> None:
+    def __init__(self, home: str, spool: str, put: Put, link: SpawnerLink) -> None:
         self._home = home
         self._spool = spool
         self._put = put

@@ -8,7 +8,6 @@ cronsim reads the expressions; what clock changes make of the times is `wall`'s.
 
 import re
 from bisect import bisect_left, bisect_right
-from calendar import isleap, monthrange
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -27,7 +26,18 @@ one weekday, over 2100, which is no leap year)."""
 
 _ALL = (1 << 366) - 1
 _DAY = timedelta(days=1)
-_MODEL = {(isleap(year), date(year, 1, 1).weekday()): year for year in range(2000, 2028)}
+
+
+def _days(year: int) -> int:
+    return (date(year + 1, 1, 1) - date(year, 1, 1)).days
+
+
+def _length(day: date) -> int:
+    """How many days its month has."""
+    return 31 - (day.replace(day=1) + timedelta(days=31)).day + 1
+
+
+_MODEL = {(_days(year), date(year, 1, 1).weekday()): year for year in range(2000, 2028)}
 """A year of each kind."""
 
 
@@ -58,9 +68,9 @@ class _Year:
     def __init__(self, year: int) -> None:
         self.months, self.days, self.weekdays, self.nth = [0] * 13, [0] * 32, [0] * 7, [0] * 6
         self.last = self.ends = self.work_ends = 0
-        for number in range(366 if isleap(year) else 365):
+        for number in range(_days(year)):
             day, bit = date(year, 1, 1) + timedelta(days=number), 1 << number
-            length = monthrange(year, day.month)[1]
+            length = _length(day)
             self.months[day.month] |= bit
             self.days[day.day] |= bit
             self.weekdays[day.isoweekday() % 7] |= bit
@@ -91,7 +101,7 @@ class Cron:
 
     def days(self, year: int, sundays: Sundays = no_sundays) -> int:
         """The days of a year on which it fires, as bits."""
-        kind = _year((isleap(year), date(year, 1, 1).weekday()))
+        kind = _year((_days(year), date(year, 1, 1).weekday()))
         months = _union(kind.months[each] for each in self.months)
         numbers = _union(self._of_number(kind, each) for each in self.numbers)
         may = months & numbers if self.both else months

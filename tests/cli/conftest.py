@@ -66,7 +66,7 @@ class Transaction:
 
 
 @pytest.fixture
-def tx(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Transaction]:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Transaction]:
     """A running server in a home of its own; the test's folder is the current one."""
     home = tmp_path / "home"
     home.mkdir()

@@ -20,22 +20,22 @@ class Busy:
 
 
 @pytest.mark.parametrize("line", ["qdel 17", "qstat 17", "qmove night 17", "qsub -q night job.sh"])
-def test_a_command_comes_again_until_the_daemon_has_time(tx, screen, line, tmp_path):
+def test_a_command_comes_again_until_the_daemon_has_time(desk, screen, line, tmp_path):
     (tmp_path / "job.sh").write_text("true\n")
     for cmd in ("delete", "qstat", "move", "submit"):
-        tx.answers[cmd] = Busy(3)
+        desk.answers[cmd] = Busy(3)
     assert screen.run(line) == (0, "17.ymp\n", "")
-    assert len(tx.messages) == 4
-    assert len({str(each) for each in tx.messages}) == 1, "the same message, the same key"
+    assert len(desk.messages) == 4
+    assert len({str(each) for each in desk.messages}) == 1, "the same message, the same key"
 
 
-def test_it_says_so_when_the_daemon_stays_busy(tx, screen, monkeypatch):
+def test_it_says_so_when_the_daemon_stays_busy(desk, screen, monkeypatch):
     monkeypatch.setattr(fast, "PATIENCE", 0.1)
-    tx.answers["delete"] = Busy(1000)
+    desk.answers["delete"] = Busy(1000)
     assert screen.run("qdel 17") == (1, "", "qdel: this nqsd is busy: too many messages wait; try again\n")
 
 
-def test_control_characters_of_an_error_are_made_visible(tx, screen):
+def test_control_characters_of_an_error_are_made_visible(desk, screen):
     status, _, err = screen.run(["qsub", "--x\x1b[31m"])
     assert status != 0
     assert "\x1b" not in err

@@ -52,10 +52,10 @@ def in_a_process(line: str, home: Path, **more: str) -> "subprocess.CompletedPro
         "qcat 17",
     ],
 )
-def test_a_fast_start_imports_nothing_heavy(tx, line):
+def test_a_fast_start_imports_nothing_heavy(desk, line):
     Path("job.sh").write_text("#!/bin/sh\n#QSUB -r NAME -eo\ntrue\n")
     Path("d.list").write_text("-q night job.sh 'a b'\n")
-    done = in_a_process(line, tx.home)
+    done = in_a_process(line, desk.home)
     assert done.returncode == 0, done.stderr
     loaded = done.stderr.splitlines()[-1].split()
     assert "nqspy.cli.fast" in loaded
@@ -92,11 +92,11 @@ def test_a_fast_start_imports_nothing_heavy(tx, line):
         ("qmove night@ymp 17", {"cmd": "move", "queue": "night", "ids": ["17"]}),
     ],
 )
-def test_messages(tx, screen, line, expected):
+def test_messages(desk, screen, line, expected):
     status, out, err = screen.run(line)
     assert (status, err) == (0, "")
     assert out.endswith("done\n")
-    message = tx.messages[-1]
+    message = desk.messages[-1]
     assert {name: message[name] for name in expected} == expected
 
 
@@ -109,22 +109,22 @@ def test_messages(tx, screen, line, expected):
         (["--why", "abc"], ", not 'abc'"),
     ],
 )
-def test_why_is_about_a_request_and_nothing_else(tx, screen, words, said):
+def test_why_is_about_a_request_and_nothing_else(desk, screen, words, said):
     expected = f"qstat: --why needs the identifier of a request{said}\n"
     assert screen.run(["qstat", *words]) == (1, "", expected)
-    assert not tx.messages
+    assert not desk.messages
 
 
-def test_the_dialect_of_qdel_may_come_from_the_environment(tx, screen, monkeypatch):
+def test_the_dialect_of_qdel_may_come_from_the_environment(desk, screen, monkeypatch):
     monkeypatch.setenv("NQSPY_DIALECT", "nqs")
     screen.run("qdel 17")
-    assert tx.messages[-1]["force"] is False
+    assert desk.messages[-1]["force"] is False
 
 
-def test_each_letter_of_a_hold_is_asked_for_and_the_status_is_the_failures(tx, screen):
-    tx.answers["hold"] = lambda id, m: messages.text_answer(id, 159 if m["letter"] == "s" else 0, "", "")
+def test_each_letter_of_a_hold_is_asked_for_and_the_status_is_the_failures(desk, screen):
+    desk.answers["hold"] = lambda id, m: messages.text_answer(id, 159 if m["letter"] == "s" else 0, "", "")
     assert screen.run("qhold -h us 17")[0] == 159
-    assert [message["letter"] for message in tx.messages] == ["u", "s"]
+    assert [message["letter"] for message in desk.messages] == ["u", "s"]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_each_letter_of_a_hold_is_asked_for_and_the_status_is_the_failures(tx, s
         ("qstat -Y", "qstat: unknown option -Y"),
     ],
 )
-def test_wrong_calls_are_one_line(tx, screen, line, text):
+def test_wrong_calls_are_one_line(desk, screen, line, text):
     status, out, err = screen.run(line)
     assert status > 0
     assert out == ""
@@ -164,13 +164,13 @@ def test_signal_names(text, number):
     assert signal_number(text) == number
 
 
-def test_failures_of_several_are_each_a_line_with_the_commands_name(tx, screen):
-    tx.answers["delete"] = lambda id, m: messages.text_answer(
+def test_failures_of_several_are_each_a_line_with_the_commands_name(desk, screen):
+    desk.answers["delete"] = lambda id, m: messages.text_answer(
         id, 153, "", "qdel: Unknown Job Id 98.ymp\nUnknown Job Id 99.ymp")  # fmt: skip
     assert screen.run("qdel 98 99") == (153, "", "qdel: Unknown Job Id 98.ymp\nqdel: Unknown Job Id 99.ymp\n")
 
 
-def test_qcat_goes_on_until_nothing_is_left_and_follows_until_the_end(tx, screen):
+def test_qcat_goes_on_until_nothing_is_left_and_follows_until_the_end(desk, screen):
     pieces = {0: ("one \xff\n", 6), 6: ("two\n", 10), 10: ("", 10)}
 
     def cat(id, message):
@@ -179,38 +179,38 @@ def test_qcat_goes_on_until_nothing_is_left_and_follows_until_the_end(tx, screen
             id, 0, out, "", next=following, done=message["offset"] == 6 and message["follow"]
         )
 
-    tx.answers["cat"] = cat
-    done = in_a_process("qcat -e 17", tx.home)
+    desk.answers["cat"] = cat
+    done = in_a_process("qcat -e 17", desk.home)
     assert done.stdout.encode("utf-8", "surrogateescape") == b"one \xff\ntwo\n"
-    assert [message["offset"] for message in tx.messages] == [0, 6, 10]
-    assert tx.messages[0]["stream"] == "stderr"
-    tx.messages.clear()
-    in_a_process("qcat -f 17", tx.home)
-    assert [message["offset"] for message in tx.messages] == [0, 6]
+    assert [message["offset"] for message in desk.messages] == [0, 6, 10]
+    assert desk.messages[0]["stream"] == "stderr"
+    desk.messages.clear()
+    in_a_process("qcat -f 17", desk.home)
+    assert [message["offset"] for message in desk.messages] == [0, 6]
 
 
-def test_qmgr_sends_commands_files_and_standard_input(tx, screen, monkeypatch):
+def test_qmgr_sends_commands_files_and_standard_input(desk, screen, monkeypatch):
     screen.run(["qmgr", "-c", "show all", "-c", "start queue all", "--json"])
-    assert tx.messages[-1]["script"] == "show all\nstart queue all\n"
-    assert (tx.messages[-1]["source"], tx.messages[-1]["json"], tx.messages[-1]["atomic"]) == (
+    assert desk.messages[-1]["script"] == "show all\nstart queue all\n"
+    assert (desk.messages[-1]["source"], desk.messages[-1]["json"], desk.messages[-1]["atomic"]) == (
         "-c",
         True,
         False,
     )
     Path("night.qmgr").write_text("create batch_queue night\n")
     screen.run("qmgr -n night.qmgr")
-    assert (tx.messages[-1]["source"], tx.messages[-1]["check"]) == ("night.qmgr", True)
+    assert (desk.messages[-1]["source"], desk.messages[-1]["check"]) == ("night.qmgr", True)
     screen.run("qmgr plan night.qmgr")
-    assert (tx.messages[-1]["plan"], tx.messages[-1]["atomic"]) == (True, False)
+    assert (desk.messages[-1]["plan"], desk.messages[-1]["atomic"]) == (True, False)
     screen.run("qmgr apply night.qmgr")
-    assert (tx.messages[-1]["plan"], tx.messages[-1]["atomic"]) == (False, True)
+    assert (desk.messages[-1]["plan"], desk.messages[-1]["atomic"]) == (False, True)
     Path("latin.qmgr").write_bytes(b"# ok\n# \xe9\n")
     assert screen.run("qmgr latin.qmgr")[2] == "qmgr: latin.qmgr line 2: the file is no UTF-8 text\n"
     assert screen.run("qmgr none.qmgr")[2] == "qmgr: none.qmgr: No such file or directory\n"
 
 
-def test_qmgr_writes_only_files_that_its_commands_named(tx, screen):
-    tx.answers["qmgr"] = lambda id, m: messages.text_answer(
+def test_qmgr_writes_only_files_that_its_commands_named(desk, screen):
+    desk.answers["qmgr"] = lambda id, m: messages.text_answer(
         id, 0, "", "", files=[{"name": "saved.qmgr", "text": "# caf\u00e9\n"}])  # fmt: skip
     assert screen.run(["qmgr", "-c", "snap saved.qmgr"])[0] == 0
     assert Path("saved.qmgr").read_text() == "# caf\u00e9\n"
@@ -221,7 +221,7 @@ def test_qmgr_writes_only_files_that_its_commands_named(tx, screen):
     assert not Path("saved.qmgr").exists()
 
 
-def test_a_conversation_sends_blocks_and_continued_lines_as_one(tx, capfd):
+def test_a_conversation_sends_blocks_and_continued_lines_as_one(desk, capfd):
     typed = iter(
         [
             "show all",
@@ -242,7 +242,7 @@ def test_a_conversation_sends_blocks_and_continued_lines_as_one(tx, capfd):
         return next(typed)
 
     assert qmgr_command.converse(qmgr_command.Manager([]), ask) == 0
-    assert [message["script"].count("\n") for message in tx.messages] == [1, 3, 2]
+    assert [message["script"].count("\n") for message in desk.messages] == [1, 3, 2]
     assert prompts.count(qmgr_command.MORE) == 3
     assert capfd.readouterr().out == "qmgr done\n" * 3
 
@@ -263,11 +263,11 @@ def test_without_a_daemon_the_line_comes_at_once(tmp_path, screen, monkeypatch):
         assert screen.run(f"{command} --home {tmp_path}/none {rest}") == (1, "", expected)
 
 
-def test_a_submission_waits_for_a_daemon_that_is_restarting(tx, screen):
+def test_a_submission_waits_for_a_daemon_that_is_restarting(desk, screen):
     Path("job.sh").write_text("true\n")
     waiting = threading.Event()
-    tx.stop()
-    again = type(tx)(tx.home)
+    desk.stop()
+    again = type(desk)(desk.home)
 
     def slept(seconds: float) -> None:
         if not waiting.is_set():
@@ -279,31 +279,31 @@ def test_a_submission_waits_for_a_daemon_that_is_restarting(tx, screen):
         assert screen.run("qsub job.sh") == (0, "1.ymp\n", "")
     assert waiting.is_set()
     again.stop()
-    (tx.home / "nqsd.pid").unlink()
-    tx.start = lambda: tx
+    (desk.home / "nqsd.pid").unlink()
+    desk.start = lambda: desk
 
 
-def test_a_lost_answer_is_asked_for_again_with_the_same_key(tx, screen):
+def test_a_lost_answer_is_asked_for_again_with_the_same_key(desk, screen):
     Path("job.sh").write_text("true\n")
     seen: list[str] = []
 
     def submit(id, message):
         seen.append(message["key"])
         if len(seen) == 1:
-            for connection in tuple(tx._server.connections):
-                tx._server._loop.call_soon_threadsafe(connection.cut_off)
+            for connection in tuple(desk._server.connections):
+                desk._server._loop.call_soon_threadsafe(connection.cut_off)
             return b"\n"
         return messages.text_answer(id, 0, "1.ymp\n")
 
-    tx.answers["submit"] = submit
+    desk.answers["submit"] = submit
     assert screen.run("qsub job.sh") == (0, "1.ymp\n", "")
     assert len(seen) == 2
     assert len(set(seen)) == 1
 
 
-def test_a_home_whose_path_is_too_long_for_a_socket_works(tmp_path, screen, monkeypatch, tx):
+def test_a_home_whose_path_is_too_long_for_a_socket_works(tmp_path, screen, monkeypatch, desk):
     deep = tmp_path / ("d" * 90) / ("e" * 90)
     deep.mkdir(parents=True)
-    other = type(tx)(deep).start()
+    other = type(desk)(deep).start()
     assert screen.run(f"qstat --home {deep}") == (0, "qstat done\n", "")
     other.stop()

@@ -15,10 +15,10 @@ def script(text: str, name: str = "job.sh") -> Path:
     return path
 
 
-def test_a_plain_submission(tx, screen):
+def test_a_plain_submission(desk, screen):
     script("#!/bin/sh\necho caf\u00e9\n", "simulation.sh")
     assert screen.run(["qsub", "simulation.sh", "-x", "a b"]) == (0, "1.ymp\n", "")
-    item = tx.submitted
+    item = desk.submitted
     assert item["script"].encode("latin-1").decode() == "#!/bin/sh\necho caf\u00e9\n"
     spec = item["spec"]
     assert (spec["name"], spec.get("name_given"), spec["args"]) == ("simulat", None, ["-x", "a b"])
@@ -28,14 +28,14 @@ def test_a_plain_submission(tx, screen):
     assert variables["QSUB_WORKDIR"] == variables["PBS_O_WORKDIR"] == os.getcwd()
     assert variables["QSUB_PATH"] == os.environ["PATH"]
     assert "PATH" not in variables
-    message = tx.messages[-1]
+    message = desk.messages[-1]
     command = decode({k: v for k, v in message.items() if k not in ("v", "id", "text")})
     assert isinstance(command, Submit)
     assert command.items[0].spec.args == ("-x", "a b")
     assert len(message["key"]) > 30
 
 
-def test_every_kind_of_option_reaches_its_field(tx, screen):
+def test_every_kind_of_option_reaches_its_field(desk, screen):
     script("true\n")
     line = (
         "qsub -q night -r 7up -A d1 -p 12 -h -lT 10:00 -lt 60,50 -lM 32mw -lm 2.5kb -lP 4 -ln 5 -lc 1mb"
@@ -43,7 +43,7 @@ def test_every_kind_of_option_reaches_its_field(tx, screen):
         " -kj -after"
     ).replace(" -after", " --after 3 --after 4.ymp:any")
     assert screen.run(f"{line} job.sh")[0] == 0
-    item = tx.submitted
+    item = desk.submitted
     spec = item["spec"]
     assert spec["ask"] == {
         "cpu": 600_000, "cpu_process": 60_000, "memory": 32 * 8 << 20, "memory_process": 2560, "pes": 4,
@@ -83,31 +83,31 @@ echo run
 """
 
 
-def test_directives_of_the_first_comment_block_count_up_to_an_empty_one(tx, screen):
+def test_directives_of_the_first_comment_block_count_up_to_an_empty_one(desk, screen):
     script(DIRECTIVES)
     assert screen.run("qsub job.sh")[0] == 0
-    spec = tx.submitted["spec"]
+    spec = desk.submitted["spec"]
     assert spec["ask"] == {"cpu": 2_160_000, "pes": 4}
     assert (spec["queue"], spec["name"], spec["output"]) == ("night", "MODEL", {"join": True})
     assert "held" not in spec
     assert "account" not in spec
 
 
-def test_the_command_line_overrides_directives(tx, screen):
+def test_the_command_line_overrides_directives(desk, screen):
     script("#QSUB -q night -lT 60 -lM 1mw -r DEEP -v A=1,B=2\n")
     assert screen.run(["qsub", "-q", "day", "-lT", "70", "-N", "top", "-v", "C=3", "job.sh"])[0] == 0
-    item = tx.submitted
+    item = desk.submitted
     assert (item["spec"]["queue"], item["spec"]["name"]) == ("day", "top")
     assert item["spec"]["ask"] == {"cpu": 70_000, "memory": 8 << 20}
     assert "C=3" in item["environment"].split("\0")
     assert "A=1" not in item["environment"].split("\0")
 
 
-def test_pbs_directives_make_a_pbs_request(tx, screen):
+def test_pbs_directives_make_a_pbs_request(desk, screen):
     script('#!/bin/bash\n#PBS -N longer_than_seven\n\n#PBS -l walltime=0:3:0,mem=1gb\n#PBS -l walltime=99\n'
            '#PBS -r n -j oe -m "ae" -V -k oe\nexport X=1\n#PBS -q late\n')  # fmt: skip
     assert screen.run("qsub -z job.sh") == (0, "1.ymp\n", "")
-    item = tx.submitted
+    item = desk.submitted
     spec = item["spec"]
     assert (spec["dialect"], spec["name"], spec["rerunnable"], spec["queue"]) == (
         "pbs",
@@ -131,29 +131,29 @@ def test_pbs_directives_make_a_pbs_request(tx, screen):
         ("#PBS -q x", "--dialect nqs", "queue", ""),  # not read: a comment
     ],
 )
-def test_clashing_letters_follow_the_dialect(tx, screen, directive, words, field, value):
+def test_clashing_letters_follow_the_dialect(desk, screen, directive, words, field, value):
     script(directive + "\n")
     assert screen.run(f"qsub {words} job.sh")[0] == 0
-    assert tx.submitted["spec"][field] == value
+    assert desk.submitted["spec"][field] == value
 
 
-def test_variables_are_exported_by_name_value_or_all(tx, screen, monkeypatch):
+def test_variables_are_exported_by_name_value_or_all(desk, screen, monkeypatch):
     monkeypatch.setenv("MODEL_RUN", "17")
     monkeypatch.setitem(os.environb, b"RAW", b"\xff\xfe")
     script("true\n")
     screen.run(["qsub", "-v", "MODEL_RUN,X='a,b',MISSING", "job.sh"])
-    chosen = tx.submitted["environment"].split("\0")
+    chosen = desk.submitted["environment"].split("\0")
     assert {"MODEL_RUN=17", "X=a,b"} <= set(chosen)
     assert not any(pair.startswith(("MISSING", "RAW=")) for pair in chosen)
     screen.run("qsub -x job.sh")
-    assert "RAW=\xff\xfe" in tx.submitted["environment"].split("\0")
+    assert "RAW=\xff\xfe" in desk.submitted["environment"].split("\0")
 
 
-def test_a_start_date_is_seen_from_the_daemons_clock(tx, screen):
+def test_a_start_date_is_seen_from_the_daemons_clock(desk, screen):
     script("true\n")
     assert screen.run(["qsub", "-a", "9pm", "job.sh"])[0] == 0
-    assert tx.submitted["spec"]["eligible"] == 1772449200000 + 9 * 3_600_000
-    assert [message["cmd"] for message in tx.messages] == ["now", "submit"]
+    assert desk.submitted["spec"]["eligible"] == 1772449200000 + 9 * 3_600_000
+    assert [message["cmd"] for message in desk.messages] == ["now", "submit"]
 
 
 BAD = [
@@ -182,16 +182,16 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "words", "line"), BAD)
-def test_what_is_wrong_is_said_in_one_line_and_nothing_is_sent(tx, screen, text, words, line):
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_sent(desk, screen, text, words, line):
     script(text)
     status, out, err = screen.run(f"qsub {words} job.sh")
     assert (status, out) == (1, "")
     assert err.startswith(line)
     assert err.count("\n") == 1
-    assert not any(message["cmd"] == "submit" for message in tx.messages)
+    assert not any(message["cmd"] == "submit" for message in desk.messages)
 
 
-def test_scripts_that_cannot_be_taken(tx, screen, monkeypatch):
+def test_scripts_that_cannot_be_taken(desk, screen, monkeypatch):
     assert screen.run("qsub none.sh") == (
         1, "", "qsub: none.sh: cannot read the script: No such file or directory\n")  # fmt: skip
     assert "cannot read the script: Is a directory" in screen.run("qsub .")[2]
@@ -203,28 +203,28 @@ def test_scripts_that_cannot_be_taken(tx, screen, monkeypatch):
     assert "job.sh: a script may have at most 64 MiB" in screen.run("qsub job.sh")[2]
 
 
-def test_an_environment_beyond_a_mebibyte_is_refused(tx, screen, monkeypatch):
+def test_an_environment_beyond_a_mebibyte_is_refused(desk, screen, monkeypatch):
     script("true\n")
     monkeypatch.setattr("nqspy.cli.draft.LONGEST_ENVIRONMENT", 100)
     assert "qsub: the environment has" in screen.run("qsub -x job.sh")[2]
 
 
-def test_the_daemons_refusal_is_printed_and_the_status_is_one(tx, screen):
+def test_the_daemons_refusal_is_printed_and_the_status_is_one(desk, screen):
     from nqspy.rpc import messages
 
     script("true\n")
-    tx.answers["submit"] = lambda id, message: messages.text_answer(id, 170, "", "no such queue x")
+    desk.answers["submit"] = lambda id, message: messages.text_answer(id, 170, "", "no such queue x")
     assert screen.run("qsub -q x job.sh") == (1, "", "qsub: no such queue x\n")
-    tx.answers["submit"] = lambda id, message: messages.error_answer(id, "this nqsd speaks version 2")
+    desk.answers["submit"] = lambda id, message: messages.error_answer(id, "this nqsd speaks version 2")
     assert screen.run("qsub job.sh") == (1, "", "qsub: this nqsd speaks version 2\n")
 
 
-def test_the_daemons_refusal_of_a_list_names_the_file(tx, screen):
+def test_the_daemons_refusal_of_a_list_names_the_file(desk, screen):
     from nqspy.rpc import messages
 
     script("true\n")
     script("job.sh\n-q x job.sh\n", "x.list")
-    tx.answers["submit"] = lambda id, message: messages.text_answer(id, 170, "", "line 2: Unknown queue x")
+    desk.answers["submit"] = lambda id, message: messages.text_answer(id, 170, "", "line 2: Unknown queue x")
     assert screen.run("qsub --list x.list") == (1, "", "qsub: x.list line 2: Unknown queue x\n")
 
 
@@ -236,13 +236,13 @@ sub/second.sh
 """
 
 
-def test_a_list_is_one_submission_in_its_order(tx, screen):
+def test_a_list_is_one_submission_in_its_order(desk, screen):
     Path("sub").mkdir()
     script("#QSUB -q night -lM 1mw\n", "first.sh")
     script("true\n", "sub/second.sh")
     script(LIST, "d1.list")
     assert screen.run("qsub -A d1 --key monday --list d1.list") == (0, "1.ymp\n2.ymp\n3.ymp\n", "")
-    (message,) = tx.messages
+    (message,) = desk.messages
     assert message["key"] == "monday"
     assert [item["line"] for item in message["items"]] == [2, 3, 5]
     specs = [item["spec"] for item in message["items"]]
@@ -265,36 +265,36 @@ def test_a_list_is_one_submission_in_its_order(tx, screen):
         ("--wait ok.sh\n", "qsub: x.list line 1: --wait belongs on the command line"),
     ],
 )
-def test_an_error_in_a_list_names_its_line_and_submits_nothing(tx, screen, text, line):
+def test_an_error_in_a_list_names_its_line_and_submits_nothing(desk, screen, text, line):
     script("true\n", "ok.sh")
     script("#\n#QSUB -p x\n", "bad.sh")
     script(text, "x.list")
     status, out, err = screen.run("qsub --list x.list")
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert err.startswith(line)
-    assert not tx.messages
+    assert not desk.messages
 
 
-def test_wait_ends_with_the_status_of_the_request(tx, screen):
+def test_wait_ends_with_the_status_of_the_request(desk, screen):
     from nqspy.rpc import messages
 
     script("exit 3\n")
-    tx.answers["wait"] = lambda id, message: messages.text_answer(id, 3)
+    desk.answers["wait"] = lambda id, message: messages.text_answer(id, 3)
     assert screen.run("qsub --wait job.sh") == (3, "1.ymp\n", "")
-    assert tx.messages[-1]["ids"] == ["1.ymp"]
+    assert desk.messages[-1]["ids"] == ["1.ymp"]
 
 
-def test_dry_run_and_delete_and_json(tx, screen):
+def test_dry_run_and_delete_and_json(desk, screen):
     path = script("true\n")
     assert screen.run("qsub -d --dry-run job.sh")[0] == 0
     assert path.exists()
-    assert tx.messages[-1]["dry_run"] is True
+    assert desk.messages[-1]["dry_run"] is True
     screen.run("qsub -d --json job.sh")
-    assert tx.messages[-1]["text"] == "json"
+    assert desk.messages[-1]["text"] == "json"
     assert not path.exists()
 
 
-def test_standard_input_is_the_script_when_none_is_named(tx, monkeypatch):
+def test_standard_input_is_the_script_when_none_is_named(desk, monkeypatch):
     import subprocess
 
     code = "from nqspy.cli.qsub import main; main()"
@@ -302,4 +302,4 @@ def test_standard_input_is_the_script_when_none_is_named(tx, monkeypatch):
     text = b"#QSUB -q night\nls\n"
     done = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, check=True, env=env)
     assert (done.stdout, done.stderr) == (b"1.ymp\n", b"")
-    assert (tx.submitted["spec"]["name"], tx.submitted["spec"]["queue"]) == ("STDIN", "night")
+    assert (desk.submitted["spec"]["name"], desk.submitted["spec"]["queue"]) == ("STDIN", "night")

@@ -48,7 +48,7 @@ def house(tmp_path_factory):
 
 
 @pytest.fixture
-def tx(house):
+def desk(house):
     """One site for all; each test leaves it empty, and with its queues as they were."""
     yield house
     ids = [request.id for request in house.client.requests()]
@@ -60,24 +60,24 @@ def tx(house):
     house.set("set queue batch run_limit=unlimited", "set per_request cpu_limit=unlimited batch")
 
 
-def queued(tx, count):
+def queued(desk, count):
     """Requests of many kinds in the stopped queue ``night``."""
     asked = [
         {"cpu": 100 * (n % 7) + 10, "memory": f"{n % 5 + 1}mb", "account": ("d1", "d2")[n % 2]}
         for n in range(count)
     ]
     return [
-        tx.submit("true", queue="night", name=f"n{n}", **(each if n % 4 else {"account": "d2"}))
+        desk.submit("true", queue="night", name=f"n{n}", **(each if n % 4 else {"account": "d2"}))
         for n, each in enumerate(asked)
     ]
 
 
-def test_the_keys_of_an_object_are_exactly_those_of_the_book(tx):
-    held = tx.submit("true", held=True)
-    ended = tx.submit("exit 3")
-    tx.ended(ended)
-    [waiting] = tx.run("qstat", "--json").ok().data
-    gone = tx.run("qstat", "--json", "--ended").ok().data[-1]
+def test_the_keys_of_an_object_are_exactly_those_of_the_book(desk):
+    held = desk.submit("true", held=True)
+    ended = desk.submit("exit 3")
+    desk.ended(ended)
+    [waiting] = desk.run("qstat", "--json").ok().data
+    gone = desk.run("qstat", "--json", "--ended").ok().data[-1]
     assert set(waiting) == set(gone) == KEYS
     assert waiting["id"] == held
     assert gone["id"] == ended
@@ -94,14 +94,14 @@ def test_the_keys_of_an_object_are_exactly_those_of_the_book(tx):
         assert len(text.partition(".")[2].partition("+")[0].rstrip("Z").partition("-")[0]) == 3
 
 
-def test_what_is_asked_for_narrows_the_list(tx):
-    night = queued(tx, 3)
-    held = tx.submit("true", held=True)
-    done = tx.submit("true")
-    tx.ended(done)
+def test_what_is_asked_for_narrows_the_list(desk):
+    night = queued(desk, 3)
+    held = desk.submit("true", held=True)
+    done = desk.submit("true")
+    desk.ended(done)
 
     def ids(*words):
-        return [each["id"] for each in tx.run("qstat", "--json", *words).ok().data]
+        return [each["id"] for each in desk.run("qstat", "--json", *words).ok().data]
 
     assert ids() == [*night, held]
     assert ids("--queue", "night") == ids("night") == night
@@ -110,12 +110,12 @@ def test_what_is_asked_for_narrows_the_list(tx):
     assert ids("--ended")[-1] == done
     assert ids("--user", "nobody-else") == []
     assert ids(done, night[1]) == [done, night[1]]
-    unknown = tx.run("qstat", "--json", night[0], "4711")
+    unknown = desk.run("qstat", "--json", night[0], "4711")
     assert unknown.status != 0
     assert [each["id"] for each in unknown.data] == [night[0]]
     assert "4711" in unknown.err
-    tx.run("qstat", "nowhere").refused("nowhere")
-    tx.run("qstat", "--state", "tired").refused("tired", "queued")
+    desk.run("qstat", "nowhere").refused("nowhere")
+    desk.run("qstat", "--state", "tired").refused("tired", "queued")
 
 
 FAST, STILL = "2026-03-02T12:00:00+00:00 x2000", "2026-03-02T18:00:00+00:00 x0.01"
@@ -123,11 +123,11 @@ FAST, STILL = "2026-03-02T12:00:00+00:00 x2000", "2026-03-02T18:00:00+00:00 x0.0
 
 
 def test_the_priority_is_the_formula_and_positions_are_the_order_of_the_next_pass(make_live):
-    tx = make_live().site(SITE, {"quota": QUOTA}).start("--clock", FAST)
-    ids = queued(tx, 36)
-    tx.stop()
-    tx.start("--clock", STILL)
-    rows = tx.run("qstat", "--json", "--queue", "night").ok().data
+    desk = make_live().site(SITE, {"quota": QUOTA}).start("--clock", FAST)
+    ids = queued(desk, 36)
+    desk.stop()
+    desk.start("--clock", STILL)
+    rows = desk.run("qstat", "--json", "--queue", "night").ok().data
     [at] = {row["priority"]["at"] for row in rows}
     for row, factors in zip(rows, formula(rows, datetime.fromisoformat(at)), strict=True):
         for name, value in factors.items():
@@ -139,10 +139,10 @@ def test_the_priority_is_the_formula_and_positions_are_the_order_of_the_next_pas
     assert [row["position"] for row in line] == list(range(1, 37))
     totals = [row["priority"]["total"] for row in line]
     assert totals[0] == max(totals)
-    tx.set("set complex run_limit=unlimited both", "start queue night")
+    desk.set("set complex run_limit=unlimited both", "start queue night")
     for id in ids:
-        tx.ended(id)
-    started = [each["request"] for each in tx.events("starting")]
+        desk.ended(id)
+    started = [each["request"] for each in desk.events("starting")]
     assert started == [row["id"] for row in line]
 
 
@@ -177,25 +177,25 @@ def formula(rows, at):
         }
 
 
-def test_each_kind_of_reason_says_who_what_and_when(tx):
-    blocker = tx.submit("sleep 60", queue="wide", pes=38, wall=120, account="d1")
-    tx.running(blocker)
-    tx.set("set queue batch run_limit=0")
+def test_each_kind_of_reason_says_who_what_and_when(desk):
+    blocker = desk.submit("sleep 60", queue="wide", pes=38, wall=120, account="d1")
+    desk.running(blocker)
+    desk.set("set queue batch run_limit=0")
     tomorrow = datetime.now().astimezone() + timedelta(days=1)
-    wide = tx.submit("true", queue="wide", pes=4)
-    limited, picked = tx.submit("true"), tx.submit("true", name="picked")
-    stopped = tx.submit("true", queue="night")
-    held = tx.submit("true", held=True)
-    dated = tx.submit("true", eligible=tomorrow)
+    wide = desk.submit("true", queue="wide", pes=4)
+    limited, picked = desk.submit("true"), desk.submit("true", name="picked")
+    stopped = desk.submit("true", queue="night")
+    held = desk.submit("true", held=True)
+    dated = desk.submit("true", eligible=tomorrow)
 
     def reason(id):
-        found = tx.why(id)
+        found = desk.why(id)
         return found["reason"]["code"], found["reason"]["who"], found["reason"]["text"], found["estimate"]
 
     code, _, text, estimate = reason(wide)
     assert (code, estimate["start"] is not None) == ("NO_PES", True)
     assert "4 PEs" in text
-    begun = datetime.fromisoformat(tx.job(blocker)["started"])
+    begun = datetime.fromisoformat(desk.job(blocker)["started"])
     expected = datetime.fromisoformat(estimate["start"]) - begun
     assert expected == timedelta(seconds=120), "as long as its limit allows"
     code, who, text, _ = reason(limited)
@@ -211,51 +211,52 @@ def test_each_kind_of_reason_says_who_what_and_when(tx):
     assert reason(held)[0] == "HELD"
     code, _, _, _ = reason(dated)
     assert code == "DATE"
-    until = datetime.fromisoformat(tx.why(dated)["reason"]["until"])
+    until = datetime.fromisoformat(desk.why(dated)["reason"]["until"])
     assert abs(until - tomorrow) < timedelta(seconds=1)
-    tx.set("set queue batch run_limit=unlimited")
+    desk.set("set queue batch run_limit=unlimited")
+    desk.waits(picked, "not this one")
     code, who, text, _ = reason(picked)
     assert (code, who) == ("EXIT", "nosy")
     assert "not this one" in text
-    sentence = tx.run("qstat", "--why", picked).ok().out
+    sentence = desk.run("qstat", "--why", picked).ok().out
     assert "nosy" in sentence
     assert "not this one" in sentence
-    tx.run("qdel", "-k", blocker).ok()
+    desk.run("qdel", "-k", blocker).ok()
 
 
-def test_why_of_one_that_ended_says_what_ended_it(tx):
-    id = tx.submit("kill -TERM $$")
-    tx.ended(id)
-    out = tx.run("qstat", "--why", id).ok().out
+def test_why_of_one_that_ended_says_what_ended_it(desk):
+    id = desk.submit("kill -TERM $$")
+    desk.ended(id)
+    out = desk.run("qstat", "--why", id).ok().out
     assert id in out
     assert "signal" in out.lower()
-    assert tx.why(id)["estimate"] is None
+    assert desk.why(id)["estimate"] is None
 
 
-def test_the_tables_for_people(tx):
-    [night] = queued(tx, 1)
-    head, rule, row = tx.run("qstat").ok().lines
+def test_the_tables_for_people(desk):
+    [night] = queued(desk, 1)
+    head, rule, row = desk.run("qstat").ok().lines
     assert head.split() == ["Job", "id", "Name", "User", "Time", "Use", "S", "Queue"]
     assert set(rule) == {"-", " "}
     assert row.split()[0] == night
     assert row.split()[-2:] == ["Q", "night"]
-    assert night in tx.run("qstat", "-f", night).ok().out
-    assert "night" in tx.run("qstat", "-b").ok().out
-    assert "route" in tx.run("qstat", "-p").ok().out
-    assert "both" in tx.run("qstat", "-c").ok().out
-    assert "30" in tx.run("qstat", "-c").ok().out
-    assert "night" in tx.run("qstat", "-l").ok().out
-    assert "night" in tx.run("qstat", "-Q").ok().out
-    assert night.partition(".")[2][:10] in tx.run("qstat", "-B").ok().out
+    assert night in desk.run("qstat", "-f", night).ok().out
+    assert "night" in desk.run("qstat", "-b").ok().out
+    assert "route" in desk.run("qstat", "-p").ok().out
+    assert "both" in desk.run("qstat", "-c").ok().out
+    assert "30" in desk.run("qstat", "-c").ok().out
+    assert "night" in desk.run("qstat", "-l").ok().out
+    assert "night" in desk.run("qstat", "-Q").ok().out
+    assert night.partition(".")[2][:10] in desk.run("qstat", "-B").ok().out
 
 
-def test_nobody_waits_and_the_table_is_empty(tx):
-    assert tx.run("qstat").ok().out == ""
-    assert tx.run("qstat", "--json").ok().data == []
+def test_nobody_waits_and_the_table_is_empty(desk):
+    assert desk.run("qstat").ok().out == ""
+    assert desk.run("qstat", "--json").ok().data == []
 
 
-def test_a_pipe_queue_routes_by_what_is_asked(tx):
-    tx.set("set per_request cpu_limit=60 batch")
-    short = tx.submit("true", queue="route", cpu=30, held=True)
-    long = tx.submit("true", queue="route", cpu=90, held=True)
-    assert [tx.job(id)["queue"] for id in (short, long)] == ["batch", "night"]
+def test_a_pipe_queue_routes_by_what_is_asked(desk):
+    desk.set("set per_request cpu_limit=60 batch")
+    short = desk.submit("true", queue="route", cpu=30, held=True)
+    long = desk.submit("true", queue="route", cpu=90, held=True)
+    assert [desk.job(id)["queue"] for id in (short, long)] == ["batch", "night"]

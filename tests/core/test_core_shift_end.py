@@ -20,7 +20,7 @@ from nqspy.model.shifts import Shift, UpcomingStop
 def closes(house, hours: float, spill: str = "drain", queue: str = "night"):
     """So many hours from now shift day stops the queue."""
     at = Instant(round(house.now + hours * HOUR))
-    house.site.upcoming_stops = {queue: UpcomingStop(at, "day", shift_end, "08:30")}
+    house.site.upcoming_stops = {queue: UpcomingStop(at, "day", spill, "08:30")}
 
 
 def day(house, spill: str, *commands: str):
@@ -264,7 +264,8 @@ def test_what_will_become_of_it_is_told_when_it_starts(house, kind, line, told):
     house.machine(pes=1).queue("night")
     closes(house, 8, kind)
     house.submit(line)
-    text = shift_end.shift_warning(house.site, house.request(1), house.now)
+    said = shift_end.outlook(house.site, house.request(1), house.now)
+    text = said and said.text
     assert told in text if told else text is None
     if told:
         house.go()
@@ -277,4 +278,4 @@ def test_one_that_may_not_run_again_is_not_told_that_it_will(house):
     closes(house, 8, "requeue")
     house.submit("anne wall=9:00:00")
     object.__setattr__(house.request(1).spec, "rerunnable", False)
-    assert shift_end.shift_warning(house.site, house.request(1), house.now) is None
+    assert shift_end.outlook(house.site, house.request(1), house.now) is None

@@ -32,69 +32,69 @@ def other(tmp_path):
 
 
 @pytest.fixture
-def tx(bench, other):
+def desk(bench, other):
     os.chown(bench.work, other.pw_uid, other.pw_gid)
     bench.as_other = {"owner": other.pw_name, "uid": other.pw_uid, "gid": other.pw_gid}
     return bench
 
 
-def test_it_runs_as_its_owner_in_every_respect(tx, other):
-    ending = tx.run(
-        "grep -E '^(Uid|Gid|Groups|CapEff)' /proc/self/status; umask\n", umask=0o027, **tx.as_other
+def test_it_runs_as_its_owner_in_every_respect(desk, other):
+    ending = desk.run(
+        "grep -E '^(Uid|Gid|Groups|CapEff)' /proc/self/status; umask\n", umask=0o027, **desk.as_other
     )
     assert ending.status == 0, ending
-    lines = tx.text("job.o1").splitlines()
+    lines = desk.text("job.o1").splitlines()
     assert lines[0].split()[1:] == [str(other.pw_uid)] * 4
     assert lines[1].split()[1:] == [str(other.pw_gid)] * 4
     groups = os.getgrouplist(other.pw_name, other.pw_gid)
     assert set(lines[2].split()[1:]) == set(map(str, groups))
     assert int(lines[3].split()[1], 16) == 0
     assert lines[4] == "0027"
-    seen = (tx.work / "job.o1").stat()
+    seen = (desk.work / "job.o1").stat()
     assert (seen.st_uid, stat.S_IMODE(seen.st_mode)) == (other.pw_uid, 0o640)
 
 
-def test_its_output_is_written_with_its_owners_rights_only(tx):
-    closed = tx.home / "closed"
+def test_its_output_is_written_with_its_owners_rights_only(desk):
+    closed = desk.home / "closed"
     closed.mkdir(mode=0o700)
-    request = tx.start("echo secret\n", output=Output(stdout=str(closed / "out")), **tx.as_other)
-    ending = tx.ending(request)
+    request = desk.start("echo secret\n", output=Output(stdout=str(closed / "out")), **desk.as_other)
+    ending = desk.ending(request)
     assert "Permission denied" in ending.text
     assert list(closed.iterdir()) == []
-    assert (tx.folder(request) / "stdout").read_text() == "secret\n"
+    assert (desk.folder(request) / "stdout").read_text() == "secret\n"
 
 
-def test_somebody_elses_link_is_not_followed(tx):
-    victim = tx.home / "victim"
+def test_somebody_elses_link_is_not_followed(desk):
+    victim = desk.home / "victim"
     victim.write_text("untouched")
     victim.chmod(0o666)
-    (tx.work / "trap").symlink_to(victim)
-    tx.run("echo x\n", output=Output(stdout=str(tx.work / "trap")), **tx.as_other)
+    (desk.work / "trap").symlink_to(victim)
+    desk.run("echo x\n", output=Output(stdout=str(desk.work / "trap")), **desk.as_other)
     assert victim.read_text() == "untouched"
 
 
-def test_a_folder_that_is_closed_to_the_owner_stops_it_before_it_starts(tx):
-    closed = tx.home / "closed"
+def test_a_folder_that_is_closed_to_the_owner_stops_it_before_it_starts(desk):
+    closed = desk.home / "closed"
     closed.mkdir(mode=0o700)
-    request = tx.start("exit 0\n", **{**tx.as_other, "workdir": str(closed)})
-    assert "Permission denied" in tx.expect(ObservedNotStarted, request).text
+    request = desk.start("exit 0\n", **{**desk.as_other, "workdir": str(closed)})
+    assert "Permission denied" in desk.expect(ObservedNotStarted, request).text
 
 
-def test_its_environment_is_that_of_its_owner(tx, other):
-    tx.run("echo $USER $LOGNAME $HOME\n", **tx.as_other)
-    assert tx.text("job.o1").split() == [other.pw_name, other.pw_name, other.pw_dir]
+def test_its_environment_is_that_of_its_owner(desk, other):
+    desk.run("echo $USER $LOGNAME $HOME\n", **desk.as_other)
+    assert desk.text("job.o1").split() == [other.pw_name, other.pw_name, other.pw_dir]
 
 
-def test_it_cannot_write_its_script_for_the_next_one(tx):
-    ending = tx.run("echo 'touch hacked' >> $0 && exit 9\nexit 0\n", **tx.as_other)
+def test_it_cannot_write_its_script_for_the_next_one(desk):
+    ending = desk.run("echo 'touch hacked' >> $0 && exit 9\nexit 0\n", **desk.as_other)
     assert ending.status == 0
 
 
-def test_limits_and_kill_hold_for_other_users_too(tx):
-    assert tx.run("exec sleep 60\n", ask=Ask(wall=200), **tx.as_other).reason == "wall_limit"
-    request = tx.running("exec sleep 60\n", **tx.as_other)
-    tx.do(Kill(request.seq, 1, "deleted", 5000))
-    assert tx.ending(request).reason == "deleted"
+def test_limits_and_kill_hold_for_other_users_too(desk):
+    assert desk.run("exec sleep 60\n", ask=Ask(wall=200), **desk.as_other).reason == "wall_limit"
+    request = desk.running("exec sleep 60\n", **desk.as_other)
+    desk.do(Kill(request.seq, 1, "deleted", 5000))
+    assert desk.ending(request).reason == "deleted"
 
 
 def test_a_user_that_does_not_exist_is_named(bench):
@@ -102,20 +102,20 @@ def test_a_user_that_does_not_exist_is_named(bench):
     assert bench.expect(ObservedNotStarted, request).text == "there is no user with uid 54321 on this machine"
 
 
-def test_a_group_the_owner_is_not_in_is_not_given(tx, other):
-    tx.run("id -g\n", **{**tx.as_other, "gid": 0})
-    assert tx.text("job.o1").strip() == str(other.pw_gid)
+def test_a_group_the_owner_is_not_in_is_not_given(desk, other):
+    desk.run("id -g\n", **{**desk.as_other, "gid": 0})
+    assert desk.text("job.o1").strip() == str(other.pw_gid)
 
 
-def test_it_cannot_leave_the_cpus_of_its_pes(tx):
+def test_it_cannot_leave_the_cpus_of_its_pes(desk):
     seat = Seat(f"test-{os.getpid()}")
     kept = seat.holds("cpuset")
     seat.leave()
-    if not kept or len(tx.site.found.cpus) < 2:
+    if not kept or len(desk.site.found.cpus) < 2:
         pytest.skip("needs a cpuset cgroup that may be written, and two CPUs")
     script = "taskset -p ffff $$ >/dev/null 2>&1\nexec grep Cpus_allowed_list /proc/self/status\n"
-    tx.run(script, pes=(1,), **tx.as_other)
-    assert tx.text("job.o1").split()[1] == str(tx.site.found.cpus[1])
+    desk.run(script, pes=(1,), **desk.as_other)
+    assert desk.text("job.o1").split()[1] == str(desk.site.found.cpus[1])
 
 
 # ---------------------------------------------------------------- becoming the owner
@@ -181,44 +181,44 @@ def test_rights_that_stay_are_noticed(other):
 
 
 @pytest.fixture
-def shared(tx, other):
+def shared(desk, other):
     """A folder in which everybody may make names; and a file of the owner's that must stay as it is."""
-    folder = tx.home / "shared"
+    folder = desk.home / "shared"
     folder.mkdir()
     folder.chmod(0o777)
-    precious = tx.work / "precious"
+    precious = desk.work / "precious"
     precious.write_text("untouched")
     os.chown(precious, other.pw_uid, other.pw_gid)
-    tx.shared, tx.precious, tx.stranger = folder, precious, 54_321
-    return tx
+    desk.shared, desk.precious, desk.stranger = folder, precious, 54_321
+    return desk
 
 
-def _plant_link(tx):
-    (tx.shared / "out").symlink_to(tx.precious)
+def _plant_link(desk):
+    (desk.shared / "out").symlink_to(desk.precious)
     with contextlib.suppress(FileNotFoundError):  # somebody was quicker
-        os.lchown(tx.shared / "out", tx.stranger, tx.stranger)
+        os.lchown(desk.shared / "out", desk.stranger, desk.stranger)
 
 
-def _plant_folder(tx):
-    (tx.shared / "way").symlink_to(tx.work)
-    os.lchown(tx.shared / "way", tx.stranger, tx.stranger)
+def _plant_folder(desk):
+    (desk.shared / "way").symlink_to(desk.work)
+    os.lchown(desk.shared / "way", desk.stranger, desk.stranger)
 
 
-def _plant_hard_link(tx):
-    os.link(tx.precious, tx.shared / "out")
+def _plant_hard_link(desk):
+    os.link(desk.precious, desk.shared / "out")
 
 
-def _plant_file(tx):
-    (tx.shared / "out").touch()
-    (tx.shared / "out").chmod(0o666)
-    os.chown(tx.shared / "out", tx.stranger, tx.stranger)
+def _plant_file(desk):
+    (desk.shared / "out").touch()
+    (desk.shared / "out").chmod(0o666)
+    os.chown(desk.shared / "out", desk.stranger, desk.stranger)
 
 
-def _plant_fifo(tx):
-    os.mkfifo(tx.shared / "out")
-    (tx.shared / "out").chmod(0o666)
-    os.chown(tx.shared / "out", tx.stranger, tx.stranger)
-    tx.reader = os.open(tx.shared / "out", os.O_RDONLY | os.O_NONBLOCK)
+def _plant_fifo(desk):
+    os.mkfifo(desk.shared / "out")
+    (desk.shared / "out").chmod(0o666)
+    os.chown(desk.shared / "out", desk.stranger, desk.stranger)
+    desk.reader = os.open(desk.shared / "out", os.O_RDONLY | os.O_NONBLOCK)
 
 
 TRAPS = {
@@ -278,19 +278,19 @@ def test_a_link_that_comes_and_goes_is_never_followed(shared, other):
     assert shared.precious.read_text() == "untouched"
 
 
-def test_a_home_that_is_closed_to_its_owner_keeps_the_output_in_the_spool(tx, other):
-    closed = tx.work / "closed"
+def test_a_home_that_is_closed_to_its_owner_keeps_the_output_in_the_spool(desk, other):
+    closed = desk.work / "closed"
     closed.mkdir(mode=0o000)
     os.chown(closed, other.pw_uid, other.pw_gid)
     closed.chmod(0)
-    request = tx.start("echo kept\n", output=Output(stdout=str(closed / "out")), **tx.as_other)
-    ending = tx.ending(request)
+    request = desk.start("echo kept\n", output=Output(stdout=str(closed / "out")), **desk.as_other)
+    ending = desk.ending(request)
     assert (ending.status, "Permission denied" in ending.text) == (0, True)
-    assert (tx.folder(request) / "stdout").read_text() == "kept\n"
+    assert (desk.folder(request) / "stdout").read_text() == "kept\n"
 
 
-def test_a_disk_that_is_full_for_the_owner_keeps_the_output_in_the_spool(tx, other):
-    small = tx.home / "small"
+def test_a_disk_that_is_full_for_the_owner_keeps_the_output_in_the_spool(desk, other):
+    small = desk.home / "small"
     small.mkdir()
     options = f"size=64k,mode=0755,uid={other.pw_uid}"
     mount = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "small", str(small)], check=False)
@@ -298,9 +298,9 @@ def test_a_disk_that_is_full_for_the_owner_keeps_the_output_in_the_spool(tx, oth
         pytest.skip("needs mount(2): no file system may be mounted here")
     try:
         output = Output(stdout=str(small / "out"))
-        request = tx.start("head -c 200000 /dev/zero\n", output=output, **tx.as_other)
-        assert "No space left" in tx.ending(request).text
-        assert (tx.folder(request) / "stdout").stat().st_size == 200_000
+        request = desk.start("head -c 200000 /dev/zero\n", output=output, **desk.as_other)
+        assert "No space left" in desk.ending(request).text
+        assert (desk.folder(request) / "stdout").stat().st_size == 200_000
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
 
@@ -335,8 +335,8 @@ def test_keys_of_root_are_not_read_by_who_was_started_from_its_session(other):
     assert (int(mine), int(theirs)) == (6, -1)
 
 
-def test_a_number_that_was_given_to_somebody_else_gets_nobodys_requests(tx, other):
-    request = tx.start("touch ran\n", **{**tx.as_other, "owner": "alice"})
-    text = tx.expect(ObservedNotStarted, request).text
+def test_a_number_that_was_given_to_somebody_else_gets_nobodys_requests(desk, other):
+    request = desk.start("touch ran\n", **{**desk.as_other, "owner": "alice"})
+    text = desk.expect(ObservedNotStarted, request).text
     assert text == f"uid {other.pw_uid} was alice when it was submitted and is {other.pw_name} now"
-    assert not (tx.work / "ran").exists()
+    assert not (desk.work / "ran").exists()

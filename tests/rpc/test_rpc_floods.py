@@ -117,8 +117,8 @@ def test_what_is_wrong_in_a_long_list_is_named_as_in_a_short_one():
 
 
 def test_a_long_message_that_only_looks_like_a_submission_is_too_big(counter, peer):
-    tx = counter(limits=Limits(message=100_000))
-    client = peer(tx)
+    desk = counter(limits=Limits(message=100_000))
+    client = peer(desk)
     client.send(b'{"v":1,"id":1,"odd":{"cmd":"submit"},"cmd":"x","say":"' + b"y" * 400_000 + b'"}\n')
     assert client.answer()["error"]["code"] == "too_big"
     assert client.ask(2, "x", say="well")["result"] == "well"
@@ -128,10 +128,10 @@ def test_a_long_message_that_only_looks_like_a_submission_is_too_big(counter, pe
 
 
 def test_the_refusals_of_all_that_came_at_once_are_written_at_once(counter, peer):
-    tx = counter()
-    client = peer(tx)
+    desk = counter()
+    client = peer(desk)
     assert client.ask(1, "x")["ok"]
-    [connection] = tx.server.connections
+    [connection] = desk.server.connections
     written = []
     write = connection._transport.write
     connection._transport.write = lambda data: (written.append(data), write(data))
@@ -165,14 +165,14 @@ def test_users_without_a_name_cannot_take_all_connections_together(counter):
     folder = f"/tmp/nqspy-nameless-{os.getpid()}"
     os.mkdir(folder, 0o755)
     os.chmod(folder, 0o755)
-    tx = counter(name=f"{folder}/s", limits=Limits(nameless_connections=4))
-    os.chmod(tx.path, 0o666)
+    desk = counter(name=f"{folder}/s", limits=Limits(nameless_connections=4))
+    os.chmod(desk.path, 0o666)
     held = []
 
     def asks():
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as client:
             client.settimeout(120)
-            client.connect(str(tx.path))
+            client.connect(str(desk.path))
             client.sendall(b'{"v":1,"id":1,"cmd":"x"}\n')
             return 0 if b'"ok":true' in client.recv(1000) else 1
         return 1
@@ -183,7 +183,7 @@ def test_users_without_a_name_cannot_take_all_connections_together(counter):
         if pid == 0:
             os.setresuid(uid, uid, uid)
             client = socket.socket(socket.AF_UNIX)
-            client.connect(str(tx.path))
+            client.connect(str(desk.path))
             os.write(tell, b"x")
             signal.pause()
         held.append(pid)
@@ -194,15 +194,15 @@ def test_users_without_a_name_cannot_take_all_connections_together(counter):
     try:
         for uid in range(3_000_001, 3_000_005):
             stays(uid)
-        until(lambda: tx.server.shares.all_connections == 4, "four to be let in")
-        assert tx.server.shares.nameless == 4
+        until(lambda: desk.server.shares.all_connections == 4, "four to be let in")
+        assert desk.server.shares.nameless == 4
         assert in_child(3_000_009, asks) == 1, "the share of those without a name is taken"
         assert in_child(1, asks) == 0, "a user with a name has one of his own"
     finally:
         for pid in held:
             os.kill(pid, 9)
             os.waitpid(pid, 0)
-        os.unlink(tx.path)
+        os.unlink(desk.path)
         os.rmdir(folder)
 
 

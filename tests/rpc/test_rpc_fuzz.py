@@ -67,8 +67,8 @@ def test_texts_for_people_hold_no_control_characters_and_stay_what_they_are_as_j
 @settings(max_examples=60)
 @given(st.lists(LINES, max_size=6))
 def test_a_server_answers_each_line_once_and_serves_the_next_client(fuzzed, lines):
-    tx, peer = fuzzed
-    client = peer(tx)
+    desk, peer = fuzzed
+    client = peer(desk)
     client.send(b"".join(line.replace(b"\n", b"") + b"\n" for line in lines))
     expected = len([line for line in lines if line.replace(b"\n", b"")])
     for _ in range(expected):

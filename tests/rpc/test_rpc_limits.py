@@ -49,9 +49,9 @@ def crowd(counter):
     """A server whose clients are ordinary users."""
 
     def make(**options):
-        tx = counter(**options)
-        tx.server.callers = Ordinary(tx.server.callers)
-        return tx
+        desk = counter(**options)
+        desk.server.callers = Ordinary(desk.server.callers)
+        return desk
 
     return make
 
@@ -60,15 +60,15 @@ def crowd(counter):
 
 
 def test_a_user_has_so_many_connections_and_the_next_is_told_so(crowd, peer):
-    tx = crowd(limits=Limits(user_connections=3))
-    clients = [peer(tx) for _ in range(3)]
+    desk = crowd(limits=Limits(user_connections=3))
+    clients = [peer(desk) for _ in range(3)]
     assert all(client.ask(1, "x", say=1)["ok"] for client in clients)
-    refused = peer(tx)
+    refused = peer(desk)
     assert "has 3 connections to this nqsd, a user may have 3" in refused.answer()["error"]["text"]
     assert refused.answer() is None
     clients[0].close()
-    until(lambda: tx.server.shares.all_connections == 2, "the place to become free")
-    assert peer(tx).ask(1, "x", say="in")["result"] == "in"
+    until(lambda: desk.server.shares.all_connections == 2, "the place to become free")
+    assert peer(desk).ask(1, "x", say="in")["result"] == "in"
 
 
 def test_shares_count_by_user_and_in_all_and_the_owner_always_gets_one_more():
@@ -92,25 +92,25 @@ def test_the_defaults_leave_descriptors_for_the_rest_of_the_daemon():
 
 
 def test_thousands_of_clients_that_come_and_go_leave_nothing_behind(counter):
-    tx = counter()
+    desk = counter()
     before = descriptors()
     for number in range(3000):
         with socket.socket(socket.AF_UNIX) as client:
-            client.connect(str(tx.path))
+            client.connect(str(desk.path))
             if number % 3 == 0:
                 client.sendall(b'{"v":1,"id":1,"cmd":"x"}\n')
             elif number % 3 == 1:
                 client.sendall(b'{"v":1,"id"')
-    until(lambda: not tx.server.connections, "all to be gone")
+    until(lambda: not desk.server.connections, "all to be gone")
     until(lambda: descriptors() == before, "no descriptor to be left")
-    assert tx.server.shares.all_connections == 0
-    assert (tx.server.shares.bytes, tx.server.shares.all_bytes) == ({}, 0)
+    assert desk.server.shares.all_connections == 0
+    assert (desk.server.shares.bytes, desk.server.shares.all_bytes) == ({}, 0)
 
 
 def test_without_descriptors_the_counter_rests_says_so_once_and_goes_on(counter, peer):
     told = []
-    tx = counter(tell=told.append)
-    first = peer(tx)
+    desk = counter(tell=told.append)
+    first = peer(desk)
     assert first.ask(1, "x", say=1)["ok"]
     waiting = [socket.socket(socket.AF_UNIX) for _ in range(4)]
     taken = []
@@ -121,7 +121,7 @@ def test_without_descriptors_the_counter_rests_says_so_once_and_goes_on(counter,
             while True:
                 taken.append(os.dup(0))
         for each in waiting:
-            each.connect(str(tx.path))
+            each.connect(str(desk.path))
             each.settimeout(120)
             each.sendall(b'{"v":1,"id":1,"cmd":"x","say":"late"}\n')
         assert first.ask(2, "x", say="served")["result"] == "served"
@@ -141,24 +141,24 @@ def test_without_descriptors_the_counter_rests_says_so_once_and_goes_on(counter,
 
 
 def test_one_that_asks_nothing_is_shown_out_and_one_that_waits_for_an_answer_is_not(counter, peer):
-    tx = counter(lambda asked: b"" if asked.message["cmd"] == "hold" else answer(asked), limits=QUICK)
+    desk = counter(lambda asked: b"" if asked.message["cmd"] == "hold" else answer(asked), limits=QUICK)
 
     def answer(asked):
         return messages.result_answer(asked.handle.id, "now")
 
-    patient, idle = peer(tx), peer(tx)
+    patient, idle = peer(desk), peer(desk)
     patient.send(b'{"v":1,"id":1,"cmd":"hold"}\n')
     assert idle.ask(1, "x")["result"] == "now"
     assert idle.answer() is None, "it was not closed"
-    until(lambda: tx.asked, "the question to arrive")
-    held = [asked for asked in tx.asked if asked.message["cmd"] == "hold"]
+    until(lambda: desk.asked, "the question to arrive")
+    held = [asked for asked in desk.asked if asked.message["cmd"] == "hold"]
     assert not held[0].handle.gone
-    tx.server.reply(held[0].handle, messages.result_answer(1, "at last"))
+    desk.server.reply(held[0].handle, messages.result_answer(1, "at last"))
 
 
 def test_one_byte_at_a_time_is_told_that_it_takes_too_long(counter, peer):
-    tx = counter(limits=QUICK)
-    slow = peer(tx)
+    desk = counter(limits=QUICK)
+    slow = peer(desk)
     line = b'{"v":1,"id":1,"cmd":"x","say":"' + b"y" * 100_000
 
     def drip():
@@ -171,7 +171,7 @@ def test_one_byte_at_a_time_is_told_that_it_takes_too_long(counter, peer):
 
     dripping = threading.Thread(target=drip)
     dripping.start()
-    assert peer(tx).ask(1, "x", say="quick")["result"] == "quick"
+    assert peer(desk).ask(1, "x", say="quick")["result"] == "quick"
     assert slow.answer()["error"]["code"] == "too_slow"
     with contextlib.suppress(ConnectionResetError):  # where a byte of it was not read any more
         assert slow.answer() is None
@@ -180,8 +180,8 @@ def test_one_byte_at_a_time_is_told_that_it_takes_too_long(counter, peer):
 
 def test_a_client_that_reads_nothing_is_cut_off_in_time_and_one_that_reads_slowly_is_not(counter, peer):
     big = "y" * 3_000_000
-    tx = counter(lambda asked: messages.result_answer(asked.handle.id, big), limits=QUICK)
-    lazy, reader = peer(tx), peer(tx)
+    desk = counter(lambda asked: messages.result_answer(asked.handle.id, big), limits=QUICK)
+    lazy, reader = peer(desk), peer(desk)
     for each in (lazy, reader):
         each.send(b'{"v":1,"id":1,"cmd":"x"}\n')
     got = b""
@@ -189,12 +189,12 @@ def test_a_client_that_reads_nothing_is_cut_off_in_time_and_one_that_reads_slowl
         got += reader.socket.recv(300_000)
         threading.Event().wait(0.05)
     assert len(got) > len(big)
-    until(lambda: all(asked.handle.gone for asked in tx.asked[:1]), "the lazy one to be cut off")
+    until(lambda: all(asked.handle.gone for asked in desk.asked[:1]), "the lazy one to be cut off")
 
 
 def test_one_that_has_closed_its_sending_side_gets_its_answers_first(counter, peer):
-    tx = counter(limits=QUICK)
-    client = peer(tx)
+    desk = counter(limits=QUICK)
+    client = peer(desk)
     client.send(b'{"v":1,"id":1,"cmd":"x","say":"a"}\n{"v":1,"id":2,"cmd":"x","say":"b"}\n')
     client.socket.shutdown(socket.SHUT_WR)
     assert [client.answer()["result"], client.answer()["result"]] == ["a", "b"]
@@ -202,8 +202,8 @@ def test_one_that_has_closed_its_sending_side_gets_its_answers_first(counter, pe
 
 
 def test_a_half_open_one_that_waits_for_ever_is_closed(counter, peer):
-    tx = counter(lambda asked: b"", limits=QUICK)
-    client = peer(tx)
+    desk = counter(lambda asked: b"", limits=QUICK)
+    client = peer(desk)
     client.send(b'{"v":1,"id":1,"cmd":"x"}\n')
     client.socket.shutdown(socket.SHUT_WR)
     assert client.answer() is None
@@ -213,14 +213,14 @@ def test_a_half_open_one_that_waits_for_ever_is_closed(counter, peer):
 
 
 def test_unfinished_messages_of_one_user_are_bounded_together(crowd, peer):
-    tx = crowd(limits=Limits(user_bytes=3_000_000))
-    begun = [peer(tx) for _ in range(6)]
+    desk = crowd(limits=Limits(user_bytes=3_000_000))
+    begun = [peer(desk) for _ in range(6)]
     line = b'{"v":1,"id":1,"cmd":"submit","say":"' + b"y" * 900_000
     refused = 0
     for each in begun:
         with contextlib.suppress(BrokenPipeError):
             each.send(line)
-    until(lambda: len(tx.server.connections) <= 3, "what is beyond to be refused")
+    until(lambda: len(desk.server.connections) <= 3, "what is beyond to be refused")
     for each in begun:
         each.socket.settimeout(0.2)
         try:
@@ -228,7 +228,7 @@ def test_unfinished_messages_of_one_user_are_bounded_together(crowd, peer):
         except TimeoutError:
             pass
     assert refused >= 3
-    assert tx.server.shares.all_bytes <= 3_000_000
+    assert desk.server.shares.all_bytes <= 3_000_000
 
 
 @pytest.fixture
@@ -263,14 +263,14 @@ class Gate:
 
 
 def test_the_engine_far_behind_is_not_asked_more_and_catches_up(counter, peer, gate):
-    tx = counter(gate.answer, limits=Limits(backlog=50, busy_time=600.0), backlog=gate.backlog)
-    tx.server.put = gate.count(tx.server.put)
-    client, other = peer(tx), peer(tx)
+    desk = counter(gate.answer, limits=Limits(backlog=50, busy_time=600.0), backlog=gate.backlog)
+    desk.server.put = gate.count(desk.server.put)
+    client, other = peer(desk), peer(desk)
     client.send(b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n) for n in range(60)))
-    until(lambda: len(tx.server._delayed) == 1, "the first client to be delayed")
+    until(lambda: len(desk.server._delayed) == 1, "the first client to be delayed")
     for each in (client, other):
         each.send(b'{"v":1,"id":100,"cmd":"x","say":100}\n')
-    until(lambda: len(tx.server._delayed) == 2, "the other to be delayed after one message at most")
+    until(lambda: len(desk.server._delayed) == 2, "the other to be delayed after one message at most")
     other.send(b'{"v":1,"id":101,"cmd":"x","say":101}\n')
     assert gate.arrived <= 62
     gate.open()
@@ -280,20 +280,20 @@ def test_the_engine_far_behind_is_not_asked_more_and_catches_up(counter, peer, g
 
 def test_busy_for_long_refuses_and_clients_come_again_by_themselves(crowd, peer, tmp_path):
     behind = [10]
-    tx = crowd(limits=Limits(backlog=1, busy_time=0.0), backlog=lambda: (behind[0], 0))
-    client = peer(tx)
+    desk = crowd(limits=Limits(backlog=1, busy_time=0.0), backlog=lambda: (behind[0], 0))
+    client = peer(desk)
     until(lambda: client.ask(1, "x").get("error", {}).get("code") == "busy", "it to say so")
     timer = threading.Timer(0.3, lambda: behind.__setitem__(0, 0))
     timer.start()
     with Client(tmp_path) as nqs:
         assert nqs.call("x", say="through") == "through"
-    assert tx.asked[-1].message["say"] == "through"
+    assert desk.asked[-1].message["say"] == "through"
     timer.join()
 
 
 def test_the_library_finds_its_connection_closed_and_opens_another(counter, tmp_path):
-    tx = counter(limits=QUICK)
+    desk = counter(limits=QUICK)
     with Client(tmp_path) as nqs:
         assert nqs.call("x", say=1) == 1
-        until(lambda: not tx.server.connections, "the idle connection to be closed")
+        until(lambda: not desk.server.connections, "the idle connection to be closed")
         assert nqs.call("x", say=2) == 2

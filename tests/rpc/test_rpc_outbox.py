@@ -38,29 +38,29 @@ def test_answers_leave_whole_and_in_their_order(sizes):
 def gathered(counter, peer, count, **limits):
     """Clients who have all asked the same."""
     waiting = []
-    tx = counter(lambda asked: waiting.append(asked) or b"", limits=Limits(**limits))
-    clients = [peer(tx) for _ in range(count)]
+    desk = counter(lambda asked: waiting.append(asked) or b"", limits=Limits(**limits))
+    clients = [peer(desk) for _ in range(count)]
     for number, client in enumerate(clients):
         client.send(b'{"v":1,"id":%d,"cmd":"x"}\n' % (7 + number))
     until(lambda: len(waiting) == count, "all have asked")
-    return tx, clients, sorted((asked.handle for asked in waiting), key=lambda handle: handle.id)
+    return desk, clients, sorted((asked.handle for asked in waiting), key=lambda handle: handle.id)
 
 
 def test_what_many_get_counts_once_and_each_has_it_whole(counter, peer):
-    tx, clients, handles = gathered(counter, peer, 12, unread=4 * LONG)
-    tx.server.reply_alike(handles, messages.result_answer(handles[0].id, "y" * LONG))
+    desk, clients, handles = gathered(counter, peer, 12, unread=4 * LONG)
+    desk.server.reply_alike(handles, messages.result_answer(handles[0].id, "y" * LONG))
     until(lambda: all(handle.stuck for handle in handles), "nobody reads yet")
-    (caller,) = {each.caller for each in tx.server.connections}
-    assert LONG < tx.server.unread(caller) < 3.5 * LONG, "one answer, and what the transports hold"
+    (caller,) = {each.caller for each in desk.server.connections}
+    assert LONG < desk.server.unread(caller) < 3.5 * LONG, "one answer, and what the transports hold"
     for number, client in enumerate(clients):
         assert client.answer() == {"id": 7 + number, "ok": True, "result": "y" * LONG}
     until(lambda: not any(handle.stuck for handle in handles), "all have read")
-    assert tx.server.unread(caller) == 0
+    assert desk.server.unread(caller) == 0
 
 
 def test_who_hangs_up_meanwhile_leaves_the_others_theirs(counter, peer):
-    tx, clients, handles = gathered(counter, peer, 3)
-    tx.server.reply_alike(handles, messages.result_answer(handles[0].id, "y" * LONG))
+    desk, clients, handles = gathered(counter, peer, 3)
+    desk.server.reply_alike(handles, messages.result_answer(handles[0].id, "y" * LONG))
     until(lambda: all(handle.stuck for handle in handles), "nobody reads yet")
     clients[1].close()
     until(lambda: handles[1].gone, "it is known that one has gone")
@@ -68,10 +68,10 @@ def test_who_hangs_up_meanwhile_leaves_the_others_theirs(counter, peer):
 
 
 def test_a_counter_that_closes_gives_slow_readers_the_rest(counter, peer):
-    tx, (client,), (handle,) = gathered(counter, peer, 1)
-    tx.server.reply(handle, messages.result_answer(handle.id, "y" * LONG))
+    desk, (client,), (handle,) = gathered(counter, peer, 1)
+    desk.server.reply(handle, messages.result_answer(handle.id, "y" * LONG))
     until(lambda: handle.stuck, "it does not read yet")
-    thread = threading.Thread(target=tx.server.close)
+    thread = threading.Thread(target=desk.server.close)
     thread.start()
     until(lambda: handle.gone, "it is shown out")
     assert len(client.answer()["result"]) == LONG
@@ -80,7 +80,7 @@ def test_a_counter_that_closes_gives_slow_readers_the_rest(counter, peer):
 
 
 def test_answers_of_ones_own_are_counted_each(counter, peer):
-    tx, _clients, handles = gathered(counter, peer, 6, unread=4 * LONG)
+    desk, _clients, handles = gathered(counter, peer, 6, unread=4 * LONG)
     for handle in handles:
-        tx.server.reply(handle, messages.result_answer(handle.id, "y" * LONG))
+        desk.server.reply(handle, messages.result_answer(handle.id, "y" * LONG))
     until(lambda: any(handle.gone for handle in handles), "one of them is cut off")

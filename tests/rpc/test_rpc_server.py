@@ -16,13 +16,13 @@ from nqspy.rpc.server import RpcServer
 
 
 def test_the_caller_is_named_by_the_kernel(counter, peer):
-    tx = counter()
-    assert peer(tx).ask(7, "ping", say="hello", user="root of all evil") == {
+    desk = counter()
+    assert peer(desk).ask(7, "ping", say="hello", user="root of all evil") == {
         "id": 7,
         "ok": True,
         "result": "hello",
     }
-    caller = tx.asked[0].caller
+    caller = desk.asked[0].caller
     assert (caller.user, caller.uid, caller.gid) == (
         pwd.getpwuid(os.getuid()).pw_name,
         os.getuid(),
@@ -32,8 +32,8 @@ def test_the_caller_is_named_by_the_kernel(counter, peer):
 
 
 def test_many_requests_on_one_connection_are_answered_under_their_ids(counter, peer):
-    tx, count = counter(), 3 * DEFAULTS.pending
-    client = peer(tx)
+    desk, count = counter(), 3 * DEFAULTS.pending
+    client = peer(desk)
     lines = b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n * n) for n in range(count))
     sender = threading.Thread(target=client.send, args=(lines,))
     sender.start()
@@ -43,11 +43,11 @@ def test_many_requests_on_one_connection_are_answered_under_their_ids(counter, p
 
 
 def test_eight_clients_at_once_get_their_own_answers(counter, peer):
-    tx = counter()
+    desk = counter()
     wrong: list[int] = []
 
     def talk(number: int) -> None:
-        client = peer(tx)
+        client = peer(desk)
         wrong.extend(n for n in range(300) if client.ask(n, "x", say=[number, n])["result"] != [number, n])
 
     clients = [threading.Thread(target=talk, args=(n,)) for n in range(8)]
@@ -56,7 +56,7 @@ def test_eight_clients_at_once_get_their_own_answers(counter, peer):
     for client in clients:
         client.join()
     assert not wrong
-    assert len(tx.asked) == 2400
+    assert len(desk.asked) == 2400
 
 
 @pytest.mark.parametrize(
@@ -94,29 +94,29 @@ def test_a_message_that_is_too_long_is_refused_in_one_line_and_the_connection_cl
 
 
 def test_a_submission_may_be_larger_and_has_to_say_so_at_its_beginning(counter, peer):
-    tx = counter(limits=Limits(message=1000, submission=100_000))
-    assert peer(tx).ask(1, "submit", say="y" * 90_000)["result"] == "y" * 90_000
+    desk = counter(limits=Limits(message=1000, submission=100_000))
+    assert peer(desk).ask(1, "submit", say="y" * 90_000)["result"] == "y" * 90_000
     for line in (
         b'{"v":1,"id":1,"say":"%b","cmd":"submit"}\n',
         b'{"v":1,"id":1,"cmd":"submit","say":"%b%b"}\n',
     ):
-        client = peer(tx)
+        client = peer(desk)
         client.send(line.replace(b"%b", b"z" * 60_000))
         assert client.answer()["error"]["code"] == "too_big"
 
 
 def test_random_bytes_do_no_harm(counter, peer):
-    tx, dice = counter(limits=Limits(message=5000)), random.Random(17)
+    desk, dice = counter(limits=Limits(message=5000)), random.Random(17)
     good = b'{"v":1,"id":1,"cmd":"x","say":"abc"}\n'
     for _ in range(60):
-        client = peer(tx)
+        client = peer(desk)
         noise = bytearray(dice.randbytes(dice.randrange(8000)) + good * dice.randrange(5))
         for _ in range(dice.randrange(20)):
             if noise:
                 noise[dice.randrange(len(noise))] = dice.randrange(256)
         client.send(bytes(noise))
         client.close()
-    assert peer(tx).ask(4, "x", say="still here")["result"] == "still here"
+    assert peer(desk).ask(4, "x", say="still here")["result"] == "still here"
 
 
 def test_a_peer_that_may_not_is_told_so_and_hung_up_on(counter, peer):
@@ -128,43 +128,43 @@ def test_a_peer_that_may_not_is_told_so_and_hung_up_on(counter, peer):
 
 
 def test_a_client_that_reads_nothing_holds_nobody_up(counter, peer):
-    tx = counter(
+    desk = counter(
         lambda asked: messages.result_answer(asked.handle.id, "y" * asked.message["size"]),
         limits=Limits(unread=1_000_000, unread_time=0.3, sweep=0.1),
     )
-    lazy = peer(tx)
+    lazy = peer(desk)
     lazy.send(b'{"v":1,"id":1,"cmd":"x","size":400000}\n' * 8)
-    assert len(peer(tx).ask(1, "x", size=10)["result"]) == 10
+    assert len(peer(desk).ask(1, "x", size=10)["result"]) == 10
     with pytest.raises((BrokenPipeError, ConnectionResetError)):
         lazy.send(b'{"v":1,"id":1,"cmd":"x","size":400000}\n' * 1_000_000)
 
 
 def test_a_handle_knows_that_its_client_has_gone(counter, peer):
-    tx = counter()
-    client = peer(tx)
+    desk = counter()
+    client = peer(desk)
     client.ask(1, "x")
-    handle = tx.asked[0].handle
+    handle = desk.asked[0].handle
     assert not handle.gone
     client.close()
     deadline = time.monotonic() + 10
     while not handle.gone and time.monotonic() < deadline:
         time.sleep(0.005)
     assert handle.gone
-    tx.server.reply(handle, messages.result_answer(1, "nobody reads this"))
+    desk.server.reply(handle, messages.result_answer(1, "nobody reads this"))
 
 
 def test_closing_delivers_the_answers_handed_over_and_removes_the_socket(counter, peer):
-    tx = counter()
-    client = peer(tx)
+    desk = counter()
+    client = peer(desk)
     client.send(b"".join(b'{"v":1,"id":%d,"cmd":"x","say":"%s"}\n' % (n, b"z" * 100) for n in range(500)))
     answers = [client.answer()]
-    while len(tx.asked) < 500:
+    while len(desk.asked) < 500:
         answers.append(client.answer())
-    tx.close()
+    desk.close()
     answers += [client.answer() for _ in range(500 - len(answers))]
     assert [a["id"] for a in answers] == list(range(500))
     assert client.answer() is None
-    assert not tx.path.exists()
+    assert not desk.path.exists()
 
 
 def test_a_left_over_socket_is_replaced_and_another_daemons_is_left_alone(counter, peer, tmp_path):
@@ -178,7 +178,7 @@ def test_a_left_over_socket_is_replaced_and_another_daemons_is_left_alone(counte
 def test_a_path_too_long_for_a_socket_address_works(counter, tmp_path):
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
-    tx = counter(name=str(deep / "nqsd.sock"))
+    desk = counter(name=str(deep / "nqsd.sock"))
     folder = os.open(deep, os.O_PATH)
     client = socket.socket(socket.AF_UNIX)
     client.connect(f"/proc/self/fd/{folder}/nqsd.sock")
@@ -186,7 +186,7 @@ def test_a_path_too_long_for_a_socket_address_works(counter, tmp_path):
     assert b'"deep"' in client.recv(1000)
     client.close()
     os.close(folder)
-    tx.close()
+    desk.close()
     assert list(deep.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""Comeback: suspended requests whose PEs others might have go on, unless an earlier feature keeps them back.
+"""Suspended requests whose PEs others might have go on, unless an earlier feature keeps them back.
 
 They come before everything that waits, in the order of their starts: on the PEs they had where those are
 free, else on others. While there are too few, those that are free are kept for the first of them, so that it
@@ -38,18 +38,13 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 
 def places(request: Request, board: Board, gone: Collection[int]) -> tuple[int, ...]:
     """PEs on which a parked request can go on, as many as there are up to those it had: those very ones if
-    they are free, in their old order; else those of them that are and the lowest others, in ascending order;
-    at last its own whose CPU is ``gone``, for which there is nothing to wait. Where the domain gives blocks
-    without a gap only, it is such a block or those of its own that are free."""
-    there = board.open().tolist()
+    they are free, in their old order; else what the domain's placement gives one that comes back, in
+    ascending order; at last its own whose CPU is ``gone``, for which there is nothing to wait."""
+    there = set(board.open().tolist())
     own = [pe for pe in request.pes if pe in there]
-    others = [pe for pe in there if pe not in own]
-    if board.domain.placement == "contiguous" and len(own) < len(request.pes):
-        policy = POLICIES["contiguous"]
-        fits = policy.room(board) >= len(request.pes)
-        return policy.pick(board, len(request.pes)) if fits else tuple(own)
+    given = POLICIES[board.domain.placement].again(board, len(request.pes), own)
     lost = [pe for pe in request.pes if pe in gone and pe not in own]
-    found = [*own, *others, *lost][: len(request.pes)]
+    found = [*given, *lost][: len(request.pes)]
     return request.pes if set(found) == set(request.pes) else tuple(sorted(found))
 
 

@@ -109,34 +109,23 @@ def _stays(shift: Shift, request: Request) -> str:
     return f"shift {shift.name} stopped queue {request.queue}; it goes on when the queue is started again"
 
 
-FEATURE = Feature("shift_end", act, verify=verify, stands=stands, explain=explain)
-
-
 # ---------------------------------------------------------------- told beforehand
 
 _WILL = {"suspend": "suspended", "requeue": "ended and queued again"}
 
 
-def shift_warning(site: Site, request: Request, began: Instant) -> str | None:
+def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
     """What a shift will do to a request that began (or went on) at ``began`` and may by its wall limit
     outlast its queue's time; None when it ends in time, has no wall limit, or will be left alone."""
-    closing, wall = (
-        site.upcoming_stops.get(request.queue),
-        wall_limit(site.settings, request.queue, request.spec.ask),
-    )
+    closing = site.upcoming_stops.get(request.queue)
+    wall = wall_limit(site.settings, request.queue, request.spec.ask)
     if closing is None or wall is None or began + wall <= closing.at or closing.spill not in _WILL:
         return None
     if closing.spill == "requeue" and not request.spec.rerunnable:
         return None
     stops = f"when shift {closing.shift} stops queue {request.queue}"
-    return f"if it still runs then, it will be {_WILL[closing.spill]} at {closing.clock}, {stops}"
-
-
-def outlook(site: Site, request: Request) -> Reason | None:
-    """The same as a reason, for one that runs."""
-    began = max(request.run.started, request.run.resumed or 0)
-    text = shift_warning(site, request, Instant(began))
-    closing = site.upcoming_stops.get(request.queue)
-    if text is None or closing is None:
-        return None
+    text = f"if it still runs then, it will be {_WILL[closing.spill]} at {closing.clock}, {stops}"
     return Reason(ReasonCode.SHIFT, f"shift {closing.shift}", text, closing.at)
+
+
+FEATURE = Feature("shift_end", act, verify=verify, stands=stands, explain=explain, outlook=outlook)

@@ -1,7 +1,6 @@
 """Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
 
-from nqspy.core import domains
-from nqspy.core.preemption import shift_end
+from nqspy.core import domains, features
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.engine import timetable, upcoming_stops
 from nqspy.engine.handlers import exits, requests
@@ -115,11 +114,12 @@ def foretell(tx: Transaction, seq: Seq) -> None:
     """Tells the owner of a request that starts, if mail was asked for, what a shift will do to it before its
     wall limit is over."""
     request = tx.site.requests[seq]
-    mail, text = request.spec.mail, shift_end.shift_warning(tx.site, request, tx.now)
-    if text is not None and (mail.begin or mail.end or mail.abort):
+    mail, said = request.spec.mail, features.outlook(tx.site, request, tx.now)
+    if said is not None and (mail.begin or mail.end or mail.abort):
         name = tx.site.id_of(seq)
         subject = f"nqspy: {name} starts and may not end in time"
-        tx.act(Notify(mail.to or request.owner, subject, f"Request {name} ({request.name}): {text}", seq))
+        text = f"Request {name} ({request.name}): {said.text}"
+        tx.act(Notify(mail.to or request.owner, subject, text, seq))
 
 
 def note(tx: Transaction, request: Request, start: Instant | None) -> str:
@@ -128,7 +128,8 @@ def note(tx: Transaction, request: Request, start: Instant | None) -> str:
     kept = RunningCounts(tx.site, now=tx.now).keeping(request)
     if kept is not None and kept.code is ReasonCode.SHIFT:
         return kept.text
-    return shift_end.shift_warning(tx.site, request, tx.now if start is None else start) or ""
+    said = features.outlook(tx.site, request, tx.now if start is None else start)
+    return said.text if said is not None else ""
 
 
 def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:

@@ -63,7 +63,7 @@ def masked(mask, columns):
 def test_each_rule_masks_those_to_whom_it_gives_a_reason(house):
     counts = RunningCounts(house.site, now=house.now)
     for queue, columns in rows(house.site):
-        gate = counts.gate(queue.name)
+        gate = counts.headroom(queue.name)
         for rule in RULES:
             mine = [each for each in counts.rules(queue.name) if type(each) is rule]
             mask = rule.mask(house.site, gate[rule], queue.name, columns) if rule in gate else None
@@ -77,7 +77,7 @@ def test_all_together_keep_back_those_who_are_given_a_reason(house):
     site = house.site
     counts = RunningCounts(site, now=house.now, run_limits=False)
     for queue, columns in rows(site):
-        mask = blocked_mask(site, counts.gate(queue.name), queue, columns)
+        mask = blocked_mask(site, counts.headroom(queue.name), queue, columns)
         given_one = {r.seq for r in columns.requests() if counts.keeping(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one
 
@@ -98,12 +98,12 @@ def test_a_run_limit_that_is_reached_closes_the_queue_and_is_the_reason_of_all(h
 def test_what_can_never_start_is_what_is_kept_back_when_nothing_runs_and_all_use_is_forgotten(house):
     site, now = house.site, house.now
     counts = RunningCounts(site, now=now)
-    gates = {queue.name: counts.gate(queue.name, ever=True) for queue, _ in rows(site)}
+    headrooms = {queue.name: counts.headroom(queue.name, ever=True) for queue, _ in rows(site)}
     for seq in sorted(site.started):
         house.end(seq)
     house.set("usage/half_life", 1).later(minutes=1)
     empty = RunningCounts(site, lambda: FairShare(site, house.now, {}), now=now)
     for queue, columns in rows(site):
-        mask = blocked_mask(site, gates[queue.name], queue, columns)
+        mask = blocked_mask(site, headrooms[queue.name], queue, columns)
         given_one = {r.seq for r in columns.requests() if empty.keeping(r) or r.spec.ask.pes > site.pes()}
         assert masked(mask, columns) == given_one
