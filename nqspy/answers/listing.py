@@ -303,9 +303,9 @@ def _why(serving: Serving, asked: rpc.Asked) -> Work:
     choice = RequestChoice(serving, {"operands": [str(word) for word in operands]}, asked.caller)
     for _ in _objects(serving, choice, found):
         pass
-    for each in found:
-        each["chain"] = _chain(serving, each["seq"], choice.sight)
-        each["redated"] = _redated(serving, each["seq"], choice.sight)
+    _add_chains(serving, found, choice.sight)
+    if not message.get("json"):
+        _add_needed(serving, found)
     estimates = [_estimate(serving, each["seq"]) for each in found]
     zone = Zone(serving.engine.site.timezone)
 
@@ -321,6 +321,19 @@ def _why(serving: Serving, asked: rpc.Asked) -> Work:
         return _answer(asked, choice, text)
 
     return work
+
+
+def _add_chains(serving: Serving, found: Objects, sight: Visibility) -> None:
+    for each in found:
+        each["chain"] = _chain(serving, each["seq"], sight)
+        each["redated"] = _redated(serving, each["seq"], sight)
+
+
+def _add_needed(serving: Serving, found: Objects) -> None:
+    """Notes what must happen to each that waits; programs are told the code."""
+    reasons = reasons_of(serving.engine, [each["seq"] for each in found])
+    for each in found:
+        each["needed"] = reasons[each["seq"]].needed if each["seq"] in reasons else None
 
 
 def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:

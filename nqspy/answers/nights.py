@@ -12,12 +12,13 @@ from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility
 from nqspy.core import alike
 from nqspy.engine import timetable
+from nqspy.engine.explain import STOPPED
 from nqspy.model import events as ev
 from nqspy.model.configure import apply_changes
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.machine import Found
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason, told
 from nqspy.model.requests import Used
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Site
@@ -53,7 +54,7 @@ class Picture:
     def why(self, seq: Seq, queue: str) -> Reason | None:
         """The reason of one waiting request."""
         found = self.own.get(seq) or self.closing.get(queue)
-        return None if found is None else Reason(ReasonCode(found[0]), found[1], found[2])
+        return None if found is None else told(*found)
 
 
 def take(serving: Serving) -> Picture:
@@ -64,8 +65,7 @@ def take(serving: Serving) -> Picture:
     closing = {queue: _named(reason) for queue, reason in reasons.closing.items()}
     for queue in queues.values():
         if not queue.started:
-            text = f"queue {queue.name} is stopped"
-            closing[queue.name] = (ReasonCode.STOPPED.value, f"queue {queue.name}", text)
+            closing[queue.name] = _named(STOPPED(f"queue {queue.name}"))
     own: dict[Seq, Named] = {}
     reached = (pair for name in queues for pair in alike.reached(engine.site, reasons, name))
     for seq, reason in chain(reasons.own.items(), reached):

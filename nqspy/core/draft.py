@@ -20,10 +20,12 @@ from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.promises import Promise, plain
 from nqspy.model.queues import Queue
-from nqspy.model.reasons import Reach, Reason, ReasonCode
+from nqspy.model.reasons import Reach, Reason, ReasonCode, reason_kinds, told
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
 from nqspy.ports import Answer, Exits, PassView, RequestView
+
+(_MOVED,) = reason_kinds(ReasonCode.HELD, moved="it is moved to queue {queue}")
 
 
 @dataclass(slots=True)
@@ -183,9 +185,10 @@ class Draft:
             return []
         self._gone.setdefault(request.queue, []).append(request.slot)
         self.proposals += 1
-        text = action.text if isinstance(action, Hold) else f"it is moved to queue {action.queue}"
-        who = action.who if isinstance(action, Hold) else f"queue {request.queue}"
-        self.own[request.seq] = Reason(ReasonCode.HELD, who, text)
+        if isinstance(action, Hold):
+            self.own[request.seq] = told(ReasonCode.HELD, action.who, action.text)
+        else:
+            self.own[request.seq] = _MOVED(f"queue {request.queue}", action.queue)
         return [request]
 
     # ------------------------------------------------------------ running requests give way, and come back

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from nqspy.core import alike, features
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import depend, startable, words
-from nqspy.core.queueing.limits import RunningCounts
+from nqspy.core.queueing.limits import RunningCounts, too_wide
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import Reason, ReasonCode, Reasons
+from nqspy.model.reasons import Reason, ReasonCode, Reasons, reason_kinds, told
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
 from nqspy.ports import Exits
@@ -60,10 +60,9 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCount
     if request.state is State.HELD:
         if request.unmet and not request.holds:
             return depend.reason(site, request)
-        return Reason(ReasonCode.HELD, _HOLDERS.get(request.holds[:1], "system"), request.hold_text)
+        return told(ReasonCode.HELD, _HOLDERS.get(request.holds[:1], "system"), request.hold_text)
     if request.state is State.WAITING:
-        text = "it waits for the date its owner gave"
-        return Reason(ReasonCode.DATE, "owner", text, request.spec.eligible)
+        return _WAITS_FOR_DATE("owner", until=request.spec.eligible)
     if request.state is State.SUSPENDED:
         return reasons.own.get(request.seq) or features.keeping(site, request) or _suspended(request)
     if request.state is State.RUNNING:
@@ -74,23 +73,25 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCount
     queue = site.settings.queues.get(request.queue)
     kept: Reason | None = reasons.own.get(request.seq)
     if kept is None and queue is not None and queue.kind == "batch" and queue.started:
-        if request.spec.ask.pes > site.size(request.queue):
-            return words.never_reason(site, request)
-        kept = features.keeping(site, request) or alike.reason_of(reasons, request) or tally.keeping(request)
+        kept = (
+            too_wide(site, request.queue, request.spec.ask.pes)
+            or features.keeping(site, request)
+            or alike.reason_of(reasons, request)
+            or tally.keeping(request)
+        )
     closing = reasons.closing.get(request.queue)
     if kept is None and closing is not None and closing.code is ReasonCode.NO_PES:
         return words.asking(request, closing)
-    return kept or closing or _NOT_YET
+    return kept or closing or _NOT_YET("scheduler")
 
 
 def _suspended(request: Request) -> Reason | None:
     pause = request.pause
     if pause is None:
         return None
-    return Reason(
-        ReasonCode(pause.cause.code), str(pause.cause), pause.text or f"it was suspended by {pause.cause}"
-    )
+    return told(pause.cause.code, str(pause.cause), pause.text or f"it was suspended by {pause.cause}")
 
 
 _HOLDERS = {"u": "owner", "o": "operator", "s": "system"}
-_NOT_YET = Reason(ReasonCode.LATER, "scheduler", "no pass has looked at it yet")
+(_NOT_YET,) = reason_kinds(ReasonCode.LATER, not_yet="no pass has looked at it yet")
+(_WAITS_FOR_DATE,) = reason_kinds(ReasonCode.DATE, waits_for_date="it waits for the date its owner gave")

@@ -14,7 +14,7 @@ from nqspy.model.columns import Columns
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.health import Probe, ResourceState, wrong_of
 from nqspy.model.queues import Queue
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.registry import ALL, SettingsObject, Words, declare, split
 from nqspy.model.requests import Request
 from nqspy.model.settings import Settings
@@ -24,6 +24,13 @@ Mask = npt.NDArray[np.bool_]
 
 WHO = "probe "
 """What stands before a probe's name where it is named as the one who keeps back, suspends or requeues."""
+
+_BROKEN = "resource {name} is broken{since: since *}{text:: *}"
+_STARTS, _GOES_ON = reason_kinds(
+    ReasonCode.RESOURCE,
+    starts_when_well=_BROKEN + "; it starts when {who} is well again",
+    goes_on_when_well=_BROKEN + "; it goes on when {who} is well again",
+)
 
 
 # ---------------------------------------------------------------- probes
@@ -156,11 +163,7 @@ def first_of(found: Mapping[str, ResourceState], needs: Iterator[str]) -> Reason
 
 def reason(name: str, state: ResourceState, *, goes_on: bool = False, since: str = "") -> Reason:
     """Why one waits for a resource; ``goes_on``: it is suspended; ``since``: the time of day it broke."""
-    when = f" since {since}" if since else ""
-    said = f": {state.text}" if state.text else ""
-    then = "goes on" if goes_on else "starts"
-    text = f"resource {name} is broken{when}{said}; it {then} when probe {name} is well again"
-    return Reason(ReasonCode.RESOURCE, WHO + name, text)
+    return (_GOES_ON if goes_on else _STARTS)(WHO + name, name, since, state.text)
 
 
 def blocked_mask(site: Site, columns: Columns) -> Mask | None:

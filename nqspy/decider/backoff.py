@@ -11,7 +11,7 @@ from typing import Any
 from nqspy.decider.heartbeat import Call
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import Reason, ReasonCode, Reasons
+from nqspy.model.reasons import ReasonCode, Reasons, reason_kinds
 from nqspy.model.site import Site
 from nqspy.userexit.call_stats import Mark
 from nqspy.userexit.kept import OwnerRest, Spare
@@ -25,6 +25,11 @@ GIVE_UP = 5
 """So many workers in a row without a plan between them, and all exits are left out; of those that were
 lost on one owner's requests DEADLY count, and after so many no exit is asked about theirs for as long."""
 LONGEST_PAUSE = 60.0
+
+(_BEGUN_AGAIN,) = reason_kinds(
+    ReasonCode.EXIT,
+    exits_begin_again="the process of the user exits is begun again in a moment; nothing starts before",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +191,4 @@ def named(call: Call | None, site: Site) -> Call | None:
 
 def standstill(site: Site) -> Plan:
     """The plan while no worker can be had: nothing is started that an exit might refuse."""
-    text = "the process of the user exits is begun again in a moment; nothing starts before"
-    why = Reason(ReasonCode.EXIT, "exits", text)
-    return Plan(reasons=Reasons({}, dict.fromkeys(site.settings.queues, why)), as_of=site.n)
+    return Plan(reasons=Reasons({}, dict.fromkeys(site.settings.queues, _BEGUN_AGAIN("exits"))), as_of=site.n)

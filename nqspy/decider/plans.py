@@ -1,6 +1,6 @@
 """Plans on their way from the worker: built from what it says action by action, and believed only so far."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import TypeGuard, TypeVar
 
@@ -22,7 +22,7 @@ from nqspy.model.actions import (
 )
 from nqspy.model.ids import Instant
 from nqspy.model.promises import Promise
-from nqspy.model.reasons import Reach, Reason, Reasons
+from nqspy.model.reasons import Reach, Reason, Reasons, is_sound
 
 K = TypeVar("K")
 _KINDS: dict[str, type[Action]] = {
@@ -61,13 +61,21 @@ def _is_moment(at: int | None) -> TypeGuard[int]:
 
 
 def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
-    """The reasons, without instants that no date has: nobody could be shown them."""
+    """The reasons, without instants that no date has: nobody could be shown them. Raises BadWorkerMessage."""
+    _check(reasons.values())
     bad = [key for key, each in reasons.items() if each.until is not None and not _is_moment(each.until)]
     return reasons | {key: replace(reasons[key], until=None) for key in bad} if bad else reasons
 
 
+def _check(reasons: Iterable[Reason]) -> None:
+    wrong = next((each for each in reasons if not is_sound(each)), None)
+    if wrong is not None:
+        raise BadWorkerMessage(f"its plan holds a reason that is none: {wrong.kind[:80]!r}")
+
+
 def _known(reach: Sequence[Reach]) -> Iterator[Reach]:
-    """Those that name fields which there are."""
+    """Those that name fields which there are. Raises BadWorkerMessage."""
+    _check(each.reason for each in reach)
     for each in reach:
         if all(name in NAMES for name, _ in each.fields):
             yield replace(each, reason=replace(each.reason, until=None))

@@ -10,9 +10,12 @@ from nqspy.core.queueing.order import Place, QueueOrder, standing
 from nqspy.engine.loop import Engine
 from nqspy.engine.zones import local
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import AfterWord, Request, State
 from nqspy.model.site import Site
+
+(STOPPED,) = reason_kinds(ReasonCode.STOPPED, is_stopped="{who} is stopped")
+"""Said of a stopped queue whoever keeps the request back besides."""
 
 
 class Places:
@@ -92,7 +95,7 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
         request = site.requests[seq]
         queue = site.settings.queues.get(request.queue)
         if request.state is State.QUEUED and queue is not None and not queue.started:
-            found[seq] = Reason(ReasonCode.STOPPED, f"queue {queue.name}", f"queue {queue.name} is stopped")
+            found[seq] = STOPPED(f"queue {queue.name}")
         elif found[seq].code is ReasonCode.RESOURCE:
             found[seq] = _with_time(site, request, found[seq])
     return found

@@ -10,7 +10,6 @@ import os
 import select
 import socket
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import records, remains, scan

@@ -1,22 +1,22 @@
 """Why a request does not start now: typed, with the refuser's name; *later*, *never* and *broken* are
-different codes."""
+different codes.
+
+A reason is data: its kind, who says so, a few values. Whoever gives reasons declares their kinds with their
+sentences (`reason_kinds`): a feature in its own file, so that it stays one file. What they add up to is the
+catalogue, `KINDS`. Nobody looks into a text to learn what a reason means.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
+from math import nan
+from typing import Annotated
+
+import msgspec
 
 from nqspy.model.ids import Instant, Seq
-
-HOPELESS = "can never come about"
-"""Stands in the reason of a request whose prerequisite ended otherwise than it was to."""
-DECAY = "past use must decay"
-"""Stands in the reason of a request whose group has used up its cap."""
-CLOSED = "lets nothing run"
-"""Stands in the reason of a request that waits under a limit of 0."""
-TOO_LARGE = "even when nothing runs"
-"""Stands in the reason of a request that asks for more than a limit ever leaves."""
-CAPPED = "it cannot start under this limit"
-"""Stands in the reason of a request that asks for more PEs than its group's cap has."""
+from nqspy.model.reason_texts import NEEDED, Sentence
 
 
 class ReasonCode(StrEnum):
@@ -39,19 +39,97 @@ class ReasonCode(StrEnum):
     SUSPENDED = "SUSPENDED"
 
 
+Value = str | int | float | None
+Values = Annotated[tuple[Value, ...], msgspec.Meta(max_length=8)]
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One reason: its code, who says so (a queue, ``complex x``, an exit's name, ...), a sentence, and
-    until when if known."""
+    """One reason: its kind, by name; who says so (a queue, ``complex x``, an exit's name, ...), the values in
+    its sentence, until when if known, and how many wait ``ahead`` where it is said of the rest of a queue."""
 
-    code: ReasonCode
+    kind: str
     who: str
-    text: str
+    values: Values = ()
     until: Instant | None = None
+    ahead: int = 0
+
+    @property
+    def code(self) -> ReasonCode:
+        """What kind of thing it is that keeps the request back."""
+        return KINDS[self.kind].code
+
+    @property
+    def text(self) -> str:
+        """It in words, made anew each time."""
+        said = KINDS[self.kind].sentence.say(self.who, self.values)
+        return f"{said}; {self.ahead} ahead of it" if self.ahead else said
+
+    @property
+    def needed(self) -> str:
+        """What must happen so that it holds no more."""
+        return KINDS[self.kind].needed or NEEDED[self.code]
 
     def matches(self, **fields: object) -> bool:
         """Whether every field named has the value given (for tests: irrelevant fields do not break them)."""
         return all(getattr(self, name) == value for name, value in fields.items())
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonKind:
+    """A kind of reason: ``sentence`` says it to people, ``needed`` what must happen so that it holds no more
+    (empty: what its code says)."""
+
+    name: str
+    code: ReasonCode
+    sentence: Sentence
+    needed: str
+
+    def __call__(self, who: str, *values: Value, until: Instant | None = None) -> Reason:
+        """The reason of this kind that somebody gives, with the values in the order of its sentence."""
+        assert len(values) == self.sentence.values, self.name
+        return Reason(self.name, who, values, until)
+
+
+KINDS: dict[str, ReasonKind] = {}
+"""All kinds, by name."""
+
+
+def reason_kinds(code: ReasonCode, needed: str = "", /, **sentences: str) -> tuple[ReasonKind, ...]:
+    """Declares kinds of one code: names, sentences (`reason_texts.Sentence`). ``needed``: what must happen,
+    empty where the code says it."""
+    assert KINDS.keys().isdisjoint(sentences), sentences
+    made = {name: ReasonKind(name, code, Sentence(said), needed) for name, said in sentences.items()}
+    KINDS.update(made)
+    return tuple(made.values())
+
+
+for _code in ReasonCode:
+    reason_kinds(_code, **{_code.value: "{text}"})
+
+
+def told(code: str, who: str, text: str, until: Instant | None = None) -> Reason:
+    """A reason as somebody else has put it: an exit, a person, the journal."""
+    return KINDS[code](who, text, until=until)
+
+
+def is_sound(reason: Reason) -> bool:
+    """Whether its kind exists, and its sentence can be made of such values: a worker may say anything."""
+    return _is_sound(reason.kind, *map(type, reason.values))
+
+
+@lru_cache(1_000)
+def _is_sound(name: str, *types: type) -> bool:
+    kind = KINDS.get(name)
+    if kind is None or len(types) != kind.sentence.values:
+        return False
+    try:
+        return isinstance(kind.sentence.say("", [_SAMPLES[each] for each in types]), str)
+    except (TypeError, ValueError):
+        return False
+
+
+_SAMPLES: dict[type, Value] = {str: "x", int: 0, float: nan, type(None): None}
 
 
 ALIKE = ("owner", "group", "name", "queue", "cpu", "memory", "wall", "pes")

@@ -10,7 +10,7 @@ from nqspy.model.domains import APPLICATION
 from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.outputs import fill, streams
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import Request, Spec, State
 from nqspy.report.event_objects import requested, used_object
 from nqspy.report.time_text import Zone
@@ -42,7 +42,7 @@ def request_object(
     begun = request.started is not None
     queued = request.state is State.QUEUED
     if reason is None and held and request.hold_text:
-        reason = _held(request)
+        reason = told(ReasonCode.HELD, "", request.hold_text)
     return {
         **_what(request.seq, spec, request.queue, request.state.value, context),
         "attempt": request.attempts,
@@ -161,10 +161,6 @@ def _priority(place: Place, context: AnswerContext) -> dict[str, Any]:
         "time": place.time,
         "at": context.zone.text(context.at),
     }
-
-
-def _held(request: Request) -> Reason:
-    return Reason(ReasonCode.HELD, "", request.hold_text)
 
 
 def _ending(event: Ended | Deleted) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nqspy.core.queueing.limit_rules import GroupLimit, RunLimit
 from nqspy.model.events import Decided, Starting
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode
@@ -100,7 +101,8 @@ def _own(history: RequestHistory) -> int:
     return history.spec.priority or 0
 
 
-_OF_THE_LIST = ("run limit", "group limit")
+_OF_THE_LIST = tuple(f"{rule.word} limit" for rule in (RunLimit, GroupLimit))
+"""Limits that count all of a list alike, as the texts name them that the journal keeps of reasons."""
 
 
 def _keeps_back(code: str, text: str, earlier: RequestHistory, started: RequestHistory, forced: bool) -> bool:

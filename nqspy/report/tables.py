@@ -6,7 +6,7 @@ from typing import Any
 
 from nqspy.model.events import Ended
 from nqspy.model.ids import Seq
-from nqspy.model.reasons import CAPPED, CLOSED, DECAY, HOPELESS, TOO_LARGE, ReasonCode
+from nqspy.model.reason_texts import NEEDED
 from nqspy.model.requests import POSIX_LETTER, Request, State
 from nqspy.model.units import format_size
 from nqspy.report.time_text import clock_span
@@ -215,7 +215,7 @@ def why_text(each: Mapping[str, Any]) -> str:
     """``qstat --why``: why a request waits, who says so, its place and when it may start; or what ended it.
 
     ``each`` is an object of ``qstat --json`` with ``estimate`` ({start basis} or null), ``chain`` and
-    ``redated`` ({at who cause} or null) besides.
+    ``redated`` ({at who cause} or null) besides, and ``needed``: what its reason says must happen.
     """
     state = each["state"]
     lines = [
@@ -285,40 +285,9 @@ def _said(reason: Mapping[str, Any] | None) -> str:
 
 
 def _needed(each: Mapping[str, Any]) -> str:
-    """What would have to happen, by the code of its reason and what that says besides."""
-    reason = each["reason"]
-    code, text = reason["code"], reason["text"]
-    if code == ReasonCode.SUSPENDED:
-        return f"an operator must let it go on (resume request {each['id']})"
-    if code == ReasonCode.LIMIT and CLOSED in text:
-        return "the limit must be raised"
-    if code == ReasonCode.LIMIT and (TOO_LARGE in text or CAPPED in text):
-        return "the limit must be raised, or it must ask for less"
-    if code == ReasonCode.LIMIT and DECAY in text:
-        return "nobody has to do anything: its group's use is forgotten with time; or the limit be raised"
-    if code == ReasonCode.DEPENDENCY and HOPELESS in text:
-        return (
-            "its owner must delete it (qdel), or an operator let it run all the same (qrls -h s); "
-            "what becomes of the next one: set dependency_failed"
-        )
-    return _NEEDED.get(code, "the next pass looks at it again")
-
-
-_NEEDED = {
-    "LIMIT": "a request that counts against this limit must end, or the limit be raised",
-    "NO_PES": "enough PEs must become free",
-    "DEPENDENCY": "what it waits for must come about, or an operator release it (qrls -h s)",
-    "EXIT": "the site's exit must let it pass",
-    "LINE_CLOSED": "the request that closes the line must start",
-    "SHIFT": "a shift that lets it run must come",
-    "HELD": "its hold must be taken off (qrls)",
-    "DATE": "its date must come",
-    "RESERVED": "the reservation must be over",
-    "MEMORY": "less memory must be in use",
-    "STOPPED": "an operator or a shift must start its queue",
-    "RESOURCE": "its probe must find the resource well again; nobody has to do anything then",
-    "NEVER": "nothing will help as things are: change what it asks for, or the settings",
-}
+    """What must happen, by the kind of its reason, else by the code."""
+    said: str = each.get("needed") or NEEDED.get(each["reason"]["code"], NEEDED["LATER"])
+    return said.format(id=each["id"])
 
 
 def _why_ended(each: Mapping[str, Any]) -> Iterable[str]:

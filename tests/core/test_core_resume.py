@@ -7,7 +7,7 @@ from nqspy.core.no_exits import NoExits
 from nqspy.model import events as ev
 from nqspy.model.actions import Requeue, Resume, Suspend
 from nqspy.model.cause import cause_of
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import ReasonCode
 
 
 def park(house, *seqs, parked=True):
@@ -100,7 +100,9 @@ def test_one_whose_pe_others_have_goes_on_on_the_one_that_comes_free(three):
     three._event(ev.Starting(3, 1, (0,)))
     told = three.run_pass()
     assert told.actions == ()
-    assert told.plan.reasons.own[1] == Reason(ReasonCode.NO_PES, "machine", "it goes on when a PE is free")
+    assert told.plan.reasons.own[1].matches(
+        code=ReasonCode.NO_PES, who="machine", text="it goes on when a PE is free", until=None
+    )
     three._event(ev.Ended(2, 1, "exit", 0))
     assert three.go().actions == (Resume(1, 1, cause_of("scheduler"), (1,)),)
     assert three.request(1).pes == (1,)

@@ -3,12 +3,14 @@
 import tracemalloc
 
 import pytest
+from core.properties.worlds import live, worlds
+from hypothesis import given, settings
 
 from nqspy.decider import backoff, messages, plans, process
 from nqspy.decider.heartbeat import Heartbeat
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import Cause
-from nqspy.model.reasons import Reason, ReasonCode, Reasons
+from nqspy.model.reasons import Reach, Reason, ReasonCode, Reasons, told
 
 NOW = 1_000_000
 
@@ -22,7 +24,7 @@ def test_a_plan_comes_out_as_it_went_in():
         Requeue(6, 1, SPILL, "day begins"), Start(1, 1, (0, 1), True), Redate((7, 8), NOW, 1, "gun"),
         Hold(9, "gun", "later"),
     )  # fmt: skip
-    reasons = Reasons({2: Reason(ReasonCode.LIMIT, "queue night", "full", NOW)}, {"night": NEVER})
+    reasons = Reasons({2: told(ReasonCode.LIMIT, "queue night", "full", NOW)}, {"night": NEVER})
     failures = (ExitFailure("gun", 2, "no", "trace", True), ExitFailure("no such exit", 2, "no"))
     plan = Plan(actions, reasons, NOW, 17, True, (), failures)
     body = messages.encode(plans.plan_made(5, plan, []))
@@ -31,7 +33,7 @@ def test_a_plan_comes_out_as_it_went_in():
     assert again == Plan(actions, reasons, NOW, 17, True, (), failures[:1])
 
 
-NEVER = Reason(ReasonCode.NEVER, "queue night", "never")
+NEVER = told(ReasonCode.NEVER, "queue night", "never")
 
 
 @pytest.mark.parametrize(
@@ -55,12 +57,42 @@ def test_what_is_no_action_of_a_pass_is_not_taken(action):
 
 @pytest.mark.parametrize("at", [-1, 10**17, 1 << 62])
 def test_an_instant_that_no_calendar_has_is_left_out_of_a_plan(at):
-    bad, good, never = (Reason(ReasonCode.LIMIT, "queue night", "full", each) for each in (at, NOW, None))
+    bad, good, never = (told(ReasonCode.LIMIT, "queue night", "full", each) for each in (at, NOW, None))
     plan = Plan((), Reasons({1: good, 2: bad}, {"night": bad, "day": good}), at)
     word = messages.message_of(messages.encode(plans.plan_made(1, plan, []))[4:])
     found = plans.plan_of(word, 1, (), [])
     assert found.reasons == Reasons({1: good, 2: never}, {"night": never, "day": good})
     assert found.wake_at is None
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        Reason("no such kind", "queue night"),
+        Reason("LIMIT", "queue night"),
+        Reason("LIMIT", "queue night", ("x",) * 9),
+        Reason("limit_reached", "queue night", ("run", True, None, None)),
+        Reason("memory_short", "queue night", ("memory", "a", None, "b", "c")),
+        Reason("LIMIT", "queue night", (["x"],)),
+    ],
+)
+def test_a_reason_that_makes_no_sentence_is_not_taken(reason):
+    reach = Reach("night", (("owner", "anne"),), reason)
+    for reasons in (Reasons({1: reason}, {}), Reasons({}, {"night": reason}), Reasons({}, {}, (reach,))):
+        body = messages.encode(plans.plan_made(1, Plan((), reasons), []))[4:]
+        with pytest.raises(messages.BadWorkerMessage):
+            plans.plan_of(messages.message_of(body), 1, (), [])
+
+
+@settings(max_examples=40)
+@given(worlds())
+def test_the_reasons_of_any_pass_come_out_as_they_went_in(world):
+    def check(told):
+        said = messages.message_of(messages.encode(plans.plan_made(1, told.plan, []))[4:])
+        assert plans.plan_of(said, 1, (), []).reasons == told.plan.reasons
+        assert all(each.text for each in told.plan.reasons.own.values())
+
+    live(world, 4, check)
 
 
 @pytest.mark.parametrize("body", [b"", b"\xc1", b"\x81\xa4kind\xa3ask", b"\x93" * 100_000, b"\x80"])
@@ -118,7 +150,7 @@ def test_what_is_larger_than_any_answer_is_refused_at_its_first_bytes():
 def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
     text = "user limit 4 of queue night is reached for somebody with a long name in department forty-two"
     seqs = range(1_000_000, 1_100_000)
-    own = {seq: Reason(ReasonCode.LIMIT, "queue night", text, 1_795_262_400_000) for seq in seqs}
+    own = {seq: told(ReasonCode.LIMIT, "queue night", text, 1_795_262_400_000) for seq in seqs}
     starts = dict.fromkeys(seqs, 1_795_262_400_000)
     moves = tuple(Move(seq, "a queue with a long name") for seq in seqs)
     redate = Redate(tuple(seqs), 1_795_262_400_000, 1, "gun")

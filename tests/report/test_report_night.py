@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from nqspy.model import events as ev
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import ReasonCode, told
 from nqspy.model.requests import Used
 from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
@@ -136,7 +136,7 @@ def test_failed_waiting_and_held_requests_are_named(diary):
     book.decide(0, bad, killed)
     book.end(10, bad, cpu=1, status=3)
     book.end(20, killed, cpu=1, status=None, reason="cpu_limit")
-    why = {late: Reason(ReasonCode.LIMIT, "queue night", "run limit 2 reached")}
+    why = {late: told(ReasonCode.LIMIT, "queue night", "run limit 2 reached")}
     data = report(book, 30, why=lambda seq, queue: why.get(seq))
     assert data["ongoing"]
     assert [(e["id"], e["name"], e["end_reason"], e["exit_status"]) for e in data["failed"]] == [

@@ -5,8 +5,10 @@ from timeit import repeat
 import pytest
 from msgspec import structs
 
+from nqspy.core import features  # noqa: F401  declares the kinds of reasons
 from nqspy.model import events as ev
 from nqspy.model.queues import Complex, Queue
+from nqspy.model.reasons import KINDS
 from nqspy.model.requests import Used
 from nqspy.report import json_objects, summaries, tables
 from nqspy.report.time_text import zone_of
@@ -200,28 +202,37 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
 
 
 @pytest.mark.parametrize(
-    ("code", "who", "text", "needed"),
+    ("kind", "who", "values", "text", "needed"),
     [
-        ("SUSPENDED", "olga", "it was suspended by olga", "let it go on (resume request 2.ymp)"),
-        ("SUSPENDED", "swap", "it was suspended by swap", "let it go on (resume request 2.ymp)"),
-        ("RESOURCE", "probe nfs", "nfs is broken", "its probe must find the resource well again"),
-        ("LIMIT", "group d1", "it has 2:00:00 with what runs: past use must decay", "forgotten with time"),
-        ("LIMIT", "group d1", "it has 2:00:00: some of what runs must end", "must end, or the limit be"),
-        ("LIMIT", "queue batch", "run limit 1 of queue batch is reached", "limit must end, or the limit be"),
-        ("LIMIT", "queue b", "run limit 0 of queue b lets nothing run", ": the limit must be raised$"),
-        ("LIMIT", "queue b", "it leaves 2 even when nothing runs, it asks for 4", "raised, or it must ask"),
-        ("LIMIT", "group d1", "this asks for 4: it cannot start under this limit", "raised, or it must ask"),
-        ("DEPENDENCY", "dependency", "what it waits for can never come about", "must delete it (qdel)"),
-        ("DEPENDENCY", "dependency", "it waits until 1.ymp has ended", "what it waits for must come about"),
+        ("SUSPENDED", "olga", ("it was suspended by olga",), "it was suspended by olga",
+         "let it go on (resume request 2.ymp)"),
+        ("SUSPENDED", "swap", ("it was suspended by swap",), "it was suspended by swap",
+         "let it go on (resume request 2.ymp)"),
+        ("starts_when_well", "probe nfs", ("nfs", "", ""), "nfs is broken",
+         "its probe must find the resource well again"),
+        ("cap_decays", "group d1", (20, 3_600_000, "CPU time", 7_200_000),
+         "it has 2:00:00 with what runs: past use must decay", "forgotten with time"),
+        ("cap_runs", "group d1", (20, 3_600_000, "CPU time", 7_200_000),
+         "it has 2:00:00 with what runs: some of what runs must end", "must end, or the limit be"),
+        ("limit_reached", "queue batch", ("run", 1, "queue batch", ""),
+         "run limit 1 of queue batch is reached", "limit must end, or the limit be"),
+        ("limit_shut", "queue b", ("run", 0, "queue b"), "run limit 0 of queue b lets nothing run",
+         ": the limit must be raised$"),
+        ("too_wide", "queue b", ("PE", 2, "queue b", 4), "leaves 2 even when nothing runs, it asks for 4",
+         "raised, or it must ask"),
+        ("cap_never", "group d1", (20, 2, 8, 0, 4), "this asks for 4: it cannot start under this limit",
+         "raised, or it must ask"),
+        ("hopeless", "dependency", ("what it waits for can never come about",),
+         "what it waits for can never come about", "must delete it (qdel)"),
+        ("waits_for_others", "dependency", ("1.ymp has ended",), "it waits until 1.ymp has ended",
+         "what it waits for must come about"),
     ],
-)
-def test_what_is_needed_follows_from_who_says_it_and_why(book, code, who, text, needed):
-    reason = {"code": code, "who": who, "text": text, "until": None}
-    [line] = [
-        each
-        for each in tables.why_text(objects(book)[1] | {"reason": reason}).splitlines()
-        if "needed:" in each
-    ]
+)  # fmt: skip
+def test_what_is_needed_follows_from_the_kind_of_its_reason(book, kind, who, values, text, needed):
+    said = KINDS[kind](who, *values)
+    assert text in said.text
+    reason = {"reason": json_objects.reason_object(said, PARIS), "needed": said.needed}
+    [line] = [each for each in tables.why_text(objects(book)[1] | reason).splitlines() if "needed:" in each]
     assert needed in f"{' '.join(line.split())}$"
 
 

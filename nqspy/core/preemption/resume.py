@@ -14,9 +14,15 @@ from nqspy.model.actions import Action, Resume
 from nqspy.model.board import Board
 from nqspy.model.cause import SCHEDULER
 from nqspy.model.ids import Instant
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
+
+(_SHORT,) = reason_kinds(
+    ReasonCode.NO_PES,
+    pes_to_go_on="it goes on when {wanted:a PE is|* PEs are} free"
+    "{kept:; * of them is kept for it|; * of them are kept for it}",
+)
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
@@ -31,7 +37,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
             draft.resume(request, SCHEDULER, found)
             gone.difference_update(found)
         else:
-            draft.keep(request, _short(len(found), len(request.pes)))
+            draft.keep(request, _SHORT("machine", len(request.pes), len(found) or None))
             draft.take(request, found)
     return None
 
@@ -52,12 +58,6 @@ def free_for(site: Site, request: Request) -> tuple[int, ...]:
     """PEs on which it can go on at once, as `places` has it, fewer than it had when there are not enough."""
     board = site.board(site.domain_of(request.queue).name)
     return places(request, board, board.gone())
-
-
-def _short(found: int, wanted: int) -> Reason:
-    text = "a PE is" if wanted == 1 else f"{wanted} PEs are"
-    kept = f"; {found} of them {'is' if found == 1 else 'are'} kept for it" if found else ""
-    return Reason(ReasonCode.NO_PES, "machine", f"it goes on when {text} free{kept}")
 
 
 def stands(site: Site, action: Action) -> bool:

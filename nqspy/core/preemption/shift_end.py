@@ -10,10 +10,18 @@ from nqspy.core.runtime import wall_limit
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds, told
 from nqspy.model.requests import Request, State
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings, Site
+
+_STAYS, _WILL_REST, _WILL_END = reason_kinds(
+    ReasonCode.SHIFT,
+    shift_stopped="{who} stopped queue {queue}; it goes on when the queue is started again",
+    will_rest="if it still runs then, it will be suspended at {clock}, when {who} stops queue {queue}",
+    will_end="if it still runs then, it will be ended and queued again at {clock}, "
+    "when {who} stops queue {queue}",
+)
 
 
 def verify(settings: Settings, site: Site) -> list[str]:
@@ -69,9 +77,9 @@ def explain(site: Site, request: Request) -> Reason | None:
     if pause is None or not pause.pes_released:
         return None
     if pause.cause.kind == "shift" and not _is_started(site, request.queue):
-        return Reason(ReasonCode.SHIFT, str(pause.cause), pause.text)
+        return told(ReasonCode.SHIFT, str(pause.cause), pause.text)
     if shift is not None and _is_over(site, shift, request):
-        return Reason(ReasonCode.SHIFT, str(_cause(shift)), _stays(shift, request))
+        return _STAYS(str(_cause(shift)), request.queue)
     return None
 
 
@@ -100,18 +108,14 @@ def _was_let_go_on(site: Site, request: Request) -> bool:
 def _spill(draft: Draft, shift: Shift, request: Request) -> None:
     cause = _cause(shift)
     if shift.spill == "suspend":
-        draft.suspend(request, cause, _stays(shift, request), parked=True)
+        draft.suspend(request, cause, _STAYS(str(cause), request.queue).text, parked=True)
     else:
         draft.requeue(request, cause, f"{cause} stopped queue {request.queue}")
 
 
-def _stays(shift: Shift, request: Request) -> str:
-    return f"shift {shift.name} stopped queue {request.queue}; it goes on when the queue is started again"
-
-
 # ---------------------------------------------------------------- told beforehand
 
-_WILL = {"suspend": "suspended", "requeue": "ended and queued again"}
+_WILL = {"suspend": _WILL_REST, "requeue": _WILL_END}
 
 
 def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
@@ -123,9 +127,7 @@ def outlook(site: Site, request: Request, began: Instant) -> Reason | None:
         return None
     if closing.spill == "requeue" and not request.spec.rerunnable:
         return None
-    stops = f"when shift {closing.shift} stops queue {request.queue}"
-    text = f"if it still runs then, it will be {_WILL[closing.spill]} at {closing.clock}, {stops}"
-    return Reason(ReasonCode.SHIFT, f"shift {closing.shift}", text, closing.at)
+    return _WILL[closing.spill](f"shift {closing.shift}", closing.clock, request.queue, until=closing.at)
 
 
 FEATURE = Feature("shift_end", act, verify=verify, stands=stands, explain=explain, outlook=outlook)

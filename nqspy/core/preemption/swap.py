@@ -31,13 +31,21 @@ from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.cause import declare_feature
 from nqspy.model.health import Level, Pressure
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.registry import ALL, SettingsObject, Stamp, Status, Words, declare
 from nqspy.model.requests import Request, State
 from nqspy.model.site import Settings, Site
 from nqspy.model.tree import setting
 
 SWAP = declare_feature("swap")
+
+_GIVES_WAY, _AWAY, _OTHERS_FIRST, _SCARCE = reason_kinds(
+    ReasonCode.MEMORY,
+    gives_way="its memory ({held} resident) gives way: {now}; it comes back when there is room",
+    gave_way="its memory ({held}) gave way: {now} now; it comes back when that leaves room under {low:g} %",
+    others_come_back="requests that gave way to memory pressure come back first",
+    memory_scarce="memory is short: {now}; it starts when less than {low:g} % is",
+)
 
 COMPARABLE = 4
 """Requests are of comparable size when one holds a quarter at least of what the other does."""
@@ -239,7 +247,7 @@ def _give_way(draft: Draft, held: ResidentMemory, now: Instant) -> Instant | Non
     victim = choose({request.seq: held.now(request) for request in free}, free)
     if victim is None:
         return min((free_at(request, control) for request in large), default=None)
-    text = _gives_way(held.now(victim), draft.site.pressure)
+    text = _GIVES_WAY(str(SWAP), words(held.now(victim)), _now(draft.site.pressure)).text
     draft.suspend(victim, SWAP, text, parked=False, page_out=True)
     return None
 
@@ -281,19 +289,10 @@ def _by_suspension(request: Request) -> tuple[int, Seq]:
 
 def why_away(request: Request, control: SwapControl, pressure: Pressure) -> Reason:
     """Why a request that gave way is not back."""
-    gave = request.run.preempted_bytes
+    gave = words(request.run.preempted_bytes)
     if pressure.level == "calm":
-        mark = f"when that leaves room under {control.low:g} %"
-        text = f"its memory ({words(gave)}) gave way: {_now(pressure)} now; it comes back {mark}"
-    else:
-        text = _gives_way(gave, pressure)
-    return Reason(ReasonCode.MEMORY, str(SWAP), text)
-
-
-def _gives_way(held: int, pressure: Pressure) -> str:
-    return (
-        f"its memory ({words(held)} resident) gives way: {_now(pressure)}; it comes back when there is room"
-    )
+        return _AWAY(str(SWAP), gave, _now(pressure), control.low)
+    return _GIVES_WAY(str(SWAP), gave, _now(pressure))
 
 
 def _now(pressure: Pressure) -> str:
@@ -303,10 +302,8 @@ def _now(pressure: Pressure) -> str:
 def why_nothing_starts(control: SwapControl, pressure: Pressure) -> Reason:
     """Why nothing new is started."""
     if pressure.level == "calm":
-        text = "requests that gave way to memory pressure come back first"
-    else:
-        text = f"memory is short: {_now(pressure)}; it starts when less than {control.low:g} % is"
-    return Reason(ReasonCode.MEMORY, str(SWAP), text)
+        return _OTHERS_FIRST(str(SWAP))
+    return _SCARCE(str(SWAP), _now(pressure), control.low)
 
 
 def words(size: int) -> str:

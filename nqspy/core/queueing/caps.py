@@ -12,14 +12,27 @@ from functools import cached_property
 from math import ceil, log2
 
 from nqspy.core.fair_share import FairShare
-from nqspy.core.queueing.limit_rules import Left, LimitRule, Mask
+from nqspy.core.queueing.limit_rules import LESS, Left, LimitRule, Mask
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
-from nqspy.model.reasons import CAPPED, DECAY, Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
-from nqspy.model.units import format_time
+
+_PES = "limit {percent:g}% of {who} is {pes} of {whole} PEs, it holds {held}, this asks for {asked}: "
+_USE = "limit {percent:g}% of {who} is {most:time} of decayed {charge}, it has {used:time} with what runs: "
+_SHORT, _RUNS = reason_kinds(
+    ReasonCode.LIMIT,
+    cap_short=_PES + "{short} must become free",
+    cap_runs=_USE + "some of what runs must end",
+)
+(_NEVER,) = reason_kinds(ReasonCode.LIMIT, LESS, cap_never=_PES + "it cannot start under this limit")
+(_DECAYS,) = reason_kinds(
+    ReasonCode.LIMIT,
+    "nobody has to do anything: its group's use is forgotten with time; or the limit be raised",
+    cap_decays=_USE + "past use must decay",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +48,6 @@ class Cap:
     def who(self) -> str:
         """Who refuses."""
         return f"group {self.group}"
-
-    def __str__(self) -> str:
-        return f"limit {self.percent:g}% of group {self.group}"
 
 
 class Caps(LimitRule):
@@ -111,17 +121,17 @@ class Caps(LimitRule):
         return None
 
     def _of_pes(self, cap: Cap, asked: int) -> Reason:
-        held, whole = self._held[cap.group], self._site.pes()
-        then = CAPPED if asked > cap.pes else f"{held + asked - cap.pes} must become free"
-        text = f"{cap} is {cap.pes} of {whole} PEs, it holds {held}, this asks for {asked}: {then}"
-        return Reason(ReasonCode.LIMIT, cap.who, text)
+        held = self._held[cap.group]
+        values = cap.percent, cap.pes, self._site.pes(), held, asked
+        if asked > cap.pes:
+            return _NEVER(cap.who, *values)
+        return _SHORT(cap.who, *values, held + asked - cap.pes)
 
     def _of_use(self, cap: Cap) -> Reason:
-        used, most = format_time(_seconds(self._ledger.use(cap.group))), format_time(_seconds(cap.use))
+        used, until = _seconds(self._ledger.use(cap.group)), self._opens(cap)
         charge = "CPU time" if self._site.settings.usage.charge == "cpu" else "PE time"
-        text, until = f"{cap} is {most} of decayed {charge}, it has {used} with what runs", self._opens(cap)
-        text = f"{text}: {DECAY if until else 'some of what runs must end'}"
-        return Reason(ReasonCode.LIMIT, cap.who, text, until)
+        kind = _DECAYS if until else _RUNS
+        return kind(cap.who, cap.percent, _seconds(cap.use), charge, used, until=until)
 
     def opens(self) -> Instant | None:
         """When the first group that its past use keeps back will have forgotten enough of it; None where only

@@ -7,12 +7,20 @@ An unmet dependency is a hold of the system, so no pass ever looks at such a req
 from dataclasses import dataclass
 
 from nqspy.model.events import Deleted, Ended, Event, Started
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import AfterWord, Dependency, Request
 from nqspy.model.site import Site
 
 WHO = "dependency"
 """Who says so, in reasons and in the deletions that ``set dependency_failed delete`` brings about."""
+
+(_WAITS,) = reason_kinds(ReasonCode.DEPENDENCY, waits_for_others="it waits until {awaited}")
+(_HOPELESS,) = reason_kinds(
+    ReasonCode.DEPENDENCY,
+    "its owner must delete it (qdel), or an operator let it run all the same (qrls -h s); "
+    "what becomes of the next one: set dependency_failed",
+    hopeless="{text}",
+)
 
 SHOWN = 3
 """Prerequisites that a reason names; the others are counted."""
@@ -73,9 +81,9 @@ def awaited(site: Site, each: Dependency) -> str:
 def reason(site: Site, request: Request) -> Reason:
     """Why a request with unmet dependencies waits."""
     if request.never:
-        return Reason(ReasonCode.DEPENDENCY, WHO, request.never)
+        return _HOPELESS(WHO, request.never)
     named = [awaited(site, each) for each in request.unmet[:SHOWN]]
     more = len(request.unmet) - len(named)
     if more:
         named.append(f"{more} more")
-    return Reason(ReasonCode.DEPENDENCY, WHO, f"it waits until {' and '.join(named)}")
+    return _WAITS(WHO, " and ".join(named))

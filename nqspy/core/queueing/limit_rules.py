@@ -14,14 +14,39 @@ import numpy.typing as npt
 from nqspy.core.runtime import memory_counted, wall_limit
 from nqspy.model.columns import Columns, Floats
 from nqspy.model.ids import Instant
-from nqspy.model.reasons import CLOSED, TOO_LARGE, Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, ReasonKind, reason_kinds
 from nqspy.model.requests import Ask, Request
 from nqspy.model.site import Settings, Site
-from nqspy.model.units import format_size, format_time
 
 Mask = npt.NDArray[np.bool_]
 INFINITE = float("inf")
 _NOTHING = Ask()
+
+_REACHED, _NO_MEMORY, _NO_PES = reason_kinds(
+    ReasonCode.LIMIT,
+    limit_reached="{word} limit {most}{of: of *} is reached{name: for *}",
+    memory_short="{word} limit {most:size}{of: of *} leaves {left:size}, it counts {asked:size}",
+    pes_short="{word} limit {most}{of: of *} leaves {left}, it asks for {asked}",
+)
+(_SHUT,) = reason_kinds(
+    ReasonCode.LIMIT,
+    "the limit must be raised",
+    limit_shut="{word} limit {most}{of: of *} lets nothing run",
+)
+LESS = "the limit must be raised, or it must ask for less"
+"""What must happen where one asks for more than a limit leaves when nothing runs."""
+_TOO_LARGE, _TOO_WIDE = reason_kinds(
+    ReasonCode.LIMIT,
+    LESS,
+    too_large="{word} limit {most:size}{of: of *} leaves {most:size} even when nothing runs, "
+    "it counts {asked:size}",
+    too_wide="{word} limit {most}{of: of *} leaves {most} even when nothing runs, it asks for {asked}",
+)
+(_TOO_LONG,) = reason_kinds(
+    ReasonCode.SHIFT,
+    too_long="its wall limit of {asked:time} goes beyond {clock}, when {who} stops queue {queue}; "
+    "it may start after that, or with a shorter limit",
+)
 
 
 class ScopeCount:
@@ -110,10 +135,9 @@ class _ScopeRule(LimitRule):
         self._settings, self._who, self._most, self._count = settings, who, most, count
         self._runs = count.runs[self.whose]
 
-    def _told(self, most: str, text: str) -> Reason:
-        name = f"{self.word} limit {most}"
-        name = f"global {name}" if self._who == "global" else f"{name} of {self._who}"
-        return Reason(ReasonCode.LIMIT, self._who, f"{name} {text}")
+    def _told(self, kind: ReasonKind, *values: int | str) -> Reason:
+        word, of = (f"global {self.word}", None) if self._who == "global" else (self.word, self._who)
+        return kind(self._who, word, self._most, of, *values)
 
 
 # ---------------------------------------------------------------- how many run
@@ -139,8 +163,7 @@ class _NumberRule(_ScopeRule):
         """That no more may run (of ``name``); None while more may."""
         if self._runs.get(name, 0) < self._most:
             return None
-        text = CLOSED if self._most == 0 else f"is reached for {name}" if name else "is reached"
-        return self._told(str(self._most), text)
+        return self._told(_REACHED, name) if self._most else self._told(_SHUT)
 
 
 class RunLimit(_NumberRule):
@@ -170,16 +193,13 @@ class GroupLimit(_NumberRule):
 
 class _AmountRule(_ScopeRule):
     column: ClassVar[str]
-    verb: ClassVar[str]
+    short: ClassVar[ReasonKind]
+    never: ClassVar[ReasonKind]
 
     @staticmethod
     @abstractmethod
     def _asked(settings: Settings, queue: str, ask: Ask) -> int | None:
         """What one that asks for this in a queue needs; None: never too much."""
-
-    @staticmethod
-    def _show(amount: int, /) -> str:
-        return str(amount)
 
     def left(self, ever: bool) -> Left:
         return Left(self._most if ever else self._most - getattr(self._count, self.column))
@@ -200,23 +220,20 @@ class _AmountRule(_ScopeRule):
         return self._too_much(asked, max(0, left)) if asked is not None and asked > left else None
 
     def _too_much(self, asked: int, left: int) -> Reason:
-        most = self._show(self._most)
-        leaves = f"{most} {TOO_LARGE}" if asked > self._most else self._show(left)
-        return self._told(most, f"leaves {leaves}, it {self.verb} {self._show(asked)}")
+        return self._told(self.never, asked) if asked > self._most else self._told(self.short, left, asked)
 
 
 class MemoryLimit(_AmountRule):
     """Requested memory of all running requests."""
 
-    word, column, verb = "memory", "memory", "counts"
-    _show = staticmethod(format_size)
+    word, column, short, never = "memory", "memory", _NO_MEMORY, _TOO_LARGE
     _asked = staticmethod(memory_counted)
 
 
 class PeLimit(_AmountRule):
     """PEs of all running requests."""
 
-    word, column, verb, for_forced = "PE", "pes", "asks for", True
+    word, column, short, never, for_forced = "PE", "pes", _NO_PES, _TOO_WIDE, True
 
     @staticmethod
     def _asked(settings: Settings, queue: str, ask: Ask) -> int:
@@ -235,11 +252,8 @@ class ShiftDrain(_AmountRule):
         super().__init__(site.settings, f"shift {self._closing.shift}", self._closing.at - now, ScopeCount())
 
     def _too_much(self, asked: int, left: int) -> Reason:
-        text = (
-            f"its wall limit of {format_time(asked)} goes beyond {self._closing.clock}, when {self._who} "
-            f"stops queue {self._queue}; it may start after that, or with a shorter limit"
-        )
-        return Reason(ReasonCode.SHIFT, self._who, text, self._closing.at)
+        closing = self._closing
+        return _TOO_LONG(self._who, asked, closing.clock, self._queue, until=closing.at)
 
 
 LIMITS: tuple[type[_ScopeRule], ...] = (RunLimit, UserLimit, GroupLimit, MemoryLimit, PeLimit)

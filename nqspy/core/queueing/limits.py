@@ -22,7 +22,7 @@ from nqspy.core.runtime import memory_counted
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import LIMIT_NAMES, Queue, RunningLimits
-from nqspy.model.reasons import Reason
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Ask, Request, Spec, State, finite
 from nqspy.model.site import Settings, Site
 from nqspy.model.units import UNLIMITED, format_seconds, format_size
@@ -30,6 +30,12 @@ from nqspy.model.units import UNLIMITED, format_seconds, format_size
 # ---------------------------------------------------------------- what one request may ask for
 
 
+_ABOVE_MACHINE, _ABOVE_DOMAIN, _ABOVE_BLOCK = reason_kinds(
+    ReasonCode.NEVER,
+    above_machine="{pes} PEs are more than the machine's {size}",
+    above_domain="{pes} PEs are more than the {size} of {who}",
+    above_block="{pes} PEs are more than the {size} of the largest block of {who}",
+)
 _WORDS = {
     "per_request/cpu_limit": "CPU time",
     "per_process/cpu_limit": "CPU time of a process",
@@ -53,22 +59,23 @@ def violation(site: Site, spec: Spec, queue: Queue) -> str | None:
             return f"{queue.name}: {words} {wanted} is above the limit of {show(limit)}"
     if queue.per_request.pe_limit is not None and ask.pes > queue.per_request.pe_limit:
         return f"{queue.name}: {ask.pes} PEs are above the limit of {queue.per_request.pe_limit}"
-    return never(site, queue.name, ask.pes)
+    wide = too_wide(site, queue.name, ask.pes)
+    return None if wide is None else wide.text
 
 
-def never(site: Site, queue: str | None, pes: int) -> str | None:
+def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
     """Why a request of that many PEs can never start in a queue's domain (None: in none at all); None when it
     can."""
     size = site.pes() if queue is None else site.size(queue)
     if pes <= size:
         return None
-    if queue is None or pes > site.pes() or not site.is_divided():
-        return f"{pes} PEs are more than the machine's {site.pes()}"
+    if queue is None or not site.is_divided():
+        return _ABOVE_MACHINE("machine", pes, site.pes())
     domain = site.domain_of(queue)
-    where = f"domain {domain.name}"
-    if domain.placement == "contiguous":
-        where = f"the largest block of {where}"
-    return f"{pes} PEs are more than the {size} of {where}"
+    if pes > site.pes():
+        return _ABOVE_MACHINE(f"domain {domain.name}", pes, site.pes())
+    kind = _ABOVE_BLOCK if domain.placement == "contiguous" else _ABOVE_DOMAIN
+    return kind(f"domain {domain.name}", pes, size)
 
 
 def _asked(ask: Ask) -> Iterator[tuple[str, int | None]]:

@@ -15,7 +15,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.queueing.candidate_order import CandidateOrder
 from nqspy.core.sight import Seen
 from nqspy.model.ids import Seq
-from nqspy.model.reasons import Reach, Reason, ReasonCode
+from nqspy.model.reasons import Reach, Reason, ReasonCode, told
 from nqspy.model.requests import Request
 from nqspy.ports import Answer
 
@@ -114,7 +114,7 @@ class Offers:
     def _reason(self, answer: Answer) -> Reason:
         said = (answer.verdict, answer.who, answer.text)
         if said not in self._said:
-            self._said[said] = Reason(REFUSED[answer.verdict], answer.who, answer.text)
+            self._said[said] = told(REFUSED[answer.verdict], answer.who, answer.text)
         return self._said[said]
 
     def ask_again(self) -> list[Request]:

@@ -13,18 +13,26 @@ import numpy as np
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
+from nqspy.core.queueing import words
 from nqspy.core.queueing.limits import violation
 from nqspy.core.sight import Seen
 from nqspy.model.actions import Action, Move
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import ReasonCode, reason_kinds
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Settings, Site
 from nqspy.model.units import UNLIMITED
 from nqspy.ports import Exits, PassView, RequestView
+
+_ITS_TURN, _NOT_NOW = reason_kinds(
+    ReasonCode.LATER,
+    turn_comes="its turn to be routed comes in one of the next passes",
+    no_destination_now="no destination takes it: {objections}",
+)
+(_NOT_EVER,) = reason_kinds(ReasonCode.NEVER, no_destination="no destination takes it: {objections}")
 
 TURN = 10_000
 """ms after which the next stretch of a pipe queue too long for one pass is tried, should nothing happen."""
@@ -168,15 +176,13 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     routes, again = Routes(draft.site, draft.exits, draft.view), None
     for pipe, columns in pipes:
         if not pipe.started:
-            text = f"queue {pipe.name} is stopped: start queue {pipe.name}"
-            draft.closing[pipe.name] = Reason(ReasonCode.STOPPED, f"queue {pipe.name}", text)
+            draft.closing[pipe.name] = words.STOPPED(f"queue {pipe.name}")
             continue
         for request in _in_turn(draft, columns, now):
             _route(draft, routes, pipe, request)
         if len(columns) > draft.site.settings.global_.offers_per_pass:
             again = Instant(now + TURN)
-        text = "its turn to be routed comes in one of the next passes"
-        draft.closing[pipe.name] = Reason(ReasonCode.LATER, f"queue {pipe.name}", text)
+        draft.closing[pipe.name] = _ITS_TURN(f"queue {pipe.name}")
     return again
 
 
@@ -199,8 +205,7 @@ def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
         return
     said = "; ".join(objection.text for objection in objections) or "it has no destination"
     later = not objections or any(objection.later for objection in objections)
-    code = ReasonCode.LATER if later else ReasonCode.NEVER
-    draft.own[request.seq] = Reason(code, f"queue {pipe.name}", f"no destination takes it: {said}")
+    draft.own[request.seq] = (_NOT_NOW if later else _NOT_EVER)(f"queue {pipe.name}", said)
 
 
 def stands(site: Site, action: Action) -> bool:

@@ -6,7 +6,7 @@ a PE; how many, and who is not asked about again, is said in `offers`. Why reque
 the end, as it stands after the pass.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nqspy.core import domains, resource_health
@@ -14,6 +14,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.core.queueing import words
 from nqspy.core.queueing.candidate_order import FIRST, NOW, CandidateOrder
+from nqspy.core.queueing.limits import too_wide
 from nqspy.core.queueing.offers import Offers, Walk
 from nqspy.core.queueing.startable import tallied
 from nqspy.core.sight import Seen
@@ -108,7 +109,7 @@ class _Selection:
                 self._serve(queue)
         for queue in served:
             if not queue.started:
-                self._close(queue, Reason(ReasonCode.STOPPED, f"queue {queue.name}", words.stopped(queue)))
+                self._close(queue, words.STOPPED(f"queue {queue.name}"))
         self._put_into_words()
 
     def _is_shut(self, queue: Queue) -> bool:
@@ -140,7 +141,9 @@ class _Selection:
             wide = (columns.pes > size).nonzero()[0][: site.settings.global_.offers_per_pass]
             for row in wide.tolist():
                 request = columns.request(row)
-                self._draft.own[request.seq] = words.never_reason(site, request)
+                never = too_wide(site, queue.name, request.spec.ask.pes)
+                if never is not None:
+                    self._draft.own[request.seq] = never
 
     # ------------------------------------------------------------ ranked requests
 
@@ -290,9 +293,7 @@ class _Selection:
             self._close(line.queue, self._held_by(line.queue, request, self._draft.own[request.seq]), request)
 
     def _bounded(self) -> Reason:
-        most = self._draft.site.settings.global_.offers_per_pass
-        text = f"jobselect was offered as many candidates as one pass allows (global offers_per_pass {most})"
-        return Reason(ReasonCode.LATER, "global", text)
+        return words.BOUNDED("global", self._draft.site.settings.global_.offers_per_pass)
 
     # ------------------------------------------------------------ one candidate
 
@@ -342,9 +343,7 @@ class _Selection:
             other.refresh()
 
     def _held_by(self, queue: Queue, request: Request, own: Reason) -> Reason:
-        name = self._draft.site.id_of(request.seq)
-        text = f"{name} closes the line of queue {queue.name}: {own.text}"
-        return Reason(ReasonCode.LINE_CLOSED, own.who, text)
+        return words.LINE_CLOSED(own.who, self._draft.site.id_of(request.seq), queue.name, own.text)
 
     def _close(self, queue: Queue, reason: Reason, of: Request | None = None) -> None:
         line = self._lines.get(queue.name)
@@ -363,9 +362,7 @@ class _Selection:
             self._let_pass(request)
         draft.reach += [reach for reach in self._offers.reach if reach is not None]
         for name, closed in self._closed.items():
-            reason = self._closing(closed)
-            text = f"{reason.text}; {closed.ahead} ahead of it" if closed.ahead else reason.text
-            draft.closing[name] = Reason(reason.code, reason.who, text, reason.until)
+            draft.closing[name] = replace(self._closing(closed), ahead=closed.ahead)
 
     def _is_narrow_still(self, each: _Kept) -> bool:
         """Whether one waits only for PEs: a start after it was looked at may have used up a limit."""
@@ -387,8 +384,7 @@ class _Selection:
             kept = words.too_few(draft, request)
         if kept is None:
             self._freed = True
-            text = "what kept it back has gone with the last decisions; the next pass, at once, looks at it"
-            kept = Reason(ReasonCode.LATER, "scheduler", text)
+            kept = words.FREED("scheduler")
         draft.own[request.seq] = kept
 
     def _closing(self, closed: _Closed) -> Reason:

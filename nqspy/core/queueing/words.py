@@ -1,50 +1,46 @@
-"""The words for why a request or a queue has to wait, where neither a limit nor an exit says it."""
+"""Why a request or a queue has to wait, where neither a limit nor an exit says it."""
 
 from dataclasses import replace
 
 from nqspy.core.draft import Draft
-from nqspy.core.queueing.limits import never
-from nqspy.model.queues import Queue
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
-from nqspy.model.site import Site
+
+(STOPPED,) = reason_kinds(ReasonCode.STOPPED, stopped="{who} is stopped: start {who}")
+"""A queue that nobody has started."""
+(LINE_CLOSED,) = reason_kinds(
+    ReasonCode.LINE_CLOSED, line_closed="{request} closes the line of queue {queue}: {text}"
+)
+BOUNDED, FREED = reason_kinds(
+    ReasonCode.LATER,
+    offers_bounded="jobselect was offered as many candidates as one pass allows "
+    "(global offers_per_pass {most})",
+    freed="what kept it back has gone with the last decisions; the next pass, at once, looks at it",
+)
+_ASKS = "{asked:it asks for 1 PE, |it asks for * PEs, }"
+_NONE_FREE, _SOME_FREE = reason_kinds(
+    ReasonCode.NO_PES,
+    no_pe_free=_ASKS + "none of {size} PEs{domain: of domain *} is free",
+    few_pes_free=_ASKS + "{free} of {size} PEs{domain: of domain *} {free:is|are} free"
+    "{block:, * of them in one block}",
+)
 
 
-def never_reason(site: Site, request: Request) -> Reason:
-    """Why a request that asks for more PEs than there are can never start."""
-    text = never(site, request.queue, request.spec.ask.pes)
-    return Reason(ReasonCode.NEVER, _who(site, request.queue), text or "")
-
-
-def _who(site: Site, queue: str) -> str:
-    return f"domain {site.domain_of(queue).name}" if site.is_divided() else "machine"
-
-
-def stopped(queue: Queue) -> str:
-    """A queue that nobody has started."""
-    return f"queue {queue.name} is stopped: start queue {queue.name}"
-
-
-def no_pes(draft: Draft, queue: str) -> Reason:
-    """All of a queue wait for PEs."""
-    return Reason(ReasonCode.NO_PES, _who(draft.site, queue), _free(draft, queue))
+def no_pes(draft: Draft, queue: str, asked: int | None = None) -> Reason:
+    """All of a queue wait for PEs; ``asked``: said of one of them, which asks for so many."""
+    board, room = draft.board(queue), draft.room(queue)
+    domain = board.domain.name if draft.site.is_divided() else None
+    who = f"domain {domain}" if domain else "machine"
+    if not board.free:
+        return _NONE_FREE(who, asked, board.size, domain)
+    return _SOME_FREE(who, asked, board.free, board.size, domain, room if room < board.free else None)
 
 
 def too_few(draft: Draft, request: Request) -> Reason:
     """One that waits only for PEs."""
-    return asking(request, no_pes(draft, request.queue))
+    return no_pes(draft, request.queue, request.spec.ask.pes)
 
 
 def asking(request: Request, reason: Reason) -> Reason:
     """That all of its queue wait for PEs, said of one of them."""
-    pes = request.spec.ask.pes
-    asked = "1 PE" if pes == 1 else f"{pes} PEs"
-    return replace(reason, text=f"it asks for {asked}, {reason.text}")
-
-
-def _free(draft: Draft, queue: str) -> str:
-    board, room = draft.board(queue), draft.room(queue)
-    where = f" of domain {board.domain.name}" if draft.site.is_divided() else ""
-    block = f", {room} of them in one block" if room < board.free else ""
-    free = f"{board.free or 'none'} of {board.size} PEs{where}"
-    return f"{free} {'are' if board.free > 1 else 'is'} free{block}"
+    return replace(reason, values=(request.spec.ask.pes, *reason.values[1:]))

@@ -13,7 +13,6 @@ from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, 
 from nqspy.model.ids import Seq, request_named
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
-from nqspy.model.reasons import HOPELESS
 from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Spec
 
 AFTER_MAX = 1_000
@@ -151,7 +150,7 @@ def _tell_never(
             for seq in seqs:
                 drop(tx, tx.site.requests[seq], WHO, f"{text}; it waited until {missed}")
         case _:
-            text = f"{text}: what it waits for {HOPELESS}"
+            text = f"{text}: what it waits for can never come about"
             tx.emit(DependencyFailed(seqs, prerequisite, words, text))
             _mail_held(tx, seqs, text)
 

@@ -4,7 +4,7 @@ asked."""
 from collections.abc import Iterator
 from dataclasses import fields
 
-from nqspy.core.queueing.limits import never
+from nqspy.core.queueing.limits import too_wide
 from nqspy.core.resource_health import check_needs
 from nqspy.model.errors import Refusal
 from nqspy.model.queues import Queue
@@ -81,9 +81,9 @@ def _check_name(name: str) -> None:
 def _check_ask(site: Site, ask: Ask) -> None:
     if ask.pes < 1:
         raise _bad("a request needs at least 1 PE")
-    wrong = never(site, None, ask.pes)
+    wrong = too_wide(site, None, ask.pes)
     if wrong is not None:
-        raise Refusal(wrong, "above_limit", 188)
+        raise Refusal(wrong.text, "above_limit", 188)
     check_needs(site, ask.needs)
     for name, value in ask.others:
         if name not in LIMITS:

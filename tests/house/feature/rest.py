@@ -13,7 +13,7 @@ from nqspy.model.actions import Action, Resume, Suspend
 from nqspy.model.cause import declare_feature
 from nqspy.model.ids import Instant
 from nqspy.model.promises import Promise, made
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.registry import SettingsObject, Stamp, Status, Words, declare
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -21,6 +21,9 @@ from nqspy.model.tree import setting
 
 NAME = "rest"
 REST = declare_feature(NAME)
+(RESTS,) = reason_kinds(
+    ReasonCode.SUSPENDED, rests="it has worked long enough for now, and goes on when it has rested"
+)
 
 # ---------------------------------------------------------------- its settings
 
@@ -82,8 +85,7 @@ def _until(site: Site, request: Request) -> Instant:
 
 
 def _why(site: Site, request: Request) -> Reason:
-    text = "it has worked long enough for now, and goes on when it has rested"
-    return Reason(ReasonCode.SUSPENDED, NAME, text, _until(site, request))
+    return RESTS(NAME, until=_until(site, request))
 
 
 def stands(site: Site, action: Action) -> bool:
