@@ -22,7 +22,7 @@ from nqspy.model.actions import (
 )
 from nqspy.model.ids import Instant
 from nqspy.model.promises import Promise
-from nqspy.model.reasons import Reach, Reason, Reasons, is_sound
+from nqspy.model.reasons import Reach, Reason, Reasons, are_sound
 
 K = TypeVar("K")
 _KINDS: dict[str, type[Action]] = {
@@ -68,9 +68,8 @@ def _in_time(reasons: dict[K, Reason]) -> dict[K, Reason]:
 
 
 def _check(reasons: Iterable[Reason]) -> None:
-    wrong = next((each for each in reasons if not is_sound(each)), None)
-    if wrong is not None:
-        raise BadWorkerMessage(f"its plan holds a reason that is none: {wrong.kind[:80]!r}")
+    if not are_sound(reasons):
+        raise BadWorkerMessage("its plan holds a reason that says nothing")
 
 
 def _known(reach: Sequence[Reach]) -> Iterator[Reach]:

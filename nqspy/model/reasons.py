@@ -6,7 +6,7 @@ sentences (`reason_kinds`): a feature in its own file, so that it stays one file
 catalogue, `KINDS`. Nobody looks into a text to learn what a reason means.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
@@ -110,12 +110,12 @@ for _code in ReasonCode:
 
 def told(code: str, who: str, text: str, until: Instant | None = None) -> Reason:
     """A reason as somebody else has put it: an exit, a person, the journal."""
-    return KINDS[code](who, text, until=until)
+    return Reason(code, who, (text,), until)
 
 
-def is_sound(reason: Reason) -> bool:
-    """Whether its kind exists, and its sentence can be made of such values: a worker may say anything."""
-    return _is_sound(reason.kind, *map(type, reason.values))
+def are_sound(reasons: Iterable[Reason]) -> bool:
+    """Whether such kinds exist, and their sentences can be made of such values: a worker may say anything."""
+    return all(_is_sound(*shape) for shape in {(each.kind, *map(type, each.values)) for each in reasons})
 
 
 @lru_cache(1_000)

@@ -6,7 +6,7 @@ from nqspy.core import passes  # noqa: F401  declares the kinds
 from nqspy.decider import backoff  # noqa: F401
 from nqspy.engine import explain  # noqa: F401
 from nqspy.model.reason_texts import Sentence
-from nqspy.model.reasons import KINDS, Reason, ReasonCode, is_sound, told
+from nqspy.model.reasons import KINDS, Reason, ReasonCode, are_sound, told
 
 SAID = {
     "above_block": ("domain fast", (5, 3), "5 PEs are more than the 3 of the largest block of domain fast"),
@@ -121,7 +121,7 @@ def test_what_each_kind_says(name):
     who, values, text = SAID[name]
     reason = KINDS[name](who, *values)
     assert reason.text == text
-    assert is_sound(reason)
+    assert are_sound([reason])
     assert reason.needed
 
 
@@ -168,4 +168,4 @@ def test_a_gap_that_stands_twice_is_given_once():
     ],
 )
 def test_what_makes_no_sentence_is_not_sound(kind, values):
-    assert not is_sound(Reason(kind, "anybody", values))
+    assert not are_sound([Reason(kind, "anybody", values)])
