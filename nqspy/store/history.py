@@ -68,7 +68,7 @@ class EventHistory:
         while True:
             found = self._fetch(self._event_rows(after, since, size, first))
             # Numbers have no gaps: rows that follow on what was read are not in a file.
-            follows = since is None and found and found[-1][0] - after == len(found)
+            follows = found and found[-1][0] - after == len(found)
             if not follows and (files := self._event_files(after)):
                 for one in files:
                     if since is None or one.until >= since:
