@@ -12,6 +12,7 @@ from msgspec import structs
 from nqspy.model import events as ev
 from nqspy.model import registry
 from nqspy.model.accounts import RECENT, Account
+from nqspy.model.charging import amount, begun, charged, counted, uncharged
 from nqspy.model.configure import apply_changes, renamed
 from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.health import Pressure, ResourceState
@@ -23,11 +24,6 @@ from nqspy.model.shifts import ShiftState
 from nqspy.model.site import Site
 
 # ---------------------------------------------------------------- use
-
-
-def _amount(site: Site, request: Request, used: Used) -> int:
-    """What is charged for that use, ms of CPU or of PE time."""
-    return used.cpu if site.settings.usage.charge == "cpu" else used.wall * request.spec.ask.pes
 
 
 def charge(site: Site, samples: Iterable[tuple[Request, Used]], at: Instant) -> None:
@@ -53,43 +49,30 @@ def _charge(site: Site, domain: str, found: list[tuple[Request, Used]], at: Inst
     for request, used in found:
         more = _amount(site, request, used) - request.run.charged
         key = (request.group, request.owner)
-        missing[key] = missing.get(key, 0.0) + more - _counted(request, at)
+        missing[key] = missing.get(key, 0.0) + more - counted(request, at)
         _book(site, domain, request, used, more, at)
     balance.correct(missing)
     _note(site, domain)
 
 
-def _counted(request: Request, at: Instant) -> float:
-    """What a running attempt counts as having used since it was last charged."""
-    since = request.run.charged_at
-    if request.state is not State.RUNNING or since is None:
-        return 0.0
-    return request.run.rate * max(0, at - since) / PE
+def _amount(site: Site, request: Request, used: Used) -> int:
+    return amount(used, request.spec.ask.pes, site.settings.usage.charge)
 
 
 def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: Instant) -> None:
-    former, rate = request.run, request.run.rate
-    ran = used.wall - former.used.wall
-    since = former.charged_at if former.charged_at is not None else at
-    span, half_life = max(0, at - since), site.settings.usage.half_life
-    spread = faded(min(span, ran) if ran > 0 else span, half_life)
+    former, usage = request.run, site.settings.usage
+    ran, span = used.wall - former.used.wall, uncharged(former, at)
+    spread = faded(min(span, ran) if ran > 0 else span, usage.half_life)
     site.touched.requests.add(request.seq)
     if more:
         for key in (f"g:{request.group}", f"u:{request.group}:{request.owner}"):
             account = _account(site, account_key(domain, key))
-            account.value = account.at_time(at, half_life) + more * spread
+            account.value = account.at_time(at, usage.half_life) + more * spread
             account.at = max(account.at, at)
-    if span >= MEASURABLE and site.settings.usage.charge == "cpu" and request.state is State.RUNNING:
-        rate = max(0, round(more * PE / span))
-        site.balance_of(domain).change(request.group, request.owner, rate - former.rate)
-    charged = former.charged + more
-    request.attempt = structs.replace(
-        former, used=used, charged=charged, charged_at=max(since, at), rate=rate
-    )
-
-
-MEASURABLE = 1_000
-"""Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
+    made = charged(request, more, at, usage.charge)
+    if made.rate != former.rate:
+        site.balance_of(domain).change(request.group, request.owner, made.rate - former.rate)
+    request.attempt = structs.replace(made, used=used)
 
 
 def _note(site: Site, domain: str) -> None:
@@ -111,9 +94,8 @@ def run(site: Site, request: Request, at: Instant) -> None:
     domain = _domain(site, request)
     balance = site.balance_of(domain)
     balance.advance(at, (request.group,))
-    rate = request.run.rate or request.spec.ask.pes * PE
-    request.attempt = structs.replace(request.run, rate=rate, charged_at=at)
-    balance.change(request.group, request.owner, rate, request.spec.ask.pes)
+    request.attempt = begun(request, at)
+    balance.change(request.group, request.owner, request.run.rate, request.spec.ask.pes)
     _note(site, domain)
 
 
@@ -123,7 +105,7 @@ def rest(site: Site, request: Request, at: Instant) -> None:
     if request.state is State.RUNNING:
         domain = _domain(site, request)
         site.balance_of(domain).advance(at, (request.group,))
-        _book(site, domain, request, request.used, round(_counted(request, at)), at)
+        _book(site, domain, request, request.used, round(counted(request, at)), at)
         _leave(site, domain, request)
 
 

@@ -54,8 +54,9 @@ class Standing(NamedTuple):
 class Level:
     """Those who share: the groups, or the users of one group. ``find`` gives the entry of a name, made where
     there is none, ``peek`` only one that is there; ``divide`` the entitlements of those who want so many
-    PEs; ``cuts``: nobody's wish counts there for more than all PEs. ``spent``: what all were charged while
-    time passed, ever (the groups' level only)."""
+    PEs; ``cuts``: nobody's wish counts there for more than all PEs; ``owes`` False: it is only added up what
+    each was entitled to and got, nobody is owed the difference. ``spent``: what all were charged while time
+    passed, ever (the groups' level only)."""
 
     def __init__(
         self,
@@ -63,8 +64,9 @@ class Level:
         peek: Callable[[str], Entry | None],
         divide: Callable[[Mapping[str, int]], dict[str, float]],
         cuts: bool = False,
+        owes: bool = True,
     ) -> None:
-        self._find, self._peek, self._divide, self._cuts = find, peek, divide, cuts
+        self._find, self._peek, self._divide, self._cuts, self._owes = find, peek, divide, cuts, owes
         self.work: dict[str, Work] = {}
         self.at = Instant(0)
         self.spent: float | None = None
@@ -86,7 +88,7 @@ class Level:
             entry = self._peek(name)
             return entry.copy() if entry is not None else Entry()
 
-        made = Level(find, find, self._divide, self._cuts)
+        made = Level(find, find, self._divide, self._cuts, self._owes)
         made.work = {name: Work(work.rate, work.pes, work.ready) for name, work in self.work.items()}
         made.at, made.spent, made._parts, made._held = self.at, self.spent, self._parts, self._held
         made._within = self._within
@@ -105,7 +107,7 @@ class Level:
     def targets(self, terms: Terms, left: float = 1.0) -> dict[str, float]:
         """a: the entitlements, bent by so much of the past."""
         parts = self.parts()
-        if not terms.payback or len(parts) < 2:
+        if not terms.payback or len(parts) < 2 or not self._owes:
             return parts
         unit, payback, bent = max(1, terms.pes) * HOUR, terms.payback, {}
         for name, entry in self._entries.items():
@@ -157,11 +159,11 @@ class Level:
         left = 2.0 ** (-piece / terms.half_life)
         if alone:
             self._alone(rate * span / PE, left)
-        else:
-            spread = faded(piece, terms.half_life)
-            self._pass(piece, rate, left, spread, terms, targets)
-            for _ in range(pieces - 1):
-                self._pass(piece, rate, left, spread, terms, self.targets(terms))
+            return True
+        spread = faded(piece, terms.half_life)
+        self._pass(piece, rate, left, spread, terms.bound, targets)
+        for _ in range(pieces - 1):
+            self._pass(piece, rate, left, spread, terms.bound, self.targets(terms))
         return True
 
     def _clip(self, terms: Terms) -> None:
@@ -175,18 +177,19 @@ class Level:
                 entry.present = terms.clipped(entry.present)
 
     def _pass(
-        self, span: float, rate: int, left: float, spread: float, terms: Terms, targets: Mapping[str, float]
+        self, span: float, rate: int, left: float, spread: float, most: float, targets: Mapping[str, float]
     ) -> None:
-        parts, whole, most, work, at = self.parts(), rate * span / PE, terms.bound, self.work, self.at
+        parts, whole, work, at, owes = self.parts(), rate * span / PE, self.work, self.at, self._owes
         for name, entry in self._entries.items():
             used, due = work[name].rate * span / PE, parts[name] * whole
-            entry.asof = at
-            entry.past = entry.past * left + (due - used) * spread
-            present = entry.present + targets[name] * whole - used
-            entry.present = most if present > most else -most if present < -most else present
             entry.entitled += due
             entry.got += used
             entry.whole += whole
+            if owes:
+                entry.asof = at
+                entry.past = entry.past * left + (due - used) * spread
+                present = entry.present + targets[name] * whole - used
+                entry.present = most if present > most else -most if present < -most else present
 
     def _alone(self, amount: float, left: float) -> None:
         """Who is the only member is entitled to what he gets; where nobody is charged only time passes."""
@@ -207,20 +210,17 @@ class Level:
         amounts = {name: more for name, more in amounts.items() if more and name in parts}
         if not amounts:
             return ()
-        whole, most = sum(amounts.values()), terms.bound
+        whole, most, entries, owes = sum(amounts.values()), terms.bound, self._entries, self._owes
         for name, part in parts.items():
-            used, due, entry = amounts.get(name, 0.0), part * whole, self._entry(name)
-            entry.past += due - used
-            present = entry.present + targets[name] * whole - used
-            entry.present = most if present > most else -most if present < -most else present
+            used, due, entry = amounts.get(name, 0.0), part * whole, entries.get(name) or self._find(name)
             entry.entitled += due
             entry.got += used
             entry.whole += whole
+            if owes:
+                entry.past += due - used
+                present = entry.present + targets[name] * whole - used
+                entry.present = most if present > most else -most if present < -most else present
         return parts
-
-    def _entry(self, name: str) -> Entry:
-        entry = self._entries.get(name)
-        return entry if entry is not None else self._find(name)
 
     # ------------------------------------------------------------ who has work
 
@@ -229,7 +229,9 @@ class Level:
         coming: list[str] = []
         most = max(1, terms.pes)
         for name, change in more.items():
-            work = self.work.setdefault(name, Work())
+            work = self.work.get(name)
+            if work is None:
+                work = self.work[name] = Work()
             before = work.pes + work.ready
             work.add(change)
             wanted = work.pes + work.ready

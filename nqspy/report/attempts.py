@@ -4,7 +4,6 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from nqspy.model.ids import Instant
-from nqspy.model.requests import Used
 
 
 @dataclass(slots=True)
@@ -24,18 +23,16 @@ class AttemptHistory:
         """What is charged (`Usage.charge`: CPU time, or PEs x wall time, ms) up to an instant: linear between
         the points the journal has, the last one's value after it (a running attempt's use since its last
         sample is not known)."""
-        return self._at(at, 1) if charge == "cpu" else self.pes * self._at(at, 2)
-
-    def _at(self, at: int, column: int) -> float:
         points = self.points
         if not points or at < points[0][0]:
             return 0.0
+        column, pes = (1, 1) if charge == "cpu" else (2, self.pes)
         if at >= points[-1][0]:
-            return float(points[-1][column])
+            return float(pes * points[-1][column])
         place = bisect_right(points, at, key=_instant)
         before, after = points[place - 1], points[place]
         part = (at - before[0]) / (after[0] - before[0])
-        return before[column] + (after[column] - before[column]) * part
+        return pes * (before[column] + (after[column] - before[column]) * part)
 
     def park(self, at: Instant) -> None:
         """Others may have its PEs from here on."""
@@ -70,11 +67,6 @@ class AttemptHistory:
             self.begin = at
             self.points = [(at, 0, 0)]
         self.reported = True
-
-
-def amount(used: Used, pes: int, charge: str) -> int:
-    """What is charged for that use of ``pes`` PEs (`Usage.charge`), ms of CPU or of PE time."""
-    return used.cpu if charge == "cpu" else used.wall * pes
 
 
 def _instant(point: tuple[Instant, int, int]) -> Instant:

@@ -6,10 +6,10 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
+from nqspy.model.charging import amount
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
-from nqspy.report.attempts import amount
 from nqspy.report.night_metrics import used_by_group
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.shares import department_shares, departments
@@ -106,7 +106,7 @@ def _followed(
         event = recorded.event
         if isinstance(event, ev.Ended) and event.seq in replay.histories:
             history = replay.histories[event.seq]
-            group, more = history.group, amount(event.used, history.spec.ask.pes, charge)
+            group, more = history.request.group, amount(event.used, history.request.spec.ask.pes, charge)
             for start, sums in ((begun.day, day), (begun.week, week)):
                 if recorded.at >= start:
                     sums[group] = sums.get(group, 0) + more

@@ -29,7 +29,7 @@ def rows(
     return [
         {
             "name": name,
-            "owners": sorted({history.spec.owner for history in own[name]}),
+            "owners": sorted({history.request.spec.owner for history in own[name]}),
             **_quota(name, sums),
             "cpu_s": round(used.get(name, 0.0) / 1000, 3),
             "cpu_part": used.get(name, 0.0) / total if total else 0.0,
@@ -49,16 +49,16 @@ def _quota(name: str, sums: Mapping[str, QuotaSums]) -> dict[str, float | None]:
 
 
 def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
-    others = [
-        history for history in histories if history.ending is not None and not night_metrics.is_ok(history)
-    ]
+    ended = [history for history in histories if history.ending is not None]
+    others = [history for history in ended if not night_metrics.is_ok(history)]
+    withdrawn = sum(history.withdrawn for history in others)
     return {
         "requests": len(histories),
-        "ended_ok": night_metrics.ended_ok(histories),
-        "failed": sum(1 for t in others if not t.withdrawn),
-        "withdrawn": sum(1 for t in histories if t.withdrawn),
-        "waiting": sum(1 for t in histories if night_metrics.waits_at_end(t)),
-        "running": sum(1 for t in histories if t.state in STARTED),
+        "ended_ok": len(ended) - len(others),
+        "failed": len(others) - withdrawn,
+        "withdrawn": withdrawn,
+        "waiting": sum(history.waits for history in histories),
+        "running": sum(history.request.state in STARTED for history in histories),
         "ends": dict(Counter(map(night_metrics.state_of, others))),
     }
 

@@ -37,7 +37,7 @@ class Incident:
     def meets(self, replay: HistoryReplay, seq: Seq) -> None:
         """One more request."""
         history = replay.histories.get(seq)
-        self.seqs.setdefault(history.group if history is not None else "", {})[seq] = None
+        self.seqs.setdefault(history.request.group if history is not None else "", {})[seq] = None
 
 
 @dataclass(slots=True)
@@ -119,7 +119,7 @@ class IncidentLog:
         """Exits failed."""
         for failure in failures:
             history = self._replay.histories.get(failure.seq) if failure.seq is not None else None
-            group = history.group if history is not None else ""
+            group = history.request.group if history is not None else ""
             told = self.exits.setdefault(failure.exit, Failing()).told
             told.append((at, group, failure.seq, failure.text))
 

@@ -42,14 +42,14 @@ class RequestLabels:
 
     def head(self, history: RequestHistory) -> dict[str, Any]:
         """What every list of requests says of one."""
-        spec = history.spec
+        spec = history.request.spec
         return {
-            "id": self._site.id_of(history.seq),
+            "id": self._site.id_of(history.request.seq),
             "name": spec.name,
             "owner": spec.owner,
             "group": spec.group,
-            "queue": history.queue,
-            "state": history.state.value,
+            "queue": history.request.queue,
+            "state": history.request.state.value,
             "submitted": self._zone.text(history.request.submitted),
             "requested": requested(spec),
         }
@@ -84,13 +84,13 @@ class RequestLabels:
 
     def waiting(self, history: RequestHistory, journaled: Journaled, why: Why) -> dict[str, Any]:
         """One that waits, and the reason."""
-        live = why(history.seq, history.queue)
-        code, who, text = journaled.get(history.seq, ("LATER", "pass", "not reached yet"))
-        if history.state is State.HELD:
+        live = why(history.request.seq, history.request.queue)
+        code, who, text = journaled.get(history.request.seq, ("LATER", "pass", "not reached yet"))
+        if history.request.state is State.HELD:
             code, who, text = ReasonCode.HELD.value, "", history.request.hold_text or "it is held"
             if history.request.unmet and not history.request.holds:
                 code, who, text = self._dependent(history, live)
-        elif history.state is State.WAITING:
+        elif history.request.state is State.WAITING:
             code, who, text = ReasonCode.DATE.value, "owner", "it is not to start before its date"
         elif live is not None:
             code, who, text = live.code.value, live.who, live.text

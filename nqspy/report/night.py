@@ -100,24 +100,22 @@ class Night:
         self.overtaken: list[tuple[Instant, Seq, Seq]] = []
         self.incidents: list[ev.Recorded] = []
         self.reasons: dict[Seq, tuple[str, str, str]] = {}
-        self.accounts: QuotaAccounts | None = None
         self._decided: ev.Decided | None = None
         self._last = bounds.start
 
     def take_all(self, events: Iterable[ev.Recorded]) -> None:
         """Takes events until the night is over."""
+        end = self.bounds.end
         for recorded in events:
-            if self._over(recorded.at):
+            if end is not None and recorded.at >= end and self._over(recorded.at):
                 if isinstance(recorded.event, ev.ShiftChanged) and recorded.at == self.bounds.end:
                     self.shifts.append((recorded.at, recorded.event.shift))
                 break
             self.take(recorded)
 
     def _over(self, at: Instant) -> bool:
-        end = self.bounds.end
-        if end is None or at < end:
-            return False
-        late = end + DAY if self.bounds.shift is not None else end
+        """Whether a night whose end has come by then is over."""
+        late = (self.bounds.end or 0) + (DAY if self.bounds.shift is not None else 0)
         # What a pass decides comes with it, at the same instant: the night is not over between the two.
         same = at == self.replay.last
         return at >= late or not (self.replay.running or self.short.now or same)
@@ -130,25 +128,25 @@ class Night:
 
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event."""
-        event, at = recorded.event, recorded.at
-        inside, kind = at >= self.bounds.start, type(event)
-        if isinstance(event, ev.Starting):
+        event: Any = recorded.event
+        at, kind = recorded.at, type(event)
+        if kind is ev.Starting:
             self._order(event, at)
-        elif isinstance(event, ev.Decided):
+        elif kind is ev.Decided:
             self._decides(event, at)
-        elif inside and event.kind in _INCIDENTS and not is_new_home(recorded):
+        elif at < self.bounds.start:
+            pass
+        elif kind in _INCIDENTS and not is_new_home(recorded):
             self.incidents.append(recorded)
-        elif inside and isinstance(event, ev.ShiftChanged):
+        elif kind is ev.ShiftChanged:
             self.shifts.append((at, event.shift))
         self.log.take(recorded)
         self.replay.take(recorded)
-        if self.accounts is not None:
-            self.accounts.take(recorded, self.replay.histories)
-        if self.first is None and inside and kind in _STARTS:
+        if self.first is None and kind in _STARTS and at >= self.bounds.start:
             self.first = at
         if not self.replay.queued or kind in _RESTARTS:
             self.short.over(at)
-        if isinstance(event, ev.Ended) and at > self._last:
+        if kind is ev.Ended and at > self._last:
             history = self.replay.histories.get(event.seq)
             self._last = at if history is not None and history.counts else self._last
 
@@ -162,8 +160,9 @@ class Night:
         """The quotas' accounts over the night, up to ``now`` while it lasts; they take its events from now
         on."""
         end = now if self.bounds.end is None else min(now, self.bounds.end)
-        self.accounts = QuotaAccounts(site, self.bounds.start, end, step_of(end - self.bounds.start))
-        return self.accounts
+        accounts = QuotaAccounts(site, self.bounds.start, end, step_of(end - self.bounds.start))
+        self.replay.watchers.append(accounts)
+        return accounts
 
     def _order(self, event: ev.Starting, at: Instant) -> None:
         if at >= self.bounds.start and (self.bounds.end is None or at < self.bounds.end):
@@ -184,8 +183,8 @@ class Night:
 _STARTS = (ev.Starting, ev.Started)
 _RESTARTS = (ev.MachineFound, ev.DaemonStarted)
 _INCIDENTS = {
-    "alarm", "shift_failed", "exit_off", "machine_found", "daemon_started", "requeued", "pressure",
-    ev.ResourceChanged.kind,
+    ev.Alarm, ev.ShiftFailed, ev.ExitOff, ev.MachineFound, ev.DaemonStarted, ev.Requeued, ev.PressureChanged,
+    ev.ResourceChanged,
 }  # fmt: skip
 """Kinds of events that are journaled incidents; the log pairs and groups them."""
 
@@ -227,23 +226,24 @@ def night_report(
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
     parts = {name: sums for name, sums in accounts.sums[-1].items() if fractions.get(name)}
-    pes, cpus = site.pes(), len(site.found.cpus)
-    busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), pes, cpus)
+    capacity = min(site.pes(), len(site.found.cpus) or site.pes())
+    busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), capacity)
     used = night_metrics.used_by_group(every, bounds.start, end)
-    capacity = min(pes, cpus) if cpus else pes
     step, bars = quarters(every, bounds.start, end, capacity, zone)
     labels = RequestLabels(site, zone)
+    groups = departments.rows(histories, used, parts, fractions, (bounds.start, end))
     data = {
         **_heading(night, now, around, zone),
         "requests": len(histories),
-        "ended_ok": night_metrics.ended_ok(histories),
+        "ended_ok": sum(row["ended_ok"] for row in groups),
         **_busy(busy, zone),
         "deviation": largest(parts),
         "charge": site.settings.usage.charge,
         "parts": division_of(accounts, [name for name in fractions if name in parts], zone),
         "order_kept": not night.overtaken,
         "overtaken": [_overtaken(labels, night, *each) for each in night.overtaken],
-        "groups": departments.rows(histories, used, parts, fractions, (bounds.start, end)),
+        "groups": groups,
+        "withdrawn": sum(row["withdrawn"] for row in groups),
         **_outcomes(night, histories, labels, around.why),
         "incidents": [event_object(each, site.name, zone) for each in night.incidents],
         "step_s": step // 1000,
@@ -277,21 +277,17 @@ def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str
 def _outcomes(
     night: Night, histories: Sequence[RequestHistory], labels: RequestLabels, why: Why
 ) -> dict[str, Any]:
-    """What became of the requests, but for those that ended well."""
-    failed, waiting = (
-        filter(night_metrics.is_failed, histories),
-        filter(night_metrics.waits_at_end, histories),
-    )
+    """Those that failed, that wait and that run."""
+    waiting = [history for history in histories if history.waits]
     return {
-        "withdrawn": sum(history.withdrawn for history in histories),
-        "failed": [labels.ended(history) for history in failed],
+        "failed": [labels.ended(history) for history in histories if night_metrics.is_failed(history)],
         "waiting": [labels.waiting(history, night.reasons, why) for history in waiting],
-        "running": [labels.running(history) for history in histories if history.state in STARTED],
+        "running": [labels.running(history) for history in histories if history.request.state in STARTED],
     }
 
 
 def _overtaken(labels: RequestLabels, night: Night, at: Instant, started: Seq, before: Seq) -> dict[str, Any]:
-    return labels.overtaken(at, started, before, night.replay.histories[started].group)
+    return labels.overtaken(at, started, before, night.replay.histories[started].request.group)
 
 
 def _rate(busy: night_metrics.Busy | None, capacity: int) -> float:

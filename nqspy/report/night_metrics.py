@@ -8,10 +8,10 @@ from nqspy.core.queueing.limit_rules import GroupLimit, RunLimit
 from nqspy.model.events import Decided, Starting
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode
-from nqspy.model.requests import State
+from nqspy.model.requests import Request
 from nqspy.model.units import UNLIMITED
 from nqspy.report.over_time import held_by_step
-from nqspy.report.replay import HistoryReplay, RequestHistory
+from nqspy.report.replay import HistoryReplay, RequestHistory, place_of
 
 
 class Busy(NamedTuple):
@@ -25,14 +25,13 @@ class Busy(NamedTuple):
 
 
 def busy_share(
-    histories: Iterable[RequestHistory], begin: Instant | None, end: Instant | None, pes: int, cpus: int
+    histories: Iterable[RequestHistory], begin: Instant | None, end: Instant | None, capacity: int
 ) -> Busy | None:
     """Allocated PE time / (PEs x time) between two instants, None where they enclose nothing.
 
     Suspended requests count as long as they keep their PEs. With more PEs than CPUs these are time-shared:
-    then CPUs count, and at no moment more than all of them.
+    then ``capacity`` is that of the CPUs, and at no moment more than all of them count.
     """
-    capacity = min(pes, cpus) if cpus else pes
     if begin is None or end is None or end <= begin or capacity <= 0:
         return None
     histories = tuple(histories)
@@ -48,7 +47,8 @@ def used_by_group(
     """CPU time (or what else is charged, ms) that each group's requests used between two instants."""
     used: dict[str, float] = {}
     for history in histories:
-        used[history.group] = used.get(history.group, 0.0) + history.used_between(begin, end, charge)
+        group = history.request.group
+        used[group] = used.get(group, 0.0) + history.used_between(begin, end, charge)
     return used
 
 
@@ -61,20 +61,22 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
     person let another one pass (``schedule request``) or that stand behind a later one of their owner's
     (``qsub -p``), and those for which the pass journaled what kept them back.
     """
-    started = replay.histories.get(event.seq)
-    if started is None or started.request.rank > 0 or (decided is not None and started.since > decided.as_of):
+    began = replay.histories.get(event.seq)
+    if began is None or began.request.rank > 0 or (decided is not None and began.since > decided.as_of):
         return []
     reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
-    line, end = replay.lists.get((started.group, started.queue), ()), started.place
+    started = began.request
+    line, end = replay.lists.get((started.group, started.queue), ()), place_of(started)
     found = []
     for place in line:
         if place >= end:
             break
         seq = place[1]
-        earlier = replay.histories[seq]
-        if earlier.spec.owner == started.spec.owner and _own(earlier) < _own(started):
+        history = replay.histories[seq]
+        earlier = history.request
+        if earlier.owner == started.owner and _own(earlier) < _own(started):
             continue  # its owner wanted it so (qsub -p)
-        unseen = decided is not None and earlier.since > decided.as_of
+        unseen = decided is not None and history.since > decided.as_of
         kept = seq in reasons and _keeps_back(*reasons[seq], earlier, started, event.forced)
         if not unseen and not kept:
             found.append(seq)
@@ -88,24 +90,22 @@ def _not_behind_own(
     started (``end`` is its place): they are put back behind that."""
     highest: dict[str, int] = {}
     for _, seq in line[bisect_right(line, end) :]:
-        history = replay.histories[seq]
-        if history.request.rank == 0:
-            highest[history.spec.owner] = max(_own(history), highest.get(history.spec.owner, _own(history)))
-    histories = ((seq, replay.histories[seq]) for seq in found)
-    return [
-        seq for seq, history in histories if highest.get(history.spec.owner, _own(history)) <= _own(history)
-    ]
+        request = replay.histories[seq].request
+        if request.rank == 0:
+            highest[request.owner] = max(_own(request), highest.get(request.owner, _own(request)))
+    requests = (replay.histories[seq].request for seq in found)
+    return [each.seq for each in requests if highest.get(each.owner, _own(each)) <= _own(each)]
 
 
-def _own(history: RequestHistory) -> int:
-    return history.spec.priority or 0
+def _own(request: Request) -> int:
+    return request.spec.priority or 0
 
 
 _OF_THE_LIST = tuple(f"{rule.word} limit" for rule in (RunLimit, GroupLimit))
 """Limits that count all of a list alike, as the texts name them that the journal keeps of reasons."""
 
 
-def _keeps_back(code: str, text: str, earlier: RequestHistory, started: RequestHistory, forced: bool) -> bool:
+def _keeps_back(code: str, text: str, earlier: Request, started: Request, forced: bool) -> bool:
     """Whether a journaled reason says that the earlier one could not have been started instead.
 
     Lack of PEs and limits that count both alike do not: the later one has taken what the earlier one lacks.
@@ -114,11 +114,11 @@ def _keeps_back(code: str, text: str, earlier: RequestHistory, started: RequestH
         return earlier.spec.ask.pes > started.spec.ask.pes
     if code == ReasonCode.LIMIT and not forced:
         shared = any(words in text for words in _OF_THE_LIST)
-        return not shared and (earlier.spec.owner != started.spec.owner or _asks_more(earlier, started))
+        return not shared and (earlier.owner != started.owner or _asks_more(earlier, started))
     return code != ReasonCode.LATER
 
 
-def _asks_more(earlier: RequestHistory, started: RequestHistory) -> bool:
+def _asks_more(earlier: Request, started: Request) -> bool:
     mine, other = earlier.spec.ask, started.spec.ask
     return mine.pes > other.pes or _amount(mine.memory_wanted()) > _amount(other.memory_wanted())
 
@@ -152,11 +152,6 @@ class ShortMoments:
         return end if self.now else self.last
 
 
-def ended_ok(histories: Sequence[RequestHistory]) -> int:
-    """How many ended by themselves with status 0."""
-    return sum(1 for history in histories if is_ok(history))
-
-
 def is_ok(history: RequestHistory) -> bool:
     """Whether it ended by itself with status 0."""
     ending = history.ending
@@ -172,12 +167,7 @@ def state_of(history: RequestHistory) -> str:
     """Its end reason (``deleted`` for one that was deleted before it ran), else its state."""
     if history.ending is not None:
         return str(getattr(history.ending, "end_reason", "deleted"))
-    return history.state.value
-
-
-def waits_at_end(history: RequestHistory) -> bool:
-    """Whether it waits, held ones included."""
-    return history.waits and history.state is not State.ENDED
+    return history.request.state.value
 
 
 def night_line(data: Mapping[str, Any]) -> str:

@@ -75,7 +75,7 @@ def _means(histories: Iterable[RequestHistory]) -> dict[str, float]:
     for history in histories:
         used = getattr(history.ending, "used", None)
         if used is not None:
-            for name in (history.group, ""):
+            for name in (history.request.group, ""):
                 number, cpu = sums.get(name, (0, 0))
                 sums[name] = (number + 1, cpu + used.cpu)
     return {name: cpu / number for name, (number, cpu) in sums.items()}
@@ -86,17 +86,17 @@ def _left(histories: Iterable[RequestHistory], means: Mapping[str, float]) -> di
     for history in histories:
         if history.ending is not None:
             continue
-        left = found.setdefault(history.group, _Left())
-        asked = finite(history.spec.ask.cpu_wanted())
+        left = found.setdefault(history.request.group, _Left())
+        asked = finite(history.request.spec.ask.cpu_wanted())
         if not history.waits:
             used = history.attempts[-1].points[-1][1] if history.attempts else 0
             left.expected += max(0.0, _expected(history, means, asked) - used)
             continue
         left.asked += asked or 0
         left.unasked += asked is None
-        if history.state is State.QUEUED:
+        if history.request.state is State.QUEUED:
             left.queued += 1
-            left.queues.add(history.queue)
+            left.queues.add(history.request.queue)
             left.expected += _expected(history, means, asked)
         else:
             left.held += 1
@@ -104,7 +104,7 @@ def _left(histories: Iterable[RequestHistory], means: Mapping[str, float]) -> di
 
 
 def _expected(history: RequestHistory, means: Mapping[str, float], asked: int | None) -> float:
-    mean = means.get(history.group)
+    mean = means.get(history.request.group)
     if mean is None:
         mean = float(asked) if asked is not None else means.get("", 0.0)
     return mean if asked is None else min(mean, asked)

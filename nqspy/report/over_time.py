@@ -14,22 +14,20 @@ def marks_of(begin: int, end: int, step: int) -> list[int]:
 
 class Steps:
     """Time that passes over marks; whoever measures it says what passes (`_pass`) and what is noted at each
-    mark (`_at_mark`). ``reached``: how many marks are passed."""
+    mark (`_at_mark`). ``reached``: how many marks are passed; ``over``: the last one is, no more time
+    passes."""
 
     def __init__(self, begin: Instant, end: Instant, step: int) -> None:
         self.marks = marks_of(begin, end, step)
         self.reached = 0
-
-    @property
-    def over(self) -> bool:
-        """Whether the last mark is passed: no more time passes."""
-        return self.reached == len(self.marks)
+        self.over = False
 
     def advance(self, to: Instant) -> None:
         """Lets time pass, to the end at most."""
         while not self.over and self.marks[self.reached] <= to:
             self._pass(Instant(self.marks[self.reached]))
             self.reached += 1
+            self.over = self.reached == len(self.marks)
             self._at_mark()
         if not self.over:
             self._pass(to)

@@ -6,26 +6,22 @@ owner of whom none has spoken yet, as in journals of before, everything that is 
 and terms are those of the site as it is now.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
 from nqspy.model.accounting import MEASURABLE
 from nqspy.model.balance import Level
+from nqspy.model.charging import amount, begun, charged, counted
 from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import MINUTE, Instant, Seq
-from nqspy.model.owed import PE, Entry, Work
-from nqspy.model.requests import State, Used
+from nqspy.model.owed import Entry, Work
+from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.model.site import Site
-from nqspy.report.attempts import amount
 from nqspy.report.over_time import Steps
-from nqspy.report.replay import RequestHistory
 
 _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
-_RESTS = (ev.Suspended, ev.Exiting)
-_RUNNING, _QUEUED = State.RUNNING, State.QUEUED
 
 
 class QuotaSums(NamedTuple):
@@ -65,233 +61,181 @@ def largest(sums: Mapping[str, QuotaSums]) -> float | None:
     return max(found, default=None)
 
 
-@dataclass(slots=True)
-class _Run:
-    """An attempt that runs: charged so far and since when, at which rate it counts."""
-
-    group: str
-    pes: int
-    rate: int
-    charged: int
-    since: Instant
-
-    def counted(self, at: Instant) -> int:
-        """What it counts as having used since then."""
-        return round(self.rate * (at - self.since) / PE)
-
-
-class QuotaAccounts:
-    """The accounts of all domains followed from ``begin`` to ``end``, and before for who has work, and added
-    up."""
+class QuotaAccounts(Steps):
+    """The accounts of all domains, followed from ``begin`` to ``end`` while requests are (`replay.Watcher`),
+    and before for who has work, and added up: ``sums`` are those of each group at each of the marks passed so
+    far."""
 
     def __init__(self, site: Site, begin: Instant, end: Instant, step: int) -> None:
-        self._each = [DomainAccounts(site, domain, begin, end, step) for domain in site.shared()]
-        self.marks = self._each[0].marks
-        self._sums: list[dict[str, QuotaSums]] | None = None
-
-    @property
-    def sums(self) -> list[dict[str, QuotaSums]]:
-        """Those of each group at each of the marks passed so far."""
-        if self._sums is None:
-            self._sums = [_added_up(each) for each in zip(*(one.sums for one in self._each), strict=True)]
-        return self._sums
-
-    def take(self, recorded: ev.Recorded, histories: Mapping[Seq, RequestHistory]) -> None:
-        """Takes one event, after ``histories`` have been moved on by it."""
-        self._sums = None
-        for each in self._each:
-            each.take(recorded, histories)
-
-    def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
-        """What running requests have used by now."""
-        self._sums = None
-        for each in self._each:
-            each.sample(samples, at)
-
-    def advance(self, to: Instant) -> None:
-        """Lets time pass, to the end at most."""
-        self._sums = None
-        for each in self._each:
-            each.advance(to)
-
-
-def _added_up(those: Iterable[dict[str, QuotaSums]]) -> dict[str, QuotaSums]:
-    """The sums of all domains; a group had work while it had some in any, at least as long as in one."""
-    found: dict[str, QuotaSums] = {}
-    for sums in those:
-        for name, one in sums.items():
-            other = found.get(name, QuotaSums())
-            worked = max(one.worked, other.worked)
-            found[name] = QuotaSums(
-                one.entitled + other.entitled, one.got + other.got, one.whole + other.whole, worked
-            )
-    return found
-
-
-class DomainAccounts(Steps):
-    """Those of one domain; ``sums`` are those of each group at each of the marks passed so far."""
-
-    def __init__(self, site: Site, domain: str, begin: Instant, end: Instant, step: int) -> None:
         super().__init__(begin, end, step)
         self.sums: list[dict[str, QuotaSums]] = []
-        self._domain, self._domain_of = (
-            domain,
-            site.domains_by_queue(),
-        )
-        self._terms, self._charge = site.terms(domain), site.settings.usage.charge
-        entries: dict[str, Entry] = {}
-        division = Division(site.settings.groups, self._terms.pes)
-        self._entries, self._worked, self._since = entries, dict[str, float](), dict[str, Instant]()
-        self._level = Level(
-            lambda name: entries.setdefault(name, Entry()), entries.get, division.parts, cuts=True
-        )
-        self._runs: dict[Seq, _Run] = {}
-        self._still: dict[Seq, _Run] = {}
-        self._known = {key[2:] for key, _ in site.accounts_in(domain) if key.startswith("u:")}
-        self._booked: dict[Seq, int] = {}
-        self._queued: dict[Seq, tuple[str, int]] = {}
-        self._waiting: dict[str, int] = {}
-        self._said: dict[str, int] = {}
+        self._domain_of, self._charge = site.domains_by_queue(), site.settings.usage.charge
+        self._each = {domain: DomainAccounts(site, domain) for domain in site.shared()}
+        self._runs: dict[Seq, Request] = {}
+        self._gone: tuple[DomainAccounts, str, Work] | None = None
+        self._at = Instant(0)
+        self._closed = False
 
     # ------------------------------------------------------------ time
 
     def _pass(self, to: Instant) -> None:
-        if to > self._level.at:
-            self._level.advance(to, self._terms)
+        for each in self._each.values():
+            if to > each.level.at:
+                each.level.advance(to, each.terms)
 
     def _at_mark(self) -> None:
         """The sums at a mark; they begin at the first one."""
         if not self.sums:
-            for entry in self._entries.values():
-                entry.entitled = entry.got = entry.whole = 0.0
-            self._worked.clear()
-            self._since = dict.fromkeys(self._since, self._level.at)
+            for each in self._each.values():
+                each.begin()
         self.sums.append(self._now())
 
     def _now(self) -> dict[str, QuotaSums]:
-        return {
-            name: QuotaSums(entry.entitled, entry.got, entry.whole, self._work_of(name))
-            for name, entry in self._entries.items()
-        }
-
-    def _work_of(self, name: str) -> float:
-        """How long it has had work (ms)."""
-        at = self._level.at
-        return self._worked.get(name, 0.0) + at - self._since.get(name, at)
+        """Of all domains; a group had work while it had some in any, at least as long as in one."""
+        found: dict[str, QuotaSums] = {}
+        for each in self._each.values():
+            for name, entry in each.entries.items():
+                entitled, got, whole, worked = found.get(name, QuotaSums())
+                found[name] = QuotaSums(
+                    entitled + entry.entitled,
+                    got + entry.got,
+                    whole + entry.whole,
+                    max(worked, each.work_of(name)),
+                )
+        return found
 
     # ------------------------------------------------------------ events
 
-    def take(self, recorded: ev.Recorded, histories: Mapping[Seq, RequestHistory]) -> None:
-        """Takes one event, after ``histories`` have been moved on by it."""
-        event: Any = recorded.event
-        at, kind = recorded.at, type(event)
-        if kind is ev.Started or self.over:
+    def take(self, recorded: ev.Recorded) -> None:
+        """Takes one event, before the requests it concerns leave their places."""
+        event, at = recorded.event, recorded.at
+        self._closed = self.over
+        if self._closed or isinstance(event, ev.Started):
             return
-        if at != self._level.at:
+        if at != self._at:
+            self._at = at
             self.advance(at)
-        if kind is ev.Decided:
+        if isinstance(event, ev.Decided):
             for seq, used in event.samples:
-                self._book(seq, used, at)
+                self._told(seq, used, at)
             for key, pes in event.ready:
                 domain, _, pair = key.rpartition("/")
-                if (domain or APPLICATION) == self._domain:
-                    self._say(pair, pes)
+                if (found := self._each.get(domain or APPLICATION)) is not None:
+                    found.say(pair, pes)
+
+    def leave(self, request: Request, event: Any, at: Instant) -> None:
+        """It waits no more, or is charged what it used, or counts as having used, and nothing more."""
+        if self._closed:
             return
-        if kind in _ENDS:
-            self._book(event.seq, event.used, at, last=True)
-            self._still.pop(event.seq, None)
-        elif kind is ev.Starting:
-            self._booked[event.seq] = 0
-        elif kind is ev.Resumed:
-            self._go_on(event.seq, at)
-        if kind in _RESTS:
-            self._rest(event.seq, at)
+        mine, run, pes, gone = self._of(request.queue), request.attempt, request.spec.ask.pes, Work()
+        if request.state is State.QUEUED:
+            gone.ready = mine.wait(request, -pes)
+        elif run is not None and run.charged_at is not None:
+            if isinstance(event, _ENDS):
+                request.attempt = self._booked(request, event.used, at)
+            else:
+                request.attempt = charged(request, round(counted(request, at)), at, self._charge)
+            if request.state is State.RUNNING:
+                gone = Work(-run.rate, -pes)
+        self._gone = mine, request.group, gone
+
+    def enter(self, request: Request, at: Instant) -> None:
+        """It waits, or is charged from now on."""
+        if self._closed:
             return
-        for seq in (event.seq,) if hasattr(event, "seq") else getattr(event, "seqs", ()):
-            history = histories.get(seq)
-            if history is not None:
-                self._look(history, at)
+        mine, pes, more = self._of(request.queue), request.spec.ask.pes, Work()
+        if request.state is State.QUEUED:
+            more.ready = mine.wait(request, pes)
+        elif request.state is State.RUNNING:
+            run = request.attempt = begun(request, at)
+            more, self._runs[request.seq] = Work(run.rate, pes), request
+        if self._gone is not None:
+            former, group, gone = self._gone
+            self._gone = None
+            if former is mine and group == request.group:
+                more.add(gone)
+            else:
+                former.change(group, gone)
+        mine.change(request.group, more)
 
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
         """What running requests have used by now."""
         self.advance(at)
         for seq, used in samples.items():
-            self._book(seq, used, at)
+            self._told(seq, used, at)
         if self.sums and self.marks[-1] <= at:
             self.sums[-1] = self._now()
 
-    def _look(self, history: RequestHistory, at: Instant) -> None:
-        seq, spec = history.seq, history.spec
-        state = history.state if self._is_mine(history.queue) else State.ENDED
-        run, pes, group, rate, wide, more = self._runs.get(seq), spec.ask.pes, spec.group, 0, 0, 0
-        if state is _RUNNING:
-            if run is None and seq not in self._still:
-                rate, wide = pes * PE, pes
-                self._runs[seq] = _Run(group, pes, rate, self._booked.get(seq, 0), at)
-        elif run is not None:
-            group, rate, wide = run.group, -run.rate, -run.pes
-            self._booked[seq] = run.charged + (run.counted(at) if history.ended is None else 0)
-            del self._runs[seq]
-        if state is _QUEUED:
-            more = self._queue(seq, f"{spec.group}:{spec.owner}", pes)
-        elif seq in self._queued:
-            more = self._queue(seq, self._queued[seq][0], 0)
-        if rate or wide or more:
-            self._change(group, Work(rate, wide, more))
+    def _of(self, queue: str) -> "DomainAccounts":
+        return self._each[self._domain_of.get(queue, APPLICATION)]
 
-    def _is_mine(self, queue: str) -> bool:
-        return self._domain_of.get(queue, APPLICATION) == self._domain
+    def _told(self, seq: Seq, used: Used, at: Instant) -> None:
+        request = self._runs.get(seq)
+        if request is None or request.attempt is None:
+            return
+        former, made = request.run, self._booked(request, used, at)
+        request.attempt = made
+        if made.rate != former.rate:
+            self._of(request.queue).change(request.group, Work(made.rate - former.rate))
 
-    def _rest(self, seq: Seq, at: Instant) -> None:
-        """Suspended, or about to end: it is charged nothing more."""
-        run = self._runs.pop(seq, None)
-        if run is not None:
-            run.charged += run.counted(at)
-            self._still[seq] = run
-            self._change(run.group, Work(-run.rate, -run.pes))
+    def _booked(self, request: Request, used: Used, at: Instant) -> Attempt:
+        """Corrects what was counted of its use by what it was."""
+        mine, run = self._of(request.queue), request.run
+        more = amount(used, request.spec.ask.pes, self._charge) - run.charged
+        mine.level.correct({request.group: more - counted(request, at)}, mine.terms)
+        return charged(request, more, at, self._charge)
 
-    def _go_on(self, seq: Seq, at: Instant) -> None:
-        run = self._still.pop(seq, None)
-        if run is not None:
-            run.since = at
-            self._runs[seq] = run
-            self._change(run.group, Work(run.rate, run.pes))
 
-    def _queue(self, seq: Seq, pair: str, pes: int) -> int:
-        """Queues or takes it out; so many PEs more can its group start."""
-        former, before = self._queued.pop(seq, (pair, 0))
-        if pes:
-            self._queued[seq] = (pair, pes)
-        if before == pes:
-            return 0
-        self._waiting[former] = self._waiting.get(former, 0) - before
+class DomainAccounts:
+    """The groups' accounts of one domain, and who waits in it; ``known``: owners of whom a pass has spoken,
+    as far as that is known without the events."""
+
+    def __init__(self, site: Site, domain: str) -> None:
+        self.terms = site.terms(domain)
+        self.entries: dict[str, Entry] = {}
+        division = Division(site.settings.groups, self.terms.pes)
+        self.level = Level(self._entry, self.entries.get, division.parts, cuts=True, owes=False)
+        self._known = {key[2:] for key, _ in site.accounts_in(domain) if key.startswith("u:")}
+        self._waiting: dict[str, int] = {}
+        self._said: dict[str, int] = {}
+        self._worked: dict[str, float] = {}
+        self._since: dict[str, Instant] = {}
+
+    def _entry(self, name: str) -> Entry:
+        return self.entries.setdefault(name, Entry())
+
+    def begin(self) -> None:
+        """Everything is counted from now on."""
+        for entry in self.entries.values():
+            entry.entitled = entry.got = entry.whole = 0.0
+        self._worked.clear()
+        self._since = dict.fromkeys(self._since, self.level.at)
+
+    def work_of(self, name: str) -> float:
+        """How long a group has had work (ms)."""
+        at = self.level.at
+        return self._worked.get(name, 0.0) + at - self._since.get(name, at)
+
+    def wait(self, request: Request, pes: int) -> int:
+        """So many PEs more are waited for; so many of them are startable: all, until a pass has spoken of
+        their owner."""
+        pair = f"{request.group}:{request.owner}"
         self._waiting[pair] = self._waiting.get(pair, 0) + pes
-        return 0 if pair in self._said or (self._known and pair not in self._known) else pes - before
+        return 0 if pair in self._said or (self._known and pair not in self._known) else pes
 
-    def _say(self, pair: str, pes: int) -> None:
+    def say(self, pair: str, pes: int) -> None:
+        """A pass says for how many PEs an owner in a group has startable requests."""
         before = self._said.get(pair, self._waiting.get(pair, 0))
         self._said[pair] = pes
-        self._change(pair.partition(":")[0], Work(ready=pes - before))
+        self.change(pair.partition(":")[0], Work(ready=pes - before))
 
-    def _change(self, group: str, more: Work) -> None:
+    def change(self, group: str, more: Work) -> None:
+        """What a group does changes by so much."""
         worked = group in self._since
-        self._level.change({group: more}, self._terms)
-        if worked is not (group in self._level.members()):
+        self.level.change({group: more}, self.terms)
+        if worked is not (group in self.level.members()):
             if worked:
-                self._worked[group] = self._work_of(group)
+                self._worked[group] = self.work_of(group)
                 del self._since[group]
             else:
-                self._since[group] = self._level.at
-
-    def _book(self, seq: Seq, used: Used, at: Instant, last: bool = False) -> None:
-        run = self._runs.get(seq) or self._still.get(seq)
-        if run is None:
-            return
-        span = max(0, at - run.since) if seq in self._runs else 0  # one that rests counts as using nothing
-        more = amount(used, run.pes, self._charge) - run.charged
-        self._level.correct({run.group: more - run.rate * span / PE}, self._terms)
-        run.charged, run.since = run.charged + more, at
-        if not last and span >= MEASURABLE and self._charge == "cpu":
-            rate = max(0, round(more * PE / span))
-            self._change(run.group, Work(rate - run.rate))
-            run.rate = rate
+                self._since[group] = self.level.at

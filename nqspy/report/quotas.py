@@ -34,7 +34,7 @@ from nqspy.model.errors import BadValue
 from nqspy.model.folding import folded
 from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
 from nqspy.model.people import entitlements, lineage, with_default
-from nqspy.model.requests import STARTED, State, Used, finite
+from nqspy.model.requests import STARTED, Request, State, Used, finite
 from nqspy.model.site import Site
 from nqspy.report.grid import grid, percent, points
 from nqspy.report.night import NIGHT, night_bounds
@@ -99,7 +99,7 @@ class Presence(Steps):
 
     def __init__(self, site: Site, period: Period) -> None:
         super().__init__(period.begin, period.end, STEP)
-        self.replay = HistoryReplay(site.requests)
+        self.replay = HistoryReplay(site.requests, watchers=(self,))
         self.could: Amounts = {}
         self.worked: Amounts = {}
         self.left: tuple[Seq, ...] = ()
@@ -108,28 +108,24 @@ class Presence(Steps):
             domain: Division(site.settings.groups, site.terms(domain).pes) for domain in site.domains()
         }
         self._at = period.begin
-        self._works: dict[Seq, tuple[str, str, int]] = {}
         self._wanted: dict[str, dict[str, int]] = {domain: {} for domain in self._divisions}
 
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event; those before the period's beginning too, and those after its end."""
         self.advance(recorded.at)
-        self.replay.take(recorded)
-        event: Any = recorded.event
-        for seq in event.seqs if hasattr(event, "seqs") else (getattr(event, "seq", 0),):
-            history = self.replay.histories.get(seq)
-            if history is not None:
-                self._follow(history)
 
-    def _follow(self, history: RequestHistory) -> None:
-        domain, group, pes = self._works.pop(history.seq, ("", "", 0))
-        if pes:
-            self._wanted[domain][group] -= pes
-        if history.state in WORKS:
-            domain, pes = self._domain_of.get(history.queue, APPLICATION), history.spec.ask.pes
-            self._works[history.seq] = (domain, history.group, pes)
-            wanted = self._wanted[domain]
-            wanted[history.group] = wanted.get(history.group, 0) + pes
+    def leave(self, request: Request, event: Any, at: Instant) -> None:
+        """It works no more."""
+        self._change(request, -request.spec.ask.pes)
+
+    def enter(self, request: Request, at: Instant) -> None:
+        """It works from now on."""
+        self._change(request, request.spec.ask.pes)
+
+    def _change(self, request: Request, pes: int) -> None:
+        if request.state in WORKS:
+            wanted = self._wanted[self._domain_of.get(request.queue, APPLICATION)]
+            wanted[request.group] = wanted.get(request.group, 0) + pes
 
     def _pass(self, to: Instant) -> None:
         span = to - self._at
@@ -146,7 +142,8 @@ class Presence(Steps):
 
     def _at_mark(self) -> None:
         if self.over:
-            self.left = tuple(self._works)
+            every = self.replay.histories
+            self.left = tuple(seq for seq, history in every.items() if history.request.state in WORKS)
 
 
 def got(histories: Iterable[RequestHistory], marks: list[int], charge: str, site: Site) -> Amounts:
@@ -155,7 +152,7 @@ def got(histories: Iterable[RequestHistory], marks: list[int], charge: str, site
     for history in histories:
         for attempt in history.attempts:
             for place, more in used_by_step(attempt, marks, charge):
-                steps[place][history.group] = steps[place].get(history.group, 0.0) + more
+                steps[place][history.request.group] = steps[place].get(history.request.group, 0.0) + more
     sums: Amounts = {}
     for step in steps:
         for group, more in step.items():
@@ -177,9 +174,9 @@ def _bounds(presence: Presence, period: Period, site: Site) -> Amounts:
     histories, found = presence.replay.histories, dict[str, float]()
     means = _means(histories.values())
     for history in histories.values():
-        _add_up(site, found, history.group, _held(history, period.end) - _held(history, period.begin))
+        _add_up(site, found, history.request.group, _held(history, period.end) - _held(history, period.begin))
     for seq in presence.left:
-        _add_up(site, found, histories[seq].group, _still(histories[seq], period.end, means))
+        _add_up(site, found, histories[seq].request.group, _still(histories[seq], period.end, means))
     return found
 
 
@@ -192,10 +189,10 @@ def _still(history: RequestHistory, end: int, means: Mapping[str, float]) -> flo
     before = _held(history, end)
     if history.ended is not None:
         return _held(history, history.ended) - before
-    ask = history.spec.ask
+    ask = history.request.spec.ask
     wall, cpu = finite(ask.wall), finite(ask.cpu_wanted())
     whole = wall * ask.pes if wall is not None else cpu
-    return max(0.0, (means.get(history.group, float("inf")) if whole is None else whole) - before)
+    return max(0.0, (means.get(history.request.group, float("inf")) if whole is None else whole) - before)
 
 
 def _means(histories: Iterable[RequestHistory]) -> Amounts:
@@ -224,9 +221,9 @@ def quota_report(
     """
     presence, charge = Presence(site, period), site.settings.usage.charge
     accounts = QuotaAccounts(site, period.begin, period.end, STEP)
+    presence.replay.watchers.append(accounts)
     for recorded in events:
-        presence.take(recorded)
-        accounts.take(recorded, presence.replay.histories)
+        presence.replay.take(recorded)
     presence.advance(period.end)
     presence.replay.sample(samples or {}, now)
     if period.ongoing:
@@ -252,7 +249,7 @@ def quota_report(
 
 def _names(presence: Presence, used: Amounts, site: Site) -> list[str]:
     """The departments, then other groups that had requests of their own."""
-    groups, own = site.settings.groups, {t.group for t in presence.replay.histories.values()}
+    groups, own = site.settings.groups, {t.request.group for t in presence.replay.histories.values()}
     others = sorted(name for name in own if name in used or name in presence.worked)
     return list(dict.fromkeys((*departments(groups), *others)))
 
@@ -260,7 +257,7 @@ def _names(presence: Presence, used: Amounts, site: Site) -> list[str]:
 def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
     whole, most = presence.could, _bounds(presence, period, site)
     found = {name: min(value, most.get(name, 0.0)) for name, value in whole.items() if name}
-    own = {history.group for history in presence.replay.histories.values()}
+    own = {history.request.group for history in presence.replay.histories.values()}
     above = {name for group in own for name in lineage(site.settings.groups, group)[1:]}
     lost = sum(whole[name] - found[name] for name in found if name in own - above)
     return found | {"": whole.get("", 0.0) - lost}

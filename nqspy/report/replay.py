@@ -3,12 +3,12 @@
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from nqspy.model import events as ev
 from nqspy.model import transitions
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Attempt, Request, Spec, State, Used
+from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.report.attempts import AttemptHistory
 
 _WAITS = (*transitions.WAITING, State.ROUTING, State.ARRIVING)
@@ -32,41 +32,11 @@ class RequestHistory:
     def withdrawn(self) -> bool:
         """Whether its owner deleted it, waiting or running: that is no failure."""
         if isinstance(self.ending, ev.Deleted):
-            return self.ending.who == self.spec.owner
+            return self.ending.who == self.request.owner
         order = self.request.ending
         if self.ending is None or self.ending.end_reason != "deleted" or order is None or order.rerun:
             return False
-        return order.cause.is_person and order.cause.name == self.spec.owner
-
-    @property
-    def seq(self) -> Seq:
-        """Its number."""
-        return self.request.seq
-
-    @property
-    def spec(self) -> Spec:
-        """What was asked for."""
-        return self.request.spec
-
-    @property
-    def queue(self) -> str:
-        """Where it is, or was at last."""
-        return self.request.queue
-
-    @property
-    def state(self) -> State:
-        """Where it stands."""
-        return self.request.state
-
-    @property
-    def place(self) -> tuple[Instant, Seq]:
-        """What orders it in its list: date in queue, then number."""
-        return self.request.date_in_queue, self.request.seq
-
-    @property
-    def group(self) -> str:
-        """Resource group it is charged to."""
-        return self.request.spec.group
+        return order.cause.is_person and order.cause.name == self.request.owner
 
     @property
     def waits(self) -> bool:
@@ -81,16 +51,37 @@ class RequestHistory:
 
     def used_between(self, begin: int, end: int, charge: str = "cpu") -> float:
         """What is charged (ms) of what all its attempts used between two instants."""
-        before = sum(attempt.used_at(begin, charge) for attempt in self.attempts)
-        return sum(attempt.used_at(end, charge) for attempt in self.attempts) - before
+        before = after = 0.0
+        for attempt in self.attempts:
+            before += attempt.used_at(begin, charge)
+            after += attempt.used_at(end, charge)
+        return after - before
+
+
+def place_of(request: Request) -> tuple[Instant, Seq]:
+    """What orders a request in its list: date in queue, then number."""
+    return request.date_in_queue, request.seq
 
 
 def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHistory]]:
     """Each group's own requests, in their order."""
     groups: dict[str, list[RequestHistory]] = {}
     for history in histories:
-        groups.setdefault(history.group, []).append(history)
+        groups.setdefault(history.request.group, []).append(history)
     return groups
+
+
+class Watcher(Protocol):
+    """Who looks on while requests are followed, and adds up what he sees."""
+
+    def take(self, recorded: ev.Recorded) -> None:
+        """An event comes; what it makes of requests comes after it."""
+
+    def leave(self, request: Request, event: Any, at: Instant) -> None:
+        """An event takes a request from where it stands."""
+
+    def enter(self, request: Request, at: Instant) -> None:
+        """It stands there now."""
 
 
 ListKey = tuple[str, str]
@@ -99,14 +90,17 @@ ListKey = tuple[str, str]
 
 class HistoryReplay:
     """Applies events one after another and keeps the histories. ``known`` are live requests, for those whose
-    submission lies before the first event; submissions from ``closed`` on do not count.
+    submission lies before the first event; submissions from ``closed`` on do not count; ``watchers`` look on.
 
     ``queued`` is how many are queued, ``running`` how many that count run; ``last`` is the instant of the
     last event.
     """
 
-    def __init__(self, known: Mapping[Seq, Request], closed: Instant | None = None) -> None:
+    def __init__(
+        self, known: Mapping[Seq, Request], closed: Instant | None = None, watchers: Iterable[Watcher] = ()
+    ) -> None:
         self.known = known
+        self.watchers = list(watchers)
         self._closed = closed
         self.running = 0
         self.histories: dict[Seq, RequestHistory] = {}
@@ -118,10 +112,13 @@ class HistoryReplay:
         """Follows one event."""
         event: Any = recorded.event
         self.last, kind = recorded.at, type(event)
+        for watcher in self.watchers:
+            watcher.take(recorded)
         if kind is ev.Submitted:
             self._add(transitions.submitted(event, recorded.at), recorded.n)
         elif kind is ev.Decided:
-            self.sample(dict(event.samples), recorded.at)
+            if event.samples:
+                self.sample(dict(event.samples), recorded.at)
         elif kind in transitions.STEPS and kind is not ev.Redated:
             for seq in event.seqs if hasattr(event, "seqs") else (event.seq,):
                 history = self.histories.get(seq) or self._found(seq, event)
@@ -153,35 +150,42 @@ class HistoryReplay:
         counts = self._closed is None or request.submitted < self._closed
         self.histories[request.seq] = history = RequestHistory(request, counts)
         self._enter(history, n)
+        for watcher in self.watchers:
+            watcher.enter(request, request.submitted)
 
     def _change(self, history: RequestHistory, recorded: ev.Recorded) -> None:
-        kind = type(recorded.event)
-        step, holding = transitions.STEPS[kind], _HOLDING.get(kind)
+        event, at, request = recorded.event, recorded.at, history.request
+        step, holding = transitions.STEPS[type(event)], _HOLDING.get(type(event))
         if not step.stays:
             self._leave(history)
-        step.make(history.request, recorded.event, recorded.at, _anew)
+            for watcher in self.watchers:
+                watcher.leave(request, event, at)
+        step.make(request, event, at, _anew)
         if holding is not None:
-            holding(self, history, recorded.event, recorded.at)
+            holding(self, history, event, at)
         if not step.stays:
             self._enter(history, recorded.n)
+            for watcher in self.watchers:
+                watcher.enter(request, at)
 
     # ------------------------------------------------------------ lists and counts
 
     def _leave(self, history: RequestHistory) -> None:
-        if history.counts and history.runs:
-            self.running -= 1
-        if history.request.state is State.QUEUED:
+        request = history.request
+        if request.state is State.QUEUED:
             self.queued -= 1
-            line, place = self.lists[history.group, history.queue], history.place
+            line, place = self.lists[request.group, request.queue], place_of(request)
             del line[0 if line[0] == place else bisect_left(line, place)]
+        elif history.counts and history.runs:
+            self.running -= 1
 
     def _enter(self, history: RequestHistory, n: int) -> None:
         request = history.request
         if request.state is State.QUEUED:
             self.queued += 1
             history.since = n
-            insort(self.lists.setdefault((history.group, history.queue), []), history.place)
-        if history.counts and history.runs:
+            insort(self.lists.setdefault((request.group, request.queue), []), place_of(request))
+        elif history.counts and history.runs:
             self.running += 1
 
 
@@ -223,9 +227,9 @@ def _point(attempt: AttemptHistory, at: Instant, used: Used) -> None:
 def _over(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Requeued, at: Instant) -> None:
     """An attempt is over. One that the events do not show the start of counts as having used it all now."""
     if not history.attempts or history.attempts[-1].end is not None:
-        request = replay.known.get(history.seq)
+        request = replay.known.get(history.request.seq)
         begin = request.started if request is not None and request.started is not None else at
-        history.attempts.append(AttemptHistory(history.spec.ask.pes, begin, None, [(begin, 0, 0)]))
+        history.attempts.append(AttemptHistory(history.request.spec.ask.pes, begin, None, [(begin, 0, 0)]))
     _point(history.attempts[-1], at, event.used)
     history.attempts[-1].unpark(at)
     history.attempts[-1].end = at

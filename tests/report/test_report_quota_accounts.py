@@ -59,11 +59,10 @@ def test_the_reports_say_what_the_scheduler_kept(centre):
 
 
 def test_every_mark_has_its_sums(centre):
-    replay, begin = HistoryReplay({}), bounds(centre).start
-    accounts = QuotaAccounts(centre.site, begin, centre.sim.now, 900_000)
+    accounts = QuotaAccounts(centre.site, bounds(centre).start, centre.sim.now, 900_000)
+    replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
         replay.take(recorded)
-        accounts.take(recorded, replay.histories)
     accounts.advance(Instant(centre.sim.now))
     assert len(accounts.sums) == len(accounts.marks)
     assert sum(sums.got for sums in accounts.sums[-1].values()) > 0
@@ -90,10 +89,10 @@ def live(centre):
 
 def told(centre, begin):
     """What a report of the same events says."""
-    accounts, replay = QuotaAccounts(centre.site, begin, centre.sim.now, 3_600_000), HistoryReplay({})
+    accounts = QuotaAccounts(centre.site, begin, centre.sim.now, 3_600_000)
+    replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
         replay.take(recorded)
-        accounts.take(recorded, replay.histories)
     accounts.advance(centre.sim.now)
     return {name: tuple(sums[:3]) for name, sums in accounts.sums[-1].items()}
 

@@ -1,0 +1,43 @@
+"""What attempts are charged, and what they count as having used until it is told: the one definition of the
+scheduler's accounts (`books`) and of the reports that follow these again."""
+
+from msgspec import structs
+
+from nqspy.model.ids import Instant
+from nqspy.model.owed import PE
+from nqspy.model.requests import Attempt, Request, State, Used
+
+MEASURABLE = 1_000
+"""Over so long a time (ms) the rate at which an attempt uses CPU time is measured."""
+
+
+def amount(used: Used, pes: int, charge: str) -> int:
+    """What is charged for that use of ``pes`` PEs (`Usage.charge`), ms of CPU or of PE time."""
+    return used.cpu if charge == "cpu" else used.wall * pes
+
+
+def uncharged(attempt: Attempt, at: Instant) -> int:
+    """How long ago (ms) an attempt was last charged; 0 for one that never was."""
+    return 0 if attempt.charged_at is None else max(0, at - attempt.charged_at)
+
+
+def counted(request: Request, at: Instant) -> float:
+    """What a running attempt counts as having used (ms) since it was last charged."""
+    run = request.run
+    return run.rate * uncharged(run, at) / PE if request.state is State.RUNNING else 0.0
+
+
+def begun(request: Request, at: Instant) -> Attempt:
+    """Its attempt, which begins or goes on: it is charged from now on, until more is known as if it kept its
+    PEs busy."""
+    rate = request.run.rate or request.spec.ask.pes * PE
+    return structs.replace(request.run, rate=rate, charged_at=at)
+
+
+def charged(request: Request, more: int, at: Instant, charge: str) -> Attempt:
+    """Its attempt, now that ``more`` (ms) is charged; where CPU time is, at the rate measured by that."""
+    former, span = request.run, uncharged(request.run, at)
+    measured = span >= MEASURABLE and charge == "cpu" and request.state is State.RUNNING
+    rate = max(0, round(more * PE / span)) if measured else former.rate
+    last = at if former.charged_at is None else max(former.charged_at, at)
+    return structs.replace(former, charged=former.charged + more, charged_at=last, rate=rate)
