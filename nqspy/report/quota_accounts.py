@@ -6,13 +6,14 @@ owner of whom none has spoken yet, as in journals of before, everything that is 
 and terms are those of the site as it is now.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
 from nqspy.model.accounting import MEASURABLE
 from nqspy.model.balance import Level
-from nqspy.model.charging import amount, begun, charged, counted
+from nqspy.model.charging import amount, begun, charged, counted, uncharged
 from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import MINUTE, Instant, Seq
@@ -158,6 +159,11 @@ class QuotaAccounts(Steps):
                 former.change(group, gone)
         mine.change(request.group, more)
 
+    def total(self) -> dict[str, QuotaSums]:
+        """The sums between the first and the last of the marks that are passed."""
+        first = self.sums[0]
+        return {name: sums.since(first.get(name, QuotaSums())) for name, sums in self.sums[-1].items()}
+
     def sample(self, samples: Mapping[Seq, Used], at: Instant) -> None:
         """What running requests have used by now."""
         self.advance(at)
@@ -180,10 +186,30 @@ class QuotaAccounts(Steps):
 
     def _booked(self, request: Request, used: Used, at: Instant) -> Attempt:
         """Corrects what was counted of its use by what it was."""
-        mine, run = self._of(request.queue), request.run
+        run = request.run
         more = amount(used, request.spec.ask.pes, self._charge) - run.charged
-        mine.level.correct({request.group: more - counted(request, at)}, mine.terms)
+        missing, since = more - counted(request, at), Instant(at - uncharged(run, at))
+        if self.reached and self.marks[self.reached - 1] > since:
+            before = self._now()
+            self._correct(request, missing)
+            self._spread(before, since, at)
+        else:
+            self._correct(request, missing)
         return charged(request, more, at, self._charge)
+
+    def _correct(self, request: Request, missing: float) -> None:
+        mine = self._of(request.queue)
+        mine.level.correct({request.group: missing}, mine.terms)
+
+    def _spread(self, before: Mapping[str, QuotaSums], since: Instant, at: Instant) -> None:
+        """What was corrected just now belongs to all the time since then: without that a part could be
+        negative where more was counted than used."""
+        changes = {name: now.since(before.get(name, QuotaSums())) for name, now in self._now().items()}
+        for place in range(bisect_right(self.marks, since), self.reached):
+            part, sums = (self.marks[place] - since) / (at - since), self.sums[place]
+            for name, change in changes.items():
+                former = sums.get(name, QuotaSums())
+                sums[name] = QuotaSums(*(a + b * part for a, b in zip(former, change, strict=True)))
 
 
 class DomainAccounts:

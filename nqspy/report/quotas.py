@@ -230,8 +230,9 @@ def quota_report(
         accounts.sample(samples or {}, now)
     accounts.advance(period.end)
     used = got(presence.replay.histories.values(), presence.marks, charge, site)
-    could, zone = _bounded(presence, period, site), zone_of(site.timezone)
-    rows = [_row(name, presence, used, could, accounts, site) for name in _names(presence, used, site)]
+    could, zone, sums = _bounded(presence, period, site), zone_of(site.timezone), accounts.total()
+    names = _names(presence, used, site)
+    rows = [_row(name, sums, presence, used, could, site) | _hour(name, accounts, zone) for name in names]
     data = {
         "from": zone.text(period.begin),
         "until": zone.text(period.end),
@@ -240,7 +241,7 @@ def quota_report(
         "clock": clock or None,
         "charge": charge,
         "pes": site.pes(),
-        "deviation": largest({row["name"]: accounts.sums[-1].get(row["name"], Nothing) for row in rows}),
+        "deviation": largest({name: sums.get(name, Nothing) for name in names}),
         "hour_deviation": _largest(row["hour"]["deviation"] for row in rows if row["hour"]),
         "groups": rows,
     }
@@ -264,9 +265,14 @@ def _bounded(presence: Presence, period: Period, site: Site) -> Amounts:
 
 
 def _row(
-    name: str, presence: Presence, used: Amounts, could: Amounts, accounts: QuotaAccounts, site: Site
+    name: str,
+    sums: Mapping[str, QuotaSums],
+    presence: Presence,
+    used: Amounts,
+    could: Amounts,
+    site: Site,
 ) -> dict[str, Any]:
-    span, own = presence.marks[-1] - presence.marks[0], accounts.sums[-1].get(name, Nothing)
+    span, own = presence.marks[-1] - presence.marks[0], sums.get(name, Nothing)
     entitled, got = own.parts
     return {
         "name": name,
@@ -279,7 +285,6 @@ def _row(
         "got": got,
         "deviation": own.deviation,
         "work_part": presence.worked.get(name, 0.0) / span,
-        "hour": _hour(name, accounts, zone_of(site.timezone)),
     }
 
 
@@ -287,24 +292,19 @@ def _part(sums: Amounts, name: str) -> float:
     return sums.get(name, 0.0) / sums[""] if sums.get("") else 0.0
 
 
-def _hour(name: str, accounts: QuotaAccounts, zone: Zone) -> dict[str, Any] | None:
-    """The hour full of work in which the group deviated most; the first of equal ones."""
-    marks, worst = accounts.marks, None
+def _hour(name: str, accounts: QuotaAccounts, zone: Zone) -> dict[str, Any]:
+    """``hour``: that full of work in which the group deviated most; the first of equal ones."""
+    marks, worst, hour = accounts.marks, 0.0, None
     for first in range(len(marks) - HOURLY):
         last = first + HOURLY
         own = accounts.sums[last].get(name, Nothing).since(accounts.sums[first].get(name, Nothing))
         if marks[last] - marks[first] < HOUR or own.worked < HOUR or own.deviation is None:
             continue
-        if worst is None or abs(own.deviation) > abs(worst[0]) + 1e-9:
-            worst = (own.deviation, first)
-    if worst is None:
-        return None
-    points, first = worst
-    return {
-        "deviation": points,
-        "from": zone.text(marks[first]),
-        "until": zone.text(marks[first + HOURLY]),
-    }
+        if hour is None or abs(own.deviation) > worst + 1e-9:
+            worst = abs(own.deviation)
+            span = {"from": zone.text(marks[first]), "until": zone.text(marks[last])}
+            hour = {"deviation": own.deviation, **span}
+    return {"hour": hour}
 
 
 def _largest(points: Iterable[float | None]) -> float | None:

@@ -126,3 +126,40 @@ def test_a_suspended_request_is_no_work():
     centre.qmgr(f"resume request {first}")
     centre.later(minutes=30)
     assert agree(centre, begin) == {"d1", "d2"}
+
+
+def test_no_part_is_negative_where_a_request_used_less_than_it_counted_as(diary):
+    book = diary(pes=2, d1=1, d2=1)
+    first, second = book.submit(-7300, "d1"), book.submit(-7300, "d2", "ben")
+    book.decide(-7200, first, second)
+    book.night()
+    book.end(60, first, 73)
+    book.end(3600, second, 10_800)
+    book.morning()
+    zone = zone_of("Europe/Paris")
+    data = night_report(
+        book.events, book.site, night_bounds(book.events, zone, book.at(40_000)), book.at(40_000)
+    )
+    parts = {row["name"]: row["part"] for row in data["groups"]}
+    # d1 worked for a minute, at a hundredth of a PE, while d2 used one.
+    assert parts["d1"] == pytest.approx(0.01 / 1.01, abs=0.001)
+    every = [each["part"] for row in data["parts"]["rows"] for each in row["groups"].values()]
+    assert min(every) >= 0
+    assert max(every) <= 1
+
+
+def test_a_correction_belongs_to_all_the_time_that_it_corrects(diary):
+    book = diary(pes=2, d1=1, d2=1)
+    book.night()
+    first, second = book.submit(0, "d1"), book.submit(0, "d2", "ben")
+    book.decide(0, first, second)
+    book.end(7200, first, 72)
+    book.end(7200, second, 7200)
+    book.morning()
+    zone = zone_of("Europe/Paris")
+    data = night_report(
+        book.events, book.site, night_bounds(book.events, zone, book.at(40_000)), book.at(40_000)
+    )
+    rows = [row["groups"] for row in data["parts"]["rows"] if row["groups"]]
+    assert len(rows) == 8
+    assert [row["d1"]["part"] for row in rows] == pytest.approx([0.01 / 1.01] * 8, abs=0.001)
