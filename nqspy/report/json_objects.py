@@ -12,12 +12,15 @@ from nqspy.model.ids import Instant, JobRef, Seq
 from nqspy.model.outputs import fill, streams
 from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import Request, Spec, State
+from nqspy.ports import EndedRow
 from nqspy.report.event_objects import requested, used_object
 from nqspy.report.time_text import Zone
 
 _encoder = msgspec.json.Encoder()
 
 _NOTHING_USED = {"cpu_s": None, "wall_s": None, "memory_bytes": None}
+Paths = Mapping[str, str | None]
+_NO_PATHS: Paths = {"output": None, "error": None}
 
 
 class AnswerContext(NamedTuple):
@@ -38,13 +41,49 @@ def request_object(
 ) -> dict[str, Any]:
     """The object of a request that has not ended. ``place`` counts in state queued alone,
     ``reason`` says why it waits or is suspended, or what will become of one that runs."""
-    spec, stamp, held = request.spec, context.zone.stamp, request.state is State.HELD
-    begun = request.started is not None
-    queued = request.state is State.QUEUED
-    if reason is None and held and request.hold_text:
+    if reason is None and request.state is State.HELD and request.hold_text:
         reason = told(ReasonCode.HELD, "", request.hold_text)
+    said = None if reason is None else reason_object(reason, context.zone)
+    used = _NOTHING_USED if request.started is None else used_object(request.used)
+    made = _object(request, request.state, used, said, _paths(request, context.host), context)
+    if request.state is State.QUEUED and place is not None:
+        made["priority"], made["position"] = _priority(place, context), place.position
+    made["held"] = list(request.letters)
+    awaited = dict.fromkeys(each.seq for each in request.unmet)
+    made["depends_on"] = [JobRef(seq).full(context.host) for seq in awaited]
+    return made
+
+
+def ended_object(row: EndedRow, context: AnswerContext) -> dict[str, Any]:
+    """The object of a request that has ended, from a row of `ports.Journal.ended`."""
+    request, event = row["request"], row["ended"]
+    if isinstance(event, Ended):
+        paths: Paths = _paths(request, context.host, event.stdout, event.stderr)
+        made = _object(request, State.ENDED, used_object(event.used), _ending(event), paths, context)
+        made["exit_status"], made["exit_signal"] = event.exit_status, event.exit_signal
+        made["end_reason"] = event.end_reason
+    else:
+        made = _object(request, State.ENDED, _NOTHING_USED, _ending(event), _NO_PATHS, context)
+        made["end_reason"] = "deleted"
+    made["ended"] = context.zone.stamp(row["at"])
+    return made
+
+
+def _object(
+    request: Request, state: State, used: Any, reason: Any, paths: Paths, context: AnswerContext
+) -> dict[str, Any]:
+    """What is said alike of both; what only one of them has is null, or nothing."""
+    spec, stamp = request.spec, context.zone.stamp
     return {
-        **_what(request.seq, spec, request.queue, request.state.value, context),
+        "id": JobRef(request.seq).full(context.host),
+        "seq": request.seq,
+        "name": spec.name,
+        "owner": spec.owner,
+        "group": spec.group,
+        "account": spec.account,
+        "queue": request.queue,
+        "domain": context.domains.get(request.queue, APPLICATION),
+        "state": state.value,
         "attempt": request.attempts,
         "submitted": stamp(request.submitted),
         "date_in_queue": stamp(request.date_in_queue),
@@ -52,49 +91,17 @@ def request_object(
         "started": stamp(request.started),
         "ended": None,
         "requested": requested(spec),
-        "used": used_object(request.used) if begun else _NOTHING_USED,
-        "priority": _priority(place, context) if queued and place is not None else None,
-        "position": place.position if queued and place is not None else None,
+        "used": used,
+        "priority": None,
+        "position": None,
         "pes": request.pes,
         "exit_status": None,
         "exit_signal": None,
         "end_reason": None,
-        "reason": None if reason is None else reason_object(reason, context.zone),
-        "depends_on": [
-            JobRef(seq).full(context.host) for seq in dict.fromkeys(each.seq for each in request.unmet)
-        ],
-        "held": list(request.letters),
-        **_paths(request.seq, spec, request.queue, context.host),
-    }
-
-
-def ended_object(row: Mapping[str, Any], context: AnswerContext) -> dict[str, Any]:
-    """The object of a request that has ended, from a row of `ports.Journal.ended`: ``seq spec queue
-    submitted ended at`` and, where the store keeps it, ``request``."""
-    spec: Spec = row["spec"]
-    event: Ended | Deleted = row["ended"]
-    request: Request | None = row.get("request")
-    stamp = context.zone.stamp
-    return {
-        **_what(row["seq"], spec, row["queue"], State.ENDED.value, context),
-        "attempt": request.attempts if request is not None else 0,
-        "submitted": stamp(row["submitted"]),
-        "date_in_queue": stamp(request.date_in_queue if request is not None else row["submitted"]),
-        "eligible": stamp(spec.eligible),
-        "started": stamp(request.started) if request is not None else None,
-        "ended": stamp(row["at"]),
-        "requested": requested(spec),
-        "used": used_object(event.used) if isinstance(event, Ended) else _NOTHING_USED,
-        "priority": None,
-        "position": None,
-        "pes": request.pes if request is not None else (),
-        "exit_status": event.exit_status if isinstance(event, Ended) else None,
-        "exit_signal": event.exit_signal if isinstance(event, Ended) else None,
-        "end_reason": event.end_reason if isinstance(event, Ended) else "deleted",
-        "reason": _ending(event),
+        "reason": reason,
         "depends_on": [],
         "held": [],
-        **_ended_paths(row, context.host),
+        **paths,
     }
 
 
@@ -138,20 +145,6 @@ def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
     return f"{f'~{spec.owner}' if keep else spec.workdir}/{spec.name}.{letter}{seq}"
 
 
-def _what(seq: Seq, spec: Spec, queue: str, state: str, context: AnswerContext) -> dict[str, Any]:
-    return {
-        "id": JobRef(seq).full(context.host),
-        "seq": seq,
-        "name": spec.name,
-        "owner": spec.owner,
-        "group": spec.group,
-        "account": spec.account,
-        "queue": queue,
-        "domain": context.domains.get(queue, APPLICATION),
-        "state": state,
-    }
-
-
 def _priority(place: Place, context: AnswerContext) -> dict[str, Any]:
     return {
         "total": place.total,
@@ -169,19 +162,13 @@ def _ending(event: Ended | Deleted) -> dict[str, Any] | None:
 
 
 def _paths(
-    seq: Seq, spec: Spec, queue: str, host: str, stdout: str | None = None, stderr: str | None = None
+    request: Request, host: str, stdout: str | None = None, stderr: str | None = None
 ) -> dict[str, str]:
     """Where output goes, or has gone (``stdout``, ``stderr``); names filled in."""
+    seq, spec = request.seq, request.spec
     wish = spec.output
-    named = {option: fill(path, seq, spec, queue, host) for option, path in streams(spec)}
+    named = {option: fill(path, seq, spec, request.queue, host) for option, path in streams(spec)}
     output = stdout or named.get("-o") or default_path(seq, spec, "o", wish.keep_stdout)
     joined = output if wish.join else None
     error = stderr or joined or named.get("-e") or default_path(seq, spec, "e", wish.keep_stderr)
     return {"output": output, "error": error}
-
-
-def _ended_paths(row: Mapping[str, Any], host: str) -> Mapping[str, str | None]:
-    event: Ended | Deleted = row["ended"]
-    if isinstance(event, Deleted):
-        return {"output": None, "error": None}
-    return _paths(row["seq"], row["spec"], row["queue"], host, event.stdout, event.stderr)

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
-from nqspy.model.accounting import MEASURABLE
 from nqspy.model.balance import Level
 from nqspy.model.charging import amount, begun, charged, counted, uncharged
 from nqspy.model.division import Division
