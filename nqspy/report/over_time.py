@@ -56,15 +56,13 @@ def held_by_step(attempts: Iterable[AttemptHistory], marks: Sequence[int], capac
     return held
 
 
-def used_by_step(
-    attempt: AttemptHistory, marks: Sequence[int], charge: str = "cpu"
-) -> Iterable[tuple[int, float]]:
-    """What an attempt used of what is charged, as (step, amount), step 0 lying between the first two marks;
-    steps without an attempt are left out."""
+def used_by_step(attempt: AttemptHistory, marks: Sequence[int]) -> Iterable[tuple[int, float]]:
+    """CPU time (ms) that an attempt used, as (step, amount), step 0 lying between the first two marks; steps
+    without an attempt are left out."""
     last = attempt.points[-1][0] if attempt.points else attempt.begin
     place = max(1, bisect_right(marks, attempt.begin))
-    before = attempt.used_at(marks[place - 1], charge)
+    before = attempt.used_at(marks[place - 1])
     while place < len(marks) and marks[place - 1] < last:
-        used = attempt.used_at(marks[place], charge)
+        used = attempt.used_at(marks[place])
         yield place - 1, used - before
         before, place = used, place + 1

@@ -38,7 +38,8 @@ from nqspy.model.requests import STARTED, Request, State, Used, finite
 from nqspy.model.site import Site
 from nqspy.report.grid import grid, percent, points
 from nqspy.report.night import NIGHT, night_bounds
-from nqspy.report.over_time import Steps, used_by_step
+from nqspy.report.night_metrics import used_by_group
+from nqspy.report.over_time import Steps
 from nqspy.report.quota_accounts import QuotaAccounts, QuotaSums, largest
 from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
 from nqspy.report.shares import charge_words, departments
@@ -146,18 +147,12 @@ class Presence(Steps):
             self.left = tuple(seq for seq, history in every.items() if history.request.state in WORKS)
 
 
-def got(histories: Iterable[RequestHistory], marks: list[int], charge: str, site: Site) -> Amounts:
-    """What each group's requests used between the first mark and the last, groups below it included."""
-    steps: list[Amounts] = [{} for _ in marks]
-    for history in histories:
-        for attempt in history.attempts:
-            for place, more in used_by_step(attempt, marks, charge):
-                steps[place][history.request.group] = steps[place].get(history.request.group, 0.0) + more
+def got(histories: Iterable[RequestHistory], period: Period, charge: str, site: Site) -> Amounts:
+    """What each group's requests used within the period, groups below it included."""
     sums: Amounts = {}
-    for step in steps:
-        for group, more in step.items():
-            for name in ("", *lineage(site.settings.groups, group)):
-                sums[name] = sums.get(name, 0.0) + more
+    for group, more in used_by_group(histories, period.begin, period.end, charge).items():
+        for name in ("", *lineage(site.settings.groups, group)) if more else ():
+            sums[name] = sums.get(name, 0.0) + more
     return sums
 
 
@@ -229,7 +224,7 @@ def quota_report(
     if period.ongoing:
         accounts.sample(samples or {}, now)
     accounts.advance(period.end)
-    used = got(presence.replay.histories.values(), presence.marks, charge, site)
+    used = got(presence.replay.histories.values(), period, charge, site)
     could, zone, sums = _bounded(presence, period, site), zone_of(site.timezone), accounts.total()
     names = _names(presence, used, site)
     rows = [_row(name, sums, presence, used, could, site) | _hour(name, accounts, zone) for name in names]
