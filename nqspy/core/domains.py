@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.model.board import pes_of
 from nqspy.model.changes import Change
-from nqspy.model.domains import APPLICATION, Domain, home_of, names, numbers
+from nqspy.model.domains import APPLICATION, Domain, home_of, names, numbers, spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.registry import ALL, SettingsObject, Words, declare, split
 from nqspy.model.settings import Settings
@@ -134,13 +134,7 @@ def rows(site: Site) -> list[dict[str, Any]]:
 
 def ranges(pes: Iterable[int]) -> str:
     """PE numbers in ascending order as people write them: ``0-3, 8``."""
-    parts: list[list[int]] = []
-    for pe in pes:
-        if parts and parts[-1][1] == pe - 1:
-            parts[-1][1] = pe
-        else:
-            parts.append([pe, pe])
-    return ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in parts) or "none"
+    return ", ".join(spans(pes)) or "none"
 
 
 def text(site: Site, chosen: Collection[str] = ()) -> str:

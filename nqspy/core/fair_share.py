@@ -16,9 +16,10 @@ from nqspy.core.runtime import cpu_limit, wall_limit
 from nqspy.core.stock import Stock
 from nqspy.core.totals import ALL, Booking, Totals
 from nqspy.model import people
+from nqspy.model.charging import amount, counted, uncharged
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.owed import PE, faded
+from nqspy.model.owed import faded
 from nqspy.model.people import Group
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
@@ -148,27 +149,22 @@ class FairShare:
     def _so_far(self, request: Request) -> float:
         used, run = self._samples.get(request.seq), request.attempt
         if used is not None or run is None or run.charged_at is None:
-            used = request.used if used is None else used
-            return used.cpu if self._by_cpu else used.wall * request.spec.ask.pes
-        runs = request.state is State.RUNNING
-        return run.charged + (run.rate * self._since(request) / PE if runs else 0.0)
-
-    def _since(self, request: Request) -> int:
-        """Time since it was last charged, ms."""
-        at = request.attempt.charged_at if request.attempt is not None else None
-        return max(0, self.now - at) if at is not None else 0
+            known = request.used if used is None else used
+            return amount(known, request.spec.ask.pes, self._site.settings.usage.charge)
+        return run.charged + counted(request, self.now)
 
     def _uncharged(self, request: Request) -> float:
-        charged = request.attempt.charged if request.attempt is not None else 0
-        more = max(0.0, self._so_far(request) - charged)
-        return more * faded(self._since(request), self._site.settings.usage.half_life) if more else 0.0
+        run = request.run
+        more = max(0.0, self._so_far(request) - run.charged)
+        half_life = self._site.settings.usage.half_life
+        return more * faded(uncharged(run, self.now), half_life) if more else 0.0
 
-    def uncounted(self, request: Request, counted: float) -> float:
-        """What a running request is known to have used since it was charged, beyond ``counted``; 0 where
-        nobody has told of it."""
+    def uncounted(self, request: Request) -> float:
+        """What a running request is known to have used since it was charged, beyond what it counts as; 0
+        where nobody has told of it."""
         if request.seq not in self._samples:
             return 0.0
-        return self._so_far(request) - request.run.charged - counted
+        return self._so_far(request) - request.run.charged - counted(request, self.now)
 
     def _limit(self, request: Request) -> float | None:
         settings, ask = self._site.settings, request.spec.ask

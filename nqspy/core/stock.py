@@ -25,7 +25,7 @@ from nqspy.model.balance import Level, Standing
 from nqspy.model.columns import Floats
 from nqspy.model.division import without_share
 from nqspy.model.ids import Instant
-from nqspy.model.owed import PE, Terms, Work
+from nqspy.model.owed import Terms, Work
 from nqspy.model.pairs import Pairs
 from nqspy.model.people import Group
 from nqspy.model.requests import Request, State
@@ -51,8 +51,8 @@ class Uses(Protocol):
     def used_by(self, level: str, name: str) -> float:
         """Use with what is committed."""
 
-    def uncounted(self, request: Request, counted: float) -> float:
-        """What a running request is known to have used since it was charged, beyond ``counted``."""
+    def uncounted(self, request: Request) -> float:
+        """What a running request is known to have used since it was charged, beyond what it counts as."""
 
 
 class Stock:
@@ -132,14 +132,10 @@ class Stock:
         found: dict[str, dict[str, float]] = {}
         for request in self._site.started.values():
             mine = self._site.domain_of(request.queue).name == self._domain
-            if request.state is State.RUNNING and mine:
-                run = request.run
-                since = run.charged_at if run.charged_at is not None else self._now
-                counted = run.rate * max(0, self._now - since) / PE
-                if more := self.uses.uncounted(request, counted):
-                    for level, name in ((ALL, request.group), (request.group, request.owner)):
-                        of_level = found.setdefault(level, {})
-                        of_level[name] = of_level.get(name, 0.0) + more
+            if request.state is State.RUNNING and mine and (more := self.uses.uncounted(request)):
+                for level, name in ((ALL, request.group), (request.group, request.owner)):
+                    of_level = found.setdefault(level, {})
+                    of_level[name] = of_level.get(name, 0.0) + more
         return found
 
 

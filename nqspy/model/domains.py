@@ -4,7 +4,7 @@
 machine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -47,6 +47,17 @@ def numbers(ranges: tuple[str, ...]) -> tuple[int, ...]:
             raise BadValue(f"{text!r} names no PEs: from a lower to a higher number below {GREATEST}")
         found.update(range(low, high + 1))
     return tuple(sorted(found))
+
+
+def spans(pes: Iterable[int]) -> list[str]:
+    """What names these PEs, which come in ascending order: ``["0-3", "8"]``."""
+    found: list[list[int]] = []
+    for pe in pes:
+        if found and found[-1][1] == pe - 1:
+            found[-1][1] = pe
+        else:
+            found.append([pe, pe])
+    return [str(low) if low == high else f"{low}-{high}" for low, high in found]
 
 
 def account_key(domain: str, key: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from nqspy.model.domains import spans
 from nqspy.model.events import Ended
 from nqspy.model.ids import Seq
 from nqspy.model.reason_texts import NEEDED
@@ -173,16 +174,9 @@ def _folded(line: str) -> str:
 
 
 def _ctime(text: str | None) -> str | None:
-    if text is None:
-        return None
-    moment = datetime.fromisoformat(text)
-    return (
-        f"{_DAYS[moment.weekday()]} {_MONTHS[moment.month - 1]} {moment.day:2d} {text[11:19]} {moment.year}"
-    )
+    return None if text is None else datetime.fromisoformat(text).ctime()
 
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _SUBSTATES = {"waiting": 30, "held": 20, "queued": 10, "running": 42, "suspended": 43, "exiting": 50}
 
 
@@ -224,7 +218,7 @@ def why_text(each: Mapping[str, Any]) -> str:
     if state == "ended":
         lines += _why_ended(each)
     elif each["started"] is not None:
-        lines.append(f"  it was started at {each['started']} on PEs {_listed(each['pes'])}")
+        lines.append(f"  it was started at {each['started']} on PEs {','.join(spans(sorted(each['pes'])))}")
         lines += _why_started(each)
     else:
         lines += _why_waiting(each)
@@ -309,14 +303,3 @@ def _ending(each: Mapping[str, Any]) -> str:
     if each["exit_status"] is not None:
         return f"{each['end_reason']}, status {each['exit_status']}"
     return str(each["end_reason"])
-
-
-def _listed(pes: Sequence[int]) -> str:
-    """``0-3,7`` of 0, 1, 2, 3, 7."""
-    runs: list[list[int]] = []
-    for pe in sorted(pes):
-        if runs and runs[-1][1] == pe - 1:
-            runs[-1][1] = pe
-        else:
-            runs.append([pe, pe])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
