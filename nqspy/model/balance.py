@@ -140,7 +140,8 @@ class Level:
     def advance(self, to: Instant, terms: Terms, corrected: bool = True) -> bool:
         """Lets time pass at the rates that hold; whether any account has changed. ``corrected`` False: nobody
         will `correct` that time."""
-        self._clip(terms)
+        if self._within != terms.bound:
+            self._clip(terms)
         span = to - self.at
         self.at = max(self.at, to)
         if span <= 0:
@@ -203,7 +204,8 @@ class Level:
     def correct(self, amounts: Mapping[str, float], terms: Terms) -> Iterable[str]:
         """So much more (or less) was used than was counted, by name, in the time that has just passed: it is
         divided as that was. Who was not in W then is left out. Answers whose accounts changed."""
-        self._clip(terms)
+        if self._within != terms.bound:
+            self._clip(terms)
         if not any(amounts.values()):
             return ()
         parts, targets = self._held if self._held is not None else (self.parts(), self.targets(terms))

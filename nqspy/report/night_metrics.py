@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nqspy.core.queueing.limit_rules import GroupLimit, RunLimit
-from nqspy.model.events import Decided, Starting
+from nqspy.model.events import Decided, Ended, Starting
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
@@ -155,7 +155,7 @@ class ShortMoments:
 def is_ok(history: RequestHistory) -> bool:
     """Whether it ended by itself with status 0."""
     ending = history.ending
-    return ending is not None and getattr(ending, "exit_status", None) == 0 and state_of(history) == "exit"
+    return isinstance(ending, Ended) and ending.exit_status == 0 and ending.end_reason == "exit"
 
 
 def is_failed(history: RequestHistory) -> bool:

@@ -48,10 +48,11 @@ def held_by_step(attempts: Iterable[AttemptHistory], marks: Sequence[int], capac
     held, step, holding, before = [0] * (len(marks) - 1), 0, 0, marks[0]
     for at, change in sorted(changes):
         while before < at:
-            until = min(at, marks[step + 1])
-            held[step] += min(holding, capacity) * (until - before)
+            mark = marks[step + 1]
+            until = at if at < mark else mark
+            held[step] += (holding if holding < capacity else capacity) * (until - before)
             before = until
-            step += until == marks[step + 1]
+            step += until == mark
         holding += change
     return held
 

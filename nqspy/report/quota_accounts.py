@@ -17,7 +17,7 @@ from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import MINUTE, Instant, Seq
 from nqspy.model.owed import Entry, Work
-from nqspy.model.requests import Attempt, Request, State, Used
+from nqspy.model.requests import Attempt, Request, Spec, State, Used
 from nqspy.model.site import Site
 from nqspy.report.over_time import Steps
 
@@ -69,8 +69,9 @@ class QuotaAccounts(Steps):
     def __init__(self, site: Site, begin: Instant, end: Instant, step: int) -> None:
         super().__init__(begin, end, step)
         self.sums: list[dict[str, QuotaSums]] = []
-        self._domain_of, self._charge = site.domains_by_queue(), site.settings.usage.charge
+        self._charge = site.settings.usage.charge
         self._each = {domain: DomainAccounts(site, domain) for domain in site.shared()}
+        self._of_queue = {queue: self._each[name] for queue, name in site.domains_by_queue().items()}
         self._runs: dict[Seq, Request] = {}
         self._gone: tuple[DomainAccounts, str, Work] | None = None
         self._at = Instant(0)
@@ -127,36 +128,36 @@ class QuotaAccounts(Steps):
         """It waits no more, or is charged what it used, or counts as having used, and nothing more."""
         if self._closed:
             return
-        mine, run, pes, gone = self._of(request.queue), request.attempt, request.spec.ask.pes, Work()
+        mine, run, spec, gone = self._of(request), request.attempt, request.spec, Work()
         if request.state is State.QUEUED:
-            gone.ready = mine.wait(request, -pes)
+            gone.ready = mine.wait(spec, -spec.ask.pes)
         elif run is not None and run.charged_at is not None:
             if isinstance(event, _ENDS):
                 request.attempt = self._booked(request, event.used, at)
             else:
                 request.attempt = charged(request, round(counted(request, at)), at, self._charge)
             if request.state is State.RUNNING:
-                gone = Work(-run.rate, -pes)
-        self._gone = mine, request.group, gone
+                gone = Work(-run.rate, -spec.ask.pes)
+        self._gone = mine, spec.group, gone
 
     def enter(self, request: Request, at: Instant) -> None:
         """It waits, or is charged from now on."""
         if self._closed:
             return
-        mine, pes, more = self._of(request.queue), request.spec.ask.pes, Work()
+        mine, spec, more = self._of(request), request.spec, Work()
         if request.state is State.QUEUED:
-            more.ready = mine.wait(request, pes)
+            more.ready = mine.wait(spec, spec.ask.pes)
         elif request.state is State.RUNNING:
             run = request.attempt = begun(request, at)
-            more, self._runs[request.seq] = Work(run.rate, pes), request
+            more, self._runs[request.seq] = Work(run.rate, spec.ask.pes), request
         if self._gone is not None:
             former, group, gone = self._gone
             self._gone = None
-            if former is mine and group == request.group:
+            if former is mine and group == spec.group:
                 more.add(gone)
             else:
                 former.change(group, gone)
-        mine.change(request.group, more)
+        mine.change(spec.group, more)
 
     def total(self) -> dict[str, QuotaSums]:
         """The sums between the first and the last of the marks that are passed."""
@@ -171,8 +172,8 @@ class QuotaAccounts(Steps):
         if self.sums and self.marks[-1] <= at:
             self.sums[-1] = self._now()
 
-    def _of(self, queue: str) -> "DomainAccounts":
-        return self._each[self._domain_of.get(queue, APPLICATION)]
+    def _of(self, request: Request) -> "DomainAccounts":
+        return self._of_queue.get(request.queue) or self._each[APPLICATION]
 
     def _told(self, seq: Seq, used: Used, at: Instant) -> None:
         request = self._runs.get(seq)
@@ -181,24 +182,20 @@ class QuotaAccounts(Steps):
         former, made = request.run, self._booked(request, used, at)
         request.attempt = made
         if made.rate != former.rate:
-            self._of(request.queue).change(request.group, Work(made.rate - former.rate))
+            self._of(request).change(request.group, Work(made.rate - former.rate))
 
     def _booked(self, request: Request, used: Used, at: Instant) -> Attempt:
         """Corrects what was counted of its use by what it was."""
-        run = request.run
+        run, mine = request.run, self._of(request)
         more = amount(used, request.spec.ask.pes, self._charge) - run.charged
-        missing, since = more - counted(request, at), Instant(at - uncharged(run, at))
-        if self.reached and self.marks[self.reached - 1] > since:
-            before = self._now()
-            self._correct(request, missing)
+        missing = {request.group: more - counted(request, at)}
+        since = Instant(at - uncharged(run, at))
+        passed = self.reached > 0 and self.marks[self.reached - 1] > since
+        before = self._now() if passed else {}
+        mine.level.correct(missing, mine.terms)
+        if passed:
             self._spread(before, since, at)
-        else:
-            self._correct(request, missing)
         return charged(request, more, at, self._charge)
-
-    def _correct(self, request: Request, missing: float) -> None:
-        mine = self._of(request.queue)
-        mine.level.correct({request.group: missing}, mine.terms)
 
     def _spread(self, before: Mapping[str, QuotaSums], since: Instant, at: Instant) -> None:
         """What was corrected just now belongs to all the time since then: without that a part could be
@@ -241,10 +238,10 @@ class DomainAccounts:
         at = self.level.at
         return self._worked.get(name, 0.0) + at - self._since.get(name, at)
 
-    def wait(self, request: Request, pes: int) -> int:
+    def wait(self, spec: Spec, pes: int) -> int:
         """So many PEs more are waited for; so many of them are startable: all, until a pass has spoken of
         their owner."""
-        pair = f"{request.group}:{request.owner}"
+        pair = f"{spec.group}:{spec.owner}"
         self._waiting[pair] = self._waiting.get(pair, 0) + pes
         return 0 if pair in self._said or (self._known and pair not in self._known) else pes
 
