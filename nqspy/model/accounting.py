@@ -69,10 +69,9 @@ def _book(site: Site, domain: str, request: Request, used: Used, more: int, at: 
             account = _account(site, account_key(domain, key))
             account.value = account.at_time(at, usage.half_life) + more * spread
             account.at = max(account.at, at)
-    made = charged(request, more, at, usage.charge)
+    request.attempt = made = charged(request, used, more, at, usage.charge)
     if made.rate != former.rate:
         site.balance_of(domain).change(request.group, request.owner, made.rate - former.rate)
-    request.attempt = structs.replace(made, used=used)
 
 
 def _note(site: Site, domain: str) -> None:

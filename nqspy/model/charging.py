@@ -34,10 +34,11 @@ def begun(request: Request, at: Instant) -> Attempt:
     return structs.replace(request.run, rate=rate, charged_at=at)
 
 
-def charged(request: Request, more: int, at: Instant, charge: str) -> Attempt:
-    """Its attempt, now that ``more`` (ms) is charged; where CPU time is, at the rate measured by that."""
+def charged(request: Request, used: Used, more: int, at: Instant, charge: str) -> Attempt:
+    """Its attempt, which has ``used`` so much, now that ``more`` (ms) is charged; where CPU time is, at the
+    rate measured by that."""
     former, span = request.run, uncharged(request.run, at)
     measured = span >= MEASURABLE and charge == "cpu" and request.state is State.RUNNING
     rate = max(0, round(more * PE / span)) if measured else former.rate
     last = at if former.charged_at is None else max(former.charged_at, at)
-    return structs.replace(former, charged=former.charged + more, charged_at=last, rate=rate)
+    return structs.replace(former, used=used, charged=former.charged + more, charged_at=last, rate=rate)

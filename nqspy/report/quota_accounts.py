@@ -135,7 +135,8 @@ class QuotaAccounts(Steps):
             if isinstance(event, _ENDS):
                 request.attempt = self._booked(request, event.used, at)
             else:
-                request.attempt = charged(request, round(counted(request, at)), at, self._charge)
+                more = round(counted(request, at))
+                request.attempt = charged(request, run.used, more, at, self._charge)
             if request.state is State.RUNNING:
                 gone = Work(-run.rate, -spec.ask.pes)
         self._gone = mine, spec.group, gone
@@ -195,7 +196,7 @@ class QuotaAccounts(Steps):
         mine.level.correct(missing, mine.terms)
         if passed:
             self._spread(before, since, at)
-        return charged(request, more, at, self._charge)
+        return charged(request, used, more, at, self._charge)
 
     def _spread(self, before: Mapping[str, QuotaSums], since: Instant, at: Instant) -> None:
         """What was corrected just now belongs to all the time since then: without that a part could be
