@@ -19,7 +19,6 @@ from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, get
 from nqspy.model.units import format_size, format_time
 from nqspy.qmgr.grammar import FORMS, SHOWS, Form
-from nqspy.qmgr.values import can_be_none
 
 ROOT = Path(__file__).resolve().parents[1]
 MANUAL = ROOT / "nqspy" / "manual"
@@ -36,7 +35,6 @@ WRITTEN = {
     "flag": "`on` or `off`",
     "text": "text",
     "crons": "list of cron times",
-    "roles": "list of `user:role`",
 }
 
 
@@ -59,7 +57,7 @@ def _written(path: str, info: Declared) -> str:
     if info.words:
         return ", ".join(f"`{word}`" for word in info.words)
     text = "number" if "weight" in info.doc else WRITTEN[info.unit]
-    if info.unit == "count" and can_be_none(info) and "weight" not in info.doc:
+    if info.unit == "count" and info.can_be_none and "weight" not in info.doc:
         text += " or `unlimited`"
     if info.nothing:
         text += f" or `{info.nothing}`"

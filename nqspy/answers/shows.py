@@ -30,9 +30,9 @@ from nqspy.model.people import with_default
 from nqspy.model.registry import SettingsObject
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
-from nqspy.model.tree import declared, get
-from nqspy.qmgr import hours
+from nqspy.model.tree import items
 from nqspy.qmgr import show as qmgr_show
+from nqspy.qmgr import show_shifts
 from nqspy.qmgr.grammar import FARTHEST
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.printer import print_settings
@@ -194,7 +194,7 @@ def _calendar_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
 
 
 def _calendar_text(serving: Serving, asked: cm.ShowObject) -> str:
-    return hours.show_calendar(serving.engine.site.settings, _holidays(serving, asked, 366 * DAY))
+    return show_shifts.show_calendar(serving.engine.site.settings, _holidays(serving, asked, 366 * DAY))
 
 
 def _shifts_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def _shifts_text(serving: Serving, asked: cm.ShowObject) -> str:
     state = serving.engine.site.shift
     until = Zone(serving.engine.site.timezone).stamp(state.until)
     settings, coming, days = serving.engine.site.settings, _coming(serving, asked), _holidays(serving, asked)
-    return hours.show_shifts(settings, state.current, coming, state.manual, until, days)
+    return show_shifts.show_shifts(settings, state.current, coming, state.manual, until, days)
 
 
 def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
@@ -230,15 +230,10 @@ def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
                 "since": stamp(known.since) if known is not None else None,
                 "text": last.text if last is not None else known.text if known is not None else "",
                 "tried": stamp(last.at) if last is not None else None,
-                **get_all(probe),
+                **{path: value for path, _, value in items(probe)},
             }
         )  # fmt: skip
     return rows
-
-
-def get_all(node: Any) -> dict[str, Any]:
-    """All settings of an object, by path."""
-    return {path: get(node, path) for path in declared(type(node))}
 
 
 def _probes_text(serving: Serving, asked: cm.ShowObject) -> str:

@@ -4,12 +4,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, log
-from typing import Literal, NewType
+from typing import Literal
 
 from nqspy.model.tree import setting
 
 Role = Literal["manager", "operator", "user"]
-UserName = NewType("UserName", str)
 
 DEFAULT_GROUP = "default"
 """Group of a request whose owner is a member of none."""

@@ -7,60 +7,59 @@ is a path: ``queue/night/run_limit``, ``queue/night/per_request/cpu_limit``, ``g
 """
 
 import dataclasses
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec
 
 from nqspy.model.errors import BadValue
 from nqspy.model.units import GREATEST, format_size, format_time
 
-Unit = Literal[
-    "count", "number", "time", "size", "percent", "name", "names", "flag", "text", "crons", "roles"
-]
+P = ParamSpec("P")
+
+Unit = Literal["count", "number", "time", "size", "percent", "name", "names", "flag", "text", "crons"]
 """How a value is written and kept: count int or None = unlimited; number int; time ms or None; size bytes
 or None;
 percent 0..100 as float or None; name str; names tuple of str; flag bool; text str; crons tuple of cron
-expressions;
-roles dict user -> ``m`` or ``o``."""
+expressions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What is known of one setting: its name, unit, default, bounds (inclusive) and sentence; ``words`` are
-    the only texts allowed; ``nothing``: the word for no value where the bounds would not allow it; ``guard``:
-    why only root and the home's owner may change it, empty where managers may."""
+    """What is known of one setting: its unit, default, sentence, bounds (inclusive) and name; ``words`` are
+    the only texts allowed; ``operator``: operators may change it, not managers only; ``nothing``: the word
+    for no value where the bounds would not allow it; ``guard``: why only root and the home's owner may change
+    it, empty where managers may."""
 
-    name: str
     unit: Unit
     default: Any
     doc: str
+    _: KW_ONLY
     low: int | None = None
     high: int | None = None
     words: tuple[str, ...] = ()
     operator: bool = False
     nothing: str = ""
     guard: str = ""
+    name: str = ""
+
+    @property
+    def can_be_none(self) -> bool:
+        """Whether the setting may have no value: unlimited, automatic or none."""
+        boundless = self.unit in ("count", "time", "size", "percent") and self.low is None
+        return self.default is None or bool(self.nothing) or boundless
 
 
-def setting(
-    unit: Unit,
-    default: Any,
-    doc: str,
-    *,
-    low: int | None = None,
-    high: int | None = None,
-    words: tuple[str, ...] = (),
-    operator: bool = False,
-    nothing: str = "",
-    guard: str = "",
-) -> Any:
-    """A dataclass field that is a setting. ``operator``: operators may change it, not managers only;
-    ``guard``: only root and the home's owner may, with the reason."""
-    info = Declared("", unit, default, doc, low, high, words, operator, nothing, guard)
-    if isinstance(default, dict):
-        return field(default_factory=lambda: dict(default), metadata={"setting": info})
-    return field(default=default, metadata={"setting": info})
+def _field_of(declare: Callable[P, Declared]) -> Callable[P, Any]:
+    def made(*args: P.args, **more: P.kwargs) -> Any:
+        info = declare(*args, **more)
+        return field(default=info.default, metadata={"setting": info})
+
+    return made
+
+
+setting = _field_of(Declared)
+"""A dataclass field that is a setting: it takes what `Declared` says of one, but for its name."""
 
 
 def branch(kind: type) -> Any:
@@ -91,8 +90,7 @@ def _walk(kind: type) -> Iterator[tuple[str, Declared]]:
 def check_value(info: Declared, value: Any) -> None:
     """Raises BadValue unless ``value`` fits the setting's unit, bounds and words."""
     if value is None:
-        boundless = info.unit in ("count", "time", "size", "percent") and info.low is None
-        if info.default is None or info.nothing or boundless:
+        if info.can_be_none:
             return
         raise BadValue(f"{info.name} needs a value")
     if info.words and (not isinstance(value, str) or value not in info.words):
@@ -142,6 +140,16 @@ def get(node: Any, path: str) -> Any:
     return node
 
 
+def items(node: Any) -> Iterator[tuple[str, Declared, Any]]:
+    """All settings of an object in their order: path below it, what is known of it, and its value."""
+    return ((path, info, get(node, path)) for path, info in declared(type(node)).items())
+
+
+def changed(node: Any) -> Iterator[tuple[str, Declared, Any]]:
+    """Those of them that differ from their defaults."""
+    return (each for each in items(node) if each[2] != each[1].default)
+
+
 def put(node: Any, path: str, value: Any) -> None:
     """Sets one setting below ``node``. Raises BadValue for an unknown setting or a value that does not
     fit."""
@@ -179,12 +187,7 @@ def _fields_of(kind: type) -> tuple[tuple[str, bool], ...]:
 def dump(node: Any) -> dict[str, Any]:
     """An object's settings that differ from their defaults, by path: what ``snap`` has to write and rows
     have to keep."""
-    found = {}
-    for path, info in declared(type(node)).items():
-        value = get(node, path)
-        if value != info.default:
-            found[path] = list(value) if isinstance(value, tuple) else value
-    return found
+    return {path: list(value) if isinstance(value, tuple) else value for path, _, value in changed(node)}
 
 
 def load(kind: type, values: dict[str, Any], **names: Any) -> Any:

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 from nqspy.core import features as features  # declares the features' settings
 from nqspy.model import registry
-from nqspy.model.tree import Declared
+from nqspy.model.tree import Declared, Unit
 from nqspy.qmgr.cursor import Keyword
 
 SPELLING = {
@@ -83,10 +82,9 @@ class AskAttribute:
 
 
 def _ask(
-    name: str, path: str, unit: Literal["time", "size", "count", "number", "name", "names", "flag"], doc: str,
-    high: int | None = None, low: int | None = None,
-) -> tuple[str, AskAttribute]:  # fmt: skip
-    return name, AskAttribute(path, Declared(name, unit, None, doc, low, high))
+    name: str, path: str, unit: Unit, doc: str, high: int | None = None, low: int | None = None
+) -> tuple[str, AskAttribute]:
+    return name, AskAttribute(path, Declared(unit, None, doc, low=low, high=high, name=name))
 
 
 MODIFY = dict(

@@ -32,7 +32,7 @@ _NEXT = {
 }
 _PER_PROCESS = {"per_process": Keyword.spelt("PER_Process", "a limit of each process")}
 _TIME = "expected HH:MM from 00:00 to 23:59, or a date with its zone like 2026-03-02T08:30:00+01:00"
-_SECONDS = Declared("the time", "time", 60_000, "seconds until KILL", low=0)
+_SECONDS = Declared("time", 60_000, "seconds until KILL", low=0, name="the time")
 
 
 def request_ids(cursor: Cursor) -> tuple[str, ...]:

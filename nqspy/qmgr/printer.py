@@ -48,9 +48,7 @@ def print_settings(settings: Settings) -> str:
 
 def _different(node: Any) -> dict[str, str]:
     """Settings that differ from their defaults, as written words."""
-    known = declared(type(node))
-    found = {path: tree.get(node, path) for path in known}
-    return {path: write(known[path], value) for path, value in found.items() if value != known[path].default}
+    return {path: write(info, value) for path, info, value in tree.changed(node)}
 
 
 def _joined(values: dict[str, str], sign: str = "=") -> str:

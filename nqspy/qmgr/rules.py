@@ -280,7 +280,7 @@ def shell_strategy(cursor: Cursor, form: Form) -> Command:
     if strategy == "fixed":
         cursor.skip("=")
         token = cursor.peek()
-        [path] = values.read_several(cursor, Declared("fixed", "name", "", "path of a shell"), 1)
+        [path] = values.read_several(cursor, Declared("name", "", "path of a shell", name="fixed"), 1)
         if path[:1] != "/":
             raise cursor.bad(f"{path!r} is no shell; give its whole path: fixed=(/bin/sh)", token)
         strategy = f"fixed={path}"

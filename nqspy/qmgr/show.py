@@ -12,10 +12,10 @@ from nqspy.model.machine import Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
-from nqspy.model.tree import declared, get
-from nqspy.qmgr import hours, show_owed
-from nqspy.qmgr.table import table
-from nqspy.qmgr.values import write
+from nqspy.model.tree import declared, get, items
+from nqspy.qmgr import show_owed, show_shifts
+from nqspy.qmgr.table import pairs, table
+from nqspy.qmgr.values import write, written
 
 Counts = Mapping[str, Mapping[str, int]]
 """Requests of each queue by state word."""
@@ -111,8 +111,8 @@ def show_parameters(settings: Settings) -> str:
         ("Night reports kept", _value(settings.history, "reports")),
         ("Memory of the exits' process", _value(settings.decider, "memory")),
     ]
-    body = "\n".join(f"  {name:<30}{value}" for name, value in rows)
-    return "\n\n".join([_titled("Parameters", body), show_global(settings), show_sched_factor(settings)])
+    body = _titled("Parameters", pairs(rows))
+    return "\n\n".join([body, show_global(settings), show_sched_factor(settings)])
 
 
 def _mail(mail: Mail) -> str:
@@ -125,16 +125,14 @@ def _mail(mail: Mail) -> str:
 
 def show_feature(settings: Settings, kind: SettingsObject[Any], rows: Sequence[tuple[str, str]] = ()) -> str:
     """The settings that a feature has declared, and ``rows`` of how it stands."""
-    node, head = kind.one(settings), kind.head.replace("_", " ")
-    lines = [(head, "on" if node.enabled else "off")] if "enabled" in kind.known else []
-    lines += [(path, _value(node, path)) for path in kind.known if path != "enabled"]
-    return "\n".join(f"  {name:<30}{value}" for name, value in (*lines, *rows))
+    values = written(kind.one(settings))
+    state = {kind.head.replace("_", " "): values.pop("enabled")} if "enabled" in values else {}
+    return pairs([*(state | values).items(), *rows])
 
 
 def show_global(settings: Settings) -> str:
     """The limits over all queues."""
-    rows = [f"  {name:<30}{_value(settings.global_, name)}" for name in declared(type(settings.global_))]
-    return _titled("Global limits", "\n".join(rows))
+    return _titled("Global limits", pairs(written(settings.global_).items()))
 
 
 def show_machine(settings: Settings, found: Found | None = None) -> str:
@@ -142,11 +140,8 @@ def show_machine(settings: Settings, found: Found | None = None) -> str:
     machine = settings.machine
     pes = _auto(machine.pes, str(len(found.cpus)) if found else "", str(machine.pes))
     memory = units.format_size(found.memory) if found else ""
-    rows = [
-        f"  {'pes':<30}{pes}",
-        f"  {'memory':<30}{_auto(machine.memory, memory, _value(machine, 'memory'))}",
-    ]
-    return _titled("Machine", "\n".join(rows))
+    rows = (("pes", pes), ("memory", _auto(machine.memory, memory, _value(machine, "memory"))))
+    return _titled("Machine", pairs(rows))
 
 
 def _auto(value: int | None, found: str, written: str) -> str:
@@ -248,7 +243,7 @@ def _details(queue: Queue, long: bool) -> list[str]:
     if queue.kind == "pipe":
         lines.append(f"  destinations: {', '.join(queue.destinations) or 'none'}")
     if long:
-        lines += [f"  {path.replace('/', ' '):<30}{_value(queue, path)}" for path in _told(queue)]
+        lines.append(pairs(_told(queue)))
     return lines
 
 
@@ -256,15 +251,14 @@ _ALWAYS = ("age_from", "per_request/process_limit")
 """What a batch queue has whatever is set."""
 
 
-def _told(queue: Queue) -> list[str]:
+def _told(queue: Queue) -> list[tuple[str, str]]:
     """What ``show long queue`` tells: the limits always, most other settings where they differ."""
     head = ("enabled", "started", "priority", "destinations")
     always = (*LIMIT_NAMES, *_ALWAYS) if queue.kind == "batch" else ("run_limit",)
-    known = declared(Queue)
     return [
-        path
-        for path, info in known.items()
-        if path in always or (path not in head and get(queue, path) != info.default)
+        (path.replace("/", " "), write(info, value))
+        for path, info, value in items(queue)
+        if path in always or (path not in head and value != info.default)
     ]
 
 
@@ -348,7 +342,9 @@ def show_listed(
     parts = []
     for node in _chosen(kind.all(settings), names):
         beside, below = (found or {}).get(node.name, ("", ""))
-        given = " ".join(f"{p}={_value(node, p)}" for p in kind.known if get(node, p) is not None)
+        given = " ".join(
+            f"{path}={write(info, value)}" for path, info, value in items(node) if value is not None
+        )
         parts += [f"{node.name} {beside}".rstrip(), f"  {given}", *([f"  {below}"] if below else [])]
     return "\n".join(parts) if parts else f"no {kind.words.many if kind.words else kind.head}"
 
@@ -368,8 +364,8 @@ def show_all(settings: Settings) -> str:
         _titled("Groups", show_groups(settings)),
         *(_titled(words.title, show_listed(settings, kind)) for kind, words in registry.listed()),
         _titled("Exits", _exit_settings(settings)),
-        hours.show_calendar(settings),
-        _titled("Shifts", hours.shift_settings(settings)),
+        show_shifts.show_calendar(settings),
+        _titled("Shifts", show_shifts.shift_settings(settings)),
     ]
     return "\n\n".join(parts)
 

@@ -1,7 +1,7 @@
 """A table for people: columns under their heads."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -19,6 +19,11 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def pairs(rows: Iterable[tuple[str, object]]) -> str:
+    """A line for each name with its value."""
+    return "\n".join(f"  {name:<30}{value}" for name, value in rows)
 
 
 def _folded(row: list[str], width: int) -> list[list[str]]:

@@ -7,7 +7,7 @@ from typing import Any
 from nqspy.model import cron, units
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
-from nqspy.model.tree import Declared, check_value
+from nqspy.model.tree import Declared, check_value, items
 from nqspy.qmgr.cursor import Cursor, Keyword
 from nqspy.qmgr.lexer import Token
 
@@ -33,7 +33,6 @@ _WHAT = {
     "names": "a list like (a, b)",
     "text": "a text",
     "crons": 'a list of cron times like ("30 8 * * mon-fri")',
-    "roles": "a list like (anne:m, bob:o)",
     "flag": "on or off",
 }
 _NUMBERS = ("count", "number", "time", "size", "percent")
@@ -44,18 +43,8 @@ def what(info: Declared) -> str:
     """What a value of this setting looks like, for an error."""
     if info.words:
         return "one of " + ", ".join(info.words)
-    return (
-        _WHAT[info.unit] if can_be_none(info) else _WHAT[info.unit].removesuffix(" or unlimited").rstrip(",")
-    )
-
-
-def can_be_none(info: Declared) -> bool:
-    """Whether the setting may have no value: unlimited, automatic or none."""
-    return (
-        info.default is None
-        or bool(info.nothing)
-        or (info.unit in ("count", "time", "size", "percent") and info.low is None)
-    )
+    text = _WHAT[info.unit]
+    return text if info.can_be_none else text.removesuffix(" or unlimited").rstrip(",")
 
 
 def read(cursor: Cursor, info: Declared) -> Any:
@@ -90,7 +79,7 @@ def _amount(most: int) -> str:
 def convert(cursor: Cursor, info: Declared, token: Token) -> Any:
     """The value that one word gives. Raises ParseError at that word."""
     if not token.quoted and token.text.lower() in (*NOTHING, info.nothing):
-        if can_be_none(info):
+        if info.can_be_none:
             return None
         if info.unit in _NUMBERS:
             raise cursor.bad(f"{info.name} cannot be {token.text.lower()}; expected {what(info)}", token)
@@ -114,15 +103,6 @@ def _parse(info: Declared, text: str) -> Any:
     if value == units.UNLIMITED:
         return None
     return value
-
-
-def _percentage(text: str) -> float:
-    whole, point, part = text.partition(".")
-    if not (whole.isascii() and whole.isdigit() and len(text) <= 15) or (
-        point and not (part.isascii() and part.isdigit())
-    ):
-        raise BadValue(f"{text!r} is no percentage; write it like 85 or 12.5")
-    return float(text)
 
 
 def _read_flag(cursor: Cursor, given: bool) -> bool:
@@ -188,3 +168,8 @@ def write(info: Declared, value: Any) -> str:
     if info.unit == "percent":
         return f"{Decimal(repr(value)).normalize():f}%"
     return quote(str(value))
+
+
+def written(node: Any) -> dict[str, str]:
+    """All settings of an object by path, as `read` understands them."""
+    return {path: write(info, value) for path, info, value in items(node)}

@@ -11,7 +11,7 @@ from nqspy.qmgr.cursor import resolve
 from nqspy.qmgr.grammar import FORMS, OBJECT_WORDS, TREE, VERBS, Node
 from nqspy.qmgr.help import help_text
 from nqspy.qmgr.parser import RULES, ParseError, completions, opens_block, parse_line, parse_text
-from nqspy.qmgr.values import can_be_none, what
+from nqspy.qmgr.values import what
 
 CLASSES = {each.head: each.kind for each in registry.objects()}
 
@@ -123,7 +123,7 @@ def test_what_a_site_cannot_live_without_is_never_taken_away():
 def test_no_error_offers_what_it_refuses():
     for kind, each in CLASSES.items():
         for path, info in declared(each).items():
-            if info.unit in ("count", "number", "time", "size", "percent") and not can_be_none(info):
+            if info.unit in ("count", "number", "time", "size", "percent") and not info.can_be_none:
                 assert "unlimited" not in what(info), (kind, path)
                 with pytest.raises(BadValue):
                     check_value(info, None)

@@ -21,7 +21,6 @@ from nqspy.model.tree import Declared, declared, put
 from nqspy.qmgr.parser import parse_line, parse_text
 from nqspy.qmgr.printer import print_settings
 from nqspy.qmgr.show import show_all, show_settings
-from nqspy.qmgr.values import can_be_none
 
 FILES = sorted((Path(__file__).parents[2] / "queues.d").glob("*.qmgr"))
 
@@ -181,7 +180,7 @@ def value_of(info: Declared) -> st.SearchStrategy[object]:
         "text": words,
     }
     found = plain.get(info.unit, st.integers(low, high))
-    return st.none() | found if can_be_none(info) else found
+    return st.none() | found if info.can_be_none else found
 
 
 SPECIAL = ("timezone", "shell_strategy", "lines")

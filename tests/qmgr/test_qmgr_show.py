@@ -7,7 +7,7 @@ from nqspy.model.events import Change
 from nqspy.model.machine import Found
 from nqspy.model.queues import Queue
 from nqspy.model.site import Settings
-from nqspy.qmgr import hours, show
+from nqspy.qmgr import show, show_shifts
 from nqspy.qmgr.parser import parse_text
 
 SITE = """
@@ -110,7 +110,7 @@ def test_shares_shifts_and_exits_are_shown_from_rows():
     ]
     assert show.show_shares(rows).splitlines()[-1].split() == ["d1", "29", "23.2", "%", "25.0", "%", "600"]
     coming = [{"at": "2026-03-02T08:30:00+01:00", "shift": "day"}]
-    text = hours.show_shifts(site(), "day", coming, manual=True)
+    text = show_shifts.show_shifts(site(), "day", coming, manual=True)
     assert '* day: "30 8 * * mon-fri"\n      stop queue night\nin force: day (switched by hand)' in text
     assert text.endswith("2026-03-02T08:30:00+01:00  day")
     listing = [{"name": "large_memory", "enabled": False, "hooks": ("jobselect",), "doc": "Large.\nMore.",

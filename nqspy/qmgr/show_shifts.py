@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Settings
-from nqspy.model.tree import declared, get
-from nqspy.qmgr.values import write
+from nqspy.model.tree import changed
+from nqspy.qmgr.table import pairs
+from nqspy.qmgr.values import write, written
 
 Rows = Sequence[Mapping[str, str]]
 """What is to come: switches as ``at`` (text with offset) and ``shift``; days that count as Sundays as
@@ -22,12 +23,10 @@ def show_shifts(
 ) -> str:
     """Shifts with their times and commands, the one in force marked, and the ``coming`` switches among the
     ``holidays``; ``until``: when a switch by hand ends."""
-    lines = []
-    for shift in settings.shifts.values():
-        mark = "*" if shift.name == current else " "
-        lines += [f"{mark} {_shift_head(shift)}", *(f"      {line}" for line in shift.lines)]
+    lines = _shifts(settings, current)
     if settings.calendar != Calendar():
-        lines.append(f"calendar: {_calendar_words(settings.calendar)}")
+        given = (f"{name} {write(info, value)}" for name, info, value in changed(settings.calendar))
+        lines.append(f"calendar: {'; '.join(given)}")
     how = f" (switched by hand{f', until {until}' if until else ''})" if manual else ""
     lines.append(f"in force: {current or 'none'}{how}")
     days = {row["date"]: f"  {row['date']}{'':>21}{row['name']}, counts as a Sunday" for row in holidays}
@@ -36,31 +35,27 @@ def show_shifts(
     return "\n".join(lines)
 
 
+def _shifts(settings: Settings, current: str | None = None) -> list[str]:
+    lines = []
+    for shift in settings.shifts.values():
+        mark = "*" if shift.name == current else " "
+        lines += [f"{mark} {_shift_head(shift)}", *(f"      {line}" for line in shift.lines)]
+    return lines
+
+
 def _shift_head(shift: Shift) -> str:
     spill = f", spill={shift.spill}" if shift.spill != "leave" else ""
     times = ", ".join(f'"{cron}"' for cron in shift.when)
     return f"{shift.name}: {times}{spill}"
 
 
-def _calendar_words(calendar: Calendar) -> str:
-    known = declared(Calendar)
-    given = {name: get(calendar, name) for name in known if get(calendar, name)}
-    return "; ".join(f"{name} {write(known[name], value)}" for name, value in given.items())
-
-
 def show_calendar(settings: Settings, coming: Rows = ()) -> str:
     """The calendar, and the days to come that count as Sundays."""
-    rows = [
-        f"  {name:<30}{write(info, get(settings.calendar, name))}"
-        for name, info in declared(Calendar).items()
-    ]
     days = [f"  {row['date']}  {row['name']}" for row in coming]
-    return "\n".join(["Calendar\n--------", *rows, *(["count as Sundays:"] if days else []), *days])
+    rows = pairs(written(settings.calendar).items())
+    return "\n".join(["Calendar\n--------", rows, *(["count as Sundays:"] if days else []), *days])
 
 
 def shift_settings(settings: Settings) -> str:
     """Shifts with their times and commands: settings alone."""
-    lines: list[str] = []
-    for shift in settings.shifts.values():
-        lines += [f"  {_shift_head(shift)}", *(f"      {line}" for line in shift.lines)]
-    return "\n".join(lines) or "  no shifts"
+    return "\n".join(_shifts(settings)) or "  no shifts"
