@@ -66,7 +66,6 @@ DOMAINS = declare(
             "PEs (idle ones come from application or go back to it), placement and depth of a domain",
             "domains: their PEs, how many are free, held and offline, depth and placement",
             many="domain",
-            what="a set of PEs with rules of its own",
             create="a domain of PEs that are idle and in domain application",
             usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
             "[placement=lowest|contiguous|most_packed] [depth=1]",

@@ -109,7 +109,6 @@ PROBES = declare(
             "what a probe tries, how often",
             "probes: what they found last, since when, and when they were tried last",
             many="probes",
-            what="a check of something that requests need",
             create="a check of something that requests need, tried again and again beside the daemon",
             usage="NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH",
             delete="a probe that no queue and no request needs",

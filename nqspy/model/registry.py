@@ -35,14 +35,13 @@ Stamp = Callable[[Instant | None], str | None]
 class Words:
     """What the command language says of a feature's object: of its verbs, and of the object itself where it
     is shown. ``title``: as a heading. Of objects with names besides: ``many``: the word behind show,
-    ``what``: one of them is, ``usage``: what follows ``create``, ``reserved``: what none may be called, as it
-    is a word of the language."""
+    ``usage``: what follows ``create``, ``reserved``: what none may be called, as it is a word of the
+    language."""
 
     title: str
     set: str
     show: str
     many: str = ""
-    what: str = ""
     create: str = ""
     usage: str = ""
     delete: str = ""

@@ -1,12 +1,13 @@
 """The attributes of queues, complexes, groups and the rest as keywords: derived from the settings."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 from nqspy.core import features as features  # declares the features' settings
 from nqspy.model import registry
 from nqspy.model.tree import Declared, Unit
-from nqspy.qmgr.cursor import Keyword
+from nqspy.qmgr.cursor import Keyword, keywords
 
 SPELLING = {
     "run_limit": "Run_limit", "user_limit": "User_limit", "group_limit": "Group_limit",
@@ -15,7 +16,7 @@ SPELLING = {
     "stack_limit": "STack_limit", "working_set_limit": "Working_set_limit", "priority": "PRiority",
     "destinations": "DEStinations", "pipeonly": "PIpeonly", "loadonly": "Loadonly",
     "nice_value_limit": "NIce_value_limit", "destination": "DEStination", "mail": "MAIl",
-    "shell_strategy": "SHell_strategy",
+    "shell_strategy": "SHell_strategy", "per_request": "PER_Request", "per_process": "PER_Process",
 }  # fmt: skip
 """The manual's spelling: the capitals always suffice."""
 
@@ -29,17 +30,15 @@ SYNONYMS = {
 }
 """Other names of attributes, of UNICOS and Sterling."""
 
-BRANCHES = ("per_request", "per_process", "sched_factor")
-"""Groups of a queue's settings that stand behind a word of their own."""
-
-BRANCH_WORDS = {
-    "per_request": Keyword.spelt("PER_Request", "a limit of each request as a whole"),
-    "per_process": Keyword.spelt("PER_Process", "a limit of each process"),
-    "sched_factor": Keyword.spelt("sched_factor", "weights of the intra-queue priority of this queue"),
+BRANCHES = {
+    "per_request": "a limit of each request as a whole",
+    "per_process": "a limit of each process",
+    "sched_factor": "weights of the intra-queue priority of this queue",
 }
+"""Groups of a queue's settings that stand behind a word of their own, with their sentences."""
 
-IGNORED = {"server": Keyword.spelt("Server", "program of a pipe queue in Sterling's NQS: read and ignored")}
-"""Attributes that old scripts give and that mean nothing here."""
+IGNORED = keywords("Server")
+"""What old scripts give and nobody needs here: the program of a pipe queue in Sterling's NQS."""
 
 
 def settings_of(kind: str, branch: str = "") -> dict[str, Declared]:
@@ -63,14 +62,18 @@ def keywords_of(kind: str, branch: str = "") -> dict[str, Keyword]:
 
 @cache
 def _keywords_of(kind: str, branch: str) -> dict[str, Keyword]:
-    found = {
-        name: Keyword.spelt(SPELLING.get(name, name), info.doc)
-        for name, info in settings_of(kind, branch).items()
+    found = words_of(settings_of(kind, branch), but="" if kind == "global" else "batch_limit")
+    return found | words_of(BRANCHES) if kind == "queue" and not branch else found
+
+
+def words_of(names: Iterable[str], but: str = "") -> dict[str, Keyword]:
+    """Attributes of these names as keywords, with their synonyms ``but`` one."""
+    found = keywords(*(SPELLING.get(name, name) for name in names))
+    return found | {
+        other: Keyword.spelt(other, name)
+        for other, name in SYNONYMS.items()
+        if name in found and other not in found and other != but
     }
-    for other, name in SYNONYMS.items():
-        if name in found and other not in found and (other != "batch_limit" or kind == "global"):
-            found[other] = Keyword.spelt(other, f"the same as {name}", name)
-    return found | BRANCH_WORDS if kind == "queue" and not branch else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,19 @@ class Keyword:
 
     name: str
     least: int
-    doc: str
     means: str
 
     @classmethod
-    def spelt(cls, spelling: str, doc: str, means: str = "") -> "Keyword":
+    def spelt(cls, spelling: str, means: str = "") -> "Keyword":
         """From the manual's spelling: the capitals of ``PER_Request`` are what must be written at least."""
         capitals = [place for place, char in enumerate(spelling, 1) if char.isupper()]
         name = spelling.lower()
-        return cls(name, max(capitals, default=len(name)), doc, means or name)
+        return cls(name, max(capitals, default=len(name)), means or name)
+
+
+def keywords(*spellings: str) -> dict[str, Keyword]:
+    """Keywords by their names, from the manual's spellings."""
+    return {word.name: word for word in map(Keyword.spelt, spellings)}
 
 
 def resolve(word: str, keywords: Iterable[Keyword]) -> list[Keyword]:

@@ -70,31 +70,6 @@ VERBS = {
 
 _SYNONYMS = SYNONYMS | {"destinations": "destination"}
 
-OBJECT_WORDS = {
-    "batch_queue": "a queue that runs requests",
-    "pipe_queue": "a queue that routes requests to other queues",
-    "queue": "a batch or pipe queue",
-    "queues": "member queues of a complex",
-    "complex": "a set of queues with common limits",
-    "group": "a resource group (department) of the share tree",
-    "shift": "a named list of commands that cron times switch on",
-    "exit": "a user exit of the site",
-    "exits": "the user exits of the site",
-    "of": "what a group has used, corrected by hand",
-    "needs": "resources that the requests of a queue need",
-    "request": "requests by their identifiers",
-    "destination": "the queues that a pipe queue tries, in this order",
-    "users": "users that may submit to a queue",
-    "groups": "Unix groups that may submit to a queue; after show: the share tree",
-    "members": "users of a resource group",
-    "calendar": "days that count as Sundays",
-    "managers": "who may change what: m is manager, o operator",
-    "batch_request": "what holds for requests that say nothing",
-    "no_default": "takes a default away",
-    "long": "with all limits",
-} | {each.head: words.what for each, words in registry.listed()}
-"""Words that stand between verb and attributes, with their sentences; the rest derives from the forms."""
-
 _ATTRIBUTES = "ATTRIBUTE=VALUE ..."
 
 _CREATE = (
@@ -379,22 +354,15 @@ class Node:
     form: Form | None = None
 
 
-def _doc_of(place: tuple[str, ...], form: Form) -> str:
-    if len(place) == 1 and place[0] in VERBS:
-        return VERBS[place[0]][1]
-    return form.doc if place == form.words else OBJECT_WORDS.get(place[-1], form.doc)
-
-
 def build(forms: tuple[Form, ...] = FORMS) -> Node:
     """The tree of keywords of all forms."""
     root = Node()
     for form in forms:
         node = root
-        for depth, spelling in enumerate(form.spelling.split(), 1):
-            place = form.words[:depth]
-            word = place[-1]
-            node.keywords.setdefault(word, Keyword.spelt(spelling, _doc_of(place, form)))
-            node = node.below.setdefault(word, Node())
+        for spelling in form.spelling.split():
+            keyword = Keyword.spelt(spelling)
+            node.keywords.setdefault(keyword.name, keyword)
+            node = node.below.setdefault(keyword.name, Node())
         node.form = form
     _add_synonyms(root)
     return root
@@ -403,8 +371,7 @@ def build(forms: tuple[Form, ...] = FORMS) -> Node:
 def _add_synonyms(node: Node) -> None:
     for other, name in _SYNONYMS.items():
         if name in node.keywords and other not in node.keywords:
-            least = SPELLING.get(other, other)
-            node.keywords[other] = Keyword.spelt(least, f"the same as {name}", name)
+            node.keywords[other] = Keyword.spelt(SPELLING.get(other, other), name)
     for below in node.below.values():
         _add_synonyms(below)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from nqspy.qmgr.attributes import MODIFY, SYNONYMS, keywords_of, settings_of
+from nqspy.qmgr.attributes import BRANCHES, MODIFY, SYNONYMS, keywords_of, settings_of
 from nqspy.qmgr.cursor import resolve
 from nqspy.qmgr.grammar import FORMS, TREE, VERBS, Form
 from nqspy.qmgr.values import what
@@ -60,16 +60,19 @@ def _attribute_lines(form: Form) -> list[str]:
     if form.rule == "modify":
         rows = [(name, what(one.info), one.info.doc) for name, one in MODIFY.items()]
     elif form.rule == "set_branch":
-        rows = _rows(form.kind, form.option)
+        rows = attribute_rows(form.kind, form.option)
     elif form.rule == "set_factors" or (form.rule in _WITH_ATTRIBUTES and form.kind):
-        rows = _rows(form.kind, "")
+        rows = attribute_rows(form.kind)
     else:
         return []
     return ["", "Attributes:", *(f"  {name:<18} {doc} ({value})" for name, value, doc in rows)]
 
 
-def _rows(kind: str, branch: str) -> list[tuple[str, str, str]]:
+def attribute_rows(kind: str, branch: str = "") -> list[tuple[str, str, str]]:
+    """Name, value and sentence of each attribute of an object, or of one of its branches."""
     known = settings_of(kind, branch)
-    words = keywords_of(kind, branch)
-    return [(name, what(known[name]) if name in known else "...", word.doc)
-            for name, word in words.items() if name not in SYNONYMS]  # fmt: skip
+    words = (name for name in keywords_of(kind, branch) if name not in SYNONYMS)
+    return [
+        (name, what(known[name]), known[name].doc) if name in known else (name, "...", BRANCHES[name])
+        for name in words
+    ]

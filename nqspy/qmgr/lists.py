@@ -7,11 +7,11 @@ from nqspy.model.commands import Command, Configure
 from nqspy.model.events import Change
 from nqspy.qmgr import values
 from nqspy.qmgr.attributes import settings_of
-from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.cursor import Cursor, keywords
 from nqspy.qmgr.grammar import Form
 from nqspy.qmgr.rules import Rule, configure, object_name
 
-_ALL = {"all": Keyword.spelt("all", "every queue")}
+_ALL = keywords("all")
 
 
 def change_list(op: Any) -> Rule:
@@ -34,7 +34,7 @@ def change_dates(op: Any) -> Rule:
         changes: list[Change] = []
         while not changes or not cursor.done():
             cursor.skip(",")
-            name = cursor.keyword({key: Keyword.spelt(key, info.doc) for key, info in known.items()})
+            name = cursor.keyword(keywords(*known))
             changes.append(Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])))
         return Configure(tuple(changes))
 

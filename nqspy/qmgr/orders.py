@@ -6,31 +6,18 @@ from nqspy.model import commands, units
 from nqspy.model.errors import BadValue
 from nqspy.model.tree import Declared
 from nqspy.qmgr import values
-from nqspy.qmgr.attributes import MODIFY, MODIFY_PROCESS, SPELLING, AskAttribute
-from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.attributes import MODIFY, MODIFY_PROCESS, words_of
+from nqspy.qmgr.cursor import Cursor, Keyword, keywords
 from nqspy.qmgr.dates import is_absolute, parse_date
 from nqspy.qmgr.grammar import AHEAD, FARTHEST, NAMED, TREE, Form
 from nqspy.qmgr.lexer import ParseError, Token
 from nqspy.qmgr.rules import ClientWord, Rule, object_name
 
 _ID = "a request identifier like 17 or 17.ymp"
-_PLACES = {
-    "first": Keyword.spelt("first", "the head of its queue"),
-    "next": Keyword.spelt("next", "ahead of everything"),
-    "now": Keyword.spelt("now", "at once, in spite of limits"),
-    "system": Keyword.spelt("system", "back to the rules"),
-}
-_MODES = {
-    "leave": Keyword.spelt("leave", "running requests go on"),
-    "drain": Keyword.spelt("drain", "waits until running requests have ended"),
-    "requeue": Keyword.spelt("requeue", "ends running requests and queues them again"),
-}
-_UNTIL = {"until": Keyword.spelt("until", "when the calendar's shift comes back")}
-_NEXT = {
-    "next": Keyword.spelt("next", "how far ahead"),
-    "--next": Keyword.spelt("--next", "how far ahead", "next"),
-}
-_PER_PROCESS = {"per_process": Keyword.spelt("PER_Process", "a limit of each process")}
+_PLACES = keywords("first", "next", "now", "system")
+_MODES = keywords("leave", "drain", "requeue")
+_UNTIL = keywords("until")
+_NEXT = keywords("next") | {"--next": Keyword.spelt("--next", "next")}
 _TIME = "expected HH:MM from 00:00 to 23:59, or a date with its zone like 2026-03-02T08:30:00+01:00"
 _SECONDS = Declared("time", 60_000, "seconds until KILL", low=0, name="the time")
 
@@ -82,7 +69,7 @@ def move_queue(cursor: Cursor, form: Form) -> commands.Command:
 def modify(cursor: Cursor, form: Form) -> commands.Command:
     """``modify request ID ... ATTRIBUTE=VALUE ...``: keys are paths below `Spec`."""
     ids = request_ids(cursor)
-    words = _keywords(MODIFY) | _PER_PROCESS
+    words = words_of(MODIFY, but="mpp_time_limit") | words_of(("per_process",))
     found: dict[str, Any] = {}
     while not found or not cursor.done():
         cursor.skip(",")
@@ -90,17 +77,9 @@ def modify(cursor: Cursor, form: Form) -> commands.Command:
         table = MODIFY
         if name == "per_process":
             table = MODIFY_PROCESS
-            name = cursor.keyword(_keywords(table))
+            name = cursor.keyword(words_of(table))
         found[table[name].path] = _asked(cursor, table[name].info)
     return commands.ModifyRequest(ids, found)
-
-
-def _keywords(table: dict[str, AskAttribute]) -> dict[str, Keyword]:
-    found = {name: Keyword.spelt(SPELLING.get(name, name), one.info.doc) for name, one in table.items()}
-    for other, name in (("mpp_pe_limit", "pe_limit"), ("nice_value_limit", "nice")):
-        if name in found:
-            found[other] = Keyword.spelt(other, f"the same as {name}", name)
-    return found
 
 
 def _asked(cursor: Cursor, info: Declared) -> Any:

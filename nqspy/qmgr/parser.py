@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from nqspy.model import commands
 from nqspy.model.commands import Command, Configure
 from nqspy.qmgr import lists, orders, rules
-from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.cursor import Cursor, keywords
 from nqspy.qmgr.grammar import ABSENT, TREE, Form
 from nqspy.qmgr.lexer import Logical, ParseError, Token, each_line, logical_lines
 from nqspy.qmgr.rules import ClientWord, Order
@@ -24,7 +24,7 @@ __all__ = [
 
 RULES = rules.RULES | lists.RULES | orders.RULES
 
-_END = {"end": Keyword.spelt("end", "ends the commands of a shift")}
+_END = keywords("end")
 _IN_SHIFTS = (
     commands.Configure,
     commands.ReloadExits,

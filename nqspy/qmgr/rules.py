@@ -12,7 +12,7 @@ from nqspy.model.events import Change
 from nqspy.model.tree import Declared
 from nqspy.qmgr import values
 from nqspy.qmgr.attributes import BRANCHES, IGNORED, keywords_of, settings_of
-from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.cursor import Cursor, Keyword, keywords
 from nqspy.qmgr.grammar import Form
 
 
@@ -31,13 +31,9 @@ Order = Command | ClientWord
 Rule = Callable[[Cursor, Form], Order]
 Pair = tuple[str, Any]
 
-_AUTOMATIC = {"automatic": Keyword.spelt("automatic", "the shift that the calendar gives")}
-_STRATEGY = {
-    "fixed": Keyword.spelt("FIxed", "always this shell"),
-    "free": Keyword.spelt("FRee", "the shell that the script's first line names"),
-    "login": Keyword.spelt("Login", "the owner's login shell"),
-}
-_DEFAULT = {"default": Keyword.spelt("default", "the site's weight")}
+_AUTOMATIC = keywords("automatic")
+_STRATEGY = keywords("FIxed", "FRee", "Login")
+_DEFAULT = keywords("default")
 _RESERVED = {"queue": "all", "shift": "automatic"} | {
     kind.head: words.reserved for kind, words in registry.listed() if words.reserved
 }
@@ -174,12 +170,8 @@ def define_shift(cursor: Cursor, form: Form) -> Command:
     return configure(Change("create", f"shift/{name}", given | {"lines": [], "commands": []}))
 
 
-_NOW = {"now": Keyword.spelt("now", "a firing that is past counts too")}
-_WHEN = {"when": Keyword.spelt("when", "the times at which it comes into force")}
-
-
 def _when(cursor: Cursor) -> list[str]:
-    cursor.keyword(_WHEN)
+    cursor.keyword(keywords("when"))
     found: list[str] = values.read(cursor, settings_of("shift")["when"])
     return found
 
@@ -187,7 +179,7 @@ def _when(cursor: Cursor) -> list[str]:
 def _shift_pairs(cursor: Cursor) -> list[Pair]:
     """``when``, ``spill`` and ``now`` of a shift, as far as they are given."""
     known = settings_of("shift")
-    words = _WHEN | _NOW | {"spill": Keyword.spelt("spill", known["spill"].doc)}
+    words = keywords("when", "now", "spill")
     found: list[Pair] = []
     while not cursor.done():
         cursor.skip(",")

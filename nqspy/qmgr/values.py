@@ -8,16 +8,14 @@ from nqspy.model import cron, units
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
 from nqspy.model.tree import Declared, check_value, items
-from nqspy.qmgr.cursor import Cursor, Keyword
+from nqspy.qmgr.cursor import Cursor, Keyword, keywords
 from nqspy.qmgr.lexer import Token
 
 FLAGS = {
-    word: Keyword.spelt(word, doc, "on" if word in ("on", "yes", "true") else "off")
-    for word, doc in (
-        ("on", "switched on"), ("yes", "the same as on"), ("true", "the same as on"),
-        ("off", "switched off"), ("no", "the same as off"), ("false", "the same as off"),
-    )
-}  # fmt: skip
+    word: Keyword.spelt(word, means)
+    for means, words in (("on", ("on", "yes", "true")), ("off", ("off", "no", "false")))
+    for word in words
+}
 """Words of a flag."""
 
 NOTHING = ("auto", "none", "unlimited", "unspecified")
@@ -63,8 +61,7 @@ def read(cursor: Cursor, info: Declared) -> Any:
 def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
     """One value, or up to ``most`` in parentheses, all of the same setting."""
     if info.words:
-        choices = {word: Keyword.spelt(word, info.doc) for word in info.words}
-        return [cursor.keyword(choices)]
+        return [cursor.keyword(keywords(*info.words))]
     start = cursor.peek()
     tokens = cursor.words(what(info))
     if not 0 < len(tokens) <= most:

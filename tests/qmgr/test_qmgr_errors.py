@@ -8,8 +8,8 @@ from nqspy.model.tree import check_value, declared
 from nqspy.model.units import parse_size, parse_time
 from nqspy.qmgr.attributes import keywords_of
 from nqspy.qmgr.cursor import resolve
-from nqspy.qmgr.grammar import FORMS, OBJECT_WORDS, TREE, VERBS, Node
-from nqspy.qmgr.help import help_text
+from nqspy.qmgr.grammar import FORMS, TREE, VERBS, Node
+from nqspy.qmgr.help import attribute_rows, help_text
 from nqspy.qmgr.parser import RULES, ParseError, completions, opens_block, parse_line, parse_text
 from nqspy.qmgr.values import what
 
@@ -199,15 +199,17 @@ def nodes(node: Node) -> list[Node]:
     return [node, *(inner for below in node.below.values() for inner in nodes(below))]
 
 
-def test_every_keyword_has_a_sentence_and_resolves_from_its_documented_minimum():
+def test_every_keyword_resolves_from_its_documented_minimum_and_every_attribute_has_a_sentence():
     tables = [node.keywords for node in nodes(TREE)]
     tables += [keywords_of(kind) for kind in CLASSES]
     tables += [keywords_of("queue", branch) for branch in ("per_request", "per_process")]
     for table in tables:
         for keyword in table.values():
-            assert len(keyword.doc) > 5, keyword
             found = resolve(keyword.name[: keyword.least], table.values())
             assert [one.means for one in found] == [keyword.means], keyword
+    for kind in CLASSES:
+        for branch in ("", "per_request", "per_process") if kind == "queue" else ("",):
+            assert all(len(doc) > 5 for _, _, doc in attribute_rows(kind, branch))
 
 
 def test_every_form_has_its_rule_and_its_help():
@@ -217,7 +219,6 @@ def test_every_form_has_its_rule_and_its_help():
         assert form.words[0] in VERBS
         assert VERBS[form.words[0]][0] in whole
         assert form.doc in help_text(form.words)
-    assert set(OBJECT_WORDS) <= {word for node in nodes(TREE) for word in node.keywords}
     assert "no command" in help_text(["frobnicate"])
 
 
@@ -225,7 +226,8 @@ def test_every_setting_can_be_set_and_is_explained():
     for kind, cls in CLASSES.items():
         for path, info in declared(cls).items():
             branch, _, name = path.rpartition("/")
-            assert keywords_of(kind, branch)[name].doc == info.doc
+            assert name in keywords_of(kind, branch)
+            assert {row[0]: row[2] for row in attribute_rows(kind, branch)}[name] == info.doc
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CLASSES if kind != "exit"])
