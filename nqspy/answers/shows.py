@@ -26,7 +26,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.ids import DAY, Instant, JobRef, Seq
 from nqspy.model.owed import Entry
-from nqspy.model.people import with_default
+from nqspy.model.people import walk, with_default
 from nqspy.model.registry import SettingsObject
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
@@ -103,26 +103,17 @@ def shares(serving: Serving, asked: object = None) -> list[dict[str, Any]]:
     if len(shared := site.shared()) > 1:
         ledgers = {domain: FairShare(site, now, samples, domain=domain) for domain in shared}
     half = site.settings.usage.half_life
-    rows: list[dict[str, Any]] = []
-
-    def below(parent: str | None, depth: int) -> None:
-        for group in with_default(site.settings.groups).values():
-            if group.parent == parent:
-                own = site.own_accounts(group.name, None)
-                rows.append(
-                    {
-                        "group": group.name, "depth": depth, "share": group.share,
-                        "entitlement": entitled[group.name], "entitled_now": ledger.share(group=group.name),
-                        "usage": ledger.usage(group=group.name),
-                        "used_s": sum(account.at_time(now, half) for account in own) / 1000,
-                        "charge": site.settings.usage.charge, "limit": group.limit,
-                        "members": list(group.members), **_owed(site, ledgers, group.name),
-                    }
-                )  # fmt: skip
-                below(group.name, depth + 1)
-
-    below(None, 0)
-    return rows
+    return [
+        {
+            "group": group.name, "depth": depth, "share": group.share,
+            "entitlement": entitled[group.name], "entitled_now": ledger.share(group=group.name),
+            "usage": ledger.usage(group=group.name),
+            "used_s": sum(each.at_time(now, half) for each in site.own_accounts(group.name, None)) / 1000,
+            "charge": site.settings.usage.charge, "limit": group.limit,
+            "members": list(group.members), **_owed(site, ledgers, group.name),
+        }
+        for group, depth in walk(with_default(site.settings.groups))
+    ]  # fmt: skip
 
 
 def _owed(site: Site, ledgers: Mapping[str, FairShare], group: str) -> dict[str, Any]:

@@ -252,6 +252,9 @@ class ShowObject(Query):
     options: dict[str, Any] | None = None
 
 
+IN_SHIFTS = (Configure, ReloadExits, AbortQueue, PurgeQueue, HoldRequests, ReleaseRequests)
+"""Commands that a shift may run."""
+
 COMMANDS: dict[str, type[Command]] = {}
 """Every command by its name on the wire."""
 

@@ -1,6 +1,6 @@
 """People: resource groups (departments) in the share tree, how use is charged, and roles."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, log
@@ -80,20 +80,7 @@ def with_default(groups: Mapping[str, Group]) -> dict[str, Group]:
 def entitlements(groups: Mapping[str, Group]) -> dict[str, float]:
     """Each group's part of the whole: the product of its share among its siblings, up to the root
     (semantics.md 1). A parent that does not exist counts as the root."""
-    weights: dict[str | None, int] = {}
-    for group in groups.values():
-        parent = _parent(group, groups)
-        weights[parent] = weights.get(parent, 0) + group.share
-    found: dict[str, float] = {}
-
-    def part(name: str) -> float:
-        if name not in found:
-            group, parent = groups[name], _parent(groups[name], groups)
-            above = part(parent) if parent is not None else 1.0
-            found[name] = above * group.share / weights[parent] if weights[parent] else 0.0
-        return found[name]
-
-    return {name: part(name) for name in groups}
+    return entitled_now(groups, groups)
 
 
 def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[str, float]:
@@ -111,18 +98,31 @@ def entitled_now(groups: Mapping[str, Group], active: Collection[str]) -> dict[s
     def awake(name: str) -> bool:
         return name in active or any(groups[each].share and awake(each) for each in children.get(name, ()))
 
+    weights = {
+        parent: sum(groups[each].share for each in below if awake(each)) for parent, below in children.items()
+    }
+
     @cache
     def part(name: str) -> float:
         own, parent = groups[name].share, _parent(groups[name], groups)
-        others = sum(groups[each].share for each in children[parent] if each != name and awake(each))
         above = part(parent) if parent is not None else 1.0
-        return above * own / (own + others) if own else 0.0
+        return above * own / (weights[parent] + (0 if awake(name) else own)) if own else 0.0
 
     return {name: part(name) for name in groups}
 
 
 def _parent(group: Group, groups: Mapping[str, Group]) -> str | None:
     return group.parent if group.parent in groups else None
+
+
+def walk(
+    groups: Mapping[str, Group], parent: str | None = None, depth: int = 0
+) -> Iterator[tuple[Group, int]]:
+    """The share tree, parents before children, with the depth of each group below the root."""
+    for group in groups.values():
+        if group.parent == parent:
+            yield group, depth
+            yield from walk(groups, group.name, depth + 1)
 
 
 def lineage(groups: Mapping[str, Group], name: str) -> list[str]:

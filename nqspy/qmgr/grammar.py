@@ -142,6 +142,14 @@ def _attribute_forms() -> tuple[Form, ...]:
     return tuple(found)
 
 
+def _one(spelling: str, path: str, usage: str = "", doc: str = "") -> Form:
+    """The command of one setting, whose words and sentence it has unless it is given others."""
+    kind, _, name = path.partition("/")
+    info = settings_of(kind)[name]
+    return Form(f"SEt {spelling}", usage or "|".join(info.words), "set_one", doc or info.doc, kind=kind,
+                option=name)  # fmt: skip
+
+
 _SET = (
     Form("SEt Queue", f"QUEUE {_ATTRIBUTES} | {_ATTRIBUTES} QUEUE", "set_object", "attributes of a queue",
          kind="queue"),
@@ -185,34 +193,24 @@ _SET = (
          kind="history"),
     Form("SEt timezone", "ZONE", "set_timezone", "zone of shifts and reports", kind="server",
          option="timezone"),
-    Form("SEt grace", "TIME", "set_one", "real time between TERM and KILL", kind="server", option="grace"),
+    _one("grace", "server/grace", "TIME"),
     Form("SEt SHell_strategy", "fixed=(PATH) | free | login", "shell_strategy",
          "shell of a request that names none", "owner", kind="server", option="shell_strategy"),
     Form("SEt MAIl", "COMMAND|none | command=TEXT sendmail=PATH smtp=HOST:PORT tls=none|starttls|implicit "
          "user=NAME|none password_file=PATH|none from=ADDRESS limit=N",
          "set_mail",
          "how mails leave the house: one way of three; how many a person gets within an hour", kind="mail"),
-    Form("SEt lost_request", "rerun|fail", "set_one", "what becomes of a request whose end nobody saw",
-         kind="server", option="lost_request"),
-    Form("SEt output_clash", "number|overwrite|append", "set_one",
-         "what becomes of a second output of one path, of requests that wait or run at the same time",
-         kind="server", option="output_clash"),
-    Form("SEt log_level", "debug|info|warning|error", "set_one", "what the daemon's log tells",
-         kind="server", option="log_level"),
-    Form("SEt dependency_failed", "hold|delete|run", "set_one",
-         "what becomes of a request whose prerequisite failed", kind="server", option="dependency_failed"),
-    Form("SEt privacy", "owner|group|all", "set_one",
-         "whose requests a user sees: their own, their groups', all", kind="server", option="privacy"),
-    Form("SEt DEFault Batch_request Queue", "QUEUE", "set_one", "queue of a request that names none",
-         kind="default", option="queue"),
-    Form("SEt DEFault Batch_request PRiority", "N", "set_one", "priority of a request that names none",
-         kind="default", option="priority"),
-    Form("SEt DEFault Queue", "=QUEUE", "set_one", "queue of a request that names none", kind="default",
-         option="queue"),
-    Form("SEt DEFault cpu_limit", "=TIME", "set_one", "CPU time that routing assumes where none is asked for",
-         kind="default", option="cpu_limit"),
-    Form("SEt DEFault PRiority", "=N", "set_one", "priority of a request that names none", kind="default",
-         option="priority"),
+    _one("lost_request", "server/lost_request"),
+    _one("output_clash", "server/output_clash",
+         doc="what becomes of a second output of one path, of requests that wait or run at the same time"),
+    _one("log_level", "server/log_level"),
+    _one("dependency_failed", "server/dependency_failed"),
+    _one("privacy", "server/privacy", doc="whose requests a user sees: their own, their groups', all"),
+    _one("DEFault Batch_request Queue", "default/queue", "QUEUE"),
+    _one("DEFault Batch_request PRiority", "default/priority", "N"),
+    _one("DEFault Queue", "default/queue", "=QUEUE"),
+    _one("DEFault cpu_limit", "default/cpu_limit", "=TIME"),
+    _one("DEFault PRiority", "default/priority", "=N"),
     Form("SEt NO_Default Batch_request Queue", "", "no_default_queue", "no default queue any more",
          kind="default"),
     Form("SEt NO_Access", "QUEUE", "access", "nobody may submit until users are added", kind="queue",

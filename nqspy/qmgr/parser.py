@@ -25,15 +25,6 @@ __all__ = [
 RULES = rules.RULES | lists.RULES | orders.RULES
 
 _END = keywords("end")
-_IN_SHIFTS = (
-    commands.Configure,
-    commands.ReloadExits,
-    commands.AbortQueue,
-    commands.PurgeQueue,
-    commands.HoldRequests,
-    commands.ReleaseRequests,
-)
-"""Commands that a shift may run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +162,7 @@ def _in_shift(logical: Logical) -> Command:
     about_shifts = isinstance(command, Configure) and any(
         c.path.startswith("shift/") for c in command.changes
     )
-    if not isinstance(command, _IN_SHIFTS) or about_shifts:
+    if not isinstance(command, commands.IN_SHIFTS) or about_shifts:
         allowed = "settings, reload exits, abort or purge queue, hold or release request"
         problem = f"'{' '.join(form.words)}' cannot stand in a shift; a shift may have {allowed}"
         raise Cursor(logical).bad(problem, logical.tokens[0])

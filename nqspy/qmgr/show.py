@@ -6,7 +6,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from nqspy.model import registry, units
+from nqspy.model import people, registry, units
 from nqspy.model.folding import folded
 from nqspy.model.machine import Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
@@ -180,21 +180,15 @@ def _chosen(objects: Mapping[str, Any], names: Sequence[str]) -> list[Any]:
 def show_groups(settings: Settings, names: Sequence[str] = ()) -> str:
     """The share tree: weight, part among the siblings, cap, members."""
     lines: list[str] = []
-
-    def below(parent: str | None, depth: int) -> None:
-        siblings = [g for g in settings.groups.values() if g.parent == parent]
-        whole = sum(g.share for g in siblings)
-        for group in siblings:
-            if not names or group.name in names:
-                part = 100 * group.share / whole if whole else 0.0
-                members = ", ".join(group.members)
-                lines.append(
-                    f"{'  ' * depth + group.name:<24}{group.share:>7}{part:>8.1f} %  "
-                    f"{_value(group, 'limit') if group.limit is not None else '':<7}{members}".rstrip()
-                )
-            below(group.name, depth + 1)
-
-    below(None, 0)
+    for group, depth in people.walk(settings.groups):
+        if not names or group.name in names:
+            whole = sum(each.share for each in settings.groups.values() if each.parent == group.parent)
+            part = 100 * group.share / whole if whole else 0.0
+            lines.append(
+                f"{'  ' * depth + group.name:<24}{group.share:>7}{part:>8.1f} %  "
+                f"{_value(group, 'limit') if group.limit is not None else '':<7}"
+                f"{', '.join(group.members)}".rstrip()
+            )
     head = f"{'GROUP':<24}{'SHARE':>7}{'PART':>10}  {'LIMIT':<7}MEMBERS"
     return "\n".join([head, *lines]) if lines else "no groups"
 

@@ -28,27 +28,30 @@ _PIPE = "queued routing waiting held arriving exiting"
 _POSIX = "queued running+suspended held waiting arriving+routing exiting"
 
 
+def _counted(site: Site, counts: Counts, kind: str, columns: str) -> list[tuple[Any, ...]]:
+    """A row of each queue: its name, run limit, number of requests, two states, and how many each column
+    counts; destinations last where it has any."""
+    rows: list[tuple[Any, ...]] = []
+    for queue in _queues(site, kind):
+        mine = counts.get(queue.name, {})
+        passes_to = (" ".join(queue.destinations),) if kind == "pipe" else ()
+        numbers = (sum(mine.values()), *_gates(queue, mine), *_numbers(mine, columns))
+        rows.append((queue.name, _limit(queue.run_limit), *numbers, *passes_to))
+    return rows
+
+
 def nqs_batch_summary(site: Site, counts: Counts) -> str:
     """``qstat -b``: batch queues with their limits, states and counts; the last row is the whole host."""
-    rows: list[tuple[object, ...]] = []
-    totals = [0] * 7
-    for queue in _queues(site, "batch"):
-        mine = counts.get(queue.name, {})
-        numbers = (sum(mine.values()), *_numbers(mine, _BATCH))
-        totals = [a + b for a, b in zip(totals, numbers, strict=True)]
-        rows.append((queue.name, _limit(queue.run_limit), numbers[0], *_gates(queue, mine), *numbers[1:]))
-    rows.append((site.name, _limit(site.settings.global_.run_limit), totals[0], "", "", *totals[1:]))
+    rows = _counted(site, counts, "batch", _BATCH)
+    total, *totals = (sum(row[at] for row in rows) for at in (2, *range(5, 11)))
+    rows.append((site.name, _limit(site.settings.global_.run_limit), total, "", "", *totals))
     heads = ["LIM", "TOT", "ENA", "STS", "QUE", "RUN", "WAI", "HLD", "ARR", "EXI"]
     return boxed("NQS BATCH QUEUE SUMMARY", grid(("QUEUE NAME", *heads), rows, foot=True))
 
 
 def pipe_summary(site: Site, counts: Counts) -> str:
     """``qstat -p``: pipe queues and their destinations."""
-    rows: list[tuple[object, ...]] = []
-    for queue in _queues(site, "pipe"):
-        mine = counts.get(queue.name, {})
-        numbers = (sum(mine.values()), *_gates(queue, mine), *_numbers(mine, _PIPE))
-        rows.append((queue.name, _limit(queue.run_limit), *numbers, " ".join(queue.destinations)))
+    rows = _counted(site, counts, "pipe", _PIPE)
     heads = ["LIM", "TOT", "ENA", "STS", "QUE", "ROU", "WAI", "HLD", "ARR", "DEP"]
     return boxed("NQS PIPE QUEUE SUMMARY", _last_left(("QUEUE NAME", *heads, "DESTINATIONS"), rows))
 

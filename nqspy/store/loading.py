@@ -65,10 +65,9 @@ def _load_state(site: Site, connection: sqlite3.Connection) -> None:
         return
     site.n, site.at, site.next_seq, text = row
     rest = rows.rest_decoder.decode(text)
-    site.shift, site.found, site.host, site.zone = rest.shift, rest.found, rest.host, rest.zone
-    site.files, site.reported = rest.files, rest.reported
+    for name in rows.OF_SITE:
+        setattr(site, name, getattr(rest, name))
     site.past = {APPLICATION: DomainPast(rest.runs, rest.spent), **rest.domains}
-    site.resources, site.pressure, site.promises = rest.resources, rest.pressure, rest.promises
 
 
 def _load_requests(site: Site, connection: sqlite3.Connection) -> None:

@@ -74,6 +74,9 @@ class SiteRow(msgspec.Struct):
     domains: dict[str, DomainPast] = {}
 
 
+OF_SITE = tuple(name for name in SiteRow.__struct_fields__ if name not in ("runs", "spent", "domains"))
+"""What of it stands in the site under the same name."""
+
 _live_decoder = msgspec.json.Decoder(_Live)
 _spec_decoder = msgspec.json.Decoder(Spec)
 _ending_decoder = msgspec.json.Decoder(EndingRow)
@@ -209,10 +212,8 @@ def state_row(site: Site) -> Row:
     """The row of ``state`` (without its id)."""
     past = site.past.get(APPLICATION) or DomainPast()
     others = {domain: each for domain, each in site.past.items() if domain != APPLICATION}
-    rest = SiteRow(
-        site.shift, site.found, site.host, site.zone, site.files, site.resources, site.pressure,
-        site.reported, past.runs, past.spent, site.promises, others,
-    )  # fmt: skip
+    own = {name: getattr(site, name) for name in OF_SITE}
+    rest = SiteRow(**own, runs=past.runs, spent=past.spent, domains=others)
     return site.n, site.at, site.next_seq, text(rest)
 
 

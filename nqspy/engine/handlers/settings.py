@@ -24,9 +24,6 @@ from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import Declared, declared, get
 
-IN_SHIFTS = (cm.Configure, cm.ReloadExits, cm.AbortQueue, cm.PurgeQueue, cm.HoldRequests, cm.ReleaseRequests)
-"""Commands that a shift may run."""
-
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
     """Carries out all of the changes or none; answers their number, and ``warnings`` about what can never
@@ -189,7 +186,7 @@ def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
     create = change.op == "create"
     values = change.value if isinstance(change.value, dict) else {}
     for each in commands_of(_listed(values.get("commands"))) if create else ():
-        if not isinstance(each, IN_SHIFTS):
+        if not isinstance(each, cm.IN_SHIFTS):
             raise BadValue(f"a shift cannot run {each.cmd}; it sets, reloads exits, aborts or purges queues")
         for one in each.changes if isinstance(each, cm.Configure) else ():
             _check_change(tx, settings, one)
