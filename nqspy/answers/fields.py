@@ -11,6 +11,7 @@ from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Change
 from nqspy.model.ids import Seq, request_named
+from nqspy.model.registry import brought
 from nqspy.rpc.wire import strings
 
 IDS_MAX = 100_000
@@ -72,9 +73,7 @@ def check_changes(changes: Sequence[Change]) -> None:
     """Raises Refusal where a message of settings brings the text of a shift's commands along: that is made of
     the commands themselves where they are parsed, for `snap` writes it out as it stands."""
     for change in changes:
-        head, _, rest = change.path.partition("/")
-        brought = change.value if isinstance(change.value, dict) else {rest.partition("/")[2]: change.value}
-        if head == "shift" and brought.get("lines"):
+        if change.path.startswith("shift/") and brought(change).get("lines"):
             text = "the lines of a shift are set by a script: send define shift as a message qmgr"
             raise Refusal(text, "bad_value", 2)
 

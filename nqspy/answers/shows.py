@@ -27,7 +27,6 @@ from nqspy.model.events import Recorded, ShiftChanged
 from nqspy.model.ids import DAY, Instant, JobRef, Seq
 from nqspy.model.owed import Entry
 from nqspy.model.people import walk, with_default
-from nqspy.model.registry import SettingsObject
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.model.tree import items
@@ -45,18 +44,22 @@ from nqspy.userexit.shadows import shadows
 def show(serving: Serving, asked: cm.ShowObject, as_json: bool) -> str:
     """The text (or JSON) of one ``show``, but for `show_counters`. Raises Refusal for names that do not
     exist."""
-    _known(serving, asked)
-    feature = registry.object_of(asked.what)
-    if feature is not None and feature.words is not None and not feature.named:
-        return _json(_feature_data(serving, feature)) if as_json else _feature_text(serving, feature)
-    data = _DATA.get(asked.what)
+    site, names = serving.engine.site, _known(serving, asked)
+    for kind, _ in registry.switched():
+        if kind.head == asked.what:
+            status = kind.status(site, Zone(site.timezone).stamp)
+            if as_json:
+                return _json({"settings": msgspec.to_builtins(kind.one(site.settings)), **status.data})
+            return qmgr_show.show_feature(site.settings, kind, status.rows)
+    if asked.what in _MADE:
+        data, text_of = _MADE[asked.what]
+        found = data(serving, asked)
+        return _json(found) if as_json else text_of(serving, asked, found)
     if as_json:
-        found = data(serving, asked) if data is not None else _settings(serving, asked)
-        return _json(found)
-    text = _TEXTS.get(asked.what)
-    if text is not None:
-        return str(text(serving, asked))
-    return qmgr_show.show_settings(asked.what, serving.engine.site.settings, _known(serving, asked))
+        return _json(_settings(serving, asked))
+    if asked.what in _TEXTS:
+        return _TEXTS[asked.what](serving, asked)
+    return qmgr_show.show_settings(asked.what, site.settings, names)
 
 
 def _json(data: Any) -> str:
@@ -64,30 +67,19 @@ def _json(data: Any) -> str:
 
 
 def _known(serving: Serving, asked: cm.ShowObject) -> tuple[str, ...]:
-    settings = serving.engine.site.settings
-    places: dict[str, Any] = {
-        "queue": settings.queues,
-        "complex": settings.complexes,
-        "groups": settings.groups,
-    } | {words.many: (*kind.all(settings), kind.standing) for kind, words in registry.listed()}
-    objects = places.get(asked.what, asked.names)
+    kind = registry.shown_as(asked.what)
+    there = (*kind.all(serving.engine.site.settings), kind.standing) if kind is not None else asked.names
     for name in asked.names:
-        if name not in objects:
+        if name not in there:
             raise Refusal(f"there is no {asked.what.removesuffix('s')} {name}", "unknown_object", 170)
     return asked.names
 
 
-_HEADS = {"queue": "queue/", "complex": "complex/", "groups": "group/", "shifts": "shift/"}
-
-
 def _settings(serving: Serving, asked: cm.ShowObject) -> Any:
-    rows = dump(serving.engine.site.settings)
-    head = _HEADS.get(asked.what)
-    if asked.what in rows:
-        return rows[asked.what]
-    if head is None:
-        return rows
-    found = {path.removeprefix(head): row for path, row in rows.items() if path.startswith(head)}
+    rows, kind = dump(serving.engine.site.settings), registry.shown_as(asked.what)
+    if kind is None:
+        return rows.get(asked.what, rows)
+    found = {path.partition("/")[2]: row for path, row in rows.items() if path.startswith(f"{kind.head}/")}
     return {name: row for name, row in found.items() if not asked.names or name in asked.names}
 
 
@@ -184,10 +176,6 @@ def _calendar_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
     return {**dump(serving.engine.site.settings)["calendar"], "coming": _holidays(serving, asked, 366 * DAY)}
 
 
-def _calendar_text(serving: Serving, asked: cm.ShowObject) -> str:
-    return show_shifts.show_calendar(serving.engine.site.settings, _holidays(serving, asked, 366 * DAY))
-
-
 def _shifts_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
     state = serving.engine.site.shift
     coming = _coming(serving, asked)
@@ -200,11 +188,12 @@ def _shifts_data(serving: Serving, asked: cm.ShowObject) -> dict[str, Any]:
     }
 
 
-def _shifts_text(serving: Serving, asked: cm.ShowObject) -> str:
-    state = serving.engine.site.shift
-    until = Zone(serving.engine.site.timezone).stamp(state.until)
-    settings, coming, days = serving.engine.site.settings, _coming(serving, asked), _holidays(serving, asked)
-    return show_shifts.show_shifts(settings, state.current, coming, state.manual, until, days)
+def _shifts_text(serving: Serving, asked: cm.ShowObject, data: Any) -> str:
+    site = serving.engine.site
+    until = Zone(site.timezone).stamp(site.shift.until)
+    return show_shifts.show_shifts(
+        site.settings, data["current"], data["coming"], data["manual"], until, data["holidays"]
+    )
 
 
 def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
@@ -227,22 +216,21 @@ def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
     return rows
 
 
-def _probes_text(serving: Serving, asked: cm.ShowObject) -> str:
+def _probes_text(serving: Serving, asked: cm.ShowObject, rows: list[dict[str, Any]]) -> str:
     found = {
         row["name"]: (
             f"[{row['state']}]" + (f" since {row['since']}" if row["since"] else ""),
             f"tried last {row['tried'] or 'never'}: {row['text'] or '-'}",
         )
-        for row in probes(serving, asked)
+        for row in rows
     }
-    return qmgr_show.show_listed(serving.engine.site.settings, PROBES, _known(serving, asked), found)
+    return qmgr_show.show_listed(serving.engine.site.settings, PROBES, asked.names, found)
 
 
 def _queue_text(serving: Serving, asked: cm.ShowObject) -> str:
     long = bool((asked.options or {}).get("long"))
     site = serving.engine.site
-    names = _known(serving, asked)
-    return qmgr_show.show_queue(site.settings, names, long, queues.counts(serving), site.name)
+    return qmgr_show.show_queue(site.settings, asked.names, long, queues.counts(serving), site.name)
 
 
 def count(
@@ -341,43 +329,33 @@ def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _feature_data(serving: Serving, kind: SettingsObject[Any]) -> dict[str, Any]:
-    site = serving.engine.site
-    status = kind.status(site, Zone(site.timezone).stamp).data if kind.status is not None else {}
-    return {"settings": msgspec.to_builtins(kind.one(site.settings)), **status}
-
-
-def _feature_text(serving: Serving, kind: SettingsObject[Any]) -> str:
-    site = serving.engine.site
-    rows = kind.status(site, Zone(site.timezone).stamp).rows if kind.status is not None else ()
-    return qmgr_show.show_feature(site.settings, kind, rows)
-
-
-def _exits_text(serving: Serving) -> str:
-    rows = serving.exits.listing()
-    return "\n".join([qmgr_show.show_exits(rows), *shadows(rows)])
-
-
-_DATA: dict[str, Any] = {
-    "shares": shares,
-    "shifts": _shifts_data,
-    "calendar": _calendar_data,
-    "exits": lambda serving, asked: serving.exits.listing(),
-    "probes": probes,
-    "domain": lambda serving, asked: [
-        row for row in domains.rows(serving.engine.site) if not asked.names or row["name"] in asked.names
-    ],
+_MADE: dict[
+    str, tuple[Callable[[Serving, cm.ShowObject], Any], Callable[[Serving, cm.ShowObject, Any], str]]
+] = {
+    "shares": (shares, lambda serving, asked, rows: qmgr_show.show_shares(rows)),
+    "shifts": (_shifts_data, _shifts_text),
+    "calendar": (
+        _calendar_data,
+        lambda serving, asked, data: show_shifts.show_calendar(serving.engine.site.settings, data["coming"]),
+    ),
+    "exits": (
+        lambda serving, asked: serving.exits.listing(),
+        lambda serving, asked, rows: "\n".join([qmgr_show.show_exits(rows), *shadows(rows)]),
+    ),
+    "probes": (probes, _probes_text),
+    "domain": (
+        lambda serving, asked: [
+            row for row in domains.rows(serving.engine.site) if not asked.names or row["name"] in asked.names
+        ],
+        lambda serving, asked, rows: domains.text(serving.engine.site, asked.names),
+    ),
 }
-_TEXTS: dict[str, Any] = {
-    "shares": lambda serving, asked: qmgr_show.show_shares(shares(serving)),
-    "shifts": _shifts_text,
-    "calendar": _calendar_text,
-    "exits": lambda serving, asked: _exits_text(serving),
+"""What is shown that is not settings alone: its data, and their text."""
+_TEXTS: dict[str, Callable[[Serving, cm.ShowObject], str]] = {
     "queue": _queue_text,
-    "probes": _probes_text,
-    "domain": lambda serving, asked: domains.text(serving.engine.site, asked.names),
     "machine": lambda serving, asked: qmgr_show.show_machine(
         serving.engine.site.settings, serving.engine.site.found
     ),
     "snap": lambda serving, asked: print_settings(serving.engine.site.settings),
 }
+"""Settings whose text says more than they."""

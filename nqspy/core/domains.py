@@ -9,7 +9,7 @@ from nqspy.model.board import pes_of
 from nqspy.model.changes import Change
 from nqspy.model.domains import APPLICATION, Domain, home_of, names, numbers, spans
 from nqspy.model.errors import BadValue, Refusal
-from nqspy.model.registry import ALL, SettingsObject, Words, declare, split
+from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
 
@@ -38,8 +38,8 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
 def _vet(site: Site, settings: Settings, change: Change) -> None:
     """Raises BadValue for PEs that the machine has not, and for a change of ``application`` that would make
     it another thing than what all others leave."""
-    _, name, path = split(change.path)
-    given = change.value if isinstance(change.value, dict) else {path: change.value}
+    _, name, _ = split(change.path)
+    given = brought(change)
     if name == APPLICATION and (change.op in ("create", "delete") or "pes" in given):
         text = "domain application is always there and has every PE that no other domain has"
         raise BadValue(f"{text}; set domain application placement=, depth= or kind=")
@@ -59,13 +59,13 @@ DOMAINS = declare(
         Domain,
         "domains",
         named=True,
+        many="domain",
         joined=ALL,
         standing=APPLICATION,
         words=Words(
             "Domains",
             "PEs (idle ones come from application or go back to it), placement and depth of a domain",
             "domains: their PEs, how many are free, held and offline, depth and placement",
-            many="domain",
             create="a domain of PEs that are idle and in domain application",
             usage="NAME pes=16-255|(0-3, 8) [kind=application|command] "
             "[placement=lowest|contiguous|most_packed] [depth=1]",

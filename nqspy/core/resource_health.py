@@ -15,7 +15,7 @@ from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.health import Probe, ResourceState, wrong_of
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
-from nqspy.model.registry import ALL, SettingsObject, Words, declare, split
+from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.requests import Request
 from nqspy.model.settings import Settings
 from nqspy.model.site import Site
@@ -75,7 +75,7 @@ def _settle(site: Site) -> bool:
 def _vet(site: Site, settings: Settings, change: Change) -> None:
     """Raises BadValue for a probe that requests need and that is to go, for one that nobody could name, and
     for a URL without a host."""
-    _, name, path = split(change.path)
+    _, name, _ = split(change.path)
     if change.op == "delete":
         needing = sorted(seq for seq, request in site.requests.items() if name in request.spec.ask.needs)
         if needing:
@@ -84,8 +84,7 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
             raise BadValue(f"probe {name} is needed by {listed}{more}; modify or delete them first")
     if change.op == "create" and name.lower() == "none":
         raise BadValue(f"{name!r} cannot be the name of a probe: it is the word for no needs")
-    given = change.value if isinstance(change.value, dict) else {path: change.value}
-    url = given.get("http")
+    url = brought(change).get("http")
     if isinstance(url, str) and url.startswith(("http://", "https://")) and not _has_host(url):
         raise BadValue(f"http={url} names no host; write it like http=http://host:8080/alive")
 
@@ -103,12 +102,12 @@ PROBES = declare(
         "probe",
         Probe,
         named=True,
+        many="probes",
         joined=ALL,
         words=Words(
             "Probes",
             "what a probe tries, how often",
             "probes: what they found last, since when, and when they were tried last",
-            many="probes",
             create="a check of something that requests need, tried again and again beside the daemon",
             usage="NAME command=TEXT|tcp=HOST:PORT|http=URL|file=PATH",
             delete="a probe that no queue and no request needs",

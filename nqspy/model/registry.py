@@ -34,14 +34,12 @@ Stamp = Callable[[Instant | None], str | None]
 @dataclass(frozen=True, slots=True)
 class Words:
     """What the command language says of a feature's object: of its verbs, and of the object itself where it
-    is shown. ``title``: as a heading. Of objects with names besides: ``many``: the word behind show,
-    ``usage``: what follows ``create``, ``reserved``: what none may be called, as it is a word of the
-    language."""
+    is shown. ``title``: as a heading. Of objects with names besides: ``usage``: what follows ``create``,
+    ``reserved``: what none may be called, as it is a word of the language."""
 
     title: str
     set: str
     show: str
-    many: str = ""
     create: str = ""
     usage: str = ""
     delete: str = ""
@@ -68,16 +66,20 @@ def _nothing_to_settle(site: Site) -> bool:
     return False
 
 
+def _nothing_to_tell(site: Site, stamp: Stamp) -> Status:
+    return Status({}, ())
+
+
 @dataclass(frozen=True, slots=True)
 class SettingsObject(Generic[T]):
     """A kind of object of the settings.
 
     ``head``: the first word of its paths; ``kind``: its class, which declares the settings (`tree.setting`);
     ``attribute``: where `Settings` keeps it; none: a feature's; ``named``: there are many, by name, else one;
-    ``extra``: fields that its rows keep beside the settings; ``joined``: settings that are right or wrong
-    together with those of other objects (`ALL` of them); ``standing``: name of one that there is always, made
-    when it is first set; ``words``: of a feature's object, for which the
-    command language has no rules of its own.
+    ``many``: the word that stands for them behind ``show``; ``extra``: fields that its rows keep beside the
+    settings; ``joined``: settings that are right or wrong together with those of other objects (`ALL` of
+    them); ``standing``: name of one that there is always, made when it is first set; ``words``: of a
+    feature's object, for which the command language has no rules of its own.
 
     ``check(settings, touched)``: what is wrong with it, in lines; ``touched``: paths of the objects changed
     since all was well, None: look at all. ``settle(site)``: called by `lifecycle` after settings were
@@ -89,6 +91,7 @@ class SettingsObject(Generic[T]):
     kind: type[T]
     attribute: str = ""
     named: bool = False
+    many: str = ""
     extra: tuple[str, ...] = ()
     joined: tuple[str, ...] = ()
     standing: str = ""
@@ -96,7 +99,7 @@ class SettingsObject(Generic[T]):
     check: Callable[[Settings, Collection[str] | None], Iterable[str]] = _nothing_wrong
     settle: Callable[[Site], bool] = _nothing_to_settle
     vet: Callable[[Site, Settings, Change], None] = _nothing_to_vet
-    status: Callable[[Site, Stamp], Status] | None = None
+    status: Callable[[Site, Stamp], Status] = _nothing_to_tell
 
     @property
     def known(self) -> Mapping[str, Declared]:
@@ -174,11 +177,13 @@ _objects: dict[str, SettingsObject[Any]] = {
         SettingsObject("backup", Backup, "backup"),
         SettingsObject("history", History, "history"),
         SettingsObject("decider", Deciding, "decider"),
-        SettingsObject("queue", Queue, "queues", True, ("kind",), ("destinations", "needs", "domain")),
-        SettingsObject("complex", Complex, "complexes", True, joined=("queues",)),
-        SettingsObject("group", Group, "groups", True, joined=("parent",)),
-        SettingsObject("shift", Shift, "shifts", True, ("commands", "counts"), ALL),
-        SettingsObject("exit", ExitSettings, "exits", True, ("values",)),
+        SettingsObject(
+            "queue", Queue, "queues", True, "queue", ("kind",), ("destinations", "needs", "domain")
+        ),
+        SettingsObject("complex", Complex, "complexes", True, "complex", joined=("queues",)),
+        SettingsObject("group", Group, "groups", True, "groups", joined=("parent",)),
+        SettingsObject("shift", Shift, "shifts", True, "shifts", ("commands", "counts"), ALL),
+        SettingsObject("exit", ExitSettings, "exits", True, "exits", ("values",)),
     )
 }
 
@@ -201,6 +206,11 @@ def objects() -> Iterable[SettingsObject[Any]]:
 def object_of(head: str) -> SettingsObject[Any] | None:
     """The kind whose paths begin with this word; None when there is none."""
     return _objects.get(head)
+
+
+def shown_as(what: str) -> SettingsObject[Any] | None:
+    """The kind of objects with names that a word behind ``show`` stands for; None when there is none."""
+    return next((each for each in named() if each.many == what), None)
 
 
 def singles() -> list[SettingsObject[Any]]:
@@ -232,6 +242,11 @@ def split(path: str) -> tuple[SettingsObject[Any] | None, str, str]:
         return found, "", rest
     name, _, below = rest.partition("/")
     return found, name, below
+
+
+def brought(change: Change) -> Mapping[str, Any]:
+    """The settings that a change brings, by their paths below its object."""
+    return change.value if isinstance(change.value, dict) else {split(change.path)[2]: change.value}
 
 
 def declared_at(path: str) -> Declared | None:

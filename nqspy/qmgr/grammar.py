@@ -301,7 +301,7 @@ SHOWS = (
         "global": "limits over all queues",
     }
     | {each.head: words.show for each, words in registry.switched()}
-    | {words.many: words.show for _, words in registry.listed()}
+    | {each.many: words.show for each, words in registry.listed()}
 )
 """Objects of ``show``: spelling and sentence."""
 
@@ -311,7 +311,7 @@ AHEAD = ("shifts", "calendar")
 FARTHEST = 366 * DAY
 """How far they look at most."""
 
-NAMED = ("queue", "complex", "groups", *(words.many for _, words in registry.listed()))
+NAMED = ("queue", "complex", "groups", *(each.many for each, _ in registry.listed()))
 """Objects of ``show`` of which some can be named."""
 
 

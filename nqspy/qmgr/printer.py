@@ -28,8 +28,8 @@ def print_settings(settings: Settings) -> str:
         ("server and machine", _singles(settings)),
         ("people", _managers(settings.managers)),
         *(
-            (words.many, [_created(kind.head, one, kind.standing) for one in kind.all(settings).values()])
-            for kind, words in registry.listed()
+            (kind.many, [_created(kind.head, one, kind.standing) for one in kind.all(settings).values()])
+            for kind, _ in registry.listed()
         ),
         ("queues", _queues(settings.queues.values())),
         ("complexes", (_created("complex", one) for one in settings.complexes.values())),

@@ -340,7 +340,7 @@ def show_listed(
             f"{path}={write(info, value)}" for path, info, value in items(node) if value is not None
         )
         parts += [f"{node.name} {beside}".rstrip(), f"  {given}", *([f"  {below}"] if below else [])]
-    return "\n".join(parts) if parts else f"no {kind.words.many if kind.words else kind.head}"
+    return "\n".join(parts) if parts else f"no {kind.many}"
 
 
 # ---------------------------------------------------------------- all of it
@@ -389,10 +389,10 @@ _BY_SETTINGS: dict[str, Callable[[Settings, Sequence[str]], str]] = {
 def show_settings(what: str, settings: Settings, names: Sequence[str] = ()) -> str:
     """The display of ``show WHAT`` from settings alone. Raises KeyError where rows of the daemon are needed
     (shares, shifts, exits, counters)."""
-    for kind, words in registry.listed():
-        if words.many == what:
+    for kind, _ in registry.listed():
+        if kind.many == what:
             return show_listed(settings, kind, names)
-    single = registry.object_of(what)
-    if single is not None and single.words is not None and not single.named:
-        return show_feature(settings, single)
+    for kind, _ in registry.switched():
+        if kind.head == what:
+            return show_feature(settings, kind)
     return _BY_SETTINGS[what](settings, names)

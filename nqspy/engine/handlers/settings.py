@@ -32,17 +32,15 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
     _need_rights(tx.site.settings, command.changes, caller)
     changes = typed.counted(tx.site.settings, command.changes, tx.now) if command.live else command.changes
     trial = try_changes(tx, tx.site.settings, changes, command.upsert)
-    settings = trial.settings
-    if not trial.plain:
-        _check_gone(tx, settings)
-    domains.check_moves(tx.site, settings)
-    verify(tx, trial)
+    _verify_all(tx, trial)
     if not command.check_only:
         commit_changes(tx, changes, caller.user, command.source)
-    told = typed.told(settings, command.changes, changes, tx.site.timezone, tx.now) if command.live else ""
+    told = (
+        typed.told(trial.settings, command.changes, changes, tx.site.timezone, tx.now) if command.live else ""
+    )
     more: dict[str, Any] = {"text": told} if told else {}
     if command.advise:
-        more["warnings"] = features.verify(settings, tx.site)
+        more["warnings"] = features.verify(trial.settings, tx.site)
     return {"changed": len(command.changes)} | more
 
 
@@ -70,14 +68,15 @@ def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller
 def _guards(settings: Settings, change: Change) -> Iterator[str]:
     """Why a change is not even a manager's, unless it takes a setting back to its default; what a new object
     or a shift brings along counts. Raises BadValue."""
-    kind, _, path = registry.split(renamed(change.path))
+    change = replace(change, path=renamed(change.path))
+    kind, _, _ = registry.split(change.path)
     known: Mapping[str, Declared] = kind.known if kind is not None else {}
-    values = change.value if isinstance(change.value, dict) else {path: change.value}
+    values = registry.brought(change)
     for name, value in values.items():
         if name in known and known[name].guard and (change.op, value) != ("set", known[name].default):
             yield known[name].guard
     if kind is not None and kind.head == "shift":
-        for inner in changes_of(list(_listed(values.get("commands")))):
+        for inner in changes_of(list(_members(values.get("commands")))):
             yield from _guards(settings, inner)
 
 
@@ -119,11 +118,10 @@ def _try_on(tx: Transaction, trial: Trial, changes: Iterable[Change], upsert: bo
 
 def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
     """What only the engine can tell of one change: exits, time zones, cron times. Raises BadValue."""
-    kind = registry.object_of(change.path.partition("/")[0])
-    if kind is not None:
-        kind.vet(tx.site, settings, change)
     head, _, rest = change.path.partition("/")
     name, _, path = rest.partition("/")
+    if (kind := registry.object_of(head)) is not None:
+        kind.vet(tx.site, settings, change)
     if head == "exit" and change.op == "set" and path not in ("enabled", "budget"):
         tx.exits.check_setting(name, path, str(change.value))
     elif head == "exit" and change.op == "set" and name not in ("*", *tx.exits.declared()):
@@ -166,8 +164,7 @@ def _check_present(settings: Settings, change: Change) -> None:
     else:
         listed = _list_of(kind.find(settings, name), path)
         where = f"{path} of {kind.head} {name}" if kind.named else f"{path} days of the {kind.head}"
-    words = (change.value,) if isinstance(change.value, str) else _listed(change.value)
-    for word in words:
+    for word in _listed(change.value):
         user = str(word).partition(":")[0] if kind is None else word
         if listed is not None and user not in listed:
             raise BadValue(f"{user} is not among the {where}; there are {', '.join(listed) or 'none'}")
@@ -184,27 +181,30 @@ def _list_of(node: Any, path: str) -> tuple[str, ...] | None:
 
 def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
     create = change.op == "create"
-    values = change.value if isinstance(change.value, dict) else {}
-    for each in commands_of(_listed(values.get("commands"))) if create else ():
+    values = registry.brought(change)
+    for each in commands_of(_members(values.get("commands"))) if create else ():
         if not isinstance(each, cm.IN_SHIFTS):
             raise BadValue(f"a shift cannot run {each.cmd}; it sets, reloads exits, aborts or purges queues")
         for one in each.changes if isinstance(each, cm.Configure) else ():
             _check_change(tx, settings, one)
-    if create or change.path.endswith("/when"):
-        when = values.get("when") if create else change.value
-        for cron in (when,) if isinstance(when, str) else _listed(when):
-            calendar.check_cron(str(cron))
+    for cron in _listed(values.get("when")) if create or change.path.endswith("/when") else ():
+        calendar.check_cron(str(cron))
 
 
 def _check_calendar(path: str, value: Any) -> None:
     if path == "holidays" and isinstance(value, str):
         calendar.check_country(value)
     elif path in ("extra", "workdays"):
-        for day in (value,) if isinstance(value, str) else _listed(value):
+        for day in _listed(value):
             calendar.check_day(str(day))
 
 
 def _listed(value: Any) -> Iterable[Any]:
+    """A text, or the members of a list."""
+    return (value,) if isinstance(value, str) else _members(value)
+
+
+def _members(value: Any) -> Iterable[Any]:
     """The members of a list; of anything else none: what is no list is refused when it is put in place."""
     return value if isinstance(value, list | tuple) else ()
 
@@ -216,6 +216,14 @@ def _check_queue_is_done(tx: Transaction, settings: Settings, name: str) -> None
     count = tx.site.count(name)
     if count:
         raise BadValue(f"queue {name} still holds {count} requests; move or delete them first")
+
+
+def _verify_all(tx: Transaction, trial: Trial) -> None:
+    """Raises Refusal unless the settings make sense, with what is there and with each other."""
+    if not trial.plain:
+        _check_gone(tx, trial.settings)
+    domains.check_moves(tx.site, trial.settings)
+    verify(tx, trial)
 
 
 def _check_gone(tx: Transaction, after: Settings) -> None:
@@ -295,9 +303,7 @@ def apply_files(tx: Transaction, command: cm.ApplyFiles, caller: Caller) -> Any:
             changes += _apply_file(tx, trial, name, commands)
     if changes:
         changes += _shift_again(tx, trial)
-    _check_gone(tx, trial.settings)
-    domains.check_moves(tx.site, trial.settings)
-    verify(tx, trial)
+    _verify_all(tx, trial)
     commit_changes(tx, tuple(changes), caller.user, "queues.d")
     files = tuple((name, digest) for name, digest, _ in command.files)
     if dict(files) != known:
