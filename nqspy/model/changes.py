@@ -1,5 +1,6 @@
 """What an event says of changed settings."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,3 +16,8 @@ class Change:
     op: Literal["create", "set", "add", "remove", "delete"]
     path: str
     value: Any = None
+
+
+def listed(value: Any) -> Sequence[Any]:
+    """A text, or the members of a list; of anything else none: that is refused when it is put in place."""
+    return (value,) if isinstance(value, str) else value if isinstance(value, list | tuple) else ()

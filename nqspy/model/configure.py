@@ -9,8 +9,8 @@ from copy import copy
 from typing import Any
 
 from nqspy.model import registry, tree
+from nqspy.model.changes import Change, listed
 from nqspy.model.errors import BadValue
-from nqspy.model.events import Change
 from nqspy.model.ids import Instant
 from nqspy.model.machine import ExitSettings
 from nqspy.model.problems import problems as problems
@@ -137,22 +137,17 @@ def _set_one(node: Any, path: str, change: Change) -> None:
     elif change.op == "set":
         tree.put(node, path, change.value)
     else:
-        present = _list_at(node, path, change.op)
+        present = tree.list_at(node, path)
+        if present is None:
+            kind = type(node).__name__.lower()
+            raise BadValue(f"{change.op} is for lists; {path or 'this'} of a {kind} is none")
         names = _names(change.value)
         kept = tuple(n for n in present if n not in names)
         tree.put(node, path, (*kept, *names) if change.op == "add" else kept)
 
 
-def _list_at(node: Any, path: str, op: str) -> tuple[str, ...]:
-    info = tree.declared(type(node)).get(path)
-    if info is None or info.unit not in ("names", "crons"):
-        raise BadValue(f"{op} is for lists; {path or 'this'} of a {type(node).__name__.lower()} is none")
-    found: tuple[str, ...] = tree.get(node, path)
-    return found
-
-
 def _names(value: Any) -> list[str]:
-    names = [value] if isinstance(value, str) else list(value) if isinstance(value, list | tuple) else []
+    names = list(listed(value))
     if not names or not all(isinstance(name, str) for name in names):
         raise BadValue(f"a list of names like (a, b) is expected, not {value!r}")
     return names
@@ -255,8 +250,11 @@ def dump(settings: Settings) -> dict[str, Any]:
 
 def object_paths(settings: Settings) -> list[str]:
     """Paths of all objects: ``queue/night``, ``global``, ``managers``."""
-    paths = [f"{kind.head}/{name}" for kind in registry.named() for name in kind.all(settings)]
-    return [*(kind.head for kind in registry.singles()), "managers", *paths]
+    ones, many = (
+        [path for kind in kinds for path in kind.paths(settings)]
+        for kinds in (registry.singles(), registry.named())
+    )
+    return [*ones, "managers", *many]
 
 
 def dump_object(settings: Settings, path: str) -> dict[str, Any] | None:

@@ -123,6 +123,10 @@ class SettingsObject(Generic[T]):
         """The object of that name, or the one there is; None when there is none."""
         return self.all(settings).get(name) if self.named else self.one(settings)
 
+    def paths(self, settings: Settings) -> list[str]:
+        """Paths of its objects, in their order."""
+        return [f"{self.head}/{name}" for name in self.all(settings)] if self.named else [self.head]
+
     def put(self, settings: Settings, value: Any) -> None:
         """Takes another object, or other objects by name, in the place of what there is."""
         if self.attribute:

@@ -150,6 +150,13 @@ def changed(node: Any) -> Iterator[tuple[str, Declared, Any]]:
     return (each for each in items(node) if each[2] != each[1].default)
 
 
+def list_at(node: Any, path: str) -> tuple[str, ...] | None:
+    """A list of words below an object; None where there is none."""
+    info = declared(type(node)).get(path) if node is not None else None
+    found: tuple[str, ...] | None = get(node, path) if info and info.unit in ("names", "crons") else None
+    return found
+
+
 def put(node: Any, path: str, value: Any) -> None:
     """Sets one setting below ``node``. Raises BadValue for an unknown setting or a value that does not
     fit."""

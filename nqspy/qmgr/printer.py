@@ -79,10 +79,8 @@ def _singles(settings: Settings) -> Iterator[str]:
         if values:  # in one command: what is compared with each other is right together
             state = f"{values.pop('enabled', 'off')} " if "enabled" in kind.known else ""
             yield f"set {kind.head} {state}{_joined(values)}".rstrip()
-    weights = zip(declared(type(settings.sched_factor)), settings.sched_factor.all(), strict=True)
-    for factor, weight in weights:
-        if weight is not None:
-            yield f"set sched_factor {factor} {weight}"
+    for factor, _, weight in tree.changed(settings.sched_factor):
+        yield f"set sched_factor {factor} {weight}"
 
 
 def _strategy(strategy: str) -> str:

@@ -12,7 +12,7 @@ from nqspy.model.machine import Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
-from nqspy.model.tree import declared, get, items
+from nqspy.model.tree import changed, declared, get, items
 from nqspy.qmgr import show_owed, show_shifts
 from nqspy.qmgr.table import pairs, table
 from nqspy.qmgr.values import write, written
@@ -50,7 +50,7 @@ def show_sched_factor(settings: Settings) -> str:
     parts = [_weights("for all queues", site)]
     for name, queue in settings.queues.items():
         own = settings.weights(name)
-        if any(weight is not None for weight in queue.sched_factor.all()) and own != site:
+        if any(changed(queue.sched_factor)) and own != site:
             parts.append(_weights(f"for queue {name}", own))
     return "\n\n".join(parts)
 

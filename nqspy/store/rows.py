@@ -131,18 +131,14 @@ def _gather_settings(changes: RowChanges, batch: Batch, site: Site) -> None:
     places: dict[str, int] = {}
     for kind in registry.named():
         if any(path.startswith(f"{kind.head}/") for path in paths):
-            order = _paths(kind, site)
+            order = kind.paths(site.settings)
             places |= {path: place for place, path in enumerate(order) if path in paths}
     for path in sorted(paths, key=lambda path: (places.get(path, -1), path)):
         changes.settings.append((path, _text_or_none(dump_object(site.settings, path))))
     bereft = _bereft(batch)
     for kind in registry.named():
         if kind.head in bereft:
-            changes.order[kind.head] = _paths(kind, site)
-
-
-def _paths(kind: registry.SettingsObject[Any], site: Site) -> list[str]:
-    return [f"{kind.head}/{name}" for name in kind.all(site.settings)]
+            changes.order[kind.head] = kind.paths(site.settings)
 
 
 def _bereft(batch: Batch) -> set[str]:

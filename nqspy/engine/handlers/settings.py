@@ -16,32 +16,33 @@ from nqspy.engine.handlers.queue_quota import check_spool
 from nqspy.engine.zones import zone_of
 from nqspy.model import commands as cm
 from nqspy.model import registry
+from nqspy.model.changes import listed
 from nqspy.model.configure import Trial, is_plain, problems, renamed
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.events import Change, FilesApplied, SettingsChanged
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
-from nqspy.model.tree import Declared, declared, get
+from nqspy.model.tree import Declared, list_at
 
 
 def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
     """Carries out all of the changes or none; answers their number, and ``warnings`` about what can never
     start or be routed, and ``text`` about shifts that begin later. Raises Refusal with the first thing that
     is wrong."""
-    _need_rights(tx.site.settings, command.changes, caller)
-    changes = typed.counted(tx.site.settings, command.changes, tx.now) if command.live else command.changes
+    asked = changes = command.changes
+    _need_rights(tx.site.settings, asked, caller)
+    if command.live:
+        changes = typed.counted(tx.site.settings, asked, tx.now)
     trial = try_changes(tx, tx.site.settings, changes, command.upsert)
     _verify_all(tx, trial)
     if not command.check_only:
         commit_changes(tx, changes, caller.user, command.source)
-    told = (
-        typed.told(trial.settings, command.changes, changes, tx.site.timezone, tx.now) if command.live else ""
-    )
+    told = typed.told(trial.settings, asked, changes, tx.site.timezone, tx.now)
     more: dict[str, Any] = {"text": told} if told else {}
     if command.advise:
         more["warnings"] = features.verify(trial.settings, tx.site)
-    return {"changed": len(command.changes)} | more
+    return {"changed": len(asked)} | more
 
 
 def commit_changes(tx: Transaction, changes: tuple[Change, ...], who: str, source: str) -> None:
@@ -156,27 +157,18 @@ def _check_words(settings: Settings, change: Change, upsert: bool) -> None:
 def _check_present(settings: Settings, change: Change) -> None:
     """Raises BadValue for a word that is to be taken out of a list and is not in it."""
     kind, name, path = registry.split(change.path)
-    listed: tuple[str, ...] | None
+    present: tuple[str, ...] | None
     if change.path == "managers":
-        listed, where = tuple(settings.managers), "managers and operators"
+        present, where = tuple(settings.managers), "managers and operators"
     elif kind is None:
         return
     else:
-        listed = _list_of(kind.find(settings, name), path)
+        present = list_at(kind.find(settings, name), path)
         where = f"{path} of {kind.head} {name}" if kind.named else f"{path} days of the {kind.head}"
-    for word in _listed(change.value):
+    for word in listed(change.value):
         user = str(word).partition(":")[0] if kind is None else word
-        if listed is not None and user not in listed:
-            raise BadValue(f"{user} is not among the {where}; there are {', '.join(listed) or 'none'}")
-
-
-def _list_of(node: Any, path: str) -> tuple[str, ...] | None:
-    """A list of names below an object; None where there is none, which is refused elsewhere."""
-    info = declared(type(node)).get(path) if node is not None else None
-    if info is None or info.unit not in ("names", "crons"):
-        return None
-    found: tuple[str, ...] = get(node, path)
-    return found
+        if present is not None and user not in present:
+            raise BadValue(f"{user} is not among the {where}; there are {', '.join(present) or 'none'}")
 
 
 def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
@@ -187,7 +179,7 @@ def _check_shift(tx: Transaction, settings: Settings, change: Change) -> None:
             raise BadValue(f"a shift cannot run {each.cmd}; it sets, reloads exits, aborts or purges queues")
         for one in each.changes if isinstance(each, cm.Configure) else ():
             _check_change(tx, settings, one)
-    for cron in _listed(values.get("when")) if create or change.path.endswith("/when") else ():
+    for cron in listed(values.get("when")) if create or change.path.endswith("/when") else ():
         calendar.check_cron(str(cron))
 
 
@@ -195,13 +187,8 @@ def _check_calendar(path: str, value: Any) -> None:
     if path == "holidays" and isinstance(value, str):
         calendar.check_country(value)
     elif path in ("extra", "workdays"):
-        for day in _listed(value):
+        for day in listed(value):
             calendar.check_day(str(day))
-
-
-def _listed(value: Any) -> Iterable[Any]:
-    """A text, or the members of a list."""
-    return (value,) if isinstance(value, str) else _members(value)
 
 
 def _members(value: Any) -> Iterable[Any]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from nqspy.engine import timetable
 from nqspy.engine.zones import local
-from nqspy.model.events import Change
+from nqspy.model.changes import Change, listed
 from nqspy.model.ids import Instant
 from nqspy.model.site import Settings
 
@@ -38,8 +38,7 @@ def _counts(settings: Settings, name: str, change: Change, now: Instant) -> dict
 
 def _words(value: Any) -> list[str]:
     """A list of words; anything else is refused when it is put in its place."""
-    words = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
-    return [word for word in words if isinstance(word, str)]
+    return [word for word in listed(value) if isinstance(word, str)]
 
 
 def told(
