@@ -62,21 +62,16 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
                 clock = _Clock()
     except ParseError as error:
         said.err.append(f"{error}\n{error.caret()}")
-        yield _answer(asked, said)
-        return
     shown = sum(isinstance(each.command, cm.ShowObject) for each in parsed)
-    if shown > MOST_SHOWN:
+    if not said.err and shown > MOST_SHOWN:
         said.err.append(f"one script shows at most {MOST_SHOWN:,} things, not {shown:,}; nothing was done")
-        yield _answer(asked, said)
-        return
-    as_one = bool(message.get("atomic") or message.get("check") or message.get("plan"))
-    if as_one and (wrong := _first_wrong(serving, parsed, asked.caller, said)) is not None:
+    tried = bool(message.get("check") or message.get("plan"))
+    as_one = tried or bool(message.get("atomic"))
+    if not said.err and as_one and (wrong := _first_wrong(serving, parsed, asked.caller, said)) is not None:
         said.err.append(wrong)
-        yield _answer(asked, said)
-        return
-    if as_one:
-        parsed = _merged(parsed, bool(message.get("check") or message.get("plan")))
-    yield from _run_all(serving, asked, parsed, said)
+    if not said.err:
+        parsed = _merged(parsed, tried) if as_one else parsed
+        yield from _run_all(serving, asked, parsed, said)
     if message.get("plan") and not said.err:
         said.out.append(shows.plan(serving, parsed))
     if any(callable(text) for text in said.out):

@@ -1,6 +1,6 @@
 """The attributes of queues, complexes, groups and the rest as keywords: derived from the settings."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -41,13 +41,9 @@ IGNORED = keywords("Server")
 """What old scripts give and nobody needs here: the program of a pipe queue in Sterling's NQS."""
 
 
-def settings_of(kind: str, branch: str = "") -> dict[str, Declared]:
-    """The settings directly below an object (or below one of its branches), by name."""
-    return dict(_settings_of(kind, branch))
-
-
 @cache
-def _settings_of(kind: str, branch: str) -> dict[str, Declared]:
+def settings_of(kind: str, branch: str = "") -> Mapping[str, Declared]:
+    """The settings directly below an object (or below one of its branches), by name."""
     prefix = f"{branch}/" if branch else ""
     declaring = registry.object_of(kind)
     every = declaring.known if declaring is not None else {}
@@ -55,13 +51,9 @@ def _settings_of(kind: str, branch: str) -> dict[str, Declared]:
     return {name: info for name, info in below.items() if "/" not in name}
 
 
-def keywords_of(kind: str, branch: str = "") -> dict[str, Keyword]:
-    """Keywords of an object's attributes, with synonyms and branch words."""
-    return dict(_keywords_of(kind, branch))
-
-
 @cache
-def _keywords_of(kind: str, branch: str) -> dict[str, Keyword]:
+def keywords_of(kind: str, branch: str = "") -> Mapping[str, Keyword]:
+    """Keywords of an object's attributes, with synonyms and branch words."""
     found = words_of(settings_of(kind, branch), but="" if kind == "global" else "batch_limit")
     return found | words_of(BRANCHES) if kind == "queue" and not branch else found
 

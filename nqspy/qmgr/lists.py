@@ -1,6 +1,7 @@
 """Rules that change lists: names of queues and groups, days that count as Sundays, managers; and what is
 switched on and off."""
 
+from functools import partial
 from typing import Any
 
 from nqspy.model.commands import Command, Configure
@@ -11,53 +12,39 @@ from nqspy.qmgr.cursor import Cursor, keywords
 from nqspy.qmgr.grammar import Form
 from nqspy.qmgr.rules import Rule, configure, object_name
 
-_ALL = keywords("all")
+
+def change_list(op: Any, cursor: Cursor, form: Form) -> Command:
+    """``add|remove|set users = (...) QUEUE`` and the like."""
+    cursor.skip("=")
+    names = cursor.names(f"a list of {form.option}")
+    path = f"{form.kind}/{object_name(cursor, form.kind)}/{form.option}"
+    return configure(Change(op, path, names))
 
 
-def change_list(op: Any) -> Rule:
-    """Rule for ``add|remove|set users = (...) QUEUE`` and the like."""
-
-    def rule(cursor: Cursor, form: Form) -> Command:
-        cursor.skip("=")
-        names = cursor.names(f"a list of {form.option}")
-        path = f"{form.kind}/{object_name(cursor, form.kind)}/{form.option}"
-        return configure(Change(op, path, names))
-
-    return rule
-
-
-def change_dates(op: Any) -> Rule:
-    """Rule for ``add|remove ... extra=(2026-12-24)``."""
-
-    def rule(cursor: Cursor, form: Form) -> Command:
-        known = {name: info for name, info in settings_of(form.kind).items() if info.unit == "names"}
-        changes: list[Change] = []
-        while not changes or not cursor.done():
-            cursor.skip(",")
-            name = cursor.keyword(keywords(*known))
-            changes.append(Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])))
-        return Configure(tuple(changes))
-
-    return rule
+def change_dates(op: Any, cursor: Cursor, form: Form) -> Command:
+    """``add|remove ... extra=(2026-12-24)``."""
+    known = {name: info for name, info in settings_of(form.kind).items() if info.unit == "names"}
+    changes: list[Change] = []
+    while not changes or not cursor.done():
+        cursor.skip(",")
+        name = cursor.keyword(keywords(*known))
+        changes.append(Change(op, f"{form.kind}/{name}", values.read(cursor, known[name])))
+    return Configure(tuple(changes))
 
 
-def managers(op: Any) -> Rule:
-    """Rule for ``add|remove|set managers = (anne:m, bob:o)``; without a role a name is a manager's."""
-
-    def rule(cursor: Cursor, form: Form) -> Command:
-        cursor.skip("=")
-        texts: list[str] = []
-        while not texts or not cursor.done():  # Sterling: names one after another, without parentheses
-            cursor.skip(",")
-            texts += [_role(cursor, token, op) for token in cursor.words("a list like (anne:m, bob:o)")]
-            if not texts:
-                break
-        if op != "set":
-            return configure(Change(op, "managers", texts))
-        roles = {user: role for user, _, role in (text.rpartition(":") for text in texts)}
-        return configure(Change("set", "managers", roles))
-
-    return rule
+def managers(op: Any, cursor: Cursor, form: Form) -> Command:
+    """``add|remove|set managers = (anne:m, bob:o)``; without a role a name is a manager's."""
+    cursor.skip("=")
+    texts: list[str] = []
+    while not texts or not cursor.done():  # Sterling: names one after another, without parentheses
+        cursor.skip(",")
+        texts += [_role(cursor, token, op) for token in cursor.words("a list like (anne:m, bob:o)")]
+        if not texts:
+            break
+    if op != "set":
+        return configure(Change(op, "managers", texts))
+    roles = {user: role for user, _, role in (text.rpartition(":") for text in texts)}
+    return configure(Change("set", "managers", roles))
 
 
 def _role(cursor: Cursor, token: Any, op: str) -> str:
@@ -69,28 +56,27 @@ def _role(cursor: Cursor, token: Any, op: str) -> str:
     return f"{user}:{role.lower()}"
 
 
-def gate(value: bool) -> Rule:
-    """Rule for ``enable|disable|start|stop queue NAME|all`` and ``enable|disable exit NAME``."""
-
-    def rule(cursor: Cursor, form: Form) -> Command:
-        if form.kind == "queue" and cursor.peek().text.lower() == "all" and not cursor.peek().quoted:
-            cursor.keyword(_ALL)
-            return configure(Change("set", f"queue/*/{form.option}", value))
-        names: list[str] = []
-        while not names or not cursor.done():
-            cursor.skip(",")
-            names += cursor.names(f"the name of a {form.kind}")
-            if not names:
-                raise cursor.fail(f"the name of a {form.kind}")
-        return Configure(tuple(Change("set", f"{form.kind}/{n}/{form.option}", value) for n in names))
-
-    return rule
+def gate(value: bool, cursor: Cursor, form: Form) -> Command:
+    """``enable|disable|start|stop queue NAME|all`` and ``enable|disable exit NAME``."""
+    if form.kind == "queue" and cursor.peek().text.lower() == "all" and not cursor.peek().quoted:
+        cursor.keyword(keywords("all"))
+        return configure(Change("set", f"queue/*/{form.option}", value))
+    names: list[str] = []
+    while not names or not cursor.done():
+        cursor.skip(",")
+        names += cursor.names(f"the name of a {form.kind}")
+        if not names:
+            raise cursor.fail(f"the name of a {form.kind}")
+    return Configure(tuple(Change("set", f"{form.kind}/{n}/{form.option}", value) for n in names))
 
 
 RULES: dict[str, Rule] = {
-    "add_list": change_list("add"), "remove_list": change_list("remove"), "set_list": change_list("set"),
-    "add_managers": managers("add"), "remove_managers": managers("remove"), "set_managers": managers("set"),
-    "gate_on": gate(True), "gate_off": gate(False), "add_dates": change_dates("add"),
-    "remove_dates": change_dates("remove"),
-}  # fmt: skip
+    "gate_on": partial(gate, True),
+    "gate_off": partial(gate, False),
+    **{
+        f"{op}_{what}": partial(rule, op)
+        for what, rule in (("list", change_list), ("managers", managers), ("dates", change_dates))
+        for op in ("add", "remove", "set")
+    },
+}
 """The rules of these commands by name."""

@@ -12,7 +12,7 @@ from nqspy.model.events import Change
 from nqspy.model.tree import Declared
 from nqspy.qmgr import values
 from nqspy.qmgr.attributes import BRANCHES, IGNORED, keywords_of, settings_of
-from nqspy.qmgr.cursor import Cursor, Keyword, keywords
+from nqspy.qmgr.cursor import Cursor, keywords
 from nqspy.qmgr.grammar import Form
 
 
@@ -114,22 +114,20 @@ def _branch_pairs(cursor: Cursor, branch: str) -> list[Pair]:
 
 
 def _factors(cursor: Cursor, own: bool) -> list[Pair]:
-    known = settings_of("sched_factor")
-    words = keywords_of("sched_factor")
-    found = [_factor(cursor, known, words, own)]
-    while cursor.peek().text.lower() in known and not cursor.peek().quoted:
-        found.append(_factor(cursor, known, words, own))
+    found = [_factor(cursor, own)]
+    while cursor.peek().text.lower() in settings_of("sched_factor") and not cursor.peek().quoted:
+        found.append(_factor(cursor, own))
     return found
 
 
-def _factor(cursor: Cursor, known: dict[str, Declared], words: dict[str, Keyword], own: bool) -> Pair:
-    name = cursor.keyword(words)
+def _factor(cursor: Cursor, own: bool) -> Pair:
+    name = cursor.keyword(keywords_of("sched_factor"))
     cursor.skip("=")
     if own and cursor.may_be(_DEFAULT):
         cursor.keyword(_DEFAULT)
         return name, None
     token = cursor.peek()
-    value = values.read_several(cursor, known[name], 1)[0]
+    value = values.read_several(cursor, settings_of("sched_factor")[name], 1)[0]
     if value is None:
         raise cursor.bad(f"{token.text!r} is no weight; expected a whole number from 0 upward", token)
     return name, value

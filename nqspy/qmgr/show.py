@@ -198,9 +198,12 @@ def show_groups(settings: Settings, names: Sequence[str] = ()) -> str:
 
 def queue_state(queue: Queue, running: int) -> tuple[str, str]:
     """The two derived state words of a queue (nqs.md 5.1)."""
-    if queue.started:
-        return ("ENABLED" if queue.enabled else "DISABLED"), ("RUNNING" if running else "INACTIVE")
-    return ("ENABLED" if queue.enabled else "DISABLED"), ("STOPPING" if running else "STOPPED")
+    busy, idle = ("RUNNING", "INACTIVE") if queue.started else ("STOPPING", "STOPPED")
+    return _enabled(queue), busy if running else idle
+
+
+def _enabled(queue: Queue) -> str:
+    return "ENABLED" if queue.enabled else "DISABLED"
 
 
 def show_queue(
@@ -220,16 +223,18 @@ def show_queue(
 
 
 def _queue_settings(queue: Queue) -> str:
-    states = f"{'ENABLED' if queue.enabled else 'DISABLED'}, {'STARTED' if queue.started else 'STOPPED'}"
-    head = f"{queue.name}; type={queue.kind.upper()}; [{states}]; pri={queue.priority}"
-    return "\n".join([head, *_details(queue, long=True)])
+    states = (_enabled(queue), "STARTED" if queue.started else "STOPPED")
+    return "\n".join([_head(queue, queue.name, states), *_details(queue, long=True)])
 
 
 def _queue(queue: Queue, long: bool, counts: Mapping[str, int], host: str) -> str:
-    states = ", ".join(queue_state(queue, counts.get("running", 0) + counts.get("suspended", 0)))
-    head = f"{queue.name}@{host}; type={queue.kind.upper()}; [{states}]; pri={queue.priority}"
+    states = queue_state(queue, counts.get("running", 0) + counts.get("suspended", 0))
     counted = " ".join(f"{counts.get(state, 0)} {word};" for state, word in _COUNTED)
-    return "\n".join([head, f"  {counted}", *_details(queue, long)])
+    return "\n".join([_head(queue, f"{queue.name}@{host}", states), f"  {counted}", *_details(queue, long)])
+
+
+def _head(queue: Queue, name: str, states: tuple[str, str]) -> str:
+    return f"{name}; type={queue.kind.upper()}; [{', '.join(states)}]; pri={queue.priority}"
 
 
 def _details(queue: Queue, long: bool) -> list[str]:
