@@ -75,6 +75,10 @@ class Server:
     )  # fmt: skip
 
 
+WAYS = ("command", "sendmail", "smtp")
+"""Settings of `Mail` that say how mails leave the house: the first that is set does."""
+
+
 @dataclass(slots=True)
 class Mail:
     """How mails leave the house: by the first of command, sendmail and smtp that is set; none: no mail."""
@@ -102,7 +106,7 @@ class Mail:
     @property
     def on(self) -> bool:
         """Whether there is any way."""
-        return bool(self.command or self.sendmail or self.smtp)
+        return any(getattr(self, way) for way in WAYS)
 
 
 @dataclass(slots=True)

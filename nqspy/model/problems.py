@@ -1,13 +1,15 @@
 """What a whole set of settings must satisfy: names that exist, no circles, marks in their order."""
 
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Callable, Collection, Iterable
+from typing import TypeVar
 
 from nqspy.model import registry
 from nqspy.model.domains import names
 from nqspy.model.people import Group, is_address
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.site import Settings
+
+T = TypeVar("T")
 
 
 def problems(settings: Settings, touched: Collection[str] | None = None) -> list[str]:
@@ -39,14 +41,9 @@ class _Look:
             head, _, name = path.partition("/")
             self._touched.setdefault(head, set()).add(name)
 
-    def queues(self) -> Iterable[Queue]:
+    def queues(self) -> list[Queue]:
         """The queues to look at."""
-        queues = self._settings.queues
-        if self.whole:
-            return queues.values()
-        gone = self._gone("queue", queues)
-        naming = (queue for queue in queues.values() if not gone.isdisjoint(queue.destinations))
-        return [*self._chosen("queue", queues), *(naming if gone else ())]
+        return self._of("queue", self._settings.queues, lambda queue: queue.destinations)
 
     def complexes(self) -> Iterable[Complex]:
         """The complexes to look at: of a queue that was touched too."""
@@ -55,20 +52,18 @@ class _Look:
             if self.whole or group.name in self._touched["complex"] or not queues.isdisjoint(group.queues):
                 yield group
 
-    def groups(self) -> Iterable[Group]:
+    def groups(self) -> list[Group]:
         """The groups to look at."""
-        groups = self._settings.groups
+        return self._of("group", self._settings.groups, lambda group: (group.parent,))
+
+    def _of(self, head: str, objects: dict[str, T], names: Callable[[T], Collection[str | None]]) -> list[T]:
+        """All, or those touched and those that name one that is no more."""
         if self.whole:
-            return groups.values()
-        gone = self._gone("group", groups)
-        below = [group for group in groups.values() if group.parent in gone] if gone else []
-        return self._chosen("group", groups) + below
-
-    def _chosen(self, head: str, objects: dict[str, Any]) -> list[Any]:
-        return [objects[name] for name in sorted(self._touched[head]) if name in objects]
-
-    def _gone(self, head: str, objects: dict[str, Any]) -> set[str]:
-        return set() if self.whole else {name for name in self._touched[head] if name not in objects}
+            return list(objects.values())
+        gone = self._touched[head] - objects.keys()
+        naming = (each for each in objects.values() if not gone.isdisjoint(names(each)))
+        chosen = (objects[name] for name in sorted(self._touched[head]) if name in objects)
+        return [*chosen, *(naming if gone else ())]
 
 
 def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]) -> Iterable[str]:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from nqspy.model import registry
 from nqspy.model.commands import AutomaticShift, Command, Configure
 from nqspy.model.events import Change
+from nqspy.model.machine import WAYS
 from nqspy.model.tree import Declared
 from nqspy.qmgr import values
 from nqspy.qmgr.attributes import BRANCHES, IGNORED, keywords_of, settings_of
@@ -277,24 +278,21 @@ def shell_strategy(cursor: Cursor, form: Form) -> Command:
     return configure(Change("set", "server/shell_strategy", strategy))
 
 
-_WAYS = ("command", "sendmail", "smtp")
-
-
 def set_mail(cursor: Cursor, form: Form) -> Command:
     """``set mail COMMAND|none``, or attributes; the way that is set takes the place of the others."""
     cursor.skip("=")
     if cursor.left() > 1 and cursor.may_be(keywords_of("mail")):
         start = cursor.peek()
         pairs = dict(_all_pairs(cursor, "mail"))
-        given = [way for way in _WAYS if pairs.get(way)]
+        given = [way for way in WAYS if pairs.get(way)]
         if len(given) > 1:
             raise cursor.bad(f"{' and '.join(given)} are two ways for one mail; set one of them", start)
     else:
         pairs = {"command": values.read(cursor, settings_of("mail")["command"])}
         if pairs["command"] is None:
-            pairs = dict.fromkeys(_WAYS)
-    if any(pairs.get(way) for way in _WAYS):
-        pairs = {way: None for way in _WAYS if way not in pairs} | pairs
+            pairs = dict.fromkeys(WAYS)
+    if any(pairs.get(way) for way in WAYS):
+        pairs = {way: None for way in WAYS if way not in pairs} | pairs
     return _sets("mail", list(pairs.items()))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nqspy.model import people, registry, units
 from nqspy.model.folding import folded
-from nqspy.model.machine import Found, Mail
+from nqspy.model.machine import WAYS, Found, Mail
 from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
@@ -116,7 +116,7 @@ def show_parameters(settings: Settings) -> str:
 
 
 def _mail(mail: Mail) -> str:
-    ways = ((name, getattr(mail, name)) for name in ("command", "sendmail", "smtp"))
+    ways = ((name, getattr(mail, name)) for name in WAYS)
     way = next((f"{name} {value}" for name, value in ways if value), "none")
     if way.startswith("smtp ") and mail.tls != "none":
         way += f" ({mail.tls}{f', as {mail.user}' if mail.user else ''})"

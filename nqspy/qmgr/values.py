@@ -1,5 +1,6 @@
 """Values of settings: a word of a command to what is kept, and back to a word that reads as the same."""
 
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -148,23 +149,22 @@ def write_names(names: tuple[str, ...] | list[str]) -> str:
     return f"({', '.join(quote(name) for name in names)})"
 
 
+_WRITERS: dict[str, Callable[[Any], str]] = {
+    "flag": lambda value: "on" if value else "off",
+    "names": write_names,
+    "crons": write_names,
+    "time": units.format_time,
+    "size": units.format_size,
+    "percent": lambda value: f"{Decimal(repr(value)).normalize():f}%",
+}
+
+
 def write(info: Declared, value: Any) -> str:
     """A value as `read` understands it."""
-    if value is None and info.nothing:
-        return info.nothing
     if value is None:
-        return "unlimited" if info.unit in ("count", "time", "size", "percent") else "none"
-    if info.unit == "flag":
-        return "on" if value else "off"
-    if info.unit in ("names", "crons"):
-        return write_names(value)
-    if info.unit == "time":
-        return units.format_time(value)
-    if info.unit == "size":
-        return units.format_size(value)
-    if info.unit == "percent":
-        return f"{Decimal(repr(value)).normalize():f}%"
-    return quote(str(value))
+        return info.nothing or ("unlimited" if info.unit in ("count", "time", "size", "percent") else "none")
+    writer = _WRITERS.get(info.unit)
+    return writer(value) if writer is not None else quote(str(value))
 
 
 def written(node: Any) -> dict[str, str]:
