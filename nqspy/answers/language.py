@@ -14,6 +14,7 @@ from nqspy.engine.handlers.people import need
 from nqspy.model import commands as cm
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.model.people import Caller
+from nqspy.qmgr.help import help_text
 from nqspy.qmgr.parser import ClientWord, Parsed, ParseError, read_text
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
@@ -216,7 +217,7 @@ def _carry_out(
             need(serving.engine.site.settings, caller, "manager", "snap")
         return shows.show(serving, command, as_json)
     if isinstance(command, ClientWord):
-        return shows.word(command.verb, command.args)
+        return help_text(command.args) if command.verb == "help" else ""
     if isinstance(command, cm.ReloadQueues):
         return administration.reload_queues(serving, caller)
     if isinstance(command, cm.Shutdown):

@@ -2,7 +2,6 @@
 knows."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -33,7 +32,6 @@ from nqspy.model.tree import items
 from nqspy.qmgr import show as qmgr_show
 from nqspy.qmgr import show_shifts
 from nqspy.qmgr.grammar import FARTHEST
-from nqspy.qmgr.help import help_text
 from nqspy.qmgr.printer import print_settings
 from nqspy.report import counters
 from nqspy.report.shares import quota_object
@@ -255,11 +253,6 @@ def show_counters(made: Callable[[], dict[str, Any]], as_json: bool) -> str:
     return _json(made()) if as_json else counters.counters_text(made())
 
 
-def word(verb: str, args: tuple[str, ...]) -> str:
-    """``help``; the other words are the client's own business."""
-    return help_text(args) if verb == "help" else ""
-
-
 def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     """What a script would change: its settings line by line, and which waiting requests the next pass would
     start then and not now. What it gives may take a while, in any thread."""
@@ -272,14 +265,11 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     tx = serving.engine.tx(now)
     after = try_changes(tx, site.settings, changes, upsert=False).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
-    starts, names = (
-        estimates.outlook(serving.decider, now, changes),
-        SiteNames(site.name, Zone(site.timezone)),
-    )
+    starts, host, zone = estimates.outlook(serving.decider, now, changes), site.name, Zone(site.timezone)
 
     def work() -> str:
         try:
-            moves = _moves(names, *starts(estimates.PATIENCE))
+            moves = _moves(host, zone, *starts(estimates.PATIENCE))
         except Refusal as refusal:
             moves = [str(refusal)]
         return "".join(f"{line}\n" for line in [*lines, *moves])
@@ -287,21 +277,13 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     return work
 
 
-@dataclass(frozen=True, slots=True)
-class SiteNames:
-    """How a site calls requests and times."""
-
-    host: str
-    zone: Zone
-
-
 _FEW = 1_000
 """Starts closer together than this count as the same, ms."""
 
 
-def _moves(names: SiteNames, before: Mapping[Seq, Instant], then: Mapping[Seq, Instant]) -> list[str]:
+def _moves(host: str, zone: Zone, before: Mapping[Seq, Instant], then: Mapping[Seq, Instant]) -> list[str]:
     """Which waiting requests would start earlier or later, as far as can be looked ahead."""
-    zone, lines = names.zone, []
+    lines = []
     for seq in sorted(before.keys() | then.keys()):
         old, new = before.get(seq), then.get(seq)
         if old is None or new is None:
@@ -311,7 +293,7 @@ def _moves(names: SiteNames, before: Mapping[Seq, Instant], then: Mapping[Seq, I
         else:
             continue
         told = " -> ".join(zone.text(at) if at is not None else "not in sight" for at in (old, new))
-        lines.append(f"{JobRef(seq).full(names.host)} would start {word}: {told}")
+        lines.append(f"{JobRef(seq).full(host)} would start {word}: {told}")
     return lines
 
 
