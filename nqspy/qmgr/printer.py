@@ -11,7 +11,7 @@ from nqspy.model.shifts import Shift
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared
 from nqspy.qmgr.attributes import BRANCHES
-from nqspy.qmgr.values import quote, write, write_names
+from nqspy.qmgr.values import quote, write_names, written
 
 _IN_CREATE = ("priority",)
 _TOLD_APART = ("server", "mail", "sched_factor")
@@ -46,11 +46,6 @@ def print_settings(settings: Settings) -> str:
     return "\n".join(parts)
 
 
-def _different(node: Any) -> dict[str, str]:
-    """Settings that differ from their defaults, as written words."""
-    return {path: write(info, value) for path, info, value in tree.changed(node)}
-
-
 def _joined(values: dict[str, str], sign: str = "=") -> str:
     return " ".join(f"{name}{sign}{value}" for name, value in values.items())
 
@@ -59,23 +54,23 @@ def _joined(values: dict[str, str], sign: str = "=") -> str:
 
 
 def _singles(settings: Settings) -> Iterator[str]:
-    server = _different(settings.server)
+    server = written(tree.changed(settings.server))
     strategy = server.pop("shell_strategy", None)
     for name, value in server.items():
         yield f"set timezone {value}" if name == "timezone" else f"set server {name}={value}"
     if strategy is not None:
         yield _strategy(settings.server.shell_strategy)
-    mail = _different(settings.mail)
+    mail = written(tree.changed(settings.mail))
     if mail:
         yield f"set mail {_joined(mail)}"
     for kind in registry.singles():
         if kind.head in _TOLD_APART or kind.words is not None:
             continue
-        for name, value in _different(kind.one(settings)).items():
+        for name, value in written(tree.changed(kind.one(settings))).items():
             if (kind.head, name) != ("default", "queue"):
                 yield f"set {kind.head} {name}={value}"
     for kind, _ in registry.switched():
-        values = _different(kind.one(settings))
+        values = written(tree.changed(kind.one(settings)))
         if values:  # in one command: what is compared with each other is right together
             state = f"{values.pop('enabled', 'off')} " if "enabled" in kind.known else ""
             yield f"set {kind.head} {state}{_joined(values)}".rstrip()
@@ -117,7 +112,7 @@ def _queues(queues: Iterable[Queue]) -> Iterator[str]:
 
 def _queue(queue: Queue) -> Iterator[str]:
     name = quote(queue.name)
-    values = _different(queue)
+    values = written(tree.changed(queue))
     yield f"create {queue.kind}_queue {name} priority={queue.priority}"
     plain = {
         path: value
@@ -145,11 +140,11 @@ def _branches(name: str, values: dict[str, str]) -> Iterator[str]:
 
 def _created(head: str, one: Any, standing: str = "") -> str:
     verb = "set" if one.name == standing else "create"
-    return f"{verb} {head} {quote(one.name)} {_joined(_different(one))}".rstrip()
+    return f"{verb} {head} {quote(one.name)} {_joined(written(tree.changed(one)))}".rstrip()
 
 
 def _group(group: Group) -> str:
-    values = _different(group) | {"share": str(group.share)}
+    values = written(tree.changed(group)) | {"share": str(group.share)}
     return f"create group {quote(group.name)} {_joined(values)}"
 
 

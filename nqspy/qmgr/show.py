@@ -125,14 +125,14 @@ def _mail(mail: Mail) -> str:
 
 def show_feature(settings: Settings, kind: SettingsObject[Any], rows: Sequence[tuple[str, str]] = ()) -> str:
     """The settings that a feature has declared, and ``rows`` of how it stands."""
-    values = written(kind.one(settings))
+    values = written(items(kind.one(settings)))
     state = {kind.head.replace("_", " "): values.pop("enabled")} if "enabled" in values else {}
     return pairs([*(state | values).items(), *rows])
 
 
 def show_global(settings: Settings) -> str:
     """The limits over all queues."""
-    return _titled("Global limits", pairs(written(settings.global_).items()))
+    return _titled("Global limits", pairs(written(items(settings.global_)).items()))
 
 
 def show_machine(settings: Settings, found: Found | None = None) -> str:

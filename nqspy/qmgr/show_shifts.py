@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Settings
-from nqspy.model.tree import changed
+from nqspy.model.tree import changed, items
 from nqspy.qmgr.table import pairs
-from nqspy.qmgr.values import write, written
+from nqspy.qmgr.values import written
 
 Rows = Sequence[Mapping[str, str]]
 """What is to come: switches as ``at`` (text with offset) and ``shift``; days that count as Sundays as
@@ -25,8 +25,8 @@ def show_shifts(
     ``holidays``; ``until``: when a switch by hand ends."""
     lines = _shifts(settings, current)
     if settings.calendar != Calendar():
-        given = (f"{name} {write(info, value)}" for name, info, value in changed(settings.calendar))
-        lines.append(f"calendar: {'; '.join(given)}")
+        given = written(changed(settings.calendar)).items()
+        lines.append(f"calendar: {'; '.join(f'{name} {value}' for name, value in given)}")
     how = f" (switched by hand{f', until {until}' if until else ''})" if manual else ""
     lines.append(f"in force: {current or 'none'}{how}")
     days = {row["date"]: f"  {row['date']}{'':>21}{row['name']}, counts as a Sunday" for row in holidays}
@@ -52,7 +52,7 @@ def _shift_head(shift: Shift) -> str:
 def show_calendar(settings: Settings, coming: Rows = ()) -> str:
     """The calendar, and the days to come that count as Sundays."""
     days = [f"  {row['date']}  {row['name']}" for row in coming]
-    rows = pairs(written(settings.calendar).items())
+    rows = pairs(written(items(settings.calendar)).items())
     return "\n".join(["Calendar\n--------", rows, *(["count as Sundays:"] if days else []), *days])
 
 

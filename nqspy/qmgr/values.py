@@ -1,6 +1,6 @@
 """Values of settings: a word of a command to what is kept, and back to a word that reads as the same."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from nqspy.model import cron, units
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import Instant
-from nqspy.model.tree import Declared, check_value, items
+from nqspy.model.tree import Declared, check_value
 from nqspy.qmgr.cursor import Cursor, Keyword, keywords
 from nqspy.qmgr.lexer import Token
 
@@ -167,6 +167,6 @@ def write(info: Declared, value: Any) -> str:
     return writer(value) if writer is not None else quote(str(value))
 
 
-def written(node: Any) -> dict[str, str]:
-    """All settings of an object by path, as `read` understands them."""
-    return {path: write(info, value) for path, info, value in items(node)}
+def written(settings: Iterable[tuple[str, Declared, Any]]) -> dict[str, str]:
+    """Settings of an object (`tree.items`, `tree.changed`) by path, as `read` understands them."""
+    return {path: write(info, value) for path, info, value in settings}
