@@ -14,7 +14,7 @@ def shut_down(serving: Serving, caller: Caller, mode: str) -> None:
     """Has the daemon stop. Raises Refusal."""
     need(serving.engine.site.settings, caller, "operator", "shutdown")
     if mode not in ("leave", "drain", "requeue"):
-        raise Refusal(f"{mode!r} is no way to stop; there are leave, drain and requeue", "bad_value", 2)
+        raise Refusal("bad_mode", mode=mode)
     serving.stop(mode)
 
 

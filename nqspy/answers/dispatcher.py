@@ -77,7 +77,7 @@ class Dispatcher:
         form = asked.message.get("text")
         if form is not None and not isinstance(form, str):
             asked.message.pop("text")
-            self._refuse(asked, Refusal('"text" must be the name of a form', "bad_message", 2))
+            self._refuse(asked, Refusal("bad_text"))
             return None
         try:
             if name not in DIRECT:
@@ -98,7 +98,7 @@ class Dispatcher:
             self._refuse(asked, refusal)
             return None
         except (msgspec.ValidationError, TypeError, ValueError, OverflowError, RecursionError) as error:
-            self._refuse(asked, Refusal(f"bad {name} message: {error}"[:300], "bad_message", 2))
+            self._refuse(asked, fields.bad_message(name, error))
             return None
         return CommandAsked(command, asked.caller, Pending(asked.handle, asked.message.get("text")))
 
@@ -155,8 +155,7 @@ class Dispatcher:
         the same at the same time."""
         question = QUESTIONS.get(asked.message["cmd"])
         if question is None:
-            name = asked.message["cmd"][:40]
-            self._refuse(asked, Refusal(f"there is no command {name!r} here", "unknown_command", 2))
+            self._refuse(asked, Refusal("unknown_command", cmd=asked.message["cmd"][:40]))
             return
         with self.told(asked):
             data = question(self, asked)
@@ -176,7 +175,7 @@ class Dispatcher:
             self._refuse(asked, error)
         except Exception:
             LOG.exception("a message of %s could not be answered", asked.caller.user)
-            self._refuse(asked, Refusal("internal error; the daemon's log has it", "internal"))
+            self._refuse(asked, Refusal("internal"))
 
     def _give(self, asked: rpc.Asked, data: Any) -> None:
         if data is None:
@@ -241,7 +240,7 @@ def _with_user(item: cm.Submission) -> cm.Submission:
     try:
         entry = pwd.getpwnam(item.user)
     except KeyError:
-        raise Refusal(f"there is no user {item.user}", "unknown_user") from None
+        raise Refusal("unknown_user", user=item.user) from None
     spec = replace(item.spec, owner=entry.pw_name, uid=entry.pw_uid, gid=entry.pw_gid)
     return replace(item, spec=spec)
 

@@ -66,7 +66,7 @@ def check_list(message: dict[str, Any]) -> None:
         if isinstance(listed, msgspec.Raw):
             _check_undecoded(listed)
         elif isinstance(listed, list) and len(listed) > IDS_MAX:
-            raise Refusal(f"one message names at most {IDS_MAX} requests, not {len(listed)}", "too_many")
+            raise Refusal("too_many_requests", most=IDS_MAX, count=len(listed))
 
 
 def check_changes(changes: Sequence[Change]) -> None:
@@ -74,8 +74,7 @@ def check_changes(changes: Sequence[Change]) -> None:
     the commands themselves where they are parsed, for `snap` writes it out as it stands."""
     for change in changes:
         if change.path.startswith("shift/") and brought(change).get("lines"):
-            text = "the lines of a shift are set by a script: send define shift as a message qmgr"
-            raise Refusal(text, "bad_value", 2)
+            raise Refusal("lines_of_shift")
 
 
 def _check_undecoded(items: msgspec.Raw) -> None:
@@ -84,7 +83,7 @@ def _check_undecoded(items: msgspec.Raw) -> None:
     most = WORDS_MAX + ITEM_WORDS_MAX * count
     data = bytes(items)
     if data.count(b'"') // 2 > most and strings(data) > most:
-        raise Refusal(f"{count} requests in one message have at most {most} words", "too_many")
+        raise Refusal("too_many_words", count=count, most=most)
 
 
 def _count(items: msgspec.Raw) -> int:
@@ -94,7 +93,7 @@ def _count(items: msgspec.Raw) -> int:
         msgspec.json.decode(items, type=list[_Counted])
     except msgspec.ValidationError:
         if _counting.left < 0:
-            raise Refusal(f"one message names at most {IDS_MAX} requests, not more", "too_many") from None
+            raise Refusal("too_many_requests", most=IDS_MAX, count="more") from None
         raise
     return IDS_MAX - int(_counting.left)
 
@@ -130,12 +129,19 @@ def check(message: dict[str, Any]) -> None:
     try:
         msgspec.convert(message, kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise Refusal(f"bad {message['cmd']} message: {error}"[:300], "bad_message", 2) from None
+        raise bad_message(message["cmd"], error) from None
+
+
+def bad_message(cmd: str, error: Exception) -> Refusal:
+    """A message that cannot be read, in a line of at most 300 characters."""
+    said = str(error)
+    over = len(str(Refusal("bad_message", cmd=cmd, error=said))) - 300
+    return Refusal("bad_message", cmd=cmd, error=said[: len(said) - max(0, over)])
 
 
 def seq_of(host: str, text: str) -> Seq:
     """The request that an identifier names, on the site of that name. Raises Refusal."""
     seq = request_named(text, host)
     if seq is None:
-        raise Refusal(f"illegally formed job identifier: {text[:80]}", "bad_id")
+        raise Refusal("bad_id", text=text[:80])
     return seq

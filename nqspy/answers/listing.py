@@ -13,7 +13,7 @@ from nqspy.decider import estimates
 from nqspy.decider.estimates import PATIENCE, LateEstimate
 from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.engine.handlers.advice import shared
-from nqspy.model.errors import Refusal
+from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import Seq
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
@@ -76,12 +76,12 @@ class RequestChoice:
         self.queues = {*named, *([message["queue"]] if message.get("queue") else ())}
         unknown = sorted(self.queues - set(self.site.settings.queues))
         if unknown:
-            raise Refusal(f"Unknown queue {unknown[0]}", "unknown_queue", 170)
+            raise Refusal("unknown_queue", queue=unknown[0])
         self.user = message.get("user")
         self.state = _state(message.get("state"))
         self.ended = bool(message.get("ended")) or self.state is State.ENDED
         self.history = bool(message.get("history"))
-        self.unknown: list[Seq] = []
+        self.unknown: list[Refusal] = []
 
     def fits(self, request: Request) -> bool:
         """Whether a request is asked for."""
@@ -103,8 +103,8 @@ class RequestChoice:
             yield [request for request in found if request is not None and self.fits(request)]
 
     def gone(self, serving: Serving) -> Iterator[Any]:
-        """Rows of the ended requests asked for, None now and then; identifiers of no request are kept in
-        ``unknown``."""
+        """Rows of the ended requests asked for, None now and then; what is to be said of identifiers of no
+        request is kept in ``unknown``."""
         reader = serving.readers.live
         if self.seqs:
             requests = self.site.requests
@@ -113,7 +113,8 @@ class RequestChoice:
             ]
             ended = reader.ended(seqs=missing) if missing else ()
             found = [row for row in ended if self.sight.sees(row["spec"])]
-            self.unknown = sorted(set(missing) - {row["seq"] for row in found})
+            unknown = sorted(set(missing) - {row["seq"] for row in found})
+            self.unknown = [Refusal("unknown_request", id=self.site.id_of(seq)) for seq in unknown]
             yield from found
         elif self.ended or self.history:
             for number, row in enumerate(reader.ended(owner=self.user), 1):
@@ -124,7 +125,11 @@ class RequestChoice:
 
     def complaint(self) -> str:
         """One line for each identifier that names no request."""
-        return "".join(f"Unknown Job Id {self.site.id_of(seq)}\n" for seq in self.unknown)
+        return "".join(f"{each}\n" for each in self.unknown)
+
+    def status(self) -> int:
+        """The exit status of a command that shows what was found."""
+        return self.unknown[-1].status if self.unknown else 0
 
 
 def _state(word: Any) -> State | None:
@@ -133,7 +138,7 @@ def _state(word: Any) -> State | None:
     try:
         return State(str(word).lower())
     except ValueError:
-        raise Refusal(f"there is no state {word}; states: {', '.join(State)}", "bad_value", 2) from None
+        raise Refusal("bad_state", word=word, known=listed(State)) from None
 
 
 # ---------------------------------------------------------------- answering
@@ -208,18 +213,14 @@ def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     found: list[bytes] = []
     choice = RequestChoice(serving, asked.message, asked.caller)
     yield from _pieces(serving, choice, found, _written)
-    _refuse_unknown(choice)
-    yield messages.list_answer(asked.handle.id, found)
-
-
-def _refuse_unknown(choice: RequestChoice) -> None:
     if choice.unknown:
-        raise Refusal(choice.complaint().splitlines()[0], "unknown_request", 153)
+        raise choice.unknown[0]
+    yield messages.list_answer(asked.handle.id, found)
 
 
 def _answer(asked: rpc.Asked, choice: RequestChoice, text: str) -> bytes:
     """What was found, and a line on stderr for what was not."""
-    return messages.text_answer(asked.handle.id, 153 if choice.unknown else 0, text, choice.complaint())
+    return messages.text_answer(asked.handle.id, choice.status(), text, choice.complaint())
 
 
 def qstat(serving: Serving, asked: rpc.Asked) -> Any:
@@ -236,7 +237,7 @@ def qstat(serving: Serving, asked: rpc.Asked) -> Any:
         return _json(serving, asked)
     render = _RENDERERS.get(form)
     if render is None:
-        raise Refusal(f"qstat has no form {form!r}", "bad_value", 2)
+        raise Refusal("bad_form", form=form)
     return _rendered(serving, asked, render)
 
 
@@ -262,11 +263,10 @@ def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     found: list[bytes] = []
     choice = RequestChoice(serving, asked.message, asked.caller)
     yield from _pieces(serving, choice, found, _escaped)
-    status = 153 if choice.unknown else 0
     pieces = (b"[", *(part for each in found for part in (each, b",")))
     if found:
         pieces = pieces[:-1]
-    yield messages.pieces_answer(asked.handle.id, status, (*pieces, b"]\\n"), choice.complaint())
+    yield messages.pieces_answer(asked.handle.id, choice.status(), (*pieces, b"]\\n"), choice.complaint())
 
 
 def _table(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:

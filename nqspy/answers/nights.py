@@ -15,7 +15,7 @@ from nqspy.engine import timetable
 from nqspy.engine.explain import STOPPED
 from nqspy.model import events as ev
 from nqspy.model.configure import apply_changes
-from nqspy.model.errors import Refusal
+from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.machine import Found
 from nqspy.model.reasons import Reason, told
@@ -204,7 +204,7 @@ def _need_begun(site: Site, zone: Zone, now: Instant, bounds: night.Bounds) -> N
     if bounds.start <= now and (shift is None or not _comes(shift, site, now, noon)):
         return
     moment = zone.text(now)[:16].replace("T", " ")
-    raise Refusal(f"there is no night of {bounds.day} yet: it is {moment}", "bad_value", 2)
+    raise Refusal("night_to_come", day=bounds.day, now=moment)
 
 
 def _comes(shift: Shift, site: Site, now: Instant, until: Instant) -> bool:
@@ -215,16 +215,16 @@ def _need_known(reader: Reader, zone: Zone, bounds: night.Bounds) -> None:
     first = next(reader.events(limit=1), None)
     if first is not None and bounds.end is not None and bounds.end <= first.at:
         begin = zone.text(first.at)[:10]
-        raise Refusal(f"there is no night of {bounds.day}: the journal begins on {begin}", "bad_value", 2)
+        raise Refusal("night_too_early", day=bounds.day, begin=begin)
 
 
 def for_group(data: dict[str, Any], group: str) -> dict[str, Any]:
     """The page of one department. Raises Refusal when it had no requests in that night."""
     names = [each["name"] for each in data["groups"]]
+    if not names:
+        raise Refusal("empty_night", group=group, day=data["date"])
     if group not in names:
-        there = f"those that had are {', '.join(names)}" if names else "no group had any"
-        text = f"group {group} had no requests in the night of {data['date']}; {there}"
-        raise Refusal(text, "unknown_object", 2)
+        raise Refusal("not_in_night", group=group, day=data["date"], known=listed(names))
     return departments.page_of(data, group)
 
 

@@ -60,7 +60,7 @@ def _report_quota(serving: Serving, asked: rpc.Asked) -> Work:
     begin, end, shift = (asked.message.get(name) for name in ("from", "to", "shift"))
     for name, value in (("from", begin), ("to", end)):
         if value is not None and (type(value) is not int or not 0 <= value <= fields.LATEST):
-            raise Refusal(f'"{name}" is an instant in ms, not {value!r}', "bad_message", 2)
+            raise Refusal("bad_instant", field=name, value=value)
     oldest = min((request.submitted for request in site.requests.values()), default=now)
     since = Instant(min(oldest, now - 8 * DAY)) if begin is None and end is None else Instant(0)
 

@@ -69,7 +69,7 @@ def _known(serving: Serving, asked: cm.ShowObject) -> tuple[str, ...]:
     there = (*kind.all(serving.engine.site.settings), kind.standing) if kind is not None else asked.names
     for name in asked.names:
         if name not in there:
-            raise Refusal(f"there is no {asked.what.removesuffix('s')} {name}", "unknown_object", 170)
+            raise Refusal("unknown_object", what=asked.what.removesuffix("s"), name=name)
     return asked.names
 
 
@@ -146,7 +146,7 @@ def _span(asked: cm.ShowObject, usual: int) -> int:
     """How far ahead to look. Raises Refusal for more than FARTHEST."""
     span = (asked.options or {}).get("next", usual)
     if isinstance(span, bool) or not isinstance(span, int) or not 0 < span <= FARTHEST:
-        raise Refusal("next is a time of at most 366d, in ms", "bad_value", 166)
+        raise Refusal("bad_next")
     return span
 
 
@@ -156,9 +156,7 @@ def _coming(serving: Serving, asked: cm.ShowObject) -> list[dict[str, str]]:
     until = Instant(now + _span(asked, DAY))
     firings = timetable.coming(site.settings, site.timezone, now, until, _MOST + 1)
     if len(firings) > _MOST:
-        raise Refusal(
-            f"there are more than {_MOST:,} switches until then; look less far ahead", "bad_value", 166
-        )
+        raise Refusal("many_switches", most=_MOST)
     return [{"at": zone.text(each.at), "shift": each.shift} for each in firings]
 
 

@@ -101,7 +101,7 @@ class SlowAnswers:
             answer = texts.refusal(asked.handle.id, asked.message.get("text"), error)
         except Exception as error:
             LOG.error("answering %s failed", asked.message.get("cmd"), exc_info=True)
-            refusal = Refusal(f"internal error: {error}; the daemon's log has it", "internal")
+            refusal = Refusal("internal_error", error=error)
             answer = texts.refusal(asked.handle.id, asked.message.get("text"), refusal)
         self._serving.server.reply(asked.handle, answer)
 

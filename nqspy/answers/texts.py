@@ -5,17 +5,17 @@ from typing import Any
 import msgspec
 
 from nqspy.engine.handlers.context import Reply
-from nqspy.model.errors import NqspyError, Refusal
+from nqspy.model.errors import NqspyError, as_refusal
 from nqspy.rpc import messages
 
 
 def refusal(id: int, form: str | None, error: NqspyError) -> bytes:
     """A refusal: an error object, or lines for stderr, before which the command writes its name. One that is
     to be asked again is an error object in any case: commands do so by themselves."""
-    if form is None or (isinstance(error, Refusal) and error.code == "busy"):
-        return messages.answer_of_error(id, error)
-    status = error.status if isinstance(error, Refusal) else 1
-    return messages.text_answer(id, status, "", f"{error}\n")
+    refusal = as_refusal(error)
+    if form is None or refusal.code == "busy":
+        return messages.answer_of_error(id, refusal)
+    return messages.text_answer(id, refusal.status, "", f"{refusal}\n")
 
 
 def reply(id: int, form: str | None, reply: Reply) -> bytes:

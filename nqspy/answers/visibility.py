@@ -36,11 +36,12 @@ class Visibility:
         rows = self._serving.readers.live.ended(seqs=rest) if rest else ()
         return found | {row["seq"] for row in rows if self.sees(row["spec"])}
 
-    def need(self, seq: Seq) -> None:
+    def need(self, *seqs: Seq) -> None:
         """Raises Refusal, the same for a request that is hidden and for one that never was."""
-        if seq not in self.known((seq,)):
-            name = self._serving.engine.site.id_of(seq)
-            raise Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+        known = self.known(seqs)
+        for seq in seqs:
+            if seq not in known:
+                raise Refusal("unknown_request", id=self._serving.engine.site.id_of(seq))
 
     def masked(self, text: str) -> str:
         """A sentence in which hidden requests have no number."""
@@ -87,10 +88,7 @@ class Visibility:
             return data
         groups = self.groups()
         if not groups:
-            raise Refusal(
-                "Unauthorized Request: the night's report is for operators and members of departments",
-                "not_permitted", 159,
-            )  # fmt: skip
+            raise Refusal("night_of_others")
         kept = {"groups": [each for each in data["groups"] if each["name"] in groups]}
         for part in ("failed", "waiting", "running"):
             kept[part] = [self._in_report(each) for each in data[part] if self._shown(each, groups)]

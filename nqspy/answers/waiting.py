@@ -83,10 +83,7 @@ class OpenQuestions:
         site = self._serving.engine.site
         seqs = [seq_of(site.name, text) for text in asked.message["ids"]]
         ends = _Ends(asked, seqs, {seq for seq in seqs if seq in site.requests})
-        known = Visibility(self._serving, asked.caller).known(seqs)
-        for seq in seqs:
-            if seq not in known:
-                raise Refusal(f"Unknown Job Id {site.id_of(seq)}", "unknown_request", 153)
+        Visibility(self._serving, asked.caller).need(*seqs)
         if ends.left:
             self._ends.append(ends)
             return None
@@ -107,7 +104,7 @@ class OpenQuestions:
         if ends.asked.message.get("text") is None:
             return messages.result_answer(id, rows)
         if not rows:  # hidden meanwhile by another setting
-            raise Refusal("they have ended, and are not to be seen any more", "unknown_request", 153)
+            raise Refusal("hidden_since")
         last = rows[-1]
         status = last["exit_status"] if last["exit_status"] is not None else 128 + (last["exit_signal"] or 0)
         return messages.text_answer(id, status if last["end_reason"] != "deleted" or status else 3)
@@ -158,7 +155,7 @@ class OpenQuestions:
         Visibility(self._serving, asked.caller).need(seq)
         need_owner(site, asked.caller, request, "read")
         if request.state not in STARTED:
-            raise Refusal(f"{site.id_of(seq)} has not started; there is no output yet", "wrong_state", 168)
+            raise Refusal("no_output_yet", id=site.id_of(seq))
         stream = "stderr" if message.get("stream") == "stderr" and not request.spec.output.join else "stdout"
         place = output.place(seq, request.attempts, stream)
         try:
@@ -175,7 +172,7 @@ class OpenQuestions:
         name = site.id_of(seq)
         rows = listing.ended_objects(self._serving, [seq], Visibility(self._serving, asked.caller))
         if not rows:
-            raise Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+            raise Refusal("unknown_request", id=name)
         if rows[0]["owner"] != asked.caller.user:
             need(site.settings, asked.caller, "operator", f"reading the output of {name}")
         path = rows[0]["error" if asked.message.get("stream") == "stderr" else "output"]
@@ -184,7 +181,7 @@ class OpenQuestions:
             return _piece(asked, undelivered, offset)
         if offset or asked.message.get("follow"):
             return messages.text_answer(asked.handle.id, 0, "", "", next=offset, done=True, path=path)
-        raise Refusal(f"Job has finished {name}; its output lies in {path}", "has_ended", 35)
+        raise Refusal("output_delivered", id=name, path=path)
 
     def _undelivered(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes | None:
         """A piece of the output of an ended request that had to stay in the spool, which is closed to its

@@ -84,19 +84,14 @@ def check_moves(site: Site, after: Settings) -> None:
         return
     for pe, holders in sorted(site.holders.items()):
         old, new = home_of(before.domains, pe), home_of(after.domains, pe)
-        holder = site.id_of(holders[0])
         if old != new:
-            text = f"PE {pe} of domain {old} is held by {holder}"
-            raise Refusal(f"{text}; only idle PEs change their domain", "bad_settings", 166)
+            raise Refusal("pe_is_held", pe=pe, domain=old, holder=site.id_of(holders[0]))
         most = after.domains[new].depth if new in after.domains else 1
         if len(holders) > most:
-            text = f"domain {new}: PE {pe} has {len(holders)} holders, more than depth={most}"
-            raise Refusal(f"{text}; one of them must end first", "bad_settings", 166)
+            raise Refusal("pe_has_holders", domain=new, pe=pe, count=len(holders), depth=most)
     for queue, count in sorted(_moved_queues(site, after).items()):
         held = f"{count} request{'s' if count > 1 else ''} of queue {queue} {'have' if count > 1 else 'has'}"
-        domain = before.queues[queue].domain
-        text = f"{held} PEs of domain {domain}; stop the queue and let them end first"
-        raise Refusal(text, "bad_settings", 166)
+        raise Refusal("queue_holds_pes", held=held, domain=before.queues[queue].domain)
 
 
 def _moved_queues(site: Site, after: Settings) -> dict[str, int]:

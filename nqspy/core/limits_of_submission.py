@@ -5,7 +5,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from nqspy.core.draft import Draft
-from nqspy.core.queueing import limits, route
+from nqspy.core.queueing import route
 from nqspy.core.sight import Handed, Seen
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
@@ -13,9 +13,6 @@ from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Request, Spec, State
 from nqspy.model.site import Site
 from nqspy.ports import Exits, PassView, RequestView, SubmitAnswer
-
-violation = limits.violation
-"""Why a batch queue can never take a request: one line; None when it can."""
 
 
 def destination(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from nqspy.model.changes import Change
 from nqspy.model.columns import Columns
-from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.errors import BadValue, Refusal, listed
 from nqspy.model.health import Probe, ResourceState, wrong_of
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -58,8 +58,7 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
 def _wrong_needs(queue: Queue, probes: Mapping[str, Probe]) -> Iterable[str]:
     for name in queue.needs:
         if name not in probes:
-            known = ", ".join(probes) or "none"
-            yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {known}"
+            yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {listed(probes)}"
     if queue.needs and queue.kind == "pipe":
         yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; say it of batch queues"
 
@@ -125,8 +124,7 @@ def check_needs(site: Site, needs: Iterable[str]) -> None:
     probes = PROBES.all(site.settings)
     for name in needs:
         if name not in probes:
-            known = ", ".join(probes) or "none"
-            raise Refusal(f"there is no probe {name} to need; probes: {known}", "unknown_probe", 166)
+            raise Refusal("unknown_probe", probe=name, known=listed(probes))
 
 
 # ---------------------------------------------------------------- what is broken

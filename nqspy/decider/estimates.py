@@ -49,7 +49,7 @@ def outlook(
     def wait(seconds: float) -> tuple[Starts, Starts]:
         found = answer_within(answer, silent, seconds)
         if found is silent:
-            raise Refusal(SILENT, "no_estimate")
+            raise Refusal("no_estimate", said=SILENT)
         return _instants(found.before), _instants(found.then)
 
     return wait

@@ -10,6 +10,7 @@ from nqspy.decider.client import LOAD, DeciderClient
 from nqspy.decider.process import WorkerEnded, WorkerProcess
 from nqspy.decider.worker import names
 from nqspy.model.errors import Refusal
+from nqspy.userexit.errors import unloadable
 from nqspy.userexit.loader import loaded, owner_of, read_folder
 from nqspy.userexit.shadows import shadows
 
@@ -135,10 +136,7 @@ class Loading:
     def refusal(self) -> Refusal | None:
         """Why it cannot count, all or none: one line."""
         problems = self.problems or (self._said.unfit if self._said is not None else [])
-        if not problems:
-            return None
-        more = f" (and {len(problems) - 1} more: nqspy exits check)" if len(problems) > 1 else ""
-        return Refusal(f"{problems[0]}{more}; the exits loaded before stay in force", code="bad_exit")
+        return unloadable(problems) if problems else None
 
 
 def _nothing() -> None:

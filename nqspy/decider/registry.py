@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from nqspy.decider.messages import Listing
-from nqspy.model.errors import BadValue
 from nqspy.model.machine import ExitSettings
 from nqspy.model.site import Site
 from nqspy.userexit import settings
@@ -75,13 +74,7 @@ class ExitRegistry:
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
         """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
-        if exit not in self._rows:
-            raise BadValue(f"no exit {exit} is loaded; loaded are {', '.join(self.names) or 'none'}")
-        known = self._units.get(exit, {})
-        if setting not in known:
-            names = ", ".join((*settings.RESERVED, *known))
-            raise BadValue(f"exit {exit} has no setting {setting}; it has {names}")
-        settings.read(known[setting], text)
+        settings.check(self.declared(), exit, setting, text)
 
     def counted(self) -> Listing:
         """The figures as the worker said them last."""

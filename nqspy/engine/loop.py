@@ -33,7 +33,7 @@ from nqspy.model.actions import (
     Start,
     Suspend,
 )
-from nqspy.model.errors import NqspyError, Refusal
+from nqspy.model.errors import NqspyError, Refusal, as_refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import (
     Observation,
@@ -266,16 +266,15 @@ class Engine:
         handler = HANDLERS.get(type(asked.command))
         try:
             if handler is None:
-                raise Refusal(f"{asked.command.cmd or 'that'} is not offered here", "not_offered")
+                raise Refusal("not_offered", cmd=asked.command.cmd or "that")
             reply = Reply(handler(tx, asked.command, asked.caller))
             if isinstance(asked.command, _SETTLING):
                 self._void, self._shift_seen = self._asked, None
-        except Refusal as refusal:
+        except NqspyError as error:
+            refusal = as_refusal(error)
             reply = Reply(refusal=refusal)
             if refusal.code == "no_room":
                 self.outage.full(tx.now)
-        except NqspyError as error:
-            reply = Reply(refusal=Refusal(str(error), "bad_value"))
         tx.group.replies.append((asked.handle, reply))
 
     # ------------------------------------------------------------ time
@@ -395,7 +394,7 @@ class Engine:
         self.exits.begin(self.site)
         self.plan, self._dirty, self._void, self._shift_seen = Plan(), True, self._asked, None
         self._again_at = Instant(now + RETRY_COMMIT)
-        reply = Reply(refusal=Refusal(text, "busy" if passing else "not_committed"))
+        reply = Reply(refusal=Refusal("busy" if passing else "not_committed", said=text))
         replies = [(each.handle, reply) for each in inputs if isinstance(each, CommandAsked)]
         return Outcome(replies, [], False, self._wake(now))
 

@@ -140,8 +140,7 @@ class Client:
     def _each(self, cmd: str, **fields: Any) -> None:
         failed = (self.call(cmd, **fields) or {}).get("failed")
         if failed:
-            first = failed[0]
-            raise Refusal(first["text"], first["code"], first["status"])
+            raise Refusal.told(failed[0])
 
     def qmgr(self, script: str, *, atomic: bool = True) -> str:
         """Runs qmgr commands, one a line, and gives what they print. Raises Refusal naming line and word."""

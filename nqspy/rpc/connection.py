@@ -71,10 +71,9 @@ class Connection:
             raise Unreachable(self._sentence(error)) from error
         if answer.get("ok"):
             return answer.get("result")
-        problem = answer["error"]
         if answer["id"] is None:
             self.close()  # it was about the connection, which the daemon closes then
-        raise Refusal(problem["text"], problem["code"], problem["status"])
+        raise Refusal.told(answer["error"])
 
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, (FileNotFoundError, ConnectionRefusedError)):

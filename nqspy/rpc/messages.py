@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from nqspy.model.errors import NqspyError, Refusal
+from nqspy.model.errors import NqspyError, as_refusal
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -79,9 +79,8 @@ def _text_form(id: int, status: int, out: str, err: str, more: dict[str, Any]) -
 
 def answer_of_error(id: int, error: NqspyError) -> bytes:
     """The answer that carries an exception's text, code and status."""
-    if isinstance(error, Refusal):
-        return error_answer(id, str(error), error.code, error.status)
-    return error_answer(id, str(error), "bad_value")
+    refusal = as_refusal(error)
+    return error_answer(id, str(refusal), refusal.code, refusal.status)
 
 
 def _text(text: str) -> bytes:

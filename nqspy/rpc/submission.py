@@ -125,7 +125,7 @@ def _names_file(text: str) -> bool:
     if os.path.isfile(text):
         return True
     if text.endswith((".sh", ".py")):
-        raise Refusal(f"{text}: no such script", "unreadable")
+        raise Refusal("no_script", path=text)
     return False
 
 

@@ -1,8 +1,11 @@
-"""Errors of exits in words: site code itself, so what they say is asked for under the guard."""
+"""Errors of exits in words: site code itself, so what they say is asked for under the guard; and why files
+of exits do not count."""
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
+from nqspy.model.errors import Refusal
 from nqspy.userexit.guard import Guard
 
 
@@ -17,6 +20,13 @@ def describe(error: BaseException) -> str:
     if name in ("BadValue", "Nonsense", "Overrun"):
         return text
     return f"{name}: {text}" if text else name
+
+
+def unloadable(problems: Sequence[str]) -> Refusal:
+    """Why files do not count, all or none: the first of these lines, and how many more there are."""
+    if len(problems) == 1:
+        return Refusal("bad_exit", said=problems[0])
+    return Refusal("bad_exits", said=problems[0], more=len(problems) - 1)
 
 
 def described(guard: Guard, path: Path, error: BaseException) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import pluggy
 
-from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.errors import BadValue, NqspyError
 from nqspy.model.machine import ExitSettings
 from nqspy.userexit import purity, specs
 from nqspy.userexit.errors import describe
@@ -33,12 +33,12 @@ IMPORT_BUDGET = 5_000
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
-class LoadError(Refusal):
+class LoadError(NqspyError):
     """A file cannot be an exit; one line with file, line and what is wrong."""
 
     def __init__(self, path: Path, line: int | None, text: str) -> None:
         where = f"{Path(*path.parts[-2:])}" + (f", line {line}" if line else "")
-        super().__init__(f"{where}: {text}", code="bad_exit")
+        super().__init__(f"{where}: {text}")
 
 
 @dataclass(slots=True)

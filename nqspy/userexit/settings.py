@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Generic, Literal, NoReturn, TypeVar, overload
 
-from nqspy.model.errors import BadValue
+from nqspy.model.errors import BadValue, listed
 from nqspy.model.units import UNLIMITED, parse_count, parse_size, parse_time
 
 T = TypeVar("T")
@@ -133,8 +133,12 @@ def take_all(known: Mapping[str, Setting[Any]], texts: Mapping[str, str]) -> lis
     return problems
 
 
-def check(exit: str, known: Mapping[str, Setting[Any]], name: str, text: str) -> None:
-    """Raises BadValue when that exit has no such setting or the text is no value for it."""
+def check(declared: Mapping[str, Mapping[str, str]], exit: str, name: str, text: str) -> None:
+    """Raises BadValue when that exit is not among the loaded ones (with their settings' units), has no such
+    setting, or the text is no value for it."""
+    if exit not in declared:
+        raise BadValue(f"no exit {exit} is loaded; loaded are {listed(declared)}")
+    known = declared[exit]
     if name not in known:
-        raise BadValue(f"exit {exit} has no setting {name}; it has {', '.join((*RESERVED, *known))}")
-    read(known[name].unit, text)
+        raise BadValue(f"exit {exit} has no setting {name}; it has {listed((*RESERVED, *known))}")
+    read(known[name], text)

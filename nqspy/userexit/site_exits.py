@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from nqspy.model.actions import Action, ExitFailure
-from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.machine import ExitSettings
 from nqspy.model.requests import Request, State
@@ -28,7 +27,7 @@ from nqspy.ports import Answer, Known, PassView, RequestView, SubmitAnswer
 from nqspy.userexit import kept, settings, specs
 from nqspy.userexit.answers import Changes
 from nqspy.userexit.call_stats import Subject, Trace
-from nqspy.userexit.errors import describe, described, traceback_of
+from nqspy.userexit.errors import describe, described, traceback_of, unloadable
 from nqspy.userexit.guard import Guard, is_ctrl_c
 from nqspy.userexit.kept import Kept
 from nqspy.userexit.loader import Module, Source, load_sources, loaded, misfits, owner_of, read_folder
@@ -89,8 +88,7 @@ class SiteExits:
         modules, problems = self._load()
         problems = problems or misfits(modules, self._settings)
         if problems:
-            more = f" (and {len(problems) - 1} more: nqspy exits check)" if len(problems) > 1 else ""
-            raise Refusal(f"{problems[0]}{more}; the exits loaded before stay in force", code="bad_exit")
+            raise unloadable(problems)
         self._take(modules)
         self.problems = []
         return loaded([module.name for module in modules], shadows(self.listing()))
@@ -178,9 +176,7 @@ class SiteExits:
 
     def check_setting(self, exit: str, setting: str, text: str) -> None:
         """Raises BadValue when the loaded exit has no such setting or the text is no value for it."""
-        if exit not in self._exits:
-            raise BadValue(f"no exit {exit} is loaded; loaded are {', '.join(self._exits) or 'none'}")
-        settings.check(exit, self._exits[exit].module.settings, setting, text)
+        settings.check(self.declared(), exit, setting, text)
 
     # ------------------------------------------------------------ decisions
 

@@ -208,7 +208,7 @@ class Doors(NoExits):
 
     def reload(self):
         if self.broken:
-            raise Refusal("exits/x.py:3: this is no Python", "bad_exit")
+            raise Refusal("refused", said="exits/x.py:3: this is no Python")
         self.reloads += 1
         return "ok"
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from nqspy.engine.handlers.spec import check_spec
-from nqspy.model.errors import Refusal
+from nqspy.model.errors import Refusal, listed
 from nqspy.model.people import DEFAULT_GROUP
 from nqspy.model.requests import Ask, Output, Spec
 from nqspy.model.site import Site
@@ -32,7 +32,7 @@ def changed(site: Site, spec: Spec, answer: SubmitAnswer) -> Spec:
 
 def by_exit(refusal: Refusal, who: str) -> Refusal:
     """A refusal of what nobody asked for like that: it names the exits that made it so."""
-    return Refusal(f"{refusal} (as changed by exit {who})", refusal.code, refusal.status)
+    return Refusal("by_exit", said=refusal, who=who)
 
 
 def _ask(ask: Ask, changes: Mapping[str, Any]) -> Ask:
@@ -57,5 +57,4 @@ def _path(spec: Spec, path: str) -> str:
 
 def _check_group(site: Site, spec: Spec, changed: bool) -> None:
     if changed and spec.group not in (*site.settings.groups, DEFAULT_GROUP):
-        known = ", ".join(site.settings.groups) or "none"
-        raise Refusal(f"there is no group {spec.group}; groups: {known}", "unknown_group", 166)
+        raise Refusal("group_of_exit", group=spec.group, known=listed(site.settings.groups))

@@ -115,12 +115,12 @@ class Transaction:
         """Why an identifier names no request that has not ended."""
         if seq is None:
             if not text[:1].isdigit():
-                return Refusal(f"illegally formed job identifier: {text}", "bad_id")
-            return Refusal(f"Unknown Job Id {text}", "unknown_request", 153)
+                return Refusal("bad_id", text=text)
+            return Refusal("unknown_request", id=text)
         name = self.site.id_of(seq)
         if seq not in self.site.requests and self.known(seq, caller):
-            return Refusal(f"Job has finished {name}", "has_ended", 35)
-        return Refusal(f"Unknown Job Id {name}", "unknown_request", 153)
+            return Refusal("has_ended", id=name)
+        return Refusal("unknown_request", id=name)
 
     def known(self, seq: Seq, caller: Caller) -> bool:
         """Whether there is or was such a request, as far as the caller may see."""
@@ -164,9 +164,7 @@ class Transaction:
                 do(request)
                 done.append(self.site.id_of(request.seq))
             except Refusal as refusal:
-                failed.append(
-                    {"id": text, "text": str(refusal), "code": refusal.code, "status": refusal.status}
-                )
+                failed.append({"id": text} | refusal.as_told())
         return {"done": done, "failed": failed}
 
 

@@ -31,37 +31,33 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller) -> Spec:
     ``after`` later: there can be no cycle.
     """
     if len(spec.attributes) + len(spec.after) > AFTER_MAX + ATTRIBUTES_MAX:
-        raise _bad(f"a request may wait for {AFTER_MAX} others")
+        raise Refusal("too_many_awaited", most=AFTER_MAX)
     ours = [each.removeprefix(_PREFIX) for each in spec.attributes if each.startswith(_PREFIX)]
     after = tuple(dict.fromkeys((*spec.after, *(_read(tx, text) for text in ours))))
     if not after:
         return spec
     if len(after) > AFTER_MAX:
-        raise _bad(f"a request may wait for {AFTER_MAX} others, not {len(after)}")
+        raise Refusal("so_many_awaited", most=AFTER_MAX, count=len(after))
     named = {each.seq for each in after}
     tx.look_up(named)
     for seq in named:
         if not tx.known(seq, caller):
-            raise _bad(f"there is no request {tx.site.id_of(seq)}")
+            raise Refusal("unknown_prerequisite", id=tx.site.id_of(seq))
     others = tuple(each for each in spec.attributes if not each.startswith(_PREFIX))
     return replace(spec, after=after, attributes=others)
-
-
-def _bad(text: str) -> Refusal:
-    return Refusal(f"--after: {text}", "bad_dependency", 206)
 
 
 def _read(tx: Transaction, text: str) -> Dependency:
     name, colon, said = text.partition(":")
     word = next((each for each in AFTER_WORDS if each == (said if colon else "ok")), None)
     if not name or word is None:
-        raise _bad(f"{text[:80]!r} is no dependency; write it like 17, 17:ok, 17:any, 17:fail or 17:start")
+        raise Refusal("bad_dependency", text=text[:80])
     seq = request_named(name, tx.site.name)
     if seq is not None:
         return Dependency(seq, word)
     if name[:1].isdigit():
-        raise _bad(f"there is no request {name[:80]}")
-    raise _bad(f"{name[:80]!r} is no identifier of a request")
+        raise Refusal("unknown_prerequisite", id=name[:80])
+    raise Refusal("bad_prerequisite", name=name[:80])
 
 
 # ---------------------------------------------------------------- at submission

@@ -1,8 +1,12 @@
 """Who may do what and see whose requests: roles, owners, access lists, and the group a request is charged to
 (interfaces.md 1 and 6)."""
 
+from collections.abc import Collection
+
+from nqspy.core.queueing.route import may_enter
 from nqspy.model.errors import Refusal
 from nqspy.model.people import DEFAULT_GROUP, Caller, Role
+from nqspy.model.queues import Queue
 from nqspy.model.requests import Request, Spec
 from nqspy.model.site import Settings, Site
 
@@ -25,18 +29,13 @@ def need(settings: Settings, caller: Caller, role: Role, what: str) -> None:
     """Raises Refusal unless the caller has at least that role."""
     own = role_of(settings, caller)
     if _RANK[own] < _RANK[role]:
-        raise Refusal(
-            f"Unauthorized Request: {what} needs {_a(role)}; {caller.user} is {_a(own)}", "not_permitted", 159
-        )
+        raise Refusal("needs_role", what=what, role=_a(role), user=caller.user, own=_a(own))
 
 
 def need_owner(site: Site, caller: Caller, request: Request, what: str) -> None:
     """Raises Refusal unless the caller owns the request or is an operator."""
     if request.owner != caller.user and role_of(site.settings, caller) == "user":
-        name = site.id_of(request.seq)
-        raise Refusal(
-            f"Unauthorized Request {name}: only its owner or an operator may {what} it", "not_permitted", 159
-        )
+        raise Refusal("not_owner", id=site.id_of(request.seq), what=what)
 
 
 def need_to_be(settings: Settings, caller: Caller, request: Request, what: str) -> None:
@@ -46,9 +45,15 @@ def need_to_be(settings: Settings, caller: Caller, request: Request, what: str) 
         return
     need(settings, caller, "manager", what)
     if request.spec.uid == 0 and caller.uid != 0:
-        raise Refusal(
-            f"Unauthorized Request: {what} of root's requests is root's alone", "not_permitted", 159
-        )
+        raise Refusal("act_as_root", what=what)
+
+
+def need_entry(queue: Queue, user: str, groups: Collection[str]) -> None:
+    """Raises Refusal unless a queue takes requests of that user, a member of these Unix groups."""
+    if not queue.enabled:
+        raise Refusal("queue_disabled", queue=queue.name)
+    if not may_enter(queue, user, groups):
+        raise Refusal("no_access", queue=queue.name)
 
 
 def sees_all(settings: Settings, caller: Caller) -> bool:
@@ -73,7 +78,7 @@ def group_of(settings: Settings, caller: Caller, owner: str, account: str | None
     """
     if account is not None and account in settings.groups:
         if owner not in settings.groups[account].members and role_of(settings, caller) == "user":
-            raise Refusal(f"{owner} is no member of group {account}", "not_permitted", 159)
+            raise Refusal("no_member", user=owner, group=account)
         return account, account
     for group in settings.groups.values():
         if owner in group.members:

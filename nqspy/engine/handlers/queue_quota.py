@@ -48,10 +48,9 @@ class QueueQuota:
         have, own = (sum(counts) for counts in zip(*self._counts(owner, queue), strict=True))
         there = f"in queue {queue}" if queue else "that have not ended"
         if each is not None and own >= each:
-            limit = f"a user may have {each} (set {where} queued_limit user={each})"
-            raise _full(f"{owner} has {own} requests {there}; {limit}")
+            raise Refusal("user_queued_limit", user=owner, have=own, there=there, most=each, where=where)
         if most is not None and have >= most:
-            raise _full(f"there are {have} requests {there} of {most} (set {where} queued_limit={most})")
+            raise Refusal("queued_limit", have=have, there=there, most=most, where=where)
 
     def keep(self, owner: str, bodies: Iterable[tuple[str, bytes]]) -> None:
         """What the last one taken brings along, with its content hash. Raises Refusal naming the limit and
@@ -69,12 +68,8 @@ class QueueQuota:
         both = before.sizes | mine.sizes
         new = sum(size for digest, size in both.items() if not journal.keeps(owner, digest))
         if new and have + new > most:
-            raise Refusal(
-                f"{owner} keeps {have >> 10:,} KiB of scripts and environments, of requests that wait and"
-                f" that have ended; with {new >> 10:,} KiB more it would be above {most >> 10:,} KiB"
-                f" (set server user_spool={wish})",
-                "user_spool", 198,
-            )  # fmt: skip
+            have, new, most = (amount >> 10 for amount in (have, new, most))
+            raise Refusal("user_spool", user=owner, wish=wish, have=have, new=new, most=most)
 
     def taken(self) -> None:
         """All of the submission is accepted: it counts for the next ones of the group."""
@@ -89,10 +84,6 @@ class QueueQuota:
                 yield tally.queues.get(queue, 0), tally.pairs.get((queue, owner), 0)
             else:
                 yield tally.total, tally.owners.get(owner, 0)
-
-
-def _full(text: str) -> Refusal:
-    return Refusal(f"Maximum number of jobs already in queue: {text}", "queued_limit", 198)
 
 
 def check_spool(text: str) -> None:

@@ -9,12 +9,10 @@ import msgspec
 
 from nqspy.core.accounting import health
 from nqspy.core.preemption import resume
-from nqspy.core.queueing.limits import violation
-from nqspy.core.queueing.route import may_enter
 from nqspy.engine.handlers.context import Transaction
-from nqspy.engine.handlers.people import group_of, need, need_owner, need_to_be, role_of
+from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
 from nqspy.engine.handlers.queue_quota import QueueQuota
-from nqspy.engine.handlers.spec import check_spec
+from nqspy.engine.handlers.spec import check_limits, check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Kill, Notify, Resume, Signal, Suspend
@@ -35,11 +33,15 @@ LONGEST_GRACE = 86_400
 """Seconds that `abort queue` may leave between TERM and KILL at most."""
 
 
-def _wrong_state(tx: Transaction, request: Request, what: str) -> Refusal:
-    name = tx.site.id_of(request.seq)
-    return Refusal(
-        f"Request invalid for state of job {name}: it is {request.state.value}, {what}", "wrong_state", 168
-    )
+def _wrong_state(tx: Transaction, request: Request, kind: str, **values: str) -> Refusal:
+    """A refusal of one of the kinds that say in which state a request is."""
+    return Refusal(kind, id=tx.site.id_of(request.seq), state=request.state.value, **values)
+
+
+def _need_waiting(tx: Transaction, request: Request, done: str) -> None:
+    """Raises Refusal unless a request waits; ``done``: what only a waiting one can be."""
+    if request.state not in WAITING:
+        raise _wrong_state(tx, request, "not_waiting", done=done)
 
 
 def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
@@ -48,20 +50,19 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "delete")
         if command.owner is not None and command.owner != request.owner:
-            name = tx.site.id_of(request.seq)
-            raise Refusal(f"{name} is not owned by {command.owner}", "not_permitted", 159)
+            raise Refusal("not_owned_by", id=tx.site.id_of(request.seq), owner=command.owner)
         if request.state not in STARTED:
             drop(tx, request, caller.user)
         elif command.kill:
             end(tx, request, by(caller, request), signal=9)
         elif command.signal is not None:
             if not 0 < command.signal <= SIGNALS:
-                raise Refusal(f"Unknown/illegal signal name: {command.signal}", "bad_value", 165)
+                raise Refusal("bad_signal", signal=command.signal)
             tx.act(Signal(request.seq, request.attempts, command.signal))
         elif command.force:
             end(tx, request, by(caller, request))
         else:
-            raise _wrong_state(tx, request, "end it with -k or a signal")
+            raise _wrong_state(tx, request, "started")
         tx.dirty()
 
     return tx.each(command.ids, one, caller)
@@ -97,8 +98,7 @@ def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "hold")
-        if request.state not in WAITING:
-            raise _wrong_state(tx, request, "only a waiting one can be held")
+        _need_waiting(tx, request, "held")
         letter = command.letter or ("u" if request.owner == caller.user else "o")
         if letter not in request.holds:
             tx.emit(ev.Held((request.seq,), letter, caller.user, cause=by(caller, request)))
@@ -109,9 +109,9 @@ def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
 
 def _check_letter(tx: Transaction, letter: str | None, caller: Caller) -> None:
     if letter not in (None, "u", "o", "s"):
-        raise Refusal(f"hold type {letter!r} is none of u, o, s", "bad_value", 166)
+        raise Refusal("bad_hold", letter=letter)
     if letter not in (None, "u") and role_of(tx.site.settings, caller) == "user":
-        raise Refusal(f"Unauthorized Request: hold type {letter} needs an operator", "not_permitted", 159)
+        raise Refusal("hold_needs_operator", letter=letter)
 
 
 def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any:
@@ -123,15 +123,10 @@ def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "release")
         if request.state is not State.HELD:
-            raise _wrong_state(tx, request, "it is not held")
+            raise _wrong_state(tx, request, "not_held")
         theirs = "".join(letter for letter in request.letters if letter in letters)
         if not theirs:
-            name = tx.site.id_of(request.seq)
-            raise Refusal(
-                f"Unauthorized Request {name}: hold {request.letters} is not yours to release",
-                "not_permitted",
-                159,
-            )
+            raise Refusal("not_your_hold", id=tx.site.id_of(request.seq), letters=request.letters)
         aging = ages_when_eligible(tx.site, request.queue)
         tx.emit(ev.Released((request.seq,), theirs, caller.user, aging))
         tx.dirty()
@@ -150,33 +145,23 @@ def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "move")
-        if request.state not in WAITING:
-            raise _wrong_state(tx, request, "only a waiting one can be moved")
+        _need_waiting(tx, request, "moved")
         if user:
             _may_put(tx, request, queue, caller)
         if request.queue == queue.name:
             return
-        _check_limits(tx, request.spec, queue)
+        check_limits(tx.site, request.spec, queue)
         tx.emit(ev.Moved((request.seq,), queue.name, caller.user))
         tx.dirty()
 
     return tx.each(ids, one, caller)
 
 
-def _check_limits(tx: Transaction, spec: Spec, queue: Queue | None) -> None:
-    wrong = violation(tx.site, spec, queue) if queue is not None and queue.kind == "batch" else None
-    if wrong is not None:
-        raise Refusal(wrong, "above_limit", 188)
-
-
 def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) -> None:
     """What holds for users and not for operators. Raises Refusal."""
-    if not queue.enabled:
-        raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
-    if not may_enter(queue, caller.user, caller.groups):
-        raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
+    need_entry(queue, caller.user, caller.groups)
     if queue.pipeonly:
-        raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
+        raise Refusal("pipe_only", queue=queue.name)
     QueueQuota(tx).enter(request.owner, queue)
 
 
@@ -189,8 +174,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "modify")
-        if request.state not in WAITING:
-            raise _wrong_state(tx, request, "only a waiting one can be modified")
+        _need_waiting(tx, request, "modified")
         for name in sorted({path.partition("/")[0] for path in values} & AS_OWNER):
             need_to_be(tx.site.settings, caller, request, f"changing the {name}")
         spec = _modified(request.spec, values)
@@ -201,7 +185,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         moves = target is not None and target.name != request.queue
         if moves and user and target is not None:
             _may_put(tx, request, target, caller)
-        _check_limits(tx, spec, target or tx.site.settings.queues.get(request.queue))
+        check_limits(tx.site, spec, target or tx.site.settings.queues.get(request.queue))
         if values:
             tx.emit(ev.Modified(request.seq, spec, caller.user))
         if moves and target is not None:
@@ -230,7 +214,7 @@ def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
             others |= {} if value is None else {rest: value}
             spec = replace(spec, ask=_with(spec.ask, "others", tuple(others.items())))
         else:
-            raise Refusal(f"{path} of a request cannot be modified", "bad_value", 166)
+            raise Refusal("not_modifiable", path=path)
     return spec
 
 
@@ -241,7 +225,7 @@ def _with(node: Any, name: str, value: Any) -> Any:
     try:
         return msgspec.convert(fields | {name: value}, type(node))
     except msgspec.ValidationError:
-        raise Refusal(f"{value!r} is no {name} of a request", "bad_value", 166) from None
+        raise Refusal("bad_modification", value=value, name=name) from None
 
 
 def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
@@ -249,15 +233,14 @@ def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "rerun")
-        name = tx.site.id_of(request.seq)
         if request.state not in STARTED:
-            raise _wrong_state(tx, request, "only a started one can be run again")
+            raise _wrong_state(tx, request, "not_started")
         if not request.spec.rerunnable:
-            raise Refusal(f"job is not rerunnable {name}", "not_rerunnable", 190)
+            raise Refusal("not_rerunnable", id=tx.site.id_of(request.seq))
         if request.ending is not None and not request.ending.rerun:
-            raise _wrong_state(tx, request, "and is being deleted")
+            raise _wrong_state(tx, request, "deleted_not_rerun")
         if request.state is State.EXITING:
-            raise _wrong_state(tx, request, "its output is being delivered")
+            raise _wrong_state(tx, request, "in_delivery")
         end(tx, request, by(caller, request), rerun=True)
 
     return tx.each(command.ids, one, caller)
@@ -270,7 +253,7 @@ def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any
     def one(request: Request) -> None:
         if command.resume:
             if request.state is not State.SUSPENDED:
-                raise _wrong_state(tx, request, "it is not suspended")
+                raise _wrong_state(tx, request, "not_suspended")
             _need_no_end(tx, request)
             pes = _pes_to_go_on(tx, request)
             _need_what_it_needs(tx, request)
@@ -279,7 +262,7 @@ def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any
             tx.act(Resume(request.seq, request.attempts, cause, pes))
         else:
             if request.state is not State.RUNNING:
-                raise _wrong_state(tx, request, "only a running one can be suspended")
+                raise _wrong_state(tx, request, "not_running")
             _need_no_end(tx, request)
             cause = by(caller, request)
             tx.emit(ev.Suspended(request.seq, request.attempts, caller.user, cause=cause))
@@ -293,8 +276,8 @@ def _need_no_end(tx: Transaction, request: Request) -> None:
     """What is being ended, to run again or for good, ends: other orders would be without effect. Raises
     Refusal."""
     if request.ending:
-        what = "it is to run again" if request.ending.rerun else "it is being deleted"
-        raise _wrong_state(tx, request, f"and {what} ({request.ending})")
+        rerun, ending = request.ending.rerun, str(request.ending)
+        raise _wrong_state(tx, request, "is_to_rerun" if rerun else "in_deletion", ending=ending)
 
 
 def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
@@ -305,7 +288,7 @@ def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
     pes = resume.free_for(tx.site, request)
     if len(pes) < len(request.pes):
         wanted = "a PE" if len(request.pes) == 1 else f"{len(request.pes)} PEs"
-        raise _wrong_state(tx, request, f"it needs {wanted} to go on, and {len(pes) or 'none'} is free")
+        raise _wrong_state(tx, request, "no_pe_free", wanted=wanted, free=str(len(pes) or "none"))
     return pes if pes != request.pes else ()
 
 
@@ -313,7 +296,7 @@ def _need_what_it_needs(tx: Transaction, request: Request) -> None:
     """A broken resource is broken for operators too. Raises Refusal."""
     wished = health.wish(tx.site, request)
     if wished is not None:
-        raise _wrong_state(tx, request, f"and {wished.until_then}")
+        raise _wrong_state(tx, request, "resource_broken", said=wished.until_then)
 
 
 def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> Any:
@@ -322,8 +305,7 @@ def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> An
     need(tx.site.settings, caller, "operator", "schedule request")
 
     def one(request: Request) -> None:
-        if request.state not in WAITING:
-            raise _wrong_state(tx, request, "only a waiting one can be scheduled")
+        _need_waiting(tx, request, "scheduled")
         tx.emit(ev.Ranked(request.seq, _RANKS[command.place], caller.user))
         tx.dirty()
 
@@ -372,5 +354,5 @@ def _requests_in(tx: Transaction, queue: str, which: Callable[[Request], bool]) 
 def _queue(tx: Transaction, name: str) -> Queue:
     queue = tx.site.settings.queues.get(name)
     if queue is None:
-        raise Refusal(f"Unknown queue {name}", "unknown_queue", 170)
+        raise Refusal("unknown_queue", queue=name)
     return queue

@@ -56,8 +56,7 @@ def commit_changes(tx: Transaction, changes: tuple[Change, ...], who: str, sourc
 def _need_rights(settings: Settings, changes: tuple[Change, ...], caller: Caller) -> None:
     for change in changes if not caller.trusted else ():
         for why in _guards(settings, change):
-            text = f"{_words(change)} is for root and the home's owner alone: {why}"
-            raise Refusal(f"Unauthorized Request: {text}", "not_permitted", 159)
+            raise Refusal("guarded_setting", change=_words(change), why=why)
     if role_of(settings, caller) == "manager":
         return
     for change in changes:
@@ -114,7 +113,7 @@ def _try_on(tx: Transaction, trial: Trial, changes: Iterable[Change], upsert: bo
                 _check_words(trial.settings, change, upsert)
             trial.apply(change, upsert)
         except BadValue as error:
-            raise Refusal(str(error), "bad_value", 166) from None
+            raise Refusal("bad_setting", said=error) from None
 
 
 def _check_change(tx: Transaction, settings: Settings, change: Change) -> None:
@@ -219,12 +218,10 @@ def _check_gone(tx: Transaction, after: Settings) -> None:
     for name in before.groups.keys() - after.groups.keys():
         below = ", ".join(group.name for group in after.groups.values() if group.parent == name)
         if below:
-            text = f"group {name} is the parent of {below}; delete what is below it first, or move it"
-            raise Refusal(text, "bad_settings", 166)
+            raise Refusal("group_is_parent", group=name, below=below)
         count = sum(request.spec.group == name for request in tx.site.requests.values())
         if count and name != DEFAULT_GROUP:
-            text = f"group {name} still has {count} requests; they must end or be deleted first"
-            raise Refusal(text, "bad_settings", 166)
+            raise Refusal("group_has_requests", group=name, count=count)
 
 
 def verify(tx: Transaction, trial: Trial) -> None:
@@ -233,10 +230,10 @@ def verify(tx: Transaction, trial: Trial) -> None:
     settings, shifts = trial.settings, [path[6:] for path in trial.touched if path.startswith("shift/")]
     wrong = problems(settings, trial.touched)
     if wrong:
-        raise Refusal(wrong[0], "bad_settings", 166)
+        raise Refusal("bad_settings", said=wrong[0])
     clash = calendar.collisions(settings.shifts.values(), shifts) if shifts else None
     if clash is not None:
-        raise Refusal(f"{clash}; one of them must fire at another minute", "bad_settings", 166)
+        raise Refusal("crons_clash", said=clash)
     for shift in () if trial.plain else settings.shifts.values():
         _verify_shift(tx, settings, shift)
 
@@ -249,7 +246,7 @@ def _verify_shift(tx: Transaction, settings: Settings, shift: Shift) -> None:
     except (Refusal, BadValue) as error:
         wrong = [str(error)]
     if wrong:
-        raise Refusal(f"shift {shift.name}: {wrong[0]}", "bad_settings", 166)
+        raise Refusal("bad_shift", shift=shift.name, said=wrong[0])
 
 
 def _of_one(settings: Settings, change: Change) -> Change | None:
@@ -307,10 +304,10 @@ def _apply_file(
         try:
             [each] = commands_of([{key: value for key, value in data.items() if key != "at"}])
             if not isinstance(each, cm.Configure):
-                raise Refusal(f"only settings may stand in queues.d, not {each.cmd}", "bad_value", 166)
+                raise Refusal("no_setting", cmd=each.cmd)
             _try_on(tx, trial, each.changes, upsert=True, strict=True)
         except (Refusal, BadValue) as error:
-            raise Refusal(f"{where}: {error}", getattr(error, "code", "bad_value"), 166) from None
+            raise Refusal("in_file", where=where, said=error) from None
         changes += each.changes
     return changes
 

@@ -9,7 +9,7 @@ from nqspy.engine.handlers.people import need
 from nqspy.engine.handlers.settings import changes_of, commands_of, commit_changes, try_changes, verify
 from nqspy.model import commands as cm
 from nqspy.model.actions import Notify
-from nqspy.model.errors import BadValue, NqspyError, Refusal
+from nqspy.model.errors import BadValue, NqspyError, Refusal, listed
 from nqspy.model.events import ShiftChanged, ShiftFailed
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.people import Caller
@@ -101,7 +101,7 @@ def run_commands(tx: Transaction, name: str) -> None:
     for command in commands:
         queue = getattr(command, "queue", None)
         if queue is not None and queue not in trial.settings.queues:
-            raise Refusal(f"{command.cmd}: there is no queue {queue}", "unknown_queue", 170)
+            raise Refusal("no_queue_of_order", cmd=command.cmd, queue=queue)
     if any(isinstance(command, cm.ReloadExits) for command in commands):
         exits.reload(tx, cm.ReloadExits(), CALENDAR)
     commit_changes(tx, changes, CALENDAR.user, f"shift {name}")
@@ -137,10 +137,7 @@ def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
     site = tx.site
     need(site.settings, caller, "operator", "switch shift")
     if command.shift not in site.settings.shifts:
-        raise Refusal(
-            f"there is no shift {command.shift}; shifts: {', '.join(site.settings.shifts) or 'none'}",
-            "unknown_shift",
-        )
+        raise Refusal("unknown_shift", shift=command.shift, known=listed(site.settings.shifts))
     until = _until(tx, command.until)
     run_commands(tx, command.shift)
     firing = timetable.in_force(site.settings, site.timezone, tx.now)
@@ -152,13 +149,13 @@ def switch(tx: Transaction, command: cm.SwitchShift, caller: Caller) -> object:
 
 def _until(tx: Transaction, until: Instant | str | None) -> Instant | None:
     if isinstance(until, int) and not tx.now < until <= tx.now + 366 * DAY:
-        raise Refusal("until is in the past, or more than a year off", "bad_value", 166)
+        raise Refusal("bad_until")
     if until is None or isinstance(until, int):
         return until
     try:
         return timetable.until_of(until, tx.site.timezone, tx.now)
     except BadValue as error:
-        raise Refusal(str(error), "bad_value", 166) from None
+        raise Refusal("bad_setting", said=error) from None
 
 
 def automatic(tx: Transaction, command: cm.AutomaticShift, caller: Caller) -> object:

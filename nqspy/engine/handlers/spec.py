@@ -4,7 +4,7 @@ asked."""
 from collections.abc import Iterator
 from dataclasses import fields
 
-from nqspy.core.queueing.limits import too_wide
+from nqspy.core.queueing.limits import too_wide, violation
 from nqspy.core.resource_health import check_needs
 from nqspy.model.errors import Refusal
 from nqspy.model.queues import Queue
@@ -32,31 +32,38 @@ def check_spec(site: Site, spec: Spec) -> None:
     _check_name(spec.name)
     for path in (spec.workdir, spec.output.stdout, spec.output.stderr):
         if path is not None and ("\0" in path or "\n" in path or not path.startswith("/")):
-            raise _bad(f"{path[:80]!r} is no absolute path")
+            raise Refusal("bad_path", path=path[:80])
     if any("\0" in word for word in (*spec.args, spec.shell or "")):
-        raise _bad("arguments and shell cannot hold a NUL character")
+        raise Refusal("nul_word")
     if spec.shell is not None and not spec.shell.startswith("/"):
-        raise _bad(f"{spec.shell[:40]!r} is no shell; give its whole path, such as /bin/sh")
+        raise Refusal("bad_shell", shell=spec.shell[:40])
     _check_words(spec)
     _check_ask(site, spec.ask)
     if spec.eligible is not None and not 0 <= spec.eligible <= LAST_DATE:
-        raise _bad("its date is not between the years 1970 and 9999")
+        raise Refusal("bad_date")
     if spec.priority is not None and not -1024 <= spec.priority <= 1023:
-        raise _bad(f"priority {spec.priority} is not from -1024 to 1023")
+        raise Refusal("bad_priority", priority=spec.priority)
     if not 0 <= spec.umask <= 0o777:
-        raise _bad(f"umask {spec.umask:o} is not from 0 to 777")
+        raise Refusal("bad_umask", umask=spec.umask)
+
+
+def check_limits(site: Site, spec: Spec, queue: Queue | None) -> None:
+    """Raises Refusal unless a batch queue can ever take a request; any other queue, or none, passes it on."""
+    wrong = violation(site, spec, queue) if queue is not None and queue.kind == "batch" else None
+    if wrong is not None:
+        raise Refusal("above_limit", said=wrong)
 
 
 def _check_words(spec: Spec) -> None:
     """What else is printed or handed on: short, printable words."""
     for what, word in _words(spec):
         if len(word) > WORD_MAX or not word.isprintable():
-            raise _bad(f"{what} {word[:40]!r} is no word of up to {WORD_MAX} printable characters")
+            raise Refusal("bad_word", what=what, word=word[:40], most=WORD_MAX)
     if spec.mail.to is not None and spec.mail.to.startswith("-"):
-        raise _bad(f"{spec.mail.to!r} is no mail address")
+        raise Refusal("bad_address", address=spec.mail.to)
     for path in (spec.workdir, spec.shell, spec.output.stdout, spec.output.stderr):
         if path is not None and len(path) > PATH_MAX:
-            raise _bad(f"{path[:40]!r}... is longer than a path may be ({PATH_MAX} characters)")
+            raise Refusal("long_path", path=path[:40], most=PATH_MAX)
 
 
 def _words(spec: Spec) -> Iterator[tuple[str, str]]:
@@ -66,38 +73,29 @@ def _words(spec: Spec) -> Iterator[tuple[str, str]]:
     yield from (("resource", word) for word in (*spec.ask.needs, *(name for name, _ in spec.ask.others)))
 
 
-def _bad(text: str) -> Refusal:
-    return Refusal(text, "bad_value", 166)
-
-
 def _check_name(name: str) -> None:
     if not name or len(name) > NAME_MAX or not name.isprintable() or "/" in name or " " in name:
-        raise Refusal(
-            f"{name[:40]!r} is no request name: up to {NAME_MAX} printable characters without blank or /",
-            "bad_name",
-        )
+        raise Refusal("bad_name", name=name[:40], most=NAME_MAX)
 
 
 def _check_ask(site: Site, ask: Ask) -> None:
     if ask.pes < 1:
-        raise _bad("a request needs at least 1 PE")
+        raise Refusal("no_pe")
     wrong = too_wide(site, None, ask.pes)
     if wrong is not None:
-        raise Refusal(wrong.text, "above_limit", 188)
+        raise Refusal("above_limit", said=wrong.text)
     check_needs(site, ask.needs)
     for name, value in ask.others:
         if name not in LIMITS:
-            raise _bad(f"{name[:80]!r} is no limit of a request")
+            raise Refusal("no_such_limit", limit=name[:80])
         if 0 <= value < LIMITS[name]:
-            raise _bad(f"{name.rpartition('/')[2]} is at least {LIMITS[name]}, not {value}")
+            raise Refusal("small_limit", limit=name.rpartition("/")[2], least=LIMITS[name], value=value)
     for what, limit in (("CPU time", ask.cpu), ("wall time", ask.wall), ("memory", ask.memory)):
         if limit == 0:
-            raise _bad(
-                f"a request with no {what} at all cannot run; name more, or leave its limit to the queue"
-            )
+            raise Refusal("asks_nothing", what=what)
     for name, value in _amounts(ask):
         if value != UNLIMITED and not 0 <= value <= GREATEST:
-            raise _bad(f"{name} {value} is no amount: from 0 upward, or unlimited")
+            raise Refusal("bad_amount", name=name, value=value)
 
 
 def _amounts(ask: Ask) -> Iterator[tuple[str, int]]:

@@ -9,20 +9,19 @@ from typing import Any, Literal
 
 import msgspec
 
-from nqspy.core.limits_of_submission import ask_submit, destination, violation
-from nqspy.core.queueing.route import may_enter
+from nqspy.core.limits_of_submission import ask_submit, destination
 from nqspy.engine.handlers import depend, shifts
 from nqspy.engine.handlers.advice import advice
 from nqspy.engine.handlers.changed import by_exit, changed
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.exits import tell_failures
-from nqspy.engine.handlers.people import group_of, need
+from nqspy.engine.handlers.people import group_of, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
-from nqspy.engine.handlers.spec import check_spec
+from nqspy.engine.handlers.spec import check_limits, check_spec
 from nqspy.engine.zones import local
 from nqspy.model.actions import ExitFailure
 from nqspy.model.commands import Submission, Submit
-from nqspy.model.errors import Refusal
+from nqspy.model.errors import Refusal, listed
 from nqspy.model.events import Routed, Submitted
 from nqspy.model.ids import Seq
 from nqspy.model.machine import SCRIPT_MAX
@@ -78,11 +77,11 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
     """Answers ``{"ids": [...], "queues": [...]}``, with ``dry_run`` what would become of each, and
     ``"warnings": [...]`` where there are any. Raises Refusal naming the line."""
     if not command.items:
-        raise Refusal("the list holds no request", "empty_list")
+        raise Refusal("empty_list")
     if len(command.key) > KEY_MAX or not (command.key or "k").isprintable():
-        raise Refusal(f"a key has up to {KEY_MAX} printable characters", "bad_value", 166)
+        raise Refusal("bad_key", most=KEY_MAX)
     if sum(len(item.spec.attributes) for item in command.items) > NAMED_MAX:
-        raise Refusal(f"a list may name {NAMED_MAX} dependencies and attributes in all", "too_many", 206)
+        raise Refusal("too_many_named", most=NAMED_MAX)
     owners = _owners(tx, command, caller)
     digest = sha256(_encode(command.items)).hexdigest()[:32] if command.key else ""
     if command.key and not command.dry_run:
@@ -90,8 +89,7 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
         if before is not None:
             return {"ids": [tx.site.id_of(seq) for seq in before], "repeated": True}
     if tx.journal.low():
-        text = "nothing was changed: the disk with the database is full; make room and try again"
-        raise Refusal(text, "no_room")
+        raise Refusal("no_room")
     room, failed = QueueQuota(tx), SubmissionFailures()
     try:
         accepted = [_accept(tx, item, caller, room, failed) for item in command.items]
@@ -128,7 +126,7 @@ def _owners(tx: Transaction, command: Submit, caller: Caller) -> Iterable[str]:
     if others:
         need(tx.site.settings, caller, "manager", f"submitting as {min(others)}")
     if caller.uid != 0 and any(item.user in others and item.spec.uid == 0 for item in command.items):
-        raise Refusal("Unauthorized Request: only root may submit as root", "not_permitted", 159)
+        raise Refusal("submit_as_root")
     return dict.fromkeys(item.user or caller.user for item in command.items)
 
 
@@ -143,7 +141,7 @@ def _before(tx: Transaction, owners: Iterable[str], key: str, digest: str) -> tu
         if found is None:
             return None
         if found[0] != digest:
-            raise Refusal(f"key {key} was used already for another submission", "key_reused")
+            raise Refusal("key_reused", key=key)
         seqs += found[1]
     return tuple(sorted(seqs))
 
@@ -171,7 +169,7 @@ def _accept(
     except Refusal as refusal:
         if item.line is None:
             raise
-        raise Refusal(f"line {item.line}: {refusal}", refusal.code, refusal.status) from None
+        raise Refusal("in_line", line=item.line, said=refusal) from None
 
 
 def _check(
@@ -210,10 +208,7 @@ def _find_room(
 ) -> tuple[Spec, str, str]:
     """The queue that a request names, and the one that takes it now. Raises Refusal."""
     queue = _queue_named(tx, spec.queue)
-    if not queue.enabled:
-        raise Refusal(f"Queue is not enabled: {queue.name}", "queue_disabled", 173)
-    if not may_enter(queue, spec.owner, groups):
-        raise Refusal(f"Access to queue is denied: {queue.name}", "no_access", 174)
+    need_entry(queue, spec.owner, groups)
     target = (
         _batch(tx, spec, queue, coming) if queue.kind == "batch" else _routed(tx, spec, queue, groups, coming)
     )
@@ -224,14 +219,13 @@ def _find_room(
 
 def _bytes(text: str, what: str, most: int) -> bytes:
     if len(text) > most:
-        size = f"{format_size(most)} (set server script_limit)" if what == "script" else f"{most >> 20} MiB"
-        raise Refusal(f"the {what} is larger than {size}", "too_large")
+        if what == "environment":
+            raise Refusal("environment_too_large", most=most >> 20)
+        raise Refusal("script_too_large", most=format_size(most))
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
-        raise Refusal(
-            f"the {what} is to be sent as Latin-1 text, one character a byte", "bad_value"
-        ) from None
+        raise Refusal("not_latin", what=what) from None
 
 
 def _digest(body: bytes) -> str:
@@ -242,27 +236,22 @@ def _queue_named(tx: Transaction, name: str) -> Queue:
     queues = tx.site.settings.queues
     if name in queues:
         return queues[name]
-    known = ", ".join(queues) or "none"
     if not name:
-        raise Refusal(
-            f"no queue was named and there is no default queue; queues: {known}", "no_default_queue", 170
-        )
-    raise Refusal(f"Unknown queue {name}; queues: {known}", "unknown_queue", 170)
+        raise Refusal("no_default_queue", known=listed(queues))
+    raise Refusal("no_such_queue", queue=name, known=listed(queues))
 
 
 def _batch(tx: Transaction, spec: Spec, queue: Queue, coming: RequestCounts) -> str:
     if queue.pipeonly:
-        raise Refusal(f"queue {queue.name} takes requests from pipe queues only", "pipe_only", 174)
-    wrong = violation(tx.site, spec, queue)
-    if wrong is not None:
-        raise Refusal(wrong, "above_limit", 188)
+        raise Refusal("pipe_only", queue=queue.name)
+    check_limits(tx.site, spec, queue)
     most = queue.run_limit
     if (
         queue.loadonly
         and most is not None
         and tx.site.count(queue.name) + coming.queues.get(queue.name, 0) >= most
     ):
-        raise Refusal(f"queue {queue.name} holds {most} requests, as many as it runs at a time", "queue_full")
+        raise Refusal("queue_full", queue=queue.name, most=most)
     return queue.name
 
 
@@ -270,7 +259,7 @@ def _routed(tx: Transaction, spec: Spec, pipe: Queue, groups: tuple[str, ...], c
     target, objections = destination(tx.site, spec, pipe, tx.exits, groups, tx.now, coming)
     if target is None and objections and not any(each.later for each in objections):
         said = "; ".join(each.text for each in objections)
-        raise Refusal(f"no destination of {pipe.name} takes it: {said}", "above_limit", 188)
+        raise Refusal("no_destination", queue=pipe.name, said=said)
     # A stopped pipe queue keeps what it takes; it routes once it is started.
     return target if target is not None and pipe.started else pipe.name
 
@@ -282,7 +271,7 @@ def _ask_exits(tx: Transaction, spec: Spec, script: bytes, failed: SubmissionFai
     if answer is None:
         return spec, ""
     if answer.refusal is not None:
-        raise Refusal(f"{answer.refusal} (exit {answer.who})", "exit_refused")
+        raise Refusal("exit_refused", said=answer.refusal, who=answer.who)
     made = changed(tx.site, spec, answer)
     return made, answer.who if (made.queue, made.ask) != (spec.queue, spec.ask) else ""
 

@@ -3,7 +3,7 @@
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import need
 from nqspy.model import commands as cm
-from nqspy.model.errors import Refusal
+from nqspy.model.errors import Refusal, listed
 from nqspy.model.events import UsageCorrected
 from nqspy.model.people import Caller, with_default
 from nqspy.model.units import GREATEST, format_time
@@ -16,13 +16,11 @@ def correct(tx: Transaction, command: cm.CorrectUsage, caller: Caller) -> object
     need(site.settings, caller, "manager", f"set usage of group {name}")
     groups = with_default(site.settings.groups)
     if name not in groups:
-        raise Refusal(f"there is no group {name}; groups: {', '.join(groups)}", "unknown_group", 170)
+        raise Refusal("unknown_group", group=name, known=listed(groups))
     former = round(site.use_of(name, tx.now))
     value = max(0, former + command.ms) if command.relative else command.ms
     if not 0 <= value <= GREATEST:
-        raise Refusal(
-            f"{command.ms} ms is no use of a group: at least 0, at most {GREATEST}", "bad_value", 166
-        )
+        raise Refusal("bad_use", value=command.ms, most=GREATEST)
     tx.emit(UsageCorrected(name, former, value, caller.user))
     tx.dirty()
     text = f"use of group {name}: {_shown(value)}, was {_shown(former)}"

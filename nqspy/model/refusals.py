@@ -1,0 +1,224 @@
+"""Every way in which the daemon says no: the one place of their codes, exit statuses and sentences.
+
+Groups of kinds, by code and exit status: ``code`` is the stable word for programs, the status that of the
+command line (PBS's numbers). A kind is named where it is raised, with the values that its sentence names:
+``Refusal("unknown_queue", queue="nope")`` (`errors.Refusal`).
+
+``said`` is what the refusal quotes; another `Refusal` quoted there lends its code and its status. A list of
+names is written ``a, b, c``, or ``none``.
+"""
+
+from dataclasses import dataclass
+
+SEVERAL_STATUSES = frozenset({"bad_value", "too_many", "unknown_group", "unknown_object"})
+"""Codes whose exit status differs from one command to another, as it has from the first."""
+
+_MINE = "Unauthorized Request: "
+_FULL = "Maximum number of jobs already in queue: "
+_NOT_NOW = "Request invalid for state of job {id}: it is {state}, "
+
+_GROUPS: dict[tuple[str, int], dict[str, str]] = {
+    # ------------------------------------------------------------ requests, queues and other objects
+    ("bad_id", 1): {"bad_id": "illegally formed job identifier: {text}"},
+    ("has_ended", 35): {
+        "has_ended": "Job has finished {id}",
+        "output_delivered": "Job has finished {id}; its output lies in {path}",
+    },
+    ("unknown_request", 153): {
+        "unknown_request": "Unknown Job Id {id}",
+        "hidden_since": "they have ended, and are not to be seen any more",
+    },
+    ("unknown_queue", 170): {
+        "unknown_queue": "Unknown queue {queue}",
+        "no_such_queue": "Unknown queue {queue}; queues: {known}",
+        "no_queue_of_order": "{cmd}: there is no queue {queue}",
+    },
+    ("no_default_queue", 170): {
+        "no_default_queue": "no queue was named and there is no default queue; queues: {known}",
+    },
+    ("unknown_object", 170): {"unknown_object": "there is no {what} {name}"},
+    ("unknown_object", 2): {
+        "not_in_night": "group {group} had no requests in the night of {day}; those that had are {known}",
+        "empty_night": "group {group} had no requests in the night of {day}; no group had any",
+    },
+    ("unknown_group", 170): {"unknown_group": "there is no group {group}; groups: {known}"},
+    ("unknown_group", 166): {"group_of_exit": "there is no group {group}; groups: {known}"},
+    ("unknown_shift", 1): {"unknown_shift": "there is no shift {shift}; shifts: {known}"},
+    ("unknown_probe", 166): {"unknown_probe": "there is no probe {probe} to need; probes: {known}"},
+    ("unknown_user", 1): {"unknown_user": "there is no user {user}"},
+    # ------------------------------------------------------------ rights
+    ("not_permitted", 159): {
+        "needs_role": _MINE + "{what} needs {role}; {user} is {own}",
+        "not_owner": "Unauthorized Request {id}: only its owner or an operator may {what} it",
+        "not_owned_by": "{id} is not owned by {owner}",
+        "hold_needs_operator": _MINE + "hold type {letter} needs an operator",
+        "not_your_hold": "Unauthorized Request {id}: hold {letters} is not yours to release",
+        "submit_as_root": _MINE + "only root may submit as root",
+        "act_as_root": _MINE + "{what} of root's requests is root's alone",
+        "guarded_setting": _MINE + "{change} is for root and the home's owner alone: {why}",
+        "night_of_others": _MINE + "the night's report is for operators and members of departments",
+        "no_member": "{user} is no member of group {group}",
+    },
+    # ------------------------------------------------------------ the state of a request
+    ("wrong_state", 168): {
+        "not_waiting": _NOT_NOW + "only a waiting one can be {done}",
+        "not_held": _NOT_NOW + "it is not held",
+        "not_started": _NOT_NOW + "only a started one can be run again",
+        "not_running": _NOT_NOW + "only a running one can be suspended",
+        "not_suspended": _NOT_NOW + "it is not suspended",
+        "started": _NOT_NOW + "end it with -k or a signal",
+        "deleted_not_rerun": _NOT_NOW + "and is being deleted",
+        "in_delivery": _NOT_NOW + "its output is being delivered",
+        "is_to_rerun": _NOT_NOW + "and it is to run again ({ending})",
+        "in_deletion": _NOT_NOW + "and it is being deleted ({ending})",
+        "no_pe_free": _NOT_NOW + "it needs {wanted} to go on, and {free} is free",
+        "resource_broken": _NOT_NOW + "and {said}",
+        "no_output_yet": "{id} has not started; there is no output yet",
+    },
+    ("not_rerunnable", 190): {"not_rerunnable": "job is not rerunnable {id}"},
+    # ------------------------------------------------------------ what queues take
+    ("queue_disabled", 173): {"queue_disabled": "Queue is not enabled: {queue}"},
+    ("no_access", 174): {"no_access": "Access to queue is denied: {queue}"},
+    ("pipe_only", 174): {"pipe_only": "queue {queue} takes requests from pipe queues only"},
+    ("above_limit", 188): {
+        "above_limit": "{said}",
+        "no_destination": "no destination of {queue} takes it: {said}",
+    },
+    ("queue_full", 1): {"queue_full": "queue {queue} holds {most} requests, as many as it runs at a time"},
+    ("queued_limit", 198): {
+        "user_queued_limit": _FULL + "{user} has {have} requests {there};"
+        " a user may have {most} (set {where} queued_limit user={most})",
+        "queued_limit": _FULL + "there are {have} requests {there} of {most}"
+        " (set {where} queued_limit={most})",
+    },
+    ("user_spool", 198): {
+        "user_spool": "{user} keeps {have:,} KiB of scripts and environments, of requests that wait and"
+        " that have ended; with {new:,} KiB more it would be above {most:,} KiB"
+        " (set server user_spool={wish})",
+    },
+    ("no_room", 1): {
+        "no_room": "nothing was changed: the disk with the database is full; make room and try again",
+    },
+    ("too_large", 1): {
+        "script_too_large": "the script is larger than {most} (set server script_limit)",
+        "environment_too_large": "the environment is larger than {most} MiB",
+    },
+    ("too_many", 206): {"too_many_named": "a list may name {most} dependencies and attributes in all"},
+    ("too_many", 1): {
+        "too_many_requests": "one message names at most {most} requests, not {count}",
+        "too_many_words": "{count} requests in one message have at most {most} words",
+    },
+    ("empty_list", 1): {"empty_list": "the list holds no request"},
+    ("key_reused", 1): {"key_reused": "key {key} was used already for another submission"},
+    # ------------------------------------------------------------ what a request says of itself
+    ("bad_name", 1): {
+        "bad_name": "{name!r} is no request name: up to {most} printable characters without blank or /",
+    },
+    ("bad_dependency", 206): {
+        "too_many_awaited": "--after: a request may wait for {most} others",
+        "so_many_awaited": "--after: a request may wait for {most} others, not {count}",
+        "bad_dependency": "--after: {text!r} is no dependency;"
+        " write it like 17, 17:ok, 17:any, 17:fail or 17:start",
+        "unknown_prerequisite": "--after: there is no request {id}",
+        "bad_prerequisite": "--after: {name!r} is no identifier of a request",
+    },
+    ("bad_value", 165): {"bad_signal": "Unknown/illegal signal name: {signal}"},
+    ("bad_value", 166): {
+        "bad_key": "a key has up to {most} printable characters",
+        "bad_path": "{path!r} is no absolute path",
+        "long_path": "{path!r}... is longer than a path may be ({most} characters)",
+        "nul_word": "arguments and shell cannot hold a NUL character",
+        "bad_shell": "{shell!r} is no shell; give its whole path, such as /bin/sh",
+        "bad_date": "its date is not between the years 1970 and 9999",
+        "bad_priority": "priority {priority} is not from -1024 to 1023",
+        "bad_umask": "umask {umask:o} is not from 0 to 777",
+        "bad_word": "{what} {word!r} is no word of up to {most} printable characters",
+        "bad_address": "{address!r} is no mail address",
+        "no_pe": "a request needs at least 1 PE",
+        "no_such_limit": "{limit!r} is no limit of a request",
+        "small_limit": "{limit} is at least {least}, not {value}",
+        "asks_nothing": "a request with no {what} at all cannot run;"
+        " name more, or leave its limit to the queue",
+        "bad_amount": "{name} {value} is no amount: from 0 upward, or unlimited",
+        "bad_hold": "hold type {letter!r} is none of u, o, s",
+        "not_modifiable": "{path} of a request cannot be modified",
+        "bad_modification": "{value!r} is no {name} of a request",
+        "bad_use": "{value} ms is no use of a group: at least 0, at most {most}",
+        "bad_until": "until is in the past, or more than a year off",
+        "bad_next": "next is a time of at most 366d, in ms",
+        "many_switches": "there are more than {most:,} switches until then; look less far ahead",
+        "bad_setting": "{said}",
+        "no_setting": "only settings may stand in queues.d, not {cmd}",
+        "in_file": "{where}: {said}",
+    },
+    ("bad_value", 2): {
+        "bad_mode": "{mode!r} is no way to stop; there are leave, drain and requeue",
+        "lines_of_shift": "the lines of a shift are set by a script: send define shift as a message qmgr",
+        "bad_form": "qstat has no form {form!r}",
+        "bad_state": "there is no state {word}; states: {known}",
+        "night_to_come": "there is no night of {day} yet: it is {now}",
+        "night_too_early": "there is no night of {day}: the journal begins on {begin}",
+    },
+    ("bad_value", 1): {
+        "not_done": "{said}",
+        "not_latin": "the {what} is to be sent as Latin-1 text, one character a byte",
+    },
+    ("unreadable", 1): {"no_script": "{path}: no such script"},
+    # ------------------------------------------------------------ settings as a whole
+    ("bad_settings", 166): {
+        "bad_settings": "{said}",
+        "crons_clash": "{said}; one of them must fire at another minute",
+        "bad_shift": "shift {shift}: {said}",
+        "group_is_parent": "group {group} is the parent of {below};"
+        " delete what is below it first, or move it",
+        "group_has_requests": "group {group} still has {count} requests; they must end or be deleted first",
+        "pe_is_held": "PE {pe} of domain {domain} is held by {holder}; only idle PEs change their domain",
+        "pe_has_holders": "domain {domain}: PE {pe} has {count} holders, more than depth={depth};"
+        " one of them must end first",
+        "queue_holds_pes": "{held} PEs of domain {domain}; stop the queue and let them end first",
+    },
+    # ------------------------------------------------------------ user exits
+    ("bad_exit", 1): {
+        "bad_exit": "{said}; the exits loaded before stay in force",
+        "bad_exits": "{said} (and {more} more: nqspy exits check); the exits loaded before stay in force",
+    },
+    ("exit_refused", 1): {"exit_refused": "{said} (exit {who})"},
+    ("no_estimate", 1): {"no_estimate": "{said}"},
+    # ------------------------------------------------------------ messages, and the daemon itself
+    ("bad_message", 2): {
+        "bad_message": "bad {cmd} message: {error}",
+        "bad_text": '"text" must be the name of a form',
+        "bad_instant": '"{field}" is an instant in ms, not {value!r}',
+    },
+    ("unknown_command", 2): {"unknown_command": "there is no command {cmd!r} here"},
+    ("not_offered", 1): {"not_offered": "{cmd} is not offered here"},
+    ("internal", 1): {
+        "internal": "internal error; the daemon's log has it",
+        "internal_error": "internal error: {error}; the daemon's log has it",
+    },
+    ("busy", 1): {"busy": "{said}"},
+    ("not_committed", 1): {"not_committed": "{said}"},
+    # ------------------------------------------------------------ refusals of others
+    ("refused", 1): {
+        "refused": "{said}",
+        "in_line": "line {line}: {said}",
+        "by_exit": "{said} (as changed by exit {who})",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalKind:
+    """What all refusals of a kind have in common; ``sentence`` names its values in braces."""
+
+    code: str
+    status: int
+    sentence: str
+
+
+REFUSALS: dict[str, RefusalKind] = {
+    kind: RefusalKind(code, status, sentence)
+    for (code, status), kinds in _GROUPS.items()
+    for kind, sentence in kinds.items()
+}
+"""All kinds by name."""
