@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import numpy.typing as npt
 
+from nqspy.model import refusals
 from nqspy.model.changes import Change
 from nqspy.model.columns import Columns
 from nqspy.model.errors import BadValue, Refusal, listed
@@ -116,6 +117,11 @@ PROBES = declare(
         settle=_settle,
         vet=_vet,
     )
+)
+
+
+refusals.declare(
+    "unknown_probe", 166, {"unknown_probe": "there is no probe {probe} to need; probes: {known}"}
 )
 
 

@@ -4,8 +4,9 @@ Groups of kinds, by code and exit status: ``code`` is the stable word for progra
 command line (PBS's numbers). A kind is named where it is raised, with the values that its sentence names:
 ``Refusal("unknown_queue", queue="nope")`` (`errors.Refusal`).
 
-``said`` is what the refusal quotes; another `Refusal` quoted there lends its code and its status. A list of
-names is written ``a, b, c``, or ``none``.
+What only one feature says it declares in its own file (`declare`).
+
+``said`` is what the refusal quotes; another `Refusal` quoted there lends its code and its status.
 """
 
 from dataclasses import dataclass
@@ -44,7 +45,6 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("unknown_group", 170): {"unknown_group": "there is no group {group}; groups: {known}"},
     ("unknown_group", 166): {"group_of_exit": "there is no group {group}; groups: {known}"},
     ("unknown_shift", 1): {"unknown_shift": "there is no shift {shift}; shifts: {known}"},
-    ("unknown_probe", 166): {"unknown_probe": "there is no probe {probe} to need; probes: {known}"},
     ("unknown_user", 1): {"unknown_user": "there is no user {user}"},
     # ------------------------------------------------------------ rights
     ("not_permitted", 159): {
@@ -216,9 +216,18 @@ class RefusalKind:
     sentence: str
 
 
-REFUSALS: dict[str, RefusalKind] = {
-    kind: RefusalKind(code, status, sentence)
-    for (code, status), kinds in _GROUPS.items()
-    for kind, sentence in kinds.items()
-}
+REFUSALS: dict[str, RefusalKind] = {}
 """All kinds by name."""
+
+
+def declare(code: str, status: int, sentences: dict[str, str]) -> None:
+    """Adds a group of kinds by name, for the file of a feature whose name stands nowhere else. Raises
+    ValueError for a kind that there is."""
+    for kind, sentence in sentences.items():
+        if kind in REFUSALS:
+            raise ValueError(f"there is a refusal {kind} already")
+        REFUSALS[kind] = RefusalKind(code, status, sentence)
+
+
+for _key, _kinds in _GROUPS.items():
+    declare(*_key, _kinds)
