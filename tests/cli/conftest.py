@@ -18,7 +18,7 @@ make_live, live, office = stage.make_live, stage.live, stage.office
 NOON = 1772449200000  # 2026-03-02 12:00 +01:00
 
 
-class Transaction:
+class Desk:
     """Answers every command in text form and keeps what was asked; ``answers`` overrides by command."""
 
     def __init__(self, home: Path) -> None:
@@ -32,7 +32,7 @@ class Transaction:
         )
         self._thread = threading.Thread(target=self._serve)
 
-    def start(self) -> "Transaction":
+    def start(self) -> "Desk":
         (self.home / "nqsd.pid").write_text("1\n")
         self._server.start()
         self._thread.start()
@@ -66,7 +66,7 @@ class Transaction:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Transaction]:
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A running server in a home of its own; the test's folder is the current one."""
     home = tmp_path / "home"
     home.mkdir()
@@ -74,7 +74,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Transactio
     monkeypatch.delenv("NQSPY_DIALECT", raising=False)
     monkeypatch.delenv("PWD", raising=False)
     monkeypatch.chdir(tmp_path)
-    one = Transaction(home).start()
+    one = Desk(home).start()
     yield one
     one.stop()
 
