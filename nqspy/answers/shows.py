@@ -260,7 +260,7 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     )
     if not changes:
         return lambda: "it changes no setting\n"
-    tx = serving.engine.tx(now)
+    tx = serving.engine.transaction(now)
     after = try_changes(tx, site.settings, changes, upsert=False).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
     starts, host, zone = estimates.outlook(serving.decider, now, changes), site.name, Zone(site.timezone)

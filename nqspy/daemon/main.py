@@ -159,7 +159,7 @@ class Daemon:
             self.queue_files.apply_changed()
         finally:
             self.engine.resting = self.stopping is not None
-            self.engine.tx(self.clock.now()).dirty()
+            self.engine.transaction(self.clock.now()).dirty()
             self.pump(self.engine.feed(self.dispatcher.let_go(), self.clock.now()))
 
     def _later(self) -> restart.Later | None:
@@ -212,7 +212,7 @@ class Daemon:
                 item.work()
         now = self.clock.now()
         if self.decider.look():
-            self.engine.tx(now).dirty()
+            self.engine.transaction(now).dirty()
         self.pump(self.engine.feed(inputs, now))
         if self._pending is not None and time.monotonic() >= self._pending + PENDING:
             self.pump(self.engine.flush(now))
@@ -304,7 +304,7 @@ class Daemon:
 
     def exits_lost(self, loss: Loss) -> None:
         """Has it journaled and told that the process of the exits was lost; fed with what comes next."""
-        tx = self.engine.tx(self.clock.now())
+        tx = self.engine.transaction(self.clock.now())
         exits_desk.tell_lost(tx, loss.exit, loss.seq, loss.text, loss.off)
 
     # ------------------------------------------------------------ going down

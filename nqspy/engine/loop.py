@@ -121,7 +121,7 @@ class Engine:
 
     def feed(self, inputs: Sequence[Input], now: Instant) -> Outcome:
         """Takes inputs in their order at instant ``now``. A commit that fails refuses the whole group."""
-        tx = self.tx(now)
+        tx = self.transaction(now)
         group = tx.group
         try:
             self._gather(tx, inputs)
@@ -186,13 +186,13 @@ class Engine:
     def note(self, event: ev.Event, now: Instant) -> Outcome:
         """Records what the driver has to tell (an alarm); it is committed with what comes next, or by
         `flush`."""
-        tx = self.tx(now)
+        tx = self.transaction(now)
         tx.emit(event)
         if isinstance(event, ev.Alarm):
             tx.group.alarms.append(event.text)
         return self._outcome(tx.group, now, False)
 
-    def tx(self, now: Instant) -> Transaction:
+    def transaction(self, now: Instant) -> Transaction:
         """A transaction of the group that is being gathered."""
         return Transaction(
             self.site, now, self._group, self.exits, self.journal, self._mark, self.decider, self.samples

@@ -65,7 +65,7 @@ def begin(
     expected = {seq: request.attempts for seq, request in site.started.items()}
     observations = engine.executor.scan(expected)
     engine.exits.begin(site)
-    tx = engine.tx(now)
+    tx = engine.transaction(now)
     _meet_machine(tx, found, host, zone)
     for observation in observations:
         engine.adopt(tx, observation)

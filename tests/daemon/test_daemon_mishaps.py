@@ -239,7 +239,7 @@ def test_what_is_committed_last_of_all_is_told_as_well(tmp_path, caplog):
     caplog.set_level("INFO", "nqspy")
     (tmp_path / "home").mkdir()
     inner = Inner(tmp_path / "home")
-    desk = inner.daemon.engine.desk(inner.daemon.clock.now())
+    desk = inner.daemon.engine.transaction(inner.daemon.clock.now())
     desk.alarm("mail", "nobody takes letters", "letters stay here")
     assert "nobody takes letters" not in _told(caplog)
     inner.close()

@@ -26,7 +26,7 @@ def test_an_event_that_does_not_fit_is_logged_and_changes_nothing(lenient):
     [seq] = centre.submit("anne held")
     said = []
     centre.engine.log = said.append
-    tx = centre.engine.tx(centre.sim.now)
+    tx = centre.engine.transaction(centre.sim.now)
     tx.emit(ev.Suspended(seq, 1, "max"))
     centre.engine.flush(centre.sim.now)
     assert centre.state(seq) == "held"

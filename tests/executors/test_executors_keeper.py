@@ -231,14 +231,14 @@ def told(kind):
 
 home, script = sys.argv[1:]
 observations = queue.Queue()
-hands = LocalExecutor(home, observations.put, {"s": script.encode(), "e": b""}.__getitem__)
-hands.start()
-site = Site(host="ymp", found=hands.found())
+executor = LocalExecutor(home, observations.put, {"s": script.encode(), "e": b""}.__getitem__)
+executor.start()
+site = Site(host="ymp", found=executor.found())
 site.settings.queues["batch"] = Queue("batch", workdir="submit")
 me = pwd.getpwuid(os.geteuid())
 spec = Spec(owner=me.pw_name, uid=me.pw_uid, gid=me.pw_gid, name="job", queue="batch", workdir=home,
             shell="/bin/sh", script="s", environment="e")
-hands.do(Start(1, 1, (0,)), Request(1, spec, "batch", State.RUNNING, 0, 0, attempt=1), site, 0)
+executor.do(Start(1, 1, (0,)), Request(1, spec, "batch", State.RUNNING, 0, 0, attempt=1), site, 0)
 told(ObservedRunning)
 end = time.monotonic() + 20
 while not (os.path.exists("hidden") and open("hidden").read()) and time.monotonic() < end:
@@ -246,7 +246,7 @@ while not (os.path.exists("hidden") and open("hidden").read()) and time.monotoni
 hidden = int(open("hidden").read())
 os.kill(proc.Identity.parse(records.holder(home + "/spool/1.1")).pid, signal.SIGKILL)
 print(told(ObservedLost).unsure, proc.stat(hidden) is None)
-hands.close()
+executor.close()
 """
 
 

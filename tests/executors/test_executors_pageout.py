@@ -83,7 +83,7 @@ def test_processes_that_share_memory_are_counted_once(make_bench):
 @pytest.mark.privileged
 def test_its_pages_really_leave_and_come_back_unchanged(hog, swap_file, caplog):
     bench, job = hog
-    with caplog.at_level("INFO", "nqspy.hands"):
+    with caplog.at_level("INFO", "nqspy.executor"):
         bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
         told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
     left, whole = map(int, told.groups())
@@ -102,7 +102,7 @@ def test_without_swap_it_is_told_that_nothing_left(make_bench, caplog):
     bench = make_bench()
     job = bench.running(HOG)
     bench.text("holds")
-    with caplog.at_level("INFO", "nqspy.hands"):
+    with caplog.at_level("INFO", "nqspy.executor"):
         bench.do(Suspend(job.seq, 1, cause_of("swap"), page_out=True))
         told = bench.until(lambda: re.search(r"(\d+) of (\d+) MB left the memory", caplog.text), "a line")
     stays, with_swap = held(bench, job), swaps()

@@ -115,7 +115,7 @@ def test_a_claim_without_a_version_is_of_the_first(tmp_path):
 FORMER_DAEMON = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from nqspy.executors.local import LocalExecutor
+from nqspy.executors.local import LocalHands
 from nqspy.model.actions import Start
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Request, Spec, State
@@ -125,7 +125,7 @@ import nqspy, os, pwd, queue
 assert nqspy.__file__.startswith(sys.argv[1])
 home, work = sys.argv[2:4]
 told, blobs = queue.Queue(), {"e": b""}
-hands = LocalExecutor(home, told.put, blobs.__getitem__, cage=sys.argv[4])
+hands = LocalHands(home, told.put, blobs.__getitem__, cage=sys.argv[4])
 hands.start()
 site = Site(host="ymp", found=hands.found())
 site.settings.queues["batch"] = Queue("batch", workdir="submit")

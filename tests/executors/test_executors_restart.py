@@ -34,7 +34,7 @@ conftest = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(conftest)
 from pathlib import Path
 bench = conftest.Bench(Path(sys.argv[2]), cage=sys.argv[3])
-bench.hands.start()
+bench.executor.start()
 for script in sys.argv[4:]:
     bench.running(script)
 print("running", flush=True)
@@ -277,7 +277,7 @@ def test_nothing_polls_while_idle(bench):
 
 
 def _watchers():
-    return [thread for thread in threading.enumerate() if thread.name == "hands"]
+    return [thread for thread in threading.enumerate() if thread.name == "executor"]
 
 
 def _sleeping(syscall: Path) -> list[str] | None:

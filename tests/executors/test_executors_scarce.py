@@ -73,7 +73,7 @@ spec.loader.exec_module(conftest)
 from pathlib import Path
 from nqspy.model.requests import Ask
 bench = conftest.Bench(Path(sys.argv[2]))
-bench.hands.start()
+bench.executor.start()
 for ask in (Ask(), Ask(others=(("per_process/corefile_limit", 0),))):
     bench.run("ulimit -n >> limits\\n", ask=ask)
 print(*resource.getrlimit(resource.RLIMIT_NOFILE))
