@@ -17,8 +17,9 @@ from nqspy.model.site import Site
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
     """Domains that are gone and named, domains without PEs, and two that share some."""
     changed = {name for kind, name, _ in map(split, touched or ()) if kind is DOMAINS}
-    for queue in settings.queues.values():
-        if queue.domain in changed - settings.domains.keys() - {APPLICATION}:
+    gone = changed - settings.domains.keys() - {APPLICATION}
+    for queue in settings.queues.values() if gone else ():
+        if queue.domain in gone:
             yield f"queue {queue.name}: there is no domain {queue.domain}; set its domain first"
     others = [each for each in settings.domains.values() if each.name != APPLICATION]
     for domain in others:
@@ -77,10 +78,11 @@ DOMAINS = declare(
 )
 
 
-def check_moves(site: Site, after: Settings) -> None:
-    """Raises Refusal where other settings would take a PE from whoever holds it, its domain or its slot."""
-    before = site.settings
-    if before.domains == after.domains and not _moved_queues(site, after):
+def check_moves(site: Site, after: Settings, touched: Collection[str]) -> None:
+    """Raises Refusal where other settings would take a PE from whoever holds it, its domain or its slot.
+    ``touched``: paths of the objects that are others."""
+    before, moved = site.settings, _moved_queues(site, after, touched)
+    if before.domains == after.domains and not moved:
         return
     for pe, holders in sorted(site.holders.items()):
         old, new = home_of(before.domains, pe), home_of(after.domains, pe)
@@ -89,23 +91,29 @@ def check_moves(site: Site, after: Settings) -> None:
         most = after.domains[new].depth if new in after.domains else 1
         if len(holders) > most:
             raise Refusal("pe_has_holders", domain=new, pe=pe, count=len(holders), depth=most)
-    for queue, count in sorted(_moved_queues(site, after).items()):
+    for queue, count in sorted(moved.items()):
         held = f"{count} request{'s' if count > 1 else ''} of queue {queue} {'have' if count > 1 else 'has'}"
         raise Refusal("queue_holds_pes", held=held, domain=before.queues[queue].domain)
 
 
-def _moved_queues(site: Site, after: Settings) -> dict[str, int]:
+def _moved_queues(site: Site, after: Settings, touched: Collection[str]) -> dict[str, int]:
     """Queues that get another domain while requests of theirs are started, and how many are."""
     before = site.settings.queues
-    changed = [queue for name, queue in after.queues.items() if before.get(name) is not queue]
-    moved = {each.name for each in changed if each.name in before and before[each.name].domain != each.domain}
+    names = {name for name in map(_queue_in, touched) if name in before and name in after.queues}
+    moved = {name for name in names if before[name].domain != after.queues[name].domain}
     return Counter(each.queue for each in site.started.values() if each.queue in moved) if moved else {}
+
+
+def _queue_in(path: str) -> str:
+    kind, name, _ = split(path)
+    return name if kind is not None and kind.head == "queue" else ""
 
 
 def unused(settings: Settings, pes: int) -> list[str]:
     """Queues whose domain has none of a machine's PEs, a line each."""
     empty = [name for name in names(settings.domains) if not pes_of(settings.domains, name, pes).any()]
-    using = ((queue.name, queue.domain) for queue in settings.queues.values() if queue.kind == "batch")
+    batch = (queue for queue in settings.queues.values() if queue.kind == "batch") if empty else ()
+    using = ((queue.name, queue.domain) for queue in batch)
     return [f"queue {queue}: domain {name} has no PE" for queue, name in using if name in empty]
 
 

@@ -68,6 +68,7 @@ class Offers:
         self._walks: dict[str, Walk] = {}
         self._refused: list[Refusal] = []
         self._said: dict[tuple[str, str, str], Reason] = {}
+        self._domains: dict[str, str] = {}
 
     # ------------------------------------------------------------ asking
 
@@ -85,12 +86,15 @@ class Offers:
         if not self.asking:
             return None
         seen = Seen(request, self._draft)
-        answer = self._ask(seen)
+        answer = self._ask(request, seen)
         self._draft.offered[request.queue].append((seen, answer))
         return answer
 
-    def _ask(self, seen: Seen) -> Answer | None:
-        self._draft.asked = self._draft.site.domain_of(seen.queue).name
+    def _ask(self, request: Request, seen: Seen) -> Answer | None:
+        draft, queue = self._draft, request.queue
+        if queue not in self._domains:
+            self._domains[queue] = draft.site.domain_of(queue).name
+        draft.asked = self._domains[queue]
         return self._exits.jobselect(seen, self._draft.view)
 
     def former(self, request: Request, answer: Answer) -> None:
@@ -128,7 +132,7 @@ class Offers:
             known = self._exits.known(request.seq)
             if known is None or known.answer is None:
                 seen = Seen(request, self._draft)
-                answer = self._ask(seen)
+                answer = self._ask(request, seen)
                 self._draft.offered[request.queue][place] = (seen, answer)
                 if answer is None or answer.verdict == "force":
                     freed.append(request)

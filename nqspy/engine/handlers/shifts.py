@@ -97,7 +97,7 @@ def run_commands(tx: Transaction, name: str) -> None:
     commands, changes = commands_of(shift.commands), tuple(changes_of(shift.commands))
     trial = try_changes(tx, tx.site.settings, changes, upsert=True, strict=False)
     verify(tx, trial)
-    domains.check_moves(tx.site, trial.settings)
+    domains.check_moves(tx.site, trial.settings, trial.touched)
     for command in commands:
         queue = getattr(command, "queue", None)
         if queue is not None and queue not in trial.settings.queues:
