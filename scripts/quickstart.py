@@ -200,7 +200,7 @@ class Night:
             yield f"{where} {script} {kind} {amount} {folder} {number}\n"
 
     def submit(self) -> None:
-        """Executor the five lists in, as the operators do between five and nine."""
+        """Hands the five lists in, as the operators do between five and nine."""
         for name in DEPARTMENTS:
             ids = self.run("qsub", "--list", str(self.work / f"{name}.list")).split()
             self.console.print(f"{name}: {len(ids)} requests, {ids[0]} to {ids[-1]}")

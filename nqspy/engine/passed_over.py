@@ -2,8 +2,10 @@
 the night report can tell whether a list's order was kept (semantics.md 1)."""
 
 from nqspy.core.passes import explain
+from nqspy.core.placement import POLICIES
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.reasons import Reason, ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
@@ -28,7 +30,17 @@ def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
     if not seqs:
         return ()
     found = explain(site, seqs[:MOST], plan.reasons)
-    return tuple((seq, why.code.value, why.who, why.text) for seq, why in found.items())
+    return tuple((seq, *_in_its_turn(site, site.requests[seq], why)) for seq, why in found.items())
+
+
+def _in_its_turn(site: Site, request: Request, why: Reason) -> tuple[str, str, str]:
+    """What kept a request back when its turn came: too few PEs, where the limit that keeps it back after the
+    pass was reached by those that are started past it."""
+    board, asked = site.board(site.domain_of(request.queue).name), request.spec.ask.pes
+    room = POLICIES[board.domain.placement].room(board)
+    if why.code is ReasonCode.LIMIT and asked > room:
+        return ReasonCode.NO_PES.value, why.who, f"it asks for {asked} PEs, {room} could be given"
+    return why.code.value, why.who, why.text
 
 
 def _place(request: Request) -> tuple[Instant, Seq]:

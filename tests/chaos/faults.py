@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from chaos.ledger import FairShare
+from chaos.ledger import Ledger
 from daemon.live import Live
 
 from nqspy.daemon.failpoints import VARIABLE
@@ -24,7 +24,7 @@ STARTING = ("scan", "scanned", "commit", "committed", "row", "hand", "handed")
 class Storm:
     """The faults of one run over one home. ``small``: the home lies on a disk that can be filled."""
 
-    def __init__(self, live: Live, ledger: FairShare, chance: Random, small: bool) -> None:
+    def __init__(self, live: Live, ledger: Ledger, chance: Random, small: bool) -> None:
         self.live, self.ledger, self.chance = live, ledger, chance
         self.small = small
         self.home = Home(live.home)

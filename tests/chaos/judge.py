@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from chaos.jobs import Mark, read_marks
-from chaos.ledger import FairShare, Promise
+from chaos.ledger import Ledger, Promise
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Seq
@@ -119,7 +119,7 @@ def _fate(event: ev.Requeued) -> str:
 class Judge:
     """Compares; everything that is wrong goes into the ledger."""
 
-    def __init__(self, ledger: FairShare, history: History, site: Site) -> None:
+    def __init__(self, ledger: Ledger, history: History, site: Site) -> None:
         self.ledger = ledger
         self.history = history
         self.site = site

@@ -67,7 +67,7 @@ class Violation:
     text: str
 
 
-class FairShare:
+class Ledger:
     """All promises, faults and counts of one run. Clients and faults write from their threads."""
 
     def __init__(self, work: Path) -> None:

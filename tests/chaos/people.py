@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from chaos.jobs import make_job
-from chaos.ledger import Bar, FairShare, Promise, short
+from chaos.ledger import Bar, Ledger, Promise, short
 
 from nqspy.model.errors import Refusal, Unreachable
 from nqspy.rpc.client import Client
@@ -40,7 +40,7 @@ class Answer:
 class Person(threading.Thread):
     """One client. ``enough`` ends it."""
 
-    def __init__(self, home: Path, ledger: FairShare, number: int, seed: int) -> None:
+    def __init__(self, home: Path, ledger: Ledger, number: int, seed: int) -> None:
         super().__init__(name=f"client {number}", daemon=True)
         self.ledger = ledger
         self.number = number

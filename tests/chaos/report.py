@@ -1,11 +1,11 @@
 """What a run has shown, for people."""
 
-from chaos.ledger import FairShare
+from chaos.ledger import Ledger
 
 _MOST = 5
 
 
-def report(seed: int, ledger: FairShare) -> str:
+def report(seed: int, ledger: Ledger) -> str:
     """Counts, verdict, and the stories of what went wrong."""
     counts = ledger.counts
     verdict = (

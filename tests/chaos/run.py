@@ -14,7 +14,7 @@ from random import Random
 from chaos.faults import Storm
 from chaos.jobs import furnish
 from chaos.judge import History, Judge, open_site
-from chaos.ledger import FairShare
+from chaos.ledger import Ledger
 from chaos.people import Person, join
 from daemon.live import ROOT, Live
 from engine.harness import observable
@@ -78,13 +78,13 @@ def small_disk(folder: Path) -> Iterator[bool]:
             subprocess.run(["umount", "-l", str(folder)], capture_output=True, check=False)
 
 
-def storm(plan: Plan, folder: Path, say: Callable[[str], None] = lambda text: None) -> FairShare:
+def storm(plan: Plan, folder: Path, say: Callable[[str], None] = lambda text: None) -> Ledger:
     """Runs and judges; what is wrong stands in the ledger's violations."""
     with small_disk(folder / "home") as small:
         live = Live(folder / "home", folder / "work").site(SITE, exits=_exits())
         live.accepts_trouble = True
         furnish(live.work)
-        ledger = FairShare(live.work)
+        ledger = Ledger(live.work)
         if not small:
             say("the disk is not filled: a small file system cannot be mounted here (not root)")
         try:
@@ -128,7 +128,7 @@ def _struck(faults: Storm) -> int:
     return sum(strike.what != "" for strike in faults.ledger.strikes)
 
 
-def _drain(live: Live, ledger: FairShare) -> None:
+def _drain(live: Live, ledger: Ledger) -> None:
     """Lets go of all that clients held, and waits until nothing is left."""
     for bar in (bar for promise in ledger.promises.values() for bar in promise.bars):
         if bar.until is None and bar.why != "deleted":
@@ -151,7 +151,7 @@ def _drain(live: Live, ledger: FairShare) -> None:
         ledger.broken("does not end", str(each.data["name"]), f"{each.data['state']}: {each.data['reason']}")
 
 
-def _give_up(live: Live, ledger: FairShare, id: str, token: str) -> None:
+def _give_up(live: Live, ledger: Ledger, id: str, token: str) -> None:
     """What it waits for can never come about."""
     promise = ledger.promises.get(token)
     if promise is not None:
@@ -161,7 +161,7 @@ def _give_up(live: Live, ledger: FairShare, id: str, token: str) -> None:
     ledger.count("dependencies never met")
 
 
-def _finish(live: Live, ledger: FairShare) -> None:
+def _finish(live: Live, ledger: Ledger) -> None:
     _examine(live, ledger)
     ledger.counts["backups"] = sum(" INFO backup " in line for line in live.log.splitlines())
     live.restart()  # as much for the sweep of the spool as to see that it comes up sound
@@ -185,7 +185,7 @@ def _finish(live: Live, ledger: FairShare) -> None:
     }
 
 
-def _look_into_spool(live: Live, ledger: FairShare) -> None:
+def _look_into_spool(live: Live, ledger: Ledger) -> None:
     """Nothing stays but what requests had written that were lost for good: nobody else has that."""
     folders = list((live.home / "spool").glob("[0-9]*.[0-9]*"))
     kept = [folder for folder in folders if os.path.lexists(folder / "kept")]
@@ -194,14 +194,14 @@ def _look_into_spool(live: Live, ledger: FairShare) -> None:
         ledger.broken("spool", "", f"folders of ended attempts: {left[:10]}")
 
 
-def _examine(live: Live, ledger: FairShare) -> None:
+def _examine(live: Live, ledger: Ledger) -> None:
     for finding in examine(Home(live.home)):
         known = any(text in finding.text for text in KNOWN)
         if finding.state == "bad" and not known:
             ledger.broken("doctor", "", f"{finding.what}: {finding.text}")
 
 
-def _replay(ledger: FairShare, history: History, rows: Site) -> None:
+def _replay(ledger: Ledger, history: History, rows: Site) -> None:
     """The journal must give the same site as the rows."""
     site = Site()
     for recorded in history.events:
@@ -215,7 +215,7 @@ def _replay(ledger: FairShare, history: History, rows: Site) -> None:
             )
 
 
-def _read_logs(live: Live, ledger: FairShare) -> None:
+def _read_logs(live: Live, ledger: Ledger) -> None:
     logs = sorted((live.home / "log").glob("nqsd.log*"))
     for name, text in [(path.name, path.read_text()) for path in logs]:
         ledger.count("injected errors", sum(text.count(f": {action}") for action in OF_COMMIT))

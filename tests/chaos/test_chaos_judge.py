@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from chaos.jobs import Job, furnish
 from chaos.judge import History, Judge
-from chaos.ledger import Bar, FairShare, Promise, Strike
+from chaos.ledger import Bar, Ledger, Promise, Strike
 from chaos.report import report
 
 from nqspy.model import events as ev
@@ -38,7 +38,7 @@ class Trial:
 
     def __init__(self, work):
         furnish(work)
-        self.ledger = FairShare(work)
+        self.ledger = Ledger(work)
         self.marks = MARKS
         self.outputs = {"a": "a\n", "b": "b\n"}
         self.events = [submitted(1, "a"), submitted(2, "b"), *ran(1, 0), *ran(2, 3)]

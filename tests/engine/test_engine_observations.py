@@ -11,7 +11,7 @@ from nqspy.model.requests import Ending, Request, State, Used
 
 
 class Recorder:
-    """Executor that only note what they are told; the test says what is seen."""
+    """One that only notes what it is told; the test says what is seen."""
 
     def __init__(self):
         self.done: list[ac.Action] = []

@@ -259,6 +259,16 @@ start queue other, pipe
 """
 
 
+def test_who_is_too_wide_is_passed_over_though_the_run_limit_is_reached_afterwards():
+    centre = Centre(TWO_QUEUES, pes=2, length=100)
+    centre.submit("anne pes=1 at=90", "anne pes=1", "anne pes=1 at=90 queue=other")
+    centre.qmgr("set queue batch run_limit=1")
+    centre.submit("anne pes=2")
+    centre.later(hours=1)
+    assert centre.starts() == [2, 3, 1, 4], "the dated one starts where the wide one cannot"
+    assert overtakings(centre) == []
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from((0, 0, 1, 500, 50_000)), HAPPENINGS), max_size=16), st.integers(1, 2)
