@@ -30,17 +30,30 @@ def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
     if not seqs:
         return ()
     found = explain(site, seqs[:MOST], plan.reasons)
-    return tuple((seq, *_in_its_turn(site, site.requests[seq], why)) for seq, why in found.items())
+    return tuple((seq, *_in_its_turn(site, plan, site.requests[seq], why)) for seq, why in found.items())
 
 
-def _in_its_turn(site: Site, request: Request, why: Reason) -> tuple[str, str, str]:
+def _in_its_turn(site: Site, plan: Plan, request: Request, why: Reason) -> tuple[str, str, str]:
     """What kept a request back when its turn came: too few PEs, where the limit that keeps it back after the
     pass was reached by those that are started past it."""
-    board, asked = site.board(site.domain_of(request.queue).name), request.spec.ask.pes
-    room = POLICIES[board.domain.placement].room(board)
-    if why.code is ReasonCode.LIMIT and asked > room:
-        return ReasonCode.NO_PES.value, why.who, f"it asks for {asked} PEs, {room} could be given"
+    if why.code is ReasonCode.LIMIT and request.spec.ask.pes > (room := _room(site, plan, request)):
+        text = f"it asks for {request.spec.ask.pes} PEs, {room} could be given"
+        return ReasonCode.NO_PES.value, why.who, text
     return why.code.value, why.who, why.text
+
+
+def _room(site: Site, plan: Plan, request: Request) -> int:
+    """PEs that a request could be given beside what is started before it: all but those of its list behind
+    it."""
+    board = site.board(site.domain_of(request.queue).name)
+    started = [site.requests[seq] for seq in plan.starts if seq in site.requests]
+    taken = sum(
+        each.spec.ask.pes
+        for each in started
+        if site.domain_of(each.queue).name == board.domain.name
+        and ((each.queue, each.group) != (request.queue, request.group) or _place(each) < _place(request))
+    )
+    return min(POLICIES[board.domain.placement].room(board), max(0, board.free - taken))
 
 
 def _place(request: Request) -> tuple[Instant, Seq]:

@@ -269,6 +269,16 @@ def test_who_is_too_wide_is_passed_over_though_the_run_limit_is_reached_afterwar
     assert overtakings(centre) == []
 
 
+def test_who_is_too_wide_beside_what_another_queue_starts_is_passed_over_too():
+    centre = Centre(TWO_QUEUES, pes=2, length=100)
+    centre.submit("anne pes=1", "anne pes=1", "anne pes=1 queue=other", "anne pes=1 at=90")
+    centre.qmgr("set queue batch run_limit=1")
+    centre.submit("anne pes=2")
+    centre.later(hours=1)
+    assert centre.starts() == [1, 2, 3, 4, 5]
+    assert overtakings(centre) == []
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from((0, 0, 1, 500, 50_000)), HAPPENINGS), max_size=16), st.integers(1, 2)
