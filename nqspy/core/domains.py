@@ -17,6 +17,8 @@ from nqspy.model.site import Site
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
     """Domains that are gone and named, domains without PEs, and two that share some."""
     changed = {name for kind, name, _ in map(split, touched or ()) if kind is DOMAINS}
+    if touched is not None and not changed:
+        return
     gone = changed - settings.domains.keys() - {APPLICATION}
     for queue in settings.queues.values() if gone else ():
         if queue.domain in gone:
@@ -111,6 +113,8 @@ def _queue_in(path: str) -> str:
 
 def unused(settings: Settings, pes: int) -> list[str]:
     """Queues whose domain has none of a machine's PEs, a line each."""
+    if not settings.domains:
+        return []
     empty = [name for name in names(settings.domains) if not pes_of(settings.domains, name, pes).any()]
     batch = (queue for queue in settings.queues.values() if queue.kind == "batch") if empty else ()
     using = ((queue.name, queue.domain) for queue in batch)

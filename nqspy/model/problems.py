@@ -60,7 +60,7 @@ class _Look:
         """All, or those touched and those that name one that is no more."""
         if self.whole:
             return list(objects.values())
-        gone = self._touched[head] - objects.keys()
+        gone = {name for name in self._touched[head] if name not in objects}
         naming = (each for each in objects.values() if not gone.isdisjoint(names(each)))
         chosen = (objects[name] for name in sorted(self._touched[head]) if name in objects)
         return [*chosen, *(naming if gone else ())]

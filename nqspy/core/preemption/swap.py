@@ -81,6 +81,8 @@ class SwapControl:
 
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    if touched is not None and CONTROL.head not in touched:
+        return
     control = CONTROL.one(settings)
     empty = [each.name for each in fields(control) if getattr(control, each.name) is None]
     if empty:

@@ -59,9 +59,9 @@ class ScopeCount:
 
     def add(self, request: Request) -> None:
         """Counts a request as running from now on, its memory apart."""
-        self.pes += request.spec.ask.pes
-        for whose, name in (("", ""), ("owner", request.owner), ("group", request.group)):
-            runs = self.runs[whose]
+        spec = request.spec
+        self.pes += spec.ask.pes
+        for runs, name in zip(self.runs.values(), ("", spec.owner, spec.group), strict=True):
             runs[name] = runs.get(name, 0) + 1
 
 

@@ -139,16 +139,17 @@ class RunningCounts:
             for count in counts:
                 count.memory += memory
         if (counts or self._caps.bound) and not request.pes_released:
-            self._run(request)
+            self._run(request, counts)
 
     def resume(self, request: Request) -> None:
         """Counts a parked request as running again; one that kept its PEs never ceased to count."""
         if request.pes_released:
-            self._run(request)
+            self._run(request, self._of(request.queue)[0])
 
-    def _run(self, request: Request) -> None:
-        self._caps.add(request)
-        for count in self._of(request.queue)[0]:
+    def _run(self, request: Request, counts: list[ScopeCount]) -> None:
+        if self._caps.bound:
+            self._caps.add(request)
+        for count in counts:
             count.add(request)
 
     def rules(self, queue: str) -> list[LimitRule]:
