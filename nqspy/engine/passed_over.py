@@ -1,15 +1,16 @@
 """Why requests wait that a later one of their own list is started before: journaled with the pass, so that
 the night report can tell whether a list's order was kept (semantics.md 1)."""
 
-from bisect import bisect
-from collections import defaultdict
-from itertools import accumulate
+from collections import defaultdict, deque
+from collections.abc import Iterable
 
 from nqspy.core.passes import explain
 from nqspy.core.placement import POLICIES
-from nqspy.model.actions import Plan
+from nqspy.core.queueing.limits import RunningCounts
+from nqspy.model.actions import Plan, Start
+from nqspy.model.board import Board
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
@@ -18,6 +19,7 @@ MOST = 1_000
 
 Kept = tuple[Seq, str, str, str]
 """A request with what keeps it back: code, who, text."""
+_CHANGED_BY_STARTS = (ReasonCode.LIMIT, ReasonCode.NO_PES)
 _List = tuple[str, str]
 _Place = tuple[Instant, Seq]
 
@@ -35,52 +37,37 @@ def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
     if not seqs:
         return ()
     found = explain(site, seqs[:MOST], plan.reasons)
-    given = _Given(site, plan)
-    return tuple((seq, *_in_its_turn(given, site.requests[seq], why)) for seq, why in found.items())
+    unsure = [site.requests[seq] for seq, why in found.items() if why.code in _CHANGED_BY_STARTS]
+    turns = _in_their_turns(site, plan, unsure)
+    return tuple((seq, *turns.get(seq, (why.code.value, why.who, why.text))) for seq, why in found.items())
 
 
-def _in_its_turn(given: "_Given", request: Request, why: Reason) -> tuple[str, str, str]:
-    """What kept a request back when its turn came: too few PEs, where the limit that keeps it back after the
-    pass was reached by those that are started past it."""
-    if why.code is ReasonCode.LIMIT and request.spec.ask.pes > (room := given.room_for(request)):
-        text = f"it asks for {request.spec.ask.pes} PEs, {room} could be given"
-        return ReasonCode.NO_PES.value, why.who, text
-    return why.code.value, why.who, why.text
+def _in_their_turns(site: Site, plan: Plan, passed: Iterable[Request]) -> dict[Seq, tuple[str, str, str]]:
+    """What kept requests back when the first of their list behind them was chosen: too few PEs, or a limit.
+    After the pass another may be reached, by those that were started past them."""
+    lists: dict[_List, deque[Request]] = defaultdict(deque)
+    for request in sorted(passed, key=_place):
+        lists[_list(request)].append(request)
+    counts, boards, found = RunningCounts(site), dict[str, Board](), dict[Seq, tuple[str, str, str]]()
+    for action in plan.actions:
+        if not isinstance(action, Start) or (chosen := site.requests.get(action.seq)) is None:
+            continue
+        waiting, name = lists[_list(chosen)], site.domain_of(chosen.queue).name
+        board = boards[name] = boards.get(name) or site.board(name)
+        while waiting and _place(waiting[0]) < _place(chosen):
+            one = waiting.popleft()
+            found.update({one.seq: why} if (why := _kept(counts, board, one)) is not None else {})
+        counts.add(chosen)
+        board.take(action.pes)
+    return found
 
 
-class _Given:
-    """The PEs that a plan gives away, added up once for all that it passes over."""
-
-    def __init__(self, site: Site, plan: Plan) -> None:
-        self.site = site
-        self.left: dict[str, tuple[int, int]] = {}
-        self.lists: dict[_List, list[_Place]] = defaultdict(list)
-        sizes: dict[_List, list[int]] = defaultdict(list)
-        started = (site.requests[seq] for seq in plan.starts if seq in site.requests)
-        for request in sorted(started, key=_place):
-            self.lists[_list(request)].append(_place(request))
-            sizes[_list(request)].append(request.spec.ask.pes)
-        self.sums = {key: list(accumulate(each, initial=0)) for key, each in sizes.items()}
-
-    def room_for(self, request: Request) -> int:
-        """PEs that a request could be given beside what is started before it: all but those of its list
-        behind it."""
-        name = self.site.domain_of(request.queue).name
-        if name not in self.left:
-            self.left[name] = self._left(name)
-        room, left = self.left[name]
-        return min(room, max(0, left + self._behind(request)))
-
-    def _left(self, name: str) -> tuple[int, int]:
-        """What one request could be given in a domain before the plan, and what it leaves free."""
-        board = self.site.board(name)
-        given = sum(sums[-1] for key, sums in self.sums.items() if self.site.domain_of(key[0]).name == name)
-        return POLICIES[board.domain.placement].room(board), board.free - given
-
-    def _behind(self, request: Request) -> int:
-        """What those of its list that stand behind it are given."""
-        places, sums = self.lists.get(_list(request), []), self.sums.get(_list(request), [0])
-        return sums[-1] - sums[bisect(places, _place(request))]
+def _kept(counts: RunningCounts, board: Board, request: Request) -> tuple[str, str, str] | None:
+    pes, room = request.spec.ask.pes, POLICIES[board.domain.placement].room(board)
+    if pes > room:
+        return ReasonCode.NO_PES.value, "machine", f"it asks for {pes} PEs, {room} could be given"
+    reason = counts.keeping(request)
+    return (reason.code.value, reason.who, reason.text) if reason is not None else None
 
 
 def _list(request: Request) -> _List:

@@ -1,5 +1,6 @@
 """What could have been given to a request whose turn had come before a plan's starts (semantics.md 1)."""
 
+import pytest
 from engine.harness import Centre
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,8 +8,11 @@ from hypothesis import strategies as st
 from nqspy.core.placement import POLICIES
 from nqspy.engine.passed_over import passed_over
 from nqspy.model.actions import Plan, Start
+from nqspy.model.events import Decided
 from nqspy.model.ids import Seq
 from nqspy.model.reasons import ReasonCode
+from nqspy.report.night import night_bounds, night_report
+from nqspy.report.time_text import zone_of
 
 DIVIDED = """
 create domain wide pes=7-11
@@ -23,36 +27,72 @@ set managers = (max:m, olga:o)
 REQUESTS = st.tuples(st.sampled_from(("batch", "other", "day")), st.integers(1, 4), st.booleans())
 
 
-def given_beside(site, starts, request):
-    """The PEs of a request's domain that are free beside the starts, those of its list behind it left out:
-    counted start by start."""
-    board = site.board(site.domain_of(request.queue).name)
-    left = board.free
-    for each in (site.requests[seq] for seq in starts):
+def with_pes(site, seqs):
+    """Starts of these, each on the lowest PEs of its domain that are free beside those before it."""
+    boards, found = {}, []
+    for seq in seqs:
+        request = site.requests[seq]
+        name = site.domain_of(request.queue).name
+        board = boards.setdefault(name, site.board(name))
+        if POLICIES["lowest"].room(board) >= request.spec.ask.pes:
+            found.append(Start(seq, 1, POLICIES["lowest"].pick(board, request.spec.ask.pes)))
+            board.take(found[-1].pes)
+    return found
+
+
+def free_then(site, starts, request):
+    """The PEs of a request's domain that were free when the first of its list behind it was chosen; None
+    where none was: counted start by start."""
+    left = site.board(site.domain_of(request.queue).name).free
+    for each in (site.requests[start.seq] for start in starts):
         alike = (each.queue, each.group) == (request.queue, request.group)
-        behind = alike and (each.date_in_queue, each.seq) > (request.date_in_queue, request.seq)
-        if site.domain_of(each.queue) == site.domain_of(request.queue) and not behind:
-            left -= each.spec.ask.pes
-    return min(POLICIES[board.domain.placement].room(board), max(0, left))
+        if alike and (each.date_in_queue, each.seq) > (request.date_in_queue, request.seq):
+            return left
+        left -= each.spec.ask.pes if site.domain_of(each.queue) == site.domain_of(request.queue) else 0
+    return None
 
 
 @settings(max_examples=50, deadline=None)
-@given(st.lists(REQUESTS, min_size=2, max_size=14))
-def test_who_is_too_wide_beside_those_before_it_lacks_pes_and_all_others_their_limit(requests):
+@given(st.lists(REQUESTS, min_size=2, max_size=14), st.randoms(use_true_random=False))
+def test_who_is_too_wide_when_its_turn_comes_lacks_pes_and_all_others_their_limit(requests, chance):
     centre = Centre(DIVIDED, pes=12)
     centre.submit(*(f"anne pes=1 queue={queue}" for queue in ("batch", "other", "day")))
     first = len(centre.site.requests)
     for queue, pes, _ in requests:
         centre.submit(f"anne pes={pes} queue={queue}")
     site = centre.site
-    chosen = {Seq(first + n): each for n, each in enumerate(requests, start=1) if each[2]}
-    plan = Plan(tuple(Start(seq, 1, ()) for seq in chosen))
-    found = {seq: (code, text) for seq, code, _, text in passed_over(site, plan)}
-    for seq, (code, text) in found.items():
-        request = site.requests[seq]
-        room = given_beside(site, chosen, request)
-        assert (code == ReasonCode.NO_PES.value) == (request.spec.ask.pes > room), (seq, text)
-        if code == ReasonCode.NO_PES.value:
-            assert text == f"it asks for {request.spec.ask.pes} PEs, {room} could be given"
-    assert found or not any(later[2] and not one[2] and one[0] == later[0]
-                            for n, one in enumerate(requests) for later in requests[n + 1:])  # fmt: skip
+    chosen = [Seq(first + n) for n, each in enumerate(requests, start=1) if each[2]]
+    chance.shuffle(chosen)
+    starts = with_pes(site, chosen)
+    told = {seq: (code, text) for seq, code, _, text in passed_over(site, Plan(tuple(starts)))}
+    waiting = [each for each in site.requests.values() if each.slot >= 0 and each.seq not in chosen]
+    rooms = {each.seq: free_then(site, starts, each) for each in waiting}
+    assert {seq for seq, room in rooms.items() if room is not None} <= told.keys()
+    for seq, (code, text) in told.items():
+        if (room := rooms.get(seq)) is not None:
+            pes = site.requests[seq].spec.ask.pes
+            assert (code == ReasonCode.NO_PES.value) == (pes > room), (seq, text)
+            assert pes <= room or text == f"it asks for {pes} PEs, {room} could be given"
+
+
+@pytest.mark.parametrize(
+    ("limits", "asked"),
+    [
+        ("memory_limit=100mb run_limit=2", ("mem=60mb", "mem=60mb", "mem=10mb")),
+        ("memory_limit=100mb group_limit=2", ("mem=60mb", "mem=60mb", "mem=10mb")),
+        ("pe_limit=3 run_limit=2", ("pes=2", "pes=2", "pes=1")),
+    ],
+)
+def test_a_limit_that_was_reached_when_its_turn_came_is_told_and_the_order_is_kept(limits, asked):
+    """A run or group limit that the pass itself reached afterwards is not what kept it back."""
+    centre = Centre(DIVIDED.replace("user_limit=1", ""), pes=12)
+    centre.qmgr(f"set queue batch {limits}\nstop queue batch")
+    centre.submit(*(f"anne {each}" for each in asked))
+    centre.qmgr("start queue batch")
+    centre.later(minutes=1)
+    assert centre.starts() == [1, 3]
+    events = centre.journal.events()
+    [kept] = [each for e in events if isinstance(e.event, Decided) for each in e.event.wait if each[0] == 2]
+    assert limits.split("_")[0] in kept[3].lower(), kept
+    night = night_bounds(events, zone_of("Europe/Paris"), centre.sim.now)
+    assert night_report(events, centre.site, night, centre.sim.now)["order_kept"]
