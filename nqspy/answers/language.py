@@ -43,8 +43,8 @@ class _Said:
 
 
 def answer(serving: Serving, asked: rpc.Asked) -> bytes | Work | Steps:
-    """Runs ``script``. ``atomic``: its settings all or none; ``check``: parse and verify only. A long script
-    is read and run in slices, so that others are answered meanwhile."""
+    """Runs ``script``. ``atomic``: all or none, so that what is no setting stands alone; ``check``: parse and
+    verify only. A long script is read and run in slices, so that others are answered meanwhile."""
     slices = _slices(serving, asked)
     first = next(slices)
     return chain((first,), slices) if first is None else first
@@ -68,6 +68,8 @@ def _slices(serving: Serving, asked: rpc.Asked) -> Steps:
         said.err.append(f"one script shows at most {MOST_SHOWN:,} things, not {shown:,}; nothing was done")
     tried = bool(message.get("check") or message.get("plan"))
     as_one = tried or bool(message.get("atomic"))
+    if not said.err and message.get("atomic") and (mixed := _no_setting(parsed, said)) is not None:
+        said.err.append(mixed)
     if not said.err and as_one and (wrong := _first_wrong(serving, parsed, asked.caller, said)) is not None:
         said.err.append(wrong)
     if not said.err:
@@ -149,6 +151,19 @@ def _answer(asked: rpc.Asked, said: _Said) -> bytes:
     if err:
         return messages.error_answer(asked.handle.id, err.strip(), "bad_command")
     return messages.result_answer(asked.handle.id, {"out": out})
+
+
+def _no_setting(parsed: list[Parsed], said: _Said) -> str | None:
+    """What keeps a script from being carried out all or not at all: a command that is no setting beside
+    others, since what it did cannot be taken back."""
+    telling = (cm.ShowObject, ClientWord)
+    doing = [each for each in parsed if not isinstance(each.command, telling)]
+    other = next((each for each in doing if not isinstance(each.command, cm.Configure)), None)
+    if other is None or len(doing) == 1:
+        return None
+    words = " ".join(other.text.split()[:2])
+    text = f"{words!r} is no setting and could not be taken back; give it by itself, or without --atomic"
+    return f"{said.place(other.line)}: {text}; nothing was done"
 
 
 def _first_wrong(serving: Serving, parsed: list[Parsed], caller: Caller, said: _Said) -> str | None:

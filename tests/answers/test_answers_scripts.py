@@ -121,3 +121,22 @@ def test_objects_deleted_and_made_again_keep_their_order_over_a_restart(tmp_path
 
 def test_slices_are_short_enough_for_others():
     assert language.SLICE <= 0.05
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "purge queue nope\nset queue batch run_limit=8",
+        "set queue batch run_limit=8\nhold request 99999",
+        "set queue batch run_limit=8\nhold request 1\nshow queue batch",
+        "hold request 1\nrelease request 1",
+    ],
+)
+def test_what_could_not_be_taken_back_is_refused_beside_others_where_all_or_none_is_asked(inner, script):
+    before = inner.qmgr("show long queue batch")
+    error = answer(inner, begin(inner, script.splitlines(), atomic=True))["error"]["text"]
+    assert "is no setting and could not be taken back" in error, error
+    assert error.endswith("nothing was done")
+    assert inner.qmgr("show long queue batch") == before
+    alone = answer(inner, begin(inner, ["show queue batch", "hold request 99999"], atomic=True))
+    assert "99999" in alone["error"]["text"], "by itself it is carried out"
