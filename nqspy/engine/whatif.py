@@ -170,7 +170,7 @@ class _Future:
         if seen.ending.reason == "requeued":
             return Requeued(seen.seq, seen.attempt, str(request.ending))
         length = self._now - (request.started or self._now)
-        used = Used(max(length, request.used.cpu), length)
+        used = Used(max(length * request.spec.ask.pes, request.used.cpu), length)
         return Ended(seen.seq, seen.attempt, "exit", 0, None, used)
 
     def _enter_shift(self) -> None:

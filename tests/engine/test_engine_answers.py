@@ -5,6 +5,7 @@ from engine.harness import PLAIN, Centre, caller_of, item, moment, observable
 from engine.test_engine_swap import Prime
 
 from nqspy.engine.explain import Places, reason_of
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import Seq
@@ -97,6 +98,21 @@ def test_no_estimate_is_better_than_a_wrong_one(settings, basis):
     start, text = starts_at(centre, 1)
     assert start is None
     assert basis in text
+
+
+def test_an_estimate_charges_a_wide_request_for_all_its_pes():
+    """Else its department seems to be owed more than it is, and comes next too soon."""
+    groups = "create group d1 share=1 members=(anne)\ncreate group d2 share=1 members=(ben)\n"
+    runs = {"anne": Run(900_000, 3_600_000), "ben": Run(300_000, 300_000)}
+    settings = PLAIN + groups + "set sched_factor share 20 time 1\n"
+    centre = Centre(settings, pes=4, lengths=lambda request: runs[request.owner])
+    centre.submit(*["anne pes=4 cpu=1:00:00", "ben pes=1 cpu=5:00", "ben pes=1 cpu=5:00"] * 4)
+    waiting = [seq for seq in range(1, 13) if centre.state(seq) == "queued"]
+    told = {seq: centre.estimate(seq)[0] for seq in waiting}
+    centre.later(hours=5)
+    real = {recorded.event.seq: recorded.at for recorded in centre.journal.events()
+            if isinstance(recorded.event, ev.Starting)}  # fmt: skip
+    assert told == {seq: real[seq] for seq in waiting}
 
 
 def test_an_estimate_goes_by_what_the_group_used_lately():
