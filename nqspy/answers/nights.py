@@ -14,15 +14,13 @@ from nqspy.core import alike
 from nqspy.engine import timetable
 from nqspy.engine.explain import STOPPED
 from nqspy.model import events as ev
-from nqspy.model.configure import apply_changes
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import DAY, Instant, Seq
-from nqspy.model.machine import Found
 from nqspy.model.reasons import Reason, told
 from nqspy.model.requests import Used
 from nqspy.model.shifts import Shift
 from nqspy.model.site import Site
-from nqspy.report import departments, night, pages
+from nqspy.report import departments, night, pages, site_then
 from nqspy.report.time_text import Zone, parse_day
 from nqspy.rpc import server as rpc
 from nqspy.store.loading import no_collector
@@ -104,7 +102,7 @@ def event_of(picture: Picture, day: str, files: Iterable[str], mails: int) -> ev
 
 # ---------------------------------------------------------------- in another thread
 
-_KINDS = ("settings_changed", "machine_found", "shift_changed", "reported")
+_KINDS = (*site_then.KINDS, "shift_changed", "reported")
 
 
 class Past:
@@ -118,18 +116,14 @@ class Past:
         """The site without its requests as it was after event ``n``."""
         site = Site(n=n)
         for recorded in self._events:
-            event = recorded.event
             if recorded.n > n:
                 break
-            if isinstance(event, ev.SettingsChanged):
-                apply_changes(site.settings, event.changes, upsert=True)
-            elif isinstance(event, ev.MachineFound):
-                site.found, site.host, site.zone = (
-                    Found(event.cpus, event.memory, event.offline),
-                    event.host,
-                    event.zone,
-                )
+            site_then.follow(site, recorded.event)
         return site
+
+    def before(self, since: Instant) -> Site:
+        """The same before the events of an instant and of later ones."""
+        return self.site(max((each.n for each in self._events if each.at < since), default=0))
 
     def bounds(self, zone: Zone, picture: Picture, day: date | None) -> night.Bounds:
         """The night of that day, the latest for None, as the journal up to the picture has it."""
@@ -165,11 +159,13 @@ def report(
         site = past.site(picture.n)
         bounds = past.bounds(zone, picture, bounds.day)
     first = past.reader.oldest(bounds.start)
-    events = past.reader.events(since=bounds.start if first is None else min(first, bounds.start))
+    since = bounds.start if first is None else min(first, bounds.start)
+    events = past.reader.events(since=since)
     shown = takewhile(lambda each: each.n <= picture.n, events)
     coming, holidays = _coming(site, zone, picture.at), _holidays(site, picture.at)
     opens = _opens(site, picture.at)
-    around = night.Around(picture.why, picture.samples, clock, coming, holidays, opens, made)
+    before = past.before(since)
+    around = night.Around(picture.why, picture.samples, clock, coming, holidays, opens, made, before)
     with no_collector():
         return night.night_report(shown, site, bounds, picture.at, around)
 

@@ -67,7 +67,8 @@ def _report_quota(serving: Serving, asked: rpc.Asked) -> Work:
     def work() -> dict[str, Any]:
         events = list(reader.events(since=since))
         period = quotas.period_of(events, zone, now, begin, end, None if shift is None else str(shift))
-        data = quotas.quota_report(events, site, period, now, samples=samples, clock=clock)
+        before = nights.Past(reader).before(since)
+        data = quotas.quota_report(events, site, period, now, samples=samples, clock=clock, before=before)
         return {"text": quotas.quota_text(data), **data}
 
     return work

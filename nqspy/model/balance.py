@@ -322,7 +322,7 @@ class Balance:
 
     def tune(self, terms: Terms, groups: Mapping[str, Group]) -> None:
         """Other terms, other shares: from the instant on to which time has passed."""
-        self.terms, self._division = terms, Division(groups, terms.pes)
+        self.terms, self._division = terms, Division(groups, terms.pes, terms.machine or None)
         for level in (self.groups, *self._users.values()):
             level.forget()
 
@@ -355,24 +355,20 @@ class Balance:
         known = [(*pair.partition(":")[::2], pes) for pair, pes in pairs]
         self.advance(at, dict.fromkeys(group for group, _, _ in known))
         for group, owner, pes in known:
-            entry = self.find(f"u:{group}:{owner}")
-            before, entry.ready = entry.ready, pes
-            self.change(group, owner, ready=pes - before)
-            self._count(f"{group}:{owner}", pes)
+            self._ready[f"{group}:{owner}"] = pes
+            entry = self.peek(f"u:{group}:{owner}")
+            before = entry.ready if entry is not None else 0
+            if pes != before:
+                self.find(f"u:{group}:{owner}").ready = pes
+                self.change(group, owner, ready=pes - before)
 
     def restore(self, group: str, owner: str, pes: int) -> None:
         """What a pass had said before a restart."""
         self.change(group, owner, ready=pes)
-        self._count(f"{group}:{owner}", pes)
-
-    def _count(self, pair: str, pes: int) -> None:
-        if pes:
-            self._ready[pair] = pes
-        else:
-            self._ready.pop(pair, None)
+        self._ready[f"{group}:{owner}"] = pes
 
     def startable(self) -> Mapping[str, int]:
-        """What a pass said last: PEs by ``GROUP:USER``, those with none left out."""
+        """What a pass said last: PEs by ``GROUP:USER``; who is left out has none."""
         return self._ready
 
     def correct(self, amounts: Mapping[tuple[str, str], float]) -> None:

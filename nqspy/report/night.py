@@ -19,6 +19,7 @@ from nqspy.report.quota_accounts import QuotaAccounts, largest
 from nqspy.report.quota_svg import division_of
 from nqspy.report.replay import HistoryReplay, RequestHistory
 from nqspy.report.shares import department_shares
+from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, zone_of
 from nqspy.report.utilisation_svg import quarters, step_of
 
@@ -156,11 +157,11 @@ class Night:
         if event.wait:
             self.reasons.update({seq: (code, who, text) for seq, code, who, text in event.wait})
 
-    def follow_accounts(self, site: Site, now: Instant) -> QuotaAccounts:
+    def follow_accounts(self, then: SiteThen, charge: str, now: Instant) -> QuotaAccounts:
         """The quotas' accounts over the night, up to ``now`` while it lasts; they take its events from now
         on."""
         end = now if self.bounds.end is None else min(now, self.bounds.end)
-        accounts = QuotaAccounts(site, self.bounds.start, end, step_of(end - self.bounds.start))
+        accounts = QuotaAccounts(then, charge, self.bounds.start, end, step_of(end - self.bounds.start))
         self.replay.watchers.append(accounts)
         return accounts
 
@@ -194,7 +195,8 @@ class Around:
     """What is known of a night beside its events. ``why``: the live reasons of what still waits; ``samples``:
     what running requests have used by now; ``clock``: a note on an accelerated clock; ``coming``: the next
     switches of shifts (``at``, ``shift``) and ``holidays``; ``opens``: the stopped queues, with the
-    instant at which a shift starts each; ``made``: when this is written, if not now."""
+    instant at which a shift starts each; ``made``: when this is written, if not now; ``before``: the site
+    before the first event, whose settings are followed to what they are now."""
 
     why: Why = lambda seq, queue: None
     samples: Mapping[Seq, Used] | None = None
@@ -203,6 +205,7 @@ class Around:
     holidays: Sequence[str] = ()
     opens: Mapping[str, Instant | None] = field(default_factory=dict)
     made: Instant | None = None
+    before: Site | None = None
 
 
 _ALONE = Around()
@@ -211,12 +214,14 @@ _ALONE = Around()
 def night_report(
     events: Iterable[ev.Recorded], site: Site, bounds: Bounds, now: Instant, around: Around = _ALONE
 ) -> dict[str, Any]:
-    """The report as JSON-able data; shares and the number of PEs are those of ``site``.
+    """The report as JSON-able data; shares and the number of PEs are those of ``site``, what quotas were due
+    goes by those that held then, where they are known.
 
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
-    accounts = night.follow_accounts(site, now)
+    then = SiteThen(site, around.before)
+    accounts = night.follow_accounts(then, site.settings.usage.charge, now)
     night.take_all(events)
     if around.samples and night.end(now) == now:
         night.replay.sample(around.samples, now)

@@ -2,8 +2,8 @@
 (`model.balance`), so that a report says of a past time what ``show shares`` said then.
 
 Who has work is known from what runs and from what passes said could start (`events.Decided.ready`); of an
-owner of whom none has spoken yet, as in journals of before, everything that is queued counts. Shares, PEs
-and terms are those of the site as it is now.
+owner of whom none has spoken yet, as in journals of before, everything that is queued counts. Shares,
+domains, PEs and terms are those that held at each instant (`site_then`); the measure is that of now.
 """
 
 from bisect import bisect_right
@@ -20,6 +20,7 @@ from nqspy.model.owed import Entry, Work
 from nqspy.model.requests import Attempt, Request, Spec, State, Used
 from nqspy.model.site import Site
 from nqspy.report.over_time import Steps
+from nqspy.report.site_then import SiteThen
 
 _ENDS = (ev.Ended, ev.Requeued, ev.Exiting)
 
@@ -66,16 +67,27 @@ class QuotaAccounts(Steps):
     and before for who has work, and added up: ``sums`` are those of each group at each of the marks passed so
     far."""
 
-    def __init__(self, site: Site, begin: Instant, end: Instant, step: int) -> None:
+    def __init__(self, then: SiteThen, charge: str, begin: Instant, end: Instant, step: int) -> None:
         super().__init__(begin, end, step)
         self.sums: list[dict[str, QuotaSums]] = []
-        self._charge = site.settings.usage.charge
-        self._each = {domain: DomainAccounts(site, domain) for domain in site.shared()}
-        self._of_queue = {queue: self._each[name] for queue, name in site.domains_by_queue().items()}
+        self._then, self._charge = then, charge
+        self._at = Instant(0)
+        self._each: dict[str, DomainAccounts] = {}
+        self._of_queue: dict[str, DomainAccounts] = {}
+        self._tune()
         self._runs: dict[Seq, Request] = {}
         self._gone: tuple[DomainAccounts, str, Work] | None = None
-        self._at = Instant(0)
         self._closed = False
+
+    def _tune(self) -> None:
+        """Other settings hold from now on; the accounts of a domain that is gone are kept."""
+        site = self._then.site
+        for domain in site.shared():
+            if domain in self._each:
+                self._each[domain].tune(site)
+            else:
+                self._each[domain] = DomainAccounts(site, domain, self._at)
+        self._of_queue = {queue: self._each[name] for queue, name in site.domains_by_queue().items()}
 
     # ------------------------------------------------------------ time
 
@@ -116,6 +128,8 @@ class QuotaAccounts(Steps):
         if at != self._at:
             self._at = at
             self.advance(at)
+        if self._then.take(recorded):
+            self._tune()
         if isinstance(event, ev.Decided):
             for seq, used in event.samples:
                 self._told(seq, used, at)
@@ -213,19 +227,29 @@ class DomainAccounts:
     """The groups' accounts of one domain, and who waits in it; ``known``: owners of whom a pass has spoken,
     as far as that is known without the events."""
 
-    def __init__(self, site: Site, domain: str) -> None:
-        self.terms = site.terms(domain)
+    def __init__(self, site: Site, domain: str, at: Instant) -> None:
+        self._name = domain
         self.entries: dict[str, Entry] = {}
-        division = Division(site.settings.groups, self.terms.pes)
-        self.level = Level(self._entry, self.entries.get, division.parts, cuts=True, owes=False)
+        self.level = Level(self._entry, self.entries.get, self._divide, cuts=True, owes=False)
+        self.level.at = at
+        self.tune(site)
         self._known = {key[2:] for key, _ in site.accounts_in(domain) if key.startswith("u:")}
         self._waiting: dict[str, int] = {}
         self._said: dict[str, int] = {}
         self._worked: dict[str, float] = {}
         self._since: dict[str, Instant] = {}
 
+    def tune(self, site: Site) -> None:
+        """Other terms and shares, from the instant on to which time has passed."""
+        self.terms = site.terms(self._name)
+        self._division = Division(site.settings.groups, self.terms.pes, site.pes())
+        self.level.forget()
+
     def _entry(self, name: str) -> Entry:
         return self.entries.setdefault(name, Entry())
+
+    def _divide(self, wanted: Mapping[str, int]) -> dict[str, float]:
+        return self._division.parts(wanted)
 
     def begin(self) -> None:
         """Everything is counted from now on."""

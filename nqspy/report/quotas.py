@@ -23,6 +23,7 @@ What limits and exits keep back counts as work: a quota that could not be kept f
 deviation.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,6 +44,7 @@ from nqspy.report.over_time import Steps
 from nqspy.report.quota_accounts import QuotaAccounts, QuotaSums, largest
 from nqspy.report.replay import HistoryReplay, RequestHistory, by_group
 from nqspy.report.shares import charge_words, departments
+from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import Zone, short, zone_of
 
 STEP = 5 * MINUTE
@@ -98,22 +100,30 @@ class Presence(Steps):
     (``could``, PE ms) and how long it had work (``worked``, ms). ``left``: the requests that ran or were
     queued at the end."""
 
-    def __init__(self, site: Site, period: Period) -> None:
+    def __init__(self, site: Site, period: Period, then: SiteThen) -> None:
         super().__init__(period.begin, period.end, STEP)
         self.replay = HistoryReplay(site.requests, watchers=(self,))
         self.could: Amounts = {}
         self.worked: Amounts = {}
         self.left: tuple[Seq, ...] = ()
+        self._then, self._at = then, period.begin
+        self._wanted: dict[str, dict[str, int]] = {}
+        self._tune()
+
+    def _tune(self) -> None:
+        """Other settings hold from now on. What works is counted by queue, which may get another domain."""
+        site = self._then.site
         self._domain_of = site.domains_by_queue()
         self._divisions = {
-            domain: Division(site.settings.groups, site.terms(domain).pes) for domain in site.domains()
+            domain: Division(site.settings.groups, site.terms(domain).pes, site.pes())
+            for domain in site.domains()
         }
-        self._at = period.begin
-        self._wanted: dict[str, dict[str, int]] = {domain: {} for domain in self._divisions}
 
     def take(self, recorded: ev.Recorded) -> None:
         """Takes one event; those before the period's beginning too, and those after its end."""
         self.advance(recorded.at)
+        if self._then.take(recorded):
+            self._tune()
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
         """It works no more."""
@@ -125,7 +135,7 @@ class Presence(Steps):
 
     def _change(self, request: Request, pes: int) -> None:
         if request.state in WORKS:
-            wanted = self._wanted[self._domain_of.get(request.queue, APPLICATION)]
+            wanted = self._wanted.setdefault(request.queue, {})
             wanted[request.group] = wanted.get(request.group, 0) + pes
 
     def _pass(self, to: Instant) -> None:
@@ -134,8 +144,11 @@ class Presence(Steps):
             return
         self._at = to
         working: dict[str, None] = {}
+        wanted: dict[str, Counter[str]] = {domain: Counter() for domain in self._divisions}
+        for queue, groups in self._wanted.items():
+            wanted[self._domain_of.get(queue, APPLICATION)].update(groups)
         for domain, division in self._divisions.items():
-            for name, pes in division.of(self._wanted[domain]).items():
+            for name, pes in division.of(wanted[domain]).items():
                 self.could[name] = self.could.get(name, 0.0) + pes * span
                 working[name] = None
         for name in working:
@@ -207,15 +220,18 @@ def quota_report(
     *,
     samples: Mapping[Seq, Used] | None = None,
     clock: str = "",
+    before: Site | None = None,
 ) -> dict[str, Any]:
-    """The report as JSON-able data; shares, caps and PEs are those of ``site`` as it is now.
+    """The report as JSON-able data. Shares, caps, domains and PEs are those that held then where ``before``,
+    the site before the first event, is given, else those of ``site``, as it is now.
 
     ``events``: from the submission of the oldest request that had not ended when the period began, also those
     after its end; ``samples``: what running requests have used by now. Parts are fractions, deviations
     percentage points; null where nothing was used, or where no hour was full of work.
     """
-    presence, charge = Presence(site, period), site.settings.usage.charge
-    accounts = QuotaAccounts(site, period.begin, period.end, STEP)
+    then, charge = SiteThen(site, before), site.settings.usage.charge
+    presence = Presence(site, period, then)
+    accounts = QuotaAccounts(then, charge, period.begin, period.end, STEP)
     presence.replay.watchers.append(accounts)
     for recorded in events:
         presence.replay.take(recorded)

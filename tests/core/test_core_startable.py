@@ -2,6 +2,8 @@
 
 import pytest
 
+from nqspy.core.draft import Draft
+from nqspy.core.queueing.startable import changes
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.shifts import UpcomingStop
 
@@ -9,7 +11,7 @@ from nqspy.model.shifts import UpcomingStop
 def works(house):
     """The groups with startable requests, as a pass that starts nothing tells it."""
     house.tell_startable()
-    return {pair.partition(":")[0] for pair in house.site.balance.startable()}
+    return {pair.partition(":")[0] for pair, pes in house.site.balance.startable().items() if pes}
 
 
 def two(house, **limits):
@@ -87,3 +89,13 @@ def test_what_a_draining_shift_keeps_back_is_no_work_though_its_queue_was_narrow
     assert works(house) == {"d1"}
     house.submit("dora group=d6", queue="aux")
     assert works(house) == {"d1", "d6"}, "without a wall limit of its own its queue's counts"
+
+
+def test_of_one_who_waits_and_can_start_nothing_a_pass_says_so_once(house):
+    """Who follows the journal would count all that is queued for work."""
+    two(house, memory_limit=1)
+    house.submit("dora group=d6 mem=1mw", queue="aux")
+    house.tell_startable()
+    assert dict(house.site.balance.startable()) == {"d1:anne": 1, "d6:dora": 0}
+    assert not changes(Draft(house.site, house.now, house.door, {}))
+    assert "g:d6" not in house.site.accounts, "nobody is noted for it"

@@ -5,12 +5,14 @@ from engine.harness import PLAIN, Centre
 
 from nqspy.engine.virtual.executor import Run
 from nqspy.model.ids import Instant
+from nqspy.model.site import Site
 from nqspy.report.departments import page_of
-from nqspy.report.night import night_bounds, night_report
+from nqspy.report.night import Around, night_bounds, night_report
 from nqspy.report.night_pages import night_html
 from nqspy.report.quota_accounts import QuotaAccounts
 from nqspy.report.quotas import Period, quota_report
 from nqspy.report.replay import HistoryReplay
+from nqspy.report.site_then import SiteThen
 from nqspy.report.time_text import zone_of
 
 SHARES = """
@@ -59,7 +61,13 @@ def test_the_reports_say_what_the_scheduler_kept(centre):
 
 
 def test_every_mark_has_its_sums(centre):
-    accounts = QuotaAccounts(centre.site, bounds(centre).start, centre.sim.now, 900_000)
+    accounts = QuotaAccounts(
+        SiteThen(centre.site),
+        centre.site.settings.usage.charge,
+        bounds(centre).start,
+        centre.sim.now,
+        900_000,
+    )
     replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
         replay.take(recorded)
@@ -87,9 +95,15 @@ def live(centre):
     return {name: (e.entitled, e.got, e.whole) for name, e in level.members().items()}
 
 
+def followed(centre, begin, step):
+    """Accounts that follow the site's events from its first, and its settings with them."""
+    charge = centre.site.settings.usage.charge
+    return QuotaAccounts(SiteThen(centre.site, Site()), charge, begin, centre.sim.now, step)
+
+
 def told(centre, begin):
     """What a report of the same events says."""
-    accounts = QuotaAccounts(centre.site, begin, centre.sim.now, 3_600_000)
+    accounts = followed(centre, begin, 3_600_000)
     replay = HistoryReplay({}, watchers=(accounts,))
     for recorded in centre.journal.events():
         replay.take(recorded)
@@ -163,3 +177,59 @@ def test_a_correction_belongs_to_all_the_time_that_it_corrects(diary):
     rows = [row["groups"] for row in data["parts"]["rows"] if row["groups"]]
     assert len(rows) == 8
     assert [row["d1"]["part"] for row in rows] == pytest.approx([0.01 / 1.01] * 8, abs=0.001)
+
+
+MOVES = """
+create domain big pes=4-7
+create batch_queue wide domain=big
+enable queue wide
+start queue wide
+"""
+DAY = """
+define shift day when=("0 7 * * *")
+set domain big pes=6-7
+set group d1 share=1
+end
+"""
+
+
+def test_a_night_is_told_by_the_settings_that_held_then():
+    """The day's shift takes PEs and shares away: what the night's report says of the night stays."""
+    centre = Centre(PLAIN + GROUPS + MOVES, pes=8, lengths=lambda request: Run(600_000))
+    centre.submit(*["anne", "ben"] * 60)
+    centre.submit(*["ben", "anne", "anne"] * 30, queue="wide")
+    centre.until("2026-03-03T05:50:00+01:00")
+    centre.submit("anne pes=4")
+    centre.until("2026-03-03T06:30:00+01:00")
+    events = centre.journal.events()
+    past = night_bounds(events, zone_of("Europe/Paris"), centre.sim.now)
+    period = Period(past.start, past.end, "night", False)
+
+    def reports():
+        found = [*centre.journal.events()]
+        night = night_report(found, centre.site, past, centre.sim.now, Around(before=Site()))
+        quota = quota_report(found, centre.site, period, centre.sim.now, before=Site())
+        keys = ("got", "entitled", "deviation", "could_s", "could_part", "work_part")
+        rows = {row["name"]: [row[key] for key in keys] for row in quota["groups"]}
+        return rows, {row["name"]: (row["part"], row["deviation"]) for row in night["groups"]}
+
+    before = reports()
+    assert before[0]["d1"][3] > 0
+    centre.qmgr(f"{DAY}set queue wide domain=application\nset group d1 share=9\n")
+    centre.later(hours=1)
+    assert reports() == before
+    centre.qmgr("set shift day spill=leave\ndelete shift day\ndelete domain big\nset machine pes=3")
+    assert reports() == before
+    still = quota_report(centre.journal.events(), centre.site, period, centre.sim.now)
+    assert {row["name"]: row["deviation"] for row in still["groups"]} != {
+        n: r[2] for n, r in before[0].items()
+    }
+
+
+def test_one_that_can_start_nothing_is_no_work_for_a_report_that_has_but_the_journal():
+    centre = Centre(PLAIN + SHARES + "set queue batch memory_limit=100mb\n", pes=4)
+    begin = centre.sim.now
+    centre.submit(*["ben mem=200mb"] * 5)
+    centre.submit(*["anne"] * 60)
+    centre.later(hours=2)
+    assert agree(centre, begin) == {"d1"}

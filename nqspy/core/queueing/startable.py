@@ -41,23 +41,26 @@ def tallied(draft: Draft, *, run_limits: bool = True) -> RunningCounts:
 
 
 def startable(draft: Draft, tally: RunningCounts, domain: str) -> Pairs:
-    """What could start now in a domain: without what this pass has chosen, at most its PEs for each."""
+    """What could start now in a domain, 0 for those of whom only what could not is queued: without what this
+    pass has chosen, at most its PEs for each."""
     site, numbers = draft.site, draft.site.numbers.pairs
-    total = np.zeros(len(numbers), dtype=np.int64)
+    total, queued = np.zeros(len(numbers), dtype=np.int64), np.zeros(len(numbers), dtype=bool)
     running = {request.queue for request in site.started.values() if request.state is State.RUNNING}
     for queue, columns in draft.waiting():
-        runs = queue.kind == "batch" and (queue.started or queue.name in running)
-        if runs and site.domain_of(queue.name).name == domain:
-            found = _of_queue(draft, tally, queue, columns)
-            total[: len(found)] += found
-    found = np.minimum(total, site.terms(domain).pes)
-    names, pes = numbers.names, found.tolist()
-    return {names[number]: pes[number] for number in found.nonzero()[0].tolist()}
+        if site.domain_of(queue.name).name != domain:
+            continue
+        asked = columns.pes_by_pair()
+        queued[: len(asked)] |= asked > 0
+        if queue.kind == "batch" and (queue.started or queue.name in running):
+            total[: len(asked)] += _of_queue(draft, tally, queue, columns)
+    names, pes = numbers.names, np.minimum(total, site.terms(domain).pes).tolist()
+    return {names[number]: pes[number] for number in queued.nonzero()[0].tolist()}
 
 
 def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     """What a pass has to tell of it: by name (`domains.account_key`), where it is not what the last pass that
-    told of it said."""
+    told of it said. Of an owner who waits and can start nothing that is told too, once: who follows the
+    journal has nothing else that says so."""
     site = draft.site
     waits = any(map(len, site.waiting.values()))
     found: list[tuple[str, int]] = []
@@ -65,8 +68,9 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
         known = site.balance_of(domain).startable()
         now = _now(draft, domain) if known or waits else known
         if now != known:
-            names = (name for name in now.keys() | known.keys() if now.get(name, 0) != known.get(name, 0))
-            found += [(account_key(domain, name), now.get(name, 0)) for name in sorted(names)]
+            told = [pair for pair in now.items() if known.get(pair[0]) != pair[1]]
+            told += [(name, 0) for name, pes in known.items() if pes and name not in now]
+            found += [(account_key(domain, name), pes) for name, pes in sorted(told)]
     return tuple(found)
 
 

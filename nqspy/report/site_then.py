@@ -1,0 +1,38 @@
+"""The site as it was at each instant of a past time: settings and machine, followed from the journal. Shifts
+may change shares and domains each day; a night is told by those that held then."""
+
+from nqspy.model import events as ev
+from nqspy.model.configure import apply_changes
+from nqspy.model.machine import Found
+from nqspy.model.site import Site
+
+KINDS = ("settings_changed", "machine_found")
+"""Events that change what is followed here."""
+
+
+def follow(site: Site, event: ev.Event) -> bool:
+    """Changes a site without requests by one event; whether that concerned it."""
+    if isinstance(event, ev.SettingsChanged):
+        apply_changes(site.settings, event.changes, upsert=True)
+    elif isinstance(event, ev.MachineFound):
+        site.found = Found(event.cpus, event.memory, event.offline)
+        site.host, site.zone = event.host, event.zone
+    else:
+        return False
+    return True
+
+
+class SiteThen:
+    """Follows ``before``, the site as it was before the first event (`follow`); without one it stays what
+    ``now`` is."""
+
+    def __init__(self, now: Site, before: Site | None = None) -> None:
+        self.site = now if before is None else before
+        self._follows = before is not None
+        self._n, self._changed = 0, False
+
+    def take(self, recorded: ev.Recorded) -> bool:
+        """Whether an event changed the site; however many ask of it, it does so once."""
+        if self._follows and recorded.n != self._n:
+            self._n, self._changed = recorded.n, follow(self.site, recorded.event)
+        return self._changed
