@@ -7,7 +7,7 @@ from typing import Any
 
 from nqspy.model.board import pes_of
 from nqspy.model.changes import Change
-from nqspy.model.domains import APPLICATION, Domain, home_of, names, numbers, spans
+from nqspy.model.domains import APPLICATION, GREATEST, Domain, home_of, names, numbers, spans
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
 from nqspy.model.settings import Settings
@@ -17,21 +17,24 @@ from nqspy.model.site import Site
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
     """Domains that are gone and named, domains without PEs, and two that share some."""
     changed = {name for kind, name, _ in map(split, touched or ()) if kind is DOMAINS}
-    if touched is not None and not changed:
+    if touched is not None and not changed and "machine" not in touched:
         return
     gone = changed - settings.domains.keys() - {APPLICATION}
     for queue in settings.queues.values() if gone else ():
         if queue.domain in gone:
-            yield f"queue {queue.name}: there is no domain {queue.domain}; set its domain first"
+            yield f"queue {queue.name} names domain {queue.domain}; give it another first: set queue domain="
     others = [each for each in settings.domains.values() if each.name != APPLICATION]
     for domain in others:
         try:
-            numbers(domain.pes)
+            last = max(numbers(domain.pes), default=0)
         except BadValue as error:
             yield f"domain {domain.name}: {error}"
             return
         if not domain.pes:
             yield f"domain {domain.name} needs PEs: pes=16-255"
+        if last >= (settings.machine.pes or GREATEST):
+            pes = settings.machine.pes
+            yield f"domain {domain.name} has PE {last}, which a machine of {pes} has not; set its pes first"
     for one, other in combinations(others, 2):
         both = sorted(set(numbers(one.pes)) & set(numbers(other.pes)))
         if both:
@@ -43,14 +46,20 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
     it another thing than what all others leave."""
     _, name, _ = split(change.path)
     given = brought(change)
-    if name == APPLICATION and (change.op in ("create", "delete") or "pes" in given):
+    if name.lower() in (APPLICATION, "*") and (change.op in ("create", "delete") or "pes" in given):
         text = "domain application is always there and has every PE that no other domain has"
         raise BadValue(f"{text}; set domain application placement=, depth= or kind=")
     pes = given.get("pes")
-    if change.op == "delete" or not isinstance(pes, str | list | tuple):
+    if isinstance(pes, str):
+        pes = (pes,)
+    if (
+        change.op == "delete"
+        or not isinstance(pes, list | tuple)
+        or not all(isinstance(pe, str) for pe in pes)
+    ):
         return
     total = settings.machine.pes if settings.machine.pes is not None else len(site.found.cpus)
-    beyond = [pe for pe in numbers((pes,) if isinstance(pes, str) else tuple(pes)) if pe >= total]
+    beyond = [pe for pe in numbers(tuple(pes)) if pe >= total]
     if beyond and change.op != "remove":
         text = f"domain {name}: there is no PE {beyond[0]}"
         raise BadValue(f"{text}; the machine has {total}, numbered from 0")
@@ -103,7 +112,8 @@ def _moved_queues(site: Site, after: Settings, touched: Collection[str]) -> dict
     before = site.settings.queues
     names = {name for name in map(_queue_in, touched) if name in before and name in after.queues}
     moved = {name for name in names if before[name].domain != after.queues[name].domain}
-    return Counter(each.queue for each in site.started.values() if each.queue in moved) if moved else {}
+    holding = (each for each in site.started.values() if not each.pes_released)
+    return Counter(each.queue for each in holding if each.queue in moved) if moved else {}
 
 
 def _queue_in(path: str) -> str:

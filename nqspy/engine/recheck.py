@@ -92,7 +92,7 @@ class Recheck:
             return False
         if not request.pes_released:
             return True
-        free = self._has_slots(pes or request.pes, request)
+        free = self._are_pes(pes or request.pes, request) and self._has_slots(pes or request.pes, request)
         return free and features.keeping(self._site, request, but=action.by) is None
 
     def _has_slots(self, pes: tuple[int, ...], request: Request) -> bool:

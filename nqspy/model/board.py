@@ -82,7 +82,7 @@ class Board:
     def __init__(self, domain: Domain, own: Mask, holders: Holders, offline: Collection[int] = ()) -> None:
         self.domain, self.size = domain, int(np.count_nonzero(own))
         self.held = np.zeros(len(own), dtype=np.int64)
-        self._own, self._offline = own, [pe for pe in offline if pe < len(own)]
+        self._own, self._offline = own, [pe for pe in offline if pe < len(own) and own[pe]]
         if self._offline:
             self._own = own.copy()
             self._own[self._offline] = False

@@ -129,6 +129,8 @@ def _check_name(head: str, name: str) -> None:
         raise BadValue(
             f"{name!r} is no name for a {head}: up to 31 letters, digits, - _ . and no digit first"
         )
+    if name.lower() == "all":
+        raise BadValue(f"{name} is no name for a {head}: it is a word of the language")
 
 
 def _set_one(node: Any, path: str, change: Change) -> None:

@@ -17,10 +17,12 @@ class Division:
     """Divides ``pes`` PEs along the share tree; what one cannot use goes to its siblings by weight, then to
     those of its parent. A group without a share (`without_share`) has no right to any part of its parent's
     either: it gets what all others leave, those without a share alike. Requests of its own that a group with
-    groups below it has stand beside these with weight 1."""
+    groups below it has stand beside these with weight 1. Caps are parts of the ``machine``'s PEs, of which
+    these may be a domain's."""
 
-    def __init__(self, groups: Mapping[str, Group], pes: int) -> None:
+    def __init__(self, groups: Mapping[str, Group], pes: int, machine: int | None = None) -> None:
         self._groups, self._pes = with_default(groups), pes
+        self._machine = pes if machine is None else machine
         self._below: dict[str | None, list[str]] = {}
         self._known: dict[tuple[tuple[str, int], ...], tuple[dict[str, float], dict[str, float]]] = {}
         for name, group in self._groups.items():
@@ -85,7 +87,7 @@ class Division:
 
     def _most(self, name: str) -> int:
         limit = self._groups[name].limit
-        return self._pes if limit is None else capped_pes(limit, self._pes)
+        return self._pes if limit is None else min(self._pes, capped_pes(limit, self._machine))
 
     def _need(self, name: str, wanted: Mapping[str, int], needs: dict[str, int]) -> int:
         below = sum(self._need(each, wanted, needs) for each in self._below.get(name, ()))

@@ -47,12 +47,13 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What the rule depends on: PEs, half-life (ms), ``payback`` p (a fraction), ``run``: mean run time of
-    the last requests that ended (ms)."""
+    the last requests that ended (ms), ``machine``: PEs of all domains (0: these)."""
 
     pes: int = 1
     half_life: int = 24 * HOUR
     payback: float = 0.2
     run: float = UNKNOWN_RUN
+    machine: int = 0
     bound: float = field(init=False)
     """b: what all PEs do in the time of a mean run; asked for with each event."""
 

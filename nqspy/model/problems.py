@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from nqspy.model import registry
-from nqspy.model.domains import names
+from nqspy.model.domains import APPLICATION, names
 from nqspy.model.people import Group, is_address
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.site import Settings
@@ -73,6 +73,8 @@ def _problems_of_queues(settings: Settings, look: _Look, queues: Iterable[Queue]
                 yield f"queue {queue.name}: destination {name} does not exist"
         if queue.domain not in (known := names(settings.domains)):
             yield f"queue {queue.name}: there is no domain {queue.domain}; domains: {', '.join(known)}"
+        if queue.kind == "pipe" and queue.domain != APPLICATION:
+            yield f"queue {queue.name}: a pipe queue has no PEs and so no domain; say it of batch queues"
         if queue.kind == "pipe" and _in_circle(settings, queue.name):
             yield f"queue {queue.name}: its destinations lead back to it"
     for group in look.complexes():

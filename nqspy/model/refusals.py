@@ -71,7 +71,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "in_delivery": _NOT_NOW + "its output is being delivered",
         "is_to_rerun": _NOT_NOW + "and it is to run again ({ending})",
         "in_deletion": _NOT_NOW + "and it is being deleted ({ending})",
-        "no_pe_free": _NOT_NOW + "it needs {wanted} to go on, and {free} is free",
+        "no_pe_free": _NOT_NOW + "it needs {wanted} to go on, and {free} free",
         "resource_broken": _NOT_NOW + "and {said}",
         "no_output_yet": "{id} has not started; there is no output yet",
     },

@@ -172,7 +172,7 @@ _objects: dict[str, SettingsObject[Any]] = {
     for each in (
         SettingsObject("server", Server, "server"),
         SettingsObject("mail", Mail, "mail", joined=ALL),
-        SettingsObject("machine", Machine, "machine"),
+        SettingsObject("machine", Machine, "machine", joined=("pes",)),
         SettingsObject("global", Global, "global_"),
         SettingsObject("default", Defaults, "default", joined=ALL),
         SettingsObject("sched_factor", Factors, "sched_factor"),

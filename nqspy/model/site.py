@@ -119,8 +119,9 @@ class Site:
         """What the deficit rule in a domain depends on, as it is now."""
         usage, past = self.settings.usage, self.past.get(domain)
         run = sum(past.runs) / len(past.runs) if past is not None and past.runs else UNKNOWN_RUN
-        pes = int(self.pes_of(self.domain(domain)).sum()) if self.is_divided() else self.pes()
-        return Terms(pes, usage.half_life, usage.payback / 100, run)
+        there = self.domain(domain)
+        pes = int(self.pes_of(there).sum()) if self.is_divided() else self.pes()
+        return Terms(pes * there.depth, usage.half_life, usage.payback / 100, run, self.pes())
 
     @property
     def name(self) -> str:

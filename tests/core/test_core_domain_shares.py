@@ -126,3 +126,19 @@ def test_a_domain_that_goes_leaves_its_use_to_be_counted(two):
     assert two.site.use_of("d1", two.now) == before
     assert two.site.shared() == ["application", "wide"]
     assert two.site.terms().pes == 4
+
+
+def test_a_cap_is_a_part_of_the_machine_for_entitlements_too(two):
+    """Half of the machine is all of the domain: it cuts nobody's entitlement there."""
+    two.set("group/d1/limit", 50.0)
+    two.submit(*["anne group=d1"] * 2, *["ben group=d2"] * 2, queue="day")
+    two.go()
+    assert entitled(two, "wide") == {"d1": 0.75, "d2": 0.25}
+
+
+def test_with_more_slots_than_pes_nobody_is_entitled_to_more_than_it_could_use(two):
+    """A domain of two PEs with two slots each: one with work for two slots is entitled to half."""
+    two.set("domain/wide/depth", 2).set("group/d1/share", 9)
+    two.submit(*["anne group=d1"] * 2, *["ben group=d2"] * 6, queue="day")
+    two.go()
+    assert entitled(two, "wide") == {"d1": 0.5, "d2": 0.5}

@@ -97,6 +97,7 @@ SAID = {
         "queue q", ("PE", 2, "queue q", 4),
         "PE limit 2 of queue q leaves 2 even when nothing runs, it asks for 4",
     ),
+    "too_wide_to_go_on": ("domain big", (4, 3), "4 PEs are more than the 3 that domain big has now"),
     "turn_comes": ("queue in", (), "its turn to be routed comes in one of the next passes"),
     "waits_for_date": ("owner", (), "it waits for the date its owner gave"),
     "waits_for_others": ("dependency", ("1.ymp has ended",), "it waits until 1.ymp has ended"),

@@ -4,9 +4,11 @@ import pytest
 from engine.harness import Centre, caller_of
 
 from nqspy.core import domains
+from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.configure import dump, load
 from nqspy.model.errors import NqspyError, Refusal
+from nqspy.model.reasons import ReasonCode
 from nqspy.qmgr.printer import print_settings
 
 ONE = (
@@ -48,10 +50,14 @@ def test_a_new_domain_takes_pes_from_application_and_gives_them_back(centre):
         ("create domain wide pes=0", "domain wide exists already"),
         ("create domain application pes=0", "domain application is always there"),
         ("set domain application pes=0-3", "domain application is always there"),
+        ("set domain * pes=0-3", "domain application is always there"),
+        ("set machine pes=6", "domain wide has PE 7, which a machine of 6 has not; set its pes first"),
         ("delete domain application", "domain application is always there"),
-        ("delete domain wide", "queue day: there is no domain wide; set its domain first"),
+        ("delete domain wide", "queue day names domain wide; give it another first: set queue domain="),
         ("set domain nowhere depth=2", "there is no domain nowhere; there are wide"),
         ("set domain wide depth=0", "depth is from 1 to 64, not 0"),
+        ("create domain Application pes=0", "domain application is always there"),
+        ("create pipe_queue in destination=(day) domain=wide", "a pipe queue has no PEs and so no domain"),
         ("set queue batch domain=nowhere", "there is no domain nowhere; domains: application, wide"),
         ("create domain 1st pes=0", "'1st' is no name for a domain"),
     ],
@@ -111,7 +117,7 @@ def test_a_depth_below_what_pes_hold_is_refused(centre):
 def test_a_request_for_more_pes_than_its_domain_has_is_refused_with_both_numbers(centre):
     with pytest.raises(Refusal, match="5 PEs are more than the 4 of domain wide"):
         centre.submit("anne pes=5 queue=day")
-    with pytest.raises(Refusal, match="9 PEs are more than the machine's 8"):
+    with pytest.raises(Refusal, match="9 PEs are more than the 4 of domain wide"):
         centre.submit("anne pes=9 queue=day")
 
 
@@ -175,3 +181,97 @@ def test_a_crowd_in_two_domains_keeps_every_link(centre):
 def test_who_may_make_domains_is_a_manager(centre):
     refusal = centre.refused(centre.command("create domain more pes=0"), caller_of("ben"))
     assert "create domain more" in str(refusal)
+
+
+@pytest.mark.parametrize("pes", [[0], [None], [[1]], [{}], [0.5], ["x"], {"a": 1}, 7])
+def test_pes_that_are_no_ranges_are_refused_and_break_nothing(centre, pes):
+    change = ev.Change("create", "domain/zz", {"pes": pes})
+    refusal = centre.refused(cm.Configure((change,), check_only=True))
+    assert "internal" not in str(refusal)
+    centre.is_sound()
+
+
+def test_the_machine_keeps_the_pes_of_its_domains_and_of_those_that_shifts_set(centre):
+    centre.qmgr('define shift late when=("0 23 * * *")\n  set domain wide pes=5-7\nend')
+    centre.qmgr("set domain wide pes=4-5")
+    with pytest.raises(NqspyError, match="shift late: domain wide: there is no PE 6; the machine has 6"):
+        centre.qmgr("set machine pes=6")
+    centre.qmgr("delete shift late")
+    centre.qmgr("set machine pes=6")
+    assert pes(centre) == {"application": "0-3", "wide": "4-5"}
+    text = print_settings(centre.site.settings)
+    assert dump(Centre(text, pes=8).site.settings) == dump(centre.site.settings)
+
+
+SPILLS = """
+define shift away when=("0 3 1 1 *") spill=suspend
+  stop queue day
+end
+define shift back when=("0 4 1 1 *")
+  start queue day
+end
+"""
+
+
+@pytest.fixture
+def parked(centre):
+    """A request of four PEs that the shift away has suspended: its PEs are idle."""
+    centre.qmgr(SPILLS + "create batch_queue aux domain=wide\nenable queue aux\nstart queue aux")
+    (seq,) = centre.submit("anne pes=4 queue=day")
+    centre.qmgr("switch shift away")
+    assert centre.request(seq).pes_released
+    return seq
+
+
+def test_nothing_is_kept_for_one_that_has_become_too_wide_for_its_domain(centre, parked):
+    centre.qmgr("set domain wide pes=4-6")
+    centre.qmgr("switch shift back")
+    reason = centre.engine.plan.reasons.own[parked]
+    assert (reason.code, reason.text) == (
+        ReasonCode.NEVER,
+        "4 PEs are more than the 3 that domain wide has now",
+    )
+    (other,) = centre.submit("ben queue=aux")
+    assert centre.state(other) == "running"
+    centre.qmgr("set domain wide pes=4-7")
+    centre.later(hours=1)
+    assert centre.state(parked) == "ended"
+    centre.is_sound()
+
+
+def test_a_queue_of_which_only_parked_requests_are_left_may_get_another_domain(centre, parked):
+    centre.qmgr("set queue day domain=application\nswitch shift back")
+    assert centre.request(parked).pes == (0, 1, 2, 3)
+    centre.is_sound()
+
+
+def test_one_that_comes_back_gets_no_pe_that_another_domain_has_now(centre, parked):
+    found = centre.site.found
+    centre.engine.note(
+        ev.MachineFound(found.cpus, found.memory, "sim", centre.site.zone, (5,)), centre.sim.now
+    )
+    centre.qmgr("set domain wide pes=(3-4, 6-7)")
+    centre.qmgr("switch shift back")
+    assert set(centre.request(parked).pes) == {3, 4, 6, 7}
+    centre.is_sound()
+
+
+def test_a_domain_that_is_not_there_is_named_before_the_requests_that_run(centre):
+    centre.submit("anne")
+    with pytest.raises(NqspyError, match="there is no domain nowhere; domains: application, wide"):
+        centre.qmgr("set queue batch domain=nowhere")
+
+
+@pytest.mark.parametrize("path", ["queue/all", "complex/All", "group/all", "domain/all"])
+def test_nothing_is_called_all(centre, path):
+    refusal = centre.refused(
+        cm.Configure((ev.Change("create", path, {"pes": ["0"]} if "dom" in path else {}),))
+    )
+    assert "a word of the language" in str(refusal)
+
+
+def test_how_many_pes_are_free_for_one_that_an_operator_lets_go_on_is_told(centre, parked):
+    for asked, told in (("ben pes=2", "2 are"), ("ben", "1 is"), ("ben", "none is")):
+        centre.submit(f"{asked} queue=aux")
+        [failure] = centre.ask(centre.command(f"resume request {parked}"))["failed"]
+        assert f"it needs 4 PEs to go on, and {told} free" in failure["text"]

@@ -23,21 +23,31 @@ from nqspy.model.site import Site
     pes_to_go_on="it goes on when {wanted:a PE is|* PEs are} free"
     "{kept:; * of them is kept for it|; * of them are kept for it}",
 )
+(_WIDE,) = reason_kinds(
+    ReasonCode.NEVER,
+    "the domain must get PEs again, or the request be run again or deleted",
+    too_wide_to_go_on="{asked} PEs are more than the {size} that {who} has now",
+)
 
 
 def act(draft: Draft, now: Instant) -> Instant | None:
     """Lets go on what nobody keeps back any more and for which there are PEs."""
-    parked = draft.parked()
-    gone = {pe for name in draft.site.domains() for pe in draft.site.board(name).gone()} if parked else set()
-    for request in parked:
+    site, gone = draft.site, dict[str, set[int]]()
+    for request in draft.parked():
         if request.seq in draft.own:
             continue
-        found = places(request, draft.board(request.queue), gone)
+        name = site.domain_of(request.queue).name
+        who = f"domain {name}" if site.is_divided() else "machine"
+        lost = gone.setdefault(name, set(site.board(name).gone()))
+        found = places(request, draft.board(request.queue), lost)
         if len(found) == len(request.pes):
             draft.resume(request, SCHEDULER, found)
-            gone.difference_update(found)
+            lost.difference_update(found)
+        elif len(request.pes) > (size := int(site.pes_of(site.domain(name)).sum())):
+            # Nothing is kept for one that cannot go on however long it waits.
+            draft.keep(request, _WIDE(who, len(request.pes), size))
         else:
-            draft.keep(request, _SHORT("machine", len(request.pes), len(found) or None))
+            draft.keep(request, _SHORT(who, len(request.pes), len(found) or None))
             draft.take(request, found)
     return None
 

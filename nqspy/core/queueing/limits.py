@@ -72,8 +72,6 @@ def too_wide(site: Site, queue: str | None, pes: int) -> Reason | None:
     if queue is None or not site.is_divided():
         return _ABOVE_MACHINE("machine", pes, site.pes())
     domain = site.domain_of(queue)
-    if pes > site.pes():
-        return _ABOVE_MACHINE(f"domain {domain.name}", pes, site.pes())
     kind = _ABOVE_BLOCK if domain.placement == "contiguous" else _ABOVE_DOMAIN
     return kind(f"domain {domain.name}", pes, size)
 

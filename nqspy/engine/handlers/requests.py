@@ -288,7 +288,8 @@ def _pes_to_go_on(tx: Transaction, request: Request) -> tuple[int, ...]:
     pes = resume.free_for(tx.site, request)
     if len(pes) < len(request.pes):
         wanted = "a PE" if len(request.pes) == 1 else f"{len(request.pes)} PEs"
-        raise _wrong_state(tx, request, "no_pe_free", wanted=wanted, free=str(len(pes) or "none"))
+        free = f"{len(pes)} are" if len(pes) > 1 else f"{len(pes) or 'none'} is"
+        raise _wrong_state(tx, request, "no_pe_free", wanted=wanted, free=free)
     return pes if pes != request.pes else ()
 
 

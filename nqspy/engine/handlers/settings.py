@@ -208,8 +208,8 @@ def _verify_all(tx: Transaction, trial: Trial) -> None:
     """Raises Refusal unless the settings make sense, with what is there and with each other."""
     if not trial.plain:
         _check_gone(tx, trial.settings)
-    domains.check_moves(tx.site, trial.settings, trial.touched)
     verify(tx, trial)
+    domains.check_moves(tx.site, trial.settings, trial.touched)
 
 
 def _check_gone(tx: Transaction, after: Settings) -> None:

@@ -38,7 +38,7 @@ def check_spec(site: Site, spec: Spec) -> None:
     if spec.shell is not None and not spec.shell.startswith("/"):
         raise Refusal("bad_shell", shell=spec.shell[:40])
     _check_words(spec)
-    _check_ask(site, spec.ask)
+    _check_ask(site, spec.ask, site.settings.queues.get(spec.queue))
     if spec.eligible is not None and not 0 <= spec.eligible <= LAST_DATE:
         raise Refusal("bad_date")
     if spec.priority is not None and not -1024 <= spec.priority <= 1023:
@@ -78,10 +78,10 @@ def _check_name(name: str) -> None:
         raise Refusal("bad_name", name=name[:40], most=NAME_MAX)
 
 
-def _check_ask(site: Site, ask: Ask) -> None:
+def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
     if ask.pes < 1:
         raise Refusal("no_pe")
-    wrong = too_wide(site, None, ask.pes)
+    wrong = too_wide(site, queue.name if queue is not None and queue.kind == "batch" else None, ask.pes)
     if wrong is not None:
         raise Refusal("above_limit", said=wrong.text)
     check_needs(site, ask.needs)

@@ -1,6 +1,8 @@
 """A site whose domains have no limit in common behaves as several sites: who starts on which PEs, what is
 owed to whom, why the others wait."""
 
+from dataclasses import replace
+
 from core.harness import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -80,7 +82,7 @@ class Twins:
                 assert request.pes == tuple(pe + WIDTHS[queue][0] for pe in own.pes)
         for queue, house in self.single.items():
             mine, its = self.whole.site.balance_of(queue), house.site.balance
-            assert mine.terms == its.terms
+            assert replace(mine.terms, machine=0) == replace(its.terms, machine=0)
             assert mine.groups.standing(mine.terms) == its.groups.standing(its.terms)
             assert mine.startable() == its.startable()
 
