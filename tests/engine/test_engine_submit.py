@@ -43,11 +43,12 @@ def test_a_request_gets_the_next_identifier_and_the_caller_as_its_owner():
 
 def test_a_list_is_accepted_whole_and_in_its_order_by_one_commit():
     centre = Centre(PLAIN + "stop queue batch\n")
+    centre.hand_in("anne name=known")  # of one who has waited before a pass has nothing new to tell
     commits = centre.engine.commits
     answer = centre.hand_in("anne name=a", "anne name=b", "anne name=c")
-    assert answer["ids"] == ["1.sim", "2.sim", "3.sim"]
+    assert answer["ids"] == ["2.sim", "3.sim", "4.sim"]
     assert centre.engine.commits == commits + 1
-    assert [centre.request(seq).name for seq in (1, 2, 3)] == ["a", "b", "c"]
+    assert [centre.request(seq).name for seq in (2, 3, 4)] == ["a", "b", "c"]
 
 
 def test_one_bad_line_refuses_the_whole_list_and_is_named():
