@@ -6,6 +6,9 @@ from typing import Any
 from nqspy.model.ids import Instant
 from nqspy.model.tree import setting
 
+APART = "one of them must fire at another minute"
+"""What to do about two shifts that begin at the same time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
