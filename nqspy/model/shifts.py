@@ -87,8 +87,8 @@ class Calendar:
 @dataclass(slots=True)
 class ShiftState:
     """Which shift is in force. ``fired``: the firing last applied (UTC); ``manual``: switched to by an
-    operator, ``until`` an instant if any; ``since``: when it came into force. ``failed``: the shift that could
-    not be entered, and why (``failed_text``, a whole sentence)."""
+    operator, ``until`` an instant if any; ``since``: when it came into force. ``failed``: the shift that
+    could not be entered, and why (``failed_text``, a whole sentence)."""
 
     current: str | None = None
     fired: Instant | None = None

@@ -62,7 +62,7 @@ def test_a_broken_file_leaves_everything_as_it_is_and_one_line_says_where(live):
     assert alarms(live) == [], "it is again what is in force"
 
 
-@pytest.mark.parametrize("text", ["shift night could not be entered: PE 1 of domain big is held by 14.vm", ""])
+@pytest.mark.parametrize("text", ["shift night could not be entered: PE 1 is held by 14.vm", ""])
 def test_a_shift_that_cannot_be_entered_is_named_with_the_reason(fresh, text):
     site = fresh.daemon.engine.site
     site.shift = replace(site.shift, failed="night", failed_text=text)
