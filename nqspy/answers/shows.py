@@ -66,7 +66,7 @@ def _json(data: Any) -> str:
 
 def _known(serving: Serving, asked: cm.ShowObject) -> tuple[str, ...]:
     kind = registry.shown_as(asked.what)
-    there = (*kind.all(serving.engine.site.settings), kind.standing) if kind is not None else asked.names
+    there = kind.names(serving.engine.site.settings) if kind is not None else asked.names
     for name in asked.names:
         if name not in there:
             raise Refusal("unknown_object", what=asked.what.removesuffix("s"), name=name)

@@ -50,7 +50,7 @@ def test_a_new_domain_takes_pes_from_application_and_gives_them_back(centre):
         ("set domain application pes=0-3", "domain application is always there"),
         ("delete domain application", "domain application is always there"),
         ("delete domain wide", "queue day: there is no domain wide; set its domain first"),
-        ("set domain nowhere depth=2", "there is no domain nowhere; there are wide"),
+        ("set domain nowhere depth=2", "there is no domain nowhere; there are application, wide"),
         ("set domain wide depth=0", "depth is from 1 to 64, not 0"),
         ("set queue batch domain=nowhere", "there is no domain nowhere; domains: application, wide"),
         ("create domain 1st pes=0", "'1st' is no name for a domain"),
