@@ -48,9 +48,9 @@ class Lister:
 
     def _object(self, request: Request, reason: Reason | None) -> dict[str, Any]:
         made = json_objects.request_object(request, self.place, self._places.of(request), reason)
-        used = self._engine.samples.get(request.seq)
-        if used is not None and request.started is not None:
-            made["used"] = used_object(used)
+        if request.started is not None:
+            sample = self._engine.samples.get(request.seq)
+            made["used"] = used_object(request.used_until(self.place.at, sample))
         return self._sight.mask(made)
 
 
