@@ -1,4 +1,4 @@
-"""What `qstat` says of requests: how long one has run."""
+"""What `qstat` says of requests: how long one has run, and its domain where there are several."""
 
 import pytest
 
@@ -34,3 +34,10 @@ def test_wall_time_is_that_of_the_moment_and_not_of_the_last_sample(fresh, monke
     assert (shown["resources_used.walltime"], shown["resources_used.cput"]) == (wall, "00:00:05")
     [told] = fresh.result("root", "list_requests", ids=[id])
     assert told["used"]["wall_s"] == (10 if pause is None else 7) * 60
+
+
+def test_the_domain_is_said_where_there_are_several(fresh):
+    [id] = fresh.submit("owner")
+    assert "domain" not in full(fresh, id)
+    fresh.qmgr("set machine pes=8", "create domain big pes=4-7", "set queue batch domain=big")
+    assert full(fresh, id)["domain"] == "big"
