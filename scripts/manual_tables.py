@@ -61,7 +61,7 @@ def _written(path: str, info: Declared) -> str:
         text += " or `unlimited`"
     if info.nothing:
         text += f" or `{info.nothing}`"
-    if "auto:" in info.doc:
+    if info.nothing_written == "auto":
         text = f"{text.removesuffix(' or `unlimited`')} or `auto`"
     if info.high is None or info.unit == "time":
         return text
@@ -69,7 +69,7 @@ def _written(path: str, info: Declared) -> str:
 
 
 def _default(info: Declared, value: Any) -> str:
-    if value is None and "auto:" in info.doc:
+    if value is None and info.nothing_written == "auto":
         return "auto"
     if value is None and "weight" in info.doc:
         return "the site's"

@@ -48,9 +48,9 @@ class Lister:
 
     def _object(self, request: Request, reason: Reason | None) -> dict[str, Any]:
         made = json_objects.request_object(request, self.place, self._places.of(request), reason)
-        used = self._engine.samples.get(request.seq)
-        if used is not None and request.started is not None:
-            made["used"] = used_object(used)
+        if request.started is not None:
+            sample = self._engine.samples.get(request.seq)
+            made["used"] = used_object(request.used_until(self.place.at, sample))
         return self._sight.mask(made)
 
 
@@ -246,14 +246,15 @@ def _rendered(serving: Serving, asked: rpc.Asked, render: Callable[[Objects], st
     choice = RequestChoice(serving, asked.message, asked.caller)
     yield from _objects(serving, choice, found, options=render is tables.full)
     if render is tables.full:
-        _mark_shared(serving, choice.sight, found)
+        _mark(serving, choice.sight, found)
     yield _answer(asked, choice, render(found))
 
 
-def _mark_shared(serving: Serving, sight: Visibility, found: Objects) -> None:
-    """Notes which output files others write too."""
+def _mark(serving: Serving, sight: Visibility, found: Objects) -> None:
+    """Notes which output files others write too, and that there are several domains."""
     site = serving.engine.site
     for each in found:
+        each["divided"] = site.is_divided()
         request = site.requests.get(each["seq"])
         if request is not None and (said := shared(site, request, sight.sees)):
             each["shared_output"] = said

@@ -24,7 +24,8 @@ def _status(serving: Serving, asked: rpc.Asked) -> dict[str, Any]:
     zone = Zone(site.timezone)
     running = len(site.started)
     clock = zone.text(serving.clock.now())
-    alarms = serving.alarms()
+    sight = Visibility(serving, asked.caller)
+    alarms = [sight.masked(text) for text in serving.alarms()]
     words = [
         f"nqsd serves {serving.home.path}: {len(site.requests)} requests, {running} started, "
         f"{site.pes()} PEs",

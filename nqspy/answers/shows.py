@@ -33,6 +33,7 @@ from nqspy.qmgr import show as qmgr_show
 from nqspy.qmgr import show_shifts
 from nqspy.qmgr.grammar import FARTHEST
 from nqspy.qmgr.printer import print_settings
+from nqspy.qmgr.values import write
 from nqspy.report import counters
 from nqspy.report.shares import quota_object
 from nqspy.report.time_text import Zone
@@ -66,7 +67,7 @@ def _json(data: Any) -> str:
 
 def _known(serving: Serving, asked: cm.ShowObject) -> tuple[str, ...]:
     kind = registry.shown_as(asked.what)
-    there = (*kind.all(serving.engine.site.settings), kind.standing) if kind is not None else asked.names
+    there = kind.names(serving.engine.site.settings) if kind is not None else asked.names
     for name in asked.names:
         if name not in there:
             raise Refusal("unknown_object", what=asked.what.removesuffix("s"), name=name)
@@ -298,15 +299,35 @@ def _moves(host: str, zone: Zone, before: Mapping[Seq, Instant], then: Mapping[S
 def _difference(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     lines = []
     for path in dict.fromkeys((*before, *after)):
-        old, new = before.get(path), after.get(path)
+        kind, name, _ = registry.split(path)
+        always: dict[str, Any] | None = (
+            {} if kind is not None and kind.standing and name == kind.standing else None
+        )
+        old, new = before.get(path, always), after.get(path, always)
         if old is None or new is None:
             lines.append(f"{'new' if old is None else 'gone'}: {path.replace('/', ' ')}")
             continue
+        old, new = _shown(old), _shown(new)
         for key in dict.fromkeys((*old, *new)):
             if old.get(key) != new.get(key):
-                name = f"{path}/{key}".replace("/", " ")
-                lines.append(f"{name}: {old.get(key, 'default')} -> {new.get(key, 'default')}")
+                place = f"{path}/{key}"
+                told = f"{_told(place, old, key)} -> {_told(place, new, key)}"
+                lines.append(f"{place.replace('/', ' ')}: {told}")
     return lines
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """An object's row without what its other settings give; an exit's own settings stand among them."""
+    whole = row | row.get("values", {})
+    return {key: value for key, value in whole.items() if key not in ("values", "commands", "counts")}
+
+
+def _told(path: str, row: Mapping[str, Any], key: str) -> Any:
+    """A setting of an object's row as the command language writes it."""
+    info = registry.declared_at(path)
+    if info is None:
+        return row.get(key, "default")
+    return write(info, row.get(key, info.default))
 
 
 _MADE: dict[

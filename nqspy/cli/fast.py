@@ -124,7 +124,7 @@ class Parser:
 
     def _glued(self, word: str) -> "Given | None":
         """``-lT600``, ``-oFILE``, ``-N=NAME``: the longest flag that takes a value and begins the word.
-        ``-lNAME=VALUE`` is the list of resources, whatever letter NAME begins with."""
+        ``-lNAME=VALUE`` is the list of resources, whatever letter NAME begins with; ``-lX`` is none."""
         longest = len(word) - 1
         if word[:2] == "-l" and "-l" in self._rows and word.find("=") > 3:
             longest = 2
@@ -132,6 +132,8 @@ class Parser:
             row = self._rows.get(word[:end])
             if row is not None and row[2] not in WITHOUT_VALUE:
                 value = word[end:]
+                if row[2] == "resources" and "=" not in value:
+                    raise Failure(self._unknown(word))
                 return Given(row, word[:end], value[1:] if value[0] == "=" else value)
         return None
 

@@ -60,8 +60,10 @@ class Troubles:
     def lines(self) -> list[str]:
         """A line for each trouble, for people."""
         site = self._host.engine.site
-        zone = Zone(site.timezone)
-        found = [] if site.shift.failed is None else [f"shift {site.shift.failed} could not be entered"]
+        zone, shift = Zone(site.timezone), site.shift
+        found = []
+        if shift.failed is not None:  # rows of a former version have no text
+            found.append(shift.failed_text or f"shift {shift.failed} could not be entered")
         for name, state in site.resources.items():
             if state.state == "broken":
                 why = f": {state.text}" if state.text else ""

@@ -19,7 +19,7 @@ from nqspy.engine.zones import local, zone_of
 from nqspy.model.cron import Sundays, bits, meeting, no_sundays, read
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import DAY, Instant
-from nqspy.model.shifts import Calendar, Shift
+from nqspy.model.shifts import APART, Calendar, Shift
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -175,14 +175,14 @@ def _sundays(country: str | None, extra: tuple[str, ...], worked: tuple[str, ...
 
 
 def collisions(shifts: Iterable[Shift], those: Collection[str] | None = None) -> str | None:
-    """Names two shifts that fire in the same minute on some day, by the clock on the wall; None when there
-    are none. ``those``: one of the two is among these."""
+    """Names two shifts that fire in the same minute on some day, by the clock on the wall, and what to do
+    about it; None when there are none. ``those``: one of the two is among these."""
     crons = [(shift.name, cron) for shift in shifts for cron in shift.when]
     for (one, cron), (two, other) in combinations(crons, 2):
         looked = one != two and (those is None or one in those or two in those)
         when = meeting(cron, other) if looked else None
         if when is not None:
-            return f"shifts {one} and {two} both fire at {when:%H:%M on %A}s"
+            return f"shifts {one} and {two} both fire at {when:%H:%M on %A}s; {APART}"
     return None
 
 

@@ -225,8 +225,8 @@ def shift_changed(site: Site, event: ev.ShiftChanged, at: Instant) -> None:
 
 
 def shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
-    """Remembers which shift could not be entered, so that this is told once."""
-    site.shift = replace(site.shift, failed=event.shift)
+    """Remembers which shift could not be entered, so that this is told once, and why."""
+    site.shift = replace(site.shift, failed=event.shift, failed_text=event.text)
     site.touched.state = True
 
 

@@ -75,7 +75,7 @@ def _change_object(
         _set_one(node, path, change)
         objects[name] = node
     elif name not in objects:
-        raise BadValue(f"there is no {head} {name}{_nearest(name, objects)}")
+        raise BadValue(f"there is no {head} {name}{_nearest(name, kind.names(settings))}")
     elif change.op == "delete":
         del objects[name]
     elif head == "shift" and path == "counts" and change.op == "set":

@@ -16,9 +16,16 @@ class Machine:
     """What there is to schedule. ``None`` is *auto*: what the executor found at start."""
 
     pes: int | None = setting(
-        "count", None, "number of PEs; auto: the CPUs the daemon may use", low=1, high=1_000_000
+        "count",
+        None,
+        "number of PEs; auto: the CPUs the daemon may use",
+        low=1,
+        high=1_000_000,
+        nothing="auto",
     )
-    memory: int | None = setting("size", None, "memory shown; auto: the machine's. No limit by itself")
+    memory: int | None = setting(
+        "size", None, "memory shown; auto: the machine's. No limit by itself", nothing="auto"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +51,12 @@ class Found:
 class Server:
     """The installation."""
 
-    name: str | None = setting("name", None, "host part of identifiers; auto: the short host name")
-    timezone: str | None = setting("name", None, "zone of shifts and reports; auto: the machine's")
+    name: str | None = setting(
+        "name", None, "host part of identifiers; auto: the short host name", nothing="auto"
+    )
+    timezone: str | None = setting(
+        "name", None, "zone of shifts and reports; auto: the machine's", nothing="auto"
+    )
     script_limit: int | None = setting("size", 4 << 20, "size of a script at most", high=SCRIPT_MAX)
     user_spool: str | None = setting(
         "text", "10%", "scripts and environments that a user may keep, waiting and ended: a size, or a part"
@@ -98,7 +109,9 @@ class Mail:
     password_file: str | None = setting(
         "text", None, "file whose first line is the password; its owner's alone (chmod 600)", guard=TOLD
     )
-    sender: str | None = setting("text", None, "address that mails come from; auto: nqspy at this host")
+    sender: str | None = setting(
+        "text", None, "address that mails come from; auto: nqspy at this host", nothing="auto"
+    )
     limit: int | None = setting(
         "count", 20, "most mails a person gets within an hour; what is more comes in one", low=1, high=10_000
     )

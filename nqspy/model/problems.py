@@ -7,6 +7,7 @@ from nqspy.model import registry
 from nqspy.model.domains import APPLICATION, names
 from nqspy.model.people import Group, is_address
 from nqspy.model.queues import Complex, Queue
+from nqspy.model.shifts import APART
 from nqspy.model.site import Settings
 
 T = TypeVar("T")
@@ -124,7 +125,7 @@ def _problems_of_shifts(settings: Settings) -> Iterable[str]:
             yield f'shift {shift.name} has no time: when=("30 8 * * mon-fri")'
         for cron in dict.fromkeys(shift.when):
             if cron in seen:
-                yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}"
+                yield f"shift {shift.name} fires at the same minutes as shift {seen[cron]}: {cron}; {APART}"
             seen[cron] = shift.name
 
 

@@ -14,10 +14,14 @@ class Factors:
     None: the site's default weight. All zero is FIFO by date in queue.
     """
 
-    share: int | None = setting("count", None, "weight of the fair-share term")
-    cpu: int | None = setting("count", None, "weight of the CPU term: little requested CPU time first")
-    memory: int | None = setting("count", None, "weight of the memory term: little requested memory first")
-    time: int | None = setting("count", None, "weight of the time in queue")
+    share: int | None = setting("count", None, "weight of the fair-share term", nothing="default")
+    cpu: int | None = setting(
+        "count", None, "weight of the CPU term: little requested CPU time first", nothing="default"
+    )
+    memory: int | None = setting(
+        "count", None, "weight of the memory term: little requested memory first", nothing="default"
+    )
+    time: int | None = setting("count", None, "weight of the time in queue", nothing="default")
 
     def over(self, default: "Factors") -> "Weights":
         """These weights, with the site's where none is set."""

@@ -167,7 +167,6 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     # ------------------------------------------------------------ settings as a whole
     ("bad_settings", 166): {
         "bad_settings": "{said}",
-        "crons_clash": "{said}; one of them must fire at another minute",
         "bad_shift": "shift {shift}: {said}",
         "group_is_parent": "group {group} is the parent of {below};"
         " delete what is below it first, or move it",

@@ -123,6 +123,10 @@ class SettingsObject(Generic[T]):
         """The object of that name, or the one there is; None when there is none."""
         return self.all(settings).get(name) if self.named else self.one(settings)
 
+    def names(self, settings: Settings) -> list[str]:
+        """Names of its objects: of one that there is always, too, before anything of it was set."""
+        return list(dict.fromkeys((*((self.standing,) if self.standing else ()), *self.all(settings))))
+
     def paths(self, settings: Settings) -> list[str]:
         """Paths of its objects, in their order."""
         return [f"{self.head}/{name}" for name in self.all(settings)] if self.named else [self.head]

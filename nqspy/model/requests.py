@@ -241,7 +241,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``. ``pause``: it is
     suspended; ``resumed``: when it last went on, ``resumed_by_person``: when somebody last let it.
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
-    ``preempted_bytes``: what it held when it last did.
+    ``preempted_bytes``: what it held when it last did. ``suspended_time``: how long it was suspended before.
     """
 
     number: int
@@ -258,6 +258,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     ending: EndOrder | None = None
     preempted_times: int = 0
     preempted_bytes: int = 0
+    suspended_time: int = 0
 
 
 @dataclass(slots=True)
@@ -311,6 +312,15 @@ class Request:
     def used(self) -> Used:
         """What its attempt used, as far as it was charged."""
         return self.attempt.used if self.attempt is not None else NOT_USED
+
+    def used_until(self, now: Instant, sample: Used | None = None) -> Used:
+        """What its attempt has used by ``now``: what was told last (``sample``, if anything since it was
+        charged), and the wall time since, which stands still while it is suspended."""
+        used, run = self.used if sample is None else sample, self.attempt
+        if run is None or run.starting or self.state is State.EXITING:
+            return used
+        end = now if run.pause is None else run.pause.at
+        return Used(used.cpu, max(used.wall, end - run.started - run.suspended_time), used.memory)
 
     @property
     def pause(self) -> Pause | None:

@@ -6,6 +6,9 @@ from typing import Any
 from nqspy.model.ids import Instant
 from nqspy.model.tree import setting
 
+APART = "one of them must fire at another minute"
+"""What to do about two shifts that begin at the same time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
@@ -84,7 +87,8 @@ class Calendar:
 @dataclass(slots=True)
 class ShiftState:
     """Which shift is in force. ``fired``: the firing last applied (UTC); ``manual``: switched to by an
-    operator, ``until`` an instant if any; ``since``: when it came into force."""
+    operator, ``until`` an instant if any; ``since``: when it came into force. ``failed``: the shift that
+    could not be entered, and why (``failed_text``, a whole sentence)."""
 
     current: str | None = None
     fired: Instant | None = None
@@ -92,3 +96,4 @@ class ShiftState:
     until: Instant | None = None
     failed: str | None = None
     since: Instant | None = None
+    failed_text: str = ""

@@ -173,8 +173,11 @@ def _suspend(request: Request, event: ev.Suspended, at: Instant, ages: Ages) -> 
 def _resume(request: Request, event: ev.Resumed, at: Instant, ages: Ages) -> None:
     former = request.run
     let = former.resumed_by_person if event.because().is_feature else at
-    pes = event.pes or former.pes
-    request.attempt = replace(former, pes=pes, pause=None, resumed=at, resumed_by_person=let)
+    pes, still = event.pes or former.pes, former.suspended_time
+    still += at - former.pause.at if former.pause is not None else 0
+    request.attempt = replace(
+        former, pes=pes, pause=None, resumed=at, resumed_by_person=let, suspended_time=still
+    )
     request.state = State.RUNNING
 
 

@@ -49,6 +49,12 @@ class Declared:
         boundless = self.unit in ("count", "time", "size", "percent") and self.low is None
         return self.default is None or bool(self.nothing) or boundless
 
+    @property
+    def nothing_written(self) -> str:
+        """The word for no value."""
+        unbounded = "unlimited" if self.unit in ("count", "time", "size", "percent") else "none"
+        return self.nothing or unbounded
+
 
 def _field_of(declare: Callable[P, Declared]) -> Callable[P, Any]:
     def made(*args: P.args, **more: P.kwargs) -> Any:

@@ -71,12 +71,13 @@ def parse_time(text: str) -> int:
     return _whole(total * 1000, wrong)
 
 
-def parse_count(text: str) -> int:
-    """A whole number >= 0, or UNLIMITED for ``unlimited`` and ``unspecified``. Raises BadValue."""
+def parse_count(text: str, wanted: str = "whole number from 0 upward") -> int:
+    """A whole number >= 0, or UNLIMITED for ``unlimited`` and ``unspecified``. Raises BadValue saying what
+    is ``wanted``."""
     if is_unlimited(text) or text.lower() == "unspecified":
         return UNLIMITED
     if not (text.isascii() and text.isdigit()):
-        raise BadValue(f"{text!r} is no whole number from 0 upward")
+        raise BadValue(f"{text!r} is no {wanted}")
     if len(text) > 15:
         raise BadValue(f"{text!r} is too great for a number")
     return int(text)

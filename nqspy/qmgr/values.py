@@ -42,8 +42,8 @@ def what(info: Declared) -> str:
     """What a value of this setting looks like, for an error."""
     if info.words:
         return "one of " + ", ".join(info.words)
-    text = _WHAT[info.unit]
-    return text if info.can_be_none else text.removesuffix(" or unlimited").rstrip(",")
+    text, may_be_none, _ = _WHAT[info.unit].partition(" or unlimited")
+    return f"{text} or {info.nothing_written}" if may_be_none and info.can_be_none else text.rstrip(",")
 
 
 def read(cursor: Cursor, info: Declared) -> Any:
@@ -96,11 +96,15 @@ def _parse(info: Declared, text: str) -> Any:
         return units.parse_percent(text)
     if (info.low or 0) < 0 and text[:1] == "-" and text[1:].isdigit():
         return -units.parse_count(text[1:])
-    reader = {"time": units.parse_time, "size": units.parse_size}.get(info.unit, units.parse_count)
-    value = reader(text)
-    if value == units.UNLIMITED:
-        return None
-    return value
+    reader = {"time": units.parse_time, "size": units.parse_size}.get(info.unit)
+    value = reader(text) if reader is not None else units.parse_count(text, _whole_number(info))
+    return None if value == units.UNLIMITED else value
+
+
+def _whole_number(info: Declared) -> str:
+    """Which numbers may be given, and the word for none."""
+    text = f"whole number from {info.low or 0} " + ("upward" if info.high is None else f"to {info.high}")
+    return f"{text} or {info.nothing_written}" if info.can_be_none else text
 
 
 def _read_flag(cursor: Cursor, given: bool) -> bool:
@@ -162,7 +166,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
 def write(info: Declared, value: Any) -> str:
     """A value as `read` understands it."""
     if value is None:
-        return info.nothing or ("unlimited" if info.unit in ("count", "time", "size", "percent") else "none")
+        return info.nothing_written
     writer = _WRITERS.get(info.unit)
     return writer(value) if writer is not None else quote(str(value))
 

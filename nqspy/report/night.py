@@ -230,7 +230,10 @@ def night_report(
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
-    parts = {name: sums for name, sums in accounts.total().items() if fractions.get(name)}
+    sums = accounts.total()
+    parts = {
+        name: sums[name] for name in fractions if name in sums and (fractions[name] or sums[name].worked)
+    }
     capacity = min(site.pes(), len(site.found.cpus) or site.pes())
     busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), capacity)
     used = night_metrics.used_by_group(every, bounds.start, end)
@@ -244,7 +247,7 @@ def night_report(
         **_busy(busy, zone),
         "deviation": largest(parts),
         "charge": site.settings.usage.charge,
-        "parts": division_of(accounts, [name for name in fractions if name in parts], zone),
+        "parts": division_of(accounts, list(parts), zone),
         "order_kept": not night.overtaken,
         "overtaken": [_overtaken(labels, night, *each) for each in night.overtaken],
         "groups": groups,

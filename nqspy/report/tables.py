@@ -106,6 +106,7 @@ def _attributes(each: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
         yield "resources_used.walltime", clock_span(used["wall_s"])
     yield "job_state", _LETTERS[each["state"]]
     yield "queue", each["queue"]
+    yield "domain", each["domain"] if each.get("divided") else None
     yield "server", host
     yield "Account_Name", each["account"]
     yield "ctime", _ctime(each["submitted"])

@@ -128,6 +128,15 @@ def test_reasons_name_no_hidden_request(site):
     )
 
 
+def test_alarms_name_no_hidden_request(site):
+    site.qmgr("set privacy owner")
+    shift = site.daemon.engine.site.shift
+    shift.failed, shift.failed_text = "night", f"it could not be entered: PE 1 is held by {site.bens}"
+    for by, name in (("other", site.bens), ("operator", site.bens), ("owner", "another request")):
+        [said] = site.result(by, "status")["alarms"]
+        assert said == f"it could not be entered: PE 1 is held by {name}"
+
+
 def test_privacy_is_shown_and_written_by_snap(site):
     site.qmgr("set privacy group")
     assert "privacy=group" in site.qmgr("snap")

@@ -174,6 +174,8 @@ BAD = [
     ("", "--dialect dcl", "qsub: --dialect: 'dcl' is neither nqs nor pbs"),
     ("#!/bin/sh\n#QSUB -q x\n#QSUB -lT 6x0\n", "", "qsub: job.sh line 3: -lT: '6x0' is no time"),
     ("#QSUB lT 60\n", "", "qsub: job.sh line 1: 'lT' is no option; options begin with a dash"),
+    ("#QSUB -q night -lX 4\n", "", "qsub: job.sh line 1: unknown option -lX; did you mean -l?"),
+    ("", "-lX 4", "qsub: unknown option -lX; did you mean -l?"),
     ("#QSUB -r 'x\n", "", "qsub: job.sh line 1: the quote ' at column 5 is not closed"),
     ("\n#@$ -W\n", "", "qsub: job.sh line 2: unknown option -W"),
     ("#QSUB -x\n#PBS -V\n", "", "qsub: job.sh line 2: NQS and PBS directives in one script"),

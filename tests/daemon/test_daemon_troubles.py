@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from dataclasses import replace
 
 import pytest
 from daemon.everybody import NOBODY, interpreter, packages
@@ -59,6 +60,20 @@ def test_a_broken_file_leaves_everything_as_it_is_and_one_line_says_where(live):
     assert "was not applied" in alarms(live)[0]
     file.write_text("create batch_queue more priority=1\n")
     assert alarms(live) == [], "it is again what is in force"
+
+
+@pytest.mark.parametrize("text", ["shift night could not be entered: PE 1 is held by 14.vm", ""])
+def test_a_shift_that_cannot_be_entered_is_named_with_the_reason(fresh, text):
+    site = fresh.daemon.engine.site
+    site.shift = replace(site.shift, failed="night", failed_text=text)
+    [said] = alarms_of(fresh)
+    assert said == (text or "shift night could not be entered")
+    site.shift = replace(site.shift, failed=None, failed_text="")
+    assert alarms_of(fresh) == []
+
+
+def alarms_of(fresh):
+    return fresh.result("root", "status")["alarms"]
 
 
 def test_reloading_is_for_managers_and_not_for_shifts(live):

@@ -137,6 +137,7 @@ def test_two_shifts_never_fire_in_the_same_minute(one, two, meet):
     assert (found is not None) == meet
     if found:
         assert found.startswith("shifts a and b both fire at ")
+        assert found.endswith("; one of them must fire at another minute")
 
 
 def test_one_shift_may_have_times_that_fall_together():

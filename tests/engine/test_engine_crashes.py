@@ -130,6 +130,19 @@ def test_orders_that_may_not_have_been_obeyed_are_given_again_after_a_restart():
     assert [action.reason for action in done if isinstance(action, Kill)] == ["deleted", "requeued"]
 
 
+def test_what_a_restart_finds_is_told_once_with_a_subject_of_its_own(monkeypatch):
+    centre = Centre()
+    fates = ("alive", "done", "later")
+    strays = [ob.ObservedStray(15 + n, 1, fate) for n, fate in enumerate(fates)]
+    monkeypatch.setattr(centre.sim.executor, "scan", lambda expected: strays)
+    centre.sim.restart()
+    told = [(each.subject, each.text) for each in centre.sim.notices]
+    assert len(told) == len(fates)
+    for subject, text in told:
+        assert subject.removeprefix("nqspy: ") not in text
+    assert told[0][1].startswith("requests ran and the database does not know them")
+
+
 def test_a_commit_that_fails_during_a_restart_loses_no_end():
     centre = Centre(length=100)
     centre.submit("anne")

@@ -54,7 +54,7 @@ def test_a_new_domain_takes_pes_from_application_and_gives_them_back(centre):
         ("set machine pes=6", "domain wide has PE 7, which a machine of 6 has not; set its pes first"),
         ("delete domain application", "domain application is always there"),
         ("delete domain wide", "queue day names domain wide; give it another first: set queue domain="),
-        ("set domain nowhere depth=2", "there is no domain nowhere; there are wide"),
+        ("set domain nowhere depth=2", "there is no domain nowhere; there are application, wide"),
         ("set domain wide depth=0", "depth is from 1 to 64, not 0"),
         ("create domain Application pes=0", "domain application is always there"),
         ("create pipe_queue in destination=(day) domain=wide", "a pipe queue has no PEs and so no domain"),

@@ -236,11 +236,13 @@ def test_a_shift_that_fails_changes_nothing_alarms_once_and_is_tried_every_five_
     place.until("2026-03-02T21:14:59+01:00")
     assert len(place.events(ev.ShiftFailed)) == len(place.events(ev.Alarm)) == 1
     assert "exits/x.py:3" in place.events(ev.Alarm)[0].text
+    assert place.site.shift.failed_text == place.events(ev.Alarm)[0].text
     assert "exits/x.py:3" in place.sim.log[-1]
     assert place.sim.notices[-1].subject == "nqspy: shift night failed"
     doors.broken = False
     place.until("2026-03-02T21:15:00+01:00")
     assert (place.site.shift.current, run_limit(place), place.site.shift.failed) == ("night", 5, None)
+    assert place.site.shift.failed_text == ""
     assert doors.reloads == 1
     place.is_sound()
 

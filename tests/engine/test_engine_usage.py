@@ -10,6 +10,7 @@ from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import DAY, HOUR
+from nqspy.model.requests import Used
 
 GROUPS = (
     PLAIN
@@ -223,3 +224,32 @@ def test_what_is_owed_outlives_a_restart_and_the_journal_gives_it_again():
     assert centre.site.balance.startable() == {"d1:anne": 2, "d2:ben": 2}
     centre.later(hours=2)
     centre.is_sound()
+
+
+def test_wall_time_goes_on_between_samples_and_stands_still_while_suspended():
+    centre = Centre(length=3_600)
+    [seq] = centre.submit("anne")
+
+    def wall() -> float:
+        return centre.request(seq).used_until(centre.sim.now, centre.engine.samples.get(seq)).wall / 60_000
+
+    found = []
+    for minutes, command in (
+        (10, cm.SuspendRequests((str(seq),))),
+        (30, cm.SuspendRequests((str(seq),), resume=True)),
+        (5, cm.SuspendRequests((str(seq),))),
+        (7, cm.SuspendRequests((str(seq),), resume=True)),
+    ):
+        centre.later(minutes=minutes)
+        found.append(wall())
+        centre.ask(command)
+    assert found == [10, 10, 15, 15]
+    charged = centre.request(seq).run.charged
+    centre.sim.restart()
+    centre.later(minutes=1)
+    assert wall() == 16
+    assert centre.request(seq).run.charged == charged
+    assert centre.request(seq).used_until(centre.sim.now, Used(1, 10**9, 2)) == Used(1, 10**9, 2)
+    centre.is_sound()
+    centre.later(minutes=44)
+    assert centre.end_of(seq).used.wall == 3_600_000

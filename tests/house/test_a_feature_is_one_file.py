@@ -47,7 +47,10 @@ def test_it_is_set_shown_kept_explained_and_remembered(homes, tmp_path):
     live.until(job, lambda found: found["state"] == "suspended", "rest")
     why = live.why(job)["reason"]
     assert (why["code"], why["who"]) == ("SUSPENDED", "rest")
-    assert "goes on when it has rested" in live.run("qstat", "--why", job).ok().out
+    said = live.run("qstat", "--why", job).ok().out
+    assert "goes on when it has rested" in said
+    assert "its rest must be over" in said
+    assert "an operator must" not in said
     rests = until(lambda: rests_of(live, job), "it is shown until when it rests")
 
     live.kill()

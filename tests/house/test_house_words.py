@@ -9,9 +9,13 @@ import tomllib
 import pytest
 from house.checkout import PACKAGE, ROOT
 
+from nqspy.engine.handlers.people import need
 from nqspy.model import registry
 from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS
+from nqspy.model.errors import Refusal
+from nqspy.model.people import Caller
+from nqspy.model.site import Settings
 from nqspy.model.tree import declared
 from nqspy.userexit import specs
 
@@ -50,6 +54,12 @@ def test_the_tables_say_what_the_declarations_say():
         check=False,
     )
     assert run.returncode == 0, run.stderr
+
+
+def test_the_daemon_page_refuses_in_the_programs_words():
+    with pytest.raises(Refusal) as refused:
+        need(Settings(managers={"bob": "o"}), Caller("bob", 1002, 100), "manager", "set global run_limit")
+    assert str(refused.value) in page("daemon")
 
 
 def test_every_kind_of_event_stands_in_the_journal_page():

@@ -185,7 +185,8 @@ def test_a_copy_can_be_changed_without_changing_it():
                 Change("create", "shift/s", {"when": ["0 1 * * *"]}),
                 Change("create", "shift/t", {"when": ["0 1 * * *"]}),
             ],
-            "shift t fires at the same minutes as shift s",
+            "shift t fires at the same minutes as shift s: 0 1 * * *;"
+            " one of them must fire at another minute",
         ),
         ([Change("set", "default/queue", "x")], "default queue x does not exist"),
     ],

@@ -46,6 +46,28 @@ def bounds(centre):
     return night_bounds(centre.journal.events(), zone_of("Europe/Paris"), centre.sim.now)
 
 
+def test_a_department_without_a_share_that_had_work_is_among_those_of_both_reports():
+    shares = GROUPS + "create group d0 share=0 members=(dora)\ncreate group d9 share=0 members=(zoe)\n"
+    centre = Centre(PLAIN + shares, pes=2, length=600)
+    centre.until("2026-03-02T21:30:00+01:00")
+    centre.submit("dora", "dora")  # they hold both PEs when the others come
+    centre.later(minutes=1)
+    centre.submit(*["anne", "ben"] * 3, "dora")
+    centre.until("2026-03-02T22:10:00+01:00")
+    site, now = centre.site, centre.sim.now
+    night = night_report(centre.journal.events(), site, bounds(centre), now)
+    period = Period(bounds(centre).start, now, "night", True)
+    quota = quota_report(centre.journal.events(), site, period, now)
+    told = {row["name"]: row for row in quota["groups"]}
+    rows = {row["name"]: row for row in night["groups"]}
+    assert set(rows) == set(night["parts"]["groups"]) == {"d0", "d1", "d2"}
+    assert rows["d0"]["deviation"] > 0
+    for name, row in rows.items():
+        assert row["deviation"] == pytest.approx(told[name]["deviation"], abs=0.01)
+    assert night["deviation"] == pytest.approx(quota["deviation"], abs=0.01)
+    assert night["deviation"] == pytest.approx(max(abs(row["deviation"]) for row in rows.values()))
+
+
 def test_the_reports_say_what_the_scheduler_kept(centre):
     site, now = centre.site, centre.sim.now
     night = night_report(centre.journal.events(), site, bounds(centre), now)

@@ -24,6 +24,7 @@ RUN = Attempt(
     ending=EndOrder(Cause("owner", "anne"), True, "once more"),
     preempted_times=11,
     preempted_bytes=12,
+    suspended_time=13,
 )
 FULL = Request(
     seq=17,

@@ -233,7 +233,7 @@ def verify(tx: Transaction, trial: Trial) -> None:
         raise Refusal("bad_settings", said=wrong[0])
     clash = calendar.collisions(settings.shifts.values(), shifts) if shifts else None
     if clash is not None:
-        raise Refusal("crons_clash", said=clash)
+        raise Refusal("bad_settings", said=clash)
     for shift in () if trial.plain else settings.shifts.values():
         _verify_shift(tx, settings, shift)
 

@@ -32,14 +32,15 @@ def tell(tx: Transaction, observations: Sequence[ob.Observation]) -> None:
     lost = [
         seen for seen in observations if isinstance(seen, ob.ObservedLost) and seen.text and not seen.unsure
     ]
-    _alarm(tx, ended, "ran and the database does not know them; they are ended as void")
-    _alarm(tx, others, "have run and the database does not know of it (an older copy?)")
-    _alarm(tx, later, "run under a later nqspy; they are left alone")
-    _alarm(tx, lost, "were lost when the machine was restarted")
+    unheard = "requests that the database does not know"
+    _alarm(tx, ended, unheard, "ran and the database does not know them; they are ended as void")
+    _alarm(tx, others, unheard, "have run and the database does not know of it (an older copy?)")
+    _alarm(tx, later, "requests of a later nqspy", "run under a later nqspy; they are left alone")
+    _alarm(tx, lost, "lost requests", "were lost when the machine was restarted")
 
 
-def _alarm(tx: Transaction, found: Sequence[ob.Observation], text: str) -> None:
+def _alarm(tx: Transaction, found: Sequence[ob.Observation], subject: str, text: str) -> None:
     if found:
         names = [f"{tx.site.id_of(s.seq)} (attempt {s.attempt})" for s in found[:_MOST]]
         more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-        tx.alarm("hands", f"requests {text}: {', '.join(names)}{more}", f"requests {text}")
+        tx.alarm("hands", f"requests {text}: {', '.join(names)}{more}", subject)

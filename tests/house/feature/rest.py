@@ -22,7 +22,9 @@ from nqspy.model.tree import setting
 NAME = "rest"
 REST = declare_feature(NAME)
 (RESTS,) = reason_kinds(
-    ReasonCode.SUSPENDED, rests="it has worked long enough for now, and goes on when it has rested"
+    ReasonCode.SUSPENDED,
+    "its rest must be over; nobody has to do anything then",
+    rests="it has worked long enough for now, and goes on when it has rested",
 )
 
 # ---------------------------------------------------------------- its settings
