@@ -220,19 +220,14 @@ def night_report(
     ``events``: see `Night`. Shares, parts and busy shares are fractions, deviations percentage points.
     """
     zone, night = zone_of(site.timezone), Night(site, bounds)
-    then = SiteThen(site, around.before)
-    accounts = night.follow_accounts(then, site.settings.usage.charge, now)
-    night.take_all(events)
-    if around.samples and night.end(now) == now:
-        night.replay.sample(around.samples, now)
-        accounts.sample(around.samples, now)
-    accounts.advance(now)
+    accounts = _followed(night, events, site, now, around)
     end, histories = night.end(now), night.histories()
     fractions = department_shares(site.settings.groups) if site.settings.groups else {}
     every = night.replay.histories.values()
-    sums = accounts.total()
     parts = {
-        name: sums[name] for name in fractions if name in sums and (fractions[name] or sums[name].worked)
+        name: sums
+        for name, sums in accounts.total().items()
+        if fractions.get(name) or (name in fractions and sums.worked)
     }
     capacity = min(site.pes(), len(site.found.cpus) or site.pes())
     busy = night_metrics.busy_share(every, night.begun(), night.short.until(end), capacity)
@@ -247,7 +242,7 @@ def night_report(
         **_busy(busy, zone),
         "deviation": largest(parts),
         "charge": site.settings.usage.charge,
-        "parts": division_of(accounts, list(parts), zone),
+        "parts": division_of(accounts, [name for name in fractions if name in parts], zone),
         "order_kept": not night.overtaken,
         "overtaken": [_overtaken(labels, night, *each) for each in night.overtaken],
         "groups": groups,
@@ -266,6 +261,20 @@ def night_report(
         },
     }
     return {"line": night_line(data), **data}
+
+
+def _followed(
+    night: Night, events: Iterable[ev.Recorded], site: Site, now: Instant, around: Around
+) -> QuotaAccounts:
+    """Has a night take its events; the accounts over it."""
+    then = SiteThen(site, around.before)
+    accounts = night.follow_accounts(then, site.settings.usage.charge, now)
+    night.take_all(events)
+    if around.samples and night.end(now) == now:
+        night.replay.sample(around.samples, now)
+        accounts.sample(around.samples, now)
+    accounts.advance(now)
+    return accounts
 
 
 def _heading(night: Night, now: Instant, around: Around, zone: Zone) -> dict[str, Any]:
