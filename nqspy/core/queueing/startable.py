@@ -66,7 +66,7 @@ def changes(draft: Draft) -> tuple[tuple[str, int], ...]:
     found: list[tuple[str, int]] = []
     for domain in site.shared():
         known = site.balance_of(domain).startable()
-        now = _now(draft, domain) if known or waits else known
+        now = _now(draft, domain) if waits or any(known.values()) else {}
         if now != known:
             told = [pair for pair in now.items() if known.get(pair[0]) != pair[1]]
             told += [(name, 0) for name, pes in known.items() if pes and name not in now]
