@@ -3,6 +3,7 @@
 import gzip
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,10 +54,13 @@ def test_an_old_database_says_what_it_said(kept, path, same_site):
         # Rows tell these since they are kept, and use is charged evenly since then: they were written before.
         assert replayed.accounts.keys() >= site.accounts.keys()
         replayed.accounts, replayed.past = site.accounts, site.past
+        replayed.shift = replace(replayed.shift, failed_text=site.shift.failed_text)
         for request in (*replayed.requests.values(), *site.requests.values()):
             request.redated = None
             if request.attempt is not None:
-                request.attempt = structs.replace(request.attempt, rate=0, charged_at=None, charged=0)
+                request.attempt = structs.replace(
+                    request.attempt, rate=0, charged_at=None, charged=0, suspended_time=0
+                )
         same_site(site, replayed)
 
 
