@@ -202,8 +202,8 @@ class Live:
         return self.client.submit(script + "\n", *args, **asked).id
 
     def set(self, *commands: str) -> None:
-        """Settings, by the library."""
-        self.client.qmgr("\n".join(commands) + "\n")
+        """Commands, one after the other, by the library."""
+        self.client.qmgr("\n".join(commands) + "\n", atomic=False)
 
     def job(self, id: str) -> dict[str, Any]:
         [found] = self.client.requests(id)

@@ -178,11 +178,12 @@ AGREED = (
         "  work in the night\n",
     ),
     (
-        "SHARE, PART and POINTS of a department are those of the scheduler's own accounts (page `shares`).",
+        "SHARE, PART and POINTS of a department are those of the scheduler's own accounts (page `shares`), by"
+        " the shares that held then: d2 got another at 00:37.",
         "d1         45.7   37.2   -8.5   270",
-        "d1         43.2   42.7   -0.4   270",
+        "d1         43.9   42.7   -1.2   270",
     ),
-    ("Likewise.", "d2         34.3   49.4  +15.1   360", "d2         35.7   29.1   -6.6   360"),
+    ("Likewise.", "d2         34.3   49.4  +15.1   360", "d2         34.9   29.1   -5.9   360"),
     ("Likewise.", "d3         20.0   13.4   -6.6    98", "d3         21.3   28.3   +7.0    98"),
     (
         "What its owner deleted is no failure (CHANGELOG).",
