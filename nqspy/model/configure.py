@@ -129,7 +129,7 @@ def _check_name(head: str, name: str) -> None:
         raise BadValue(
             f"{name!r} is no name for a {head}: up to 31 letters, digits, - _ . and no digit first"
         )
-    if name.lower() == "all":
+    if head in ("queue", "domain") and name.lower() == "all":
         raise BadValue(f"{name} is no name for a {head}: it is a word of the language")
 
 

@@ -262,8 +262,8 @@ def test_a_domain_that_is_not_there_is_named_before_the_requests_that_run(centre
         centre.qmgr("set queue batch domain=nowhere")
 
 
-@pytest.mark.parametrize("path", ["queue/all", "complex/All", "group/all", "domain/all"])
-def test_nothing_is_called_all(centre, path):
+@pytest.mark.parametrize("path", ["queue/all", "queue/All", "domain/all"])
+def test_no_queue_and_no_domain_is_called_all(centre, path):
     refusal = centre.refused(
         cm.Configure((ev.Change("create", path, {"pes": ["0"]} if "dom" in path else {}),))
     )
