@@ -1,7 +1,7 @@
 """Dependency: the same owner's request of the same name waits until the earlier one has ended.
 
 Only among requests whose names were given (-r, -N) and of one group, in the queues of the setting ``queues``:
-a default name such as STDIN says nothing.
+a default name such as STDIN says nothing, and the indices of one array are no equal names.
 """
 
 from itertools import takewhile
@@ -17,9 +17,11 @@ def jobselect(request: Request, view: View) -> Answer | None:
         return None
     same = {"owner": request.owner, "group": request.group, "name": request.name}
     for other in filter(counts, view.running(**same)):
-        return refuse(behind(other), alike=("owner", "group", "name"))
-    for other in takewhile(lambda other: place(other) < place(request), view.waiting(**same)):
-        if counts(other):
+        if not fellows(request, other):
+            alike = ("owner", "group", "name") if other.array is None else None
+            return refuse(behind(other), alike=alike)
+    for other in takewhile(lambda other: other.seq != request.seq, view.waiting(**same)):
+        if counts(other) and not fellows(request, other):
             return refuse(behind(other))
     return None
 
@@ -28,8 +30,8 @@ def behind(other: Request) -> str:
     return f"waits for the end of {other.id}, an earlier request named {other.name}"
 
 
-def place(request: Request) -> tuple[int, int]:
-    return request.date_in_queue, request.seq
+def fellows(request: Request, other: Request) -> bool:
+    return request.array is not None and request.array == other.array
 
 
 def counts(request: Request) -> bool:

@@ -118,7 +118,8 @@ class Selection(Protocol):
 
 class RequestView(Protocol):
     """A request as a user exit sees it: read only. Sizes in bytes, None = unlimited or not given; times in
-    ms."""
+    ms. ``array``: identifier of the array that it is, or is one index of (``index``); ``count``: how many
+    indices of an array could still start, else 1."""
 
     id: str
     seq: Seq
@@ -136,6 +137,9 @@ class RequestView(Protocol):
     wall: int | None
     attributes: tuple[str, ...]
     arguments: tuple[str, ...]
+    array: str | None
+    index: int | None
+    count: int
 
 
 class PassView(Protocol):

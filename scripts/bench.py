@@ -327,6 +327,7 @@ def table(figures: list[Figure]) -> str:
 
 def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
+    from bench_arrays import bench_arrays
     from bench_decider import bench_decider
     from bench_memory import measure
     from bench_night import bench_night
@@ -344,6 +345,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
         "script": lambda: bench_script(1_000 if quick else 5_000),
         "many": lambda: bench_many(10_000 if quick else MANY),
+        "arrays": lambda: bench_arrays(200 if quick else 1_000),
         "memory": measure,
         "report": lambda: bench_report(1_000 if quick else 10_000),
         "simulation": lambda: bench_simulation(figure, 1 if quick else 5),
@@ -368,8 +370,8 @@ def main() -> int:
         return memory(table)
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
-        "commands latency submits jobs night passes many memory report simulation store faults; none: all. "
-        "Or nights, memory (alone, with options of their own): see there"
+        "commands latency submits jobs night passes many arrays memory report simulation store faults; none: "
+        "all. Or nights, memory (alone, with options of their own): see there"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")

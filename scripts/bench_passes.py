@@ -10,6 +10,7 @@ import numpy as np
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
+from nqspy.model.arrays import ArraySpec
 from nqspy.model.events import (
     Change,
     Decided,
@@ -20,7 +21,7 @@ from nqspy.model.events import (
     Starting,
     Submitted,
 )
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, array_key
 from nqspy.model.lifecycle import apply
 from nqspy.model.requests import Ask, Spec
 from nqspy.model.site import Site
@@ -44,7 +45,8 @@ class RefuseAll(NoExits):
         return Answer("refuse", "not tonight", "bench")
 
 
-def _site(count: int, pes: int = 2, user_limit: int | None = None) -> Site:
+def site_of(count: int, pes: int = 2, user_limit: int | None = None, array: ArraySpec | None = None) -> Site:
+    """A queue with so many waiting requests (arrays, each of these indices)."""
     site = Site()
     _happen(site, MachineFound(tuple(range(pes)), 0, "bench"))
     values = {"enabled": True, "started": True, "user_limit": user_limit}
@@ -67,8 +69,10 @@ def _site(count: int, pes: int = 2, user_limit: int | None = None) -> Site:
             "/",
             group=f"d{n % GROUPS}",
             ask=Ask(cpu=cpu[n], memory=memory[n]),
+            array=array,
         )
-        _happen(site, Submitted(n + 1, spec, "q", "queued"), Instant(NOW - 10_000_000 + n * 50))
+        seq = n + 1 if array is None else array_key(n + 1)
+        _happen(site, Submitted(seq, spec, "q", "queued"), Instant(NOW - 10_000_000 + n * 50))
     return site
 
 
@@ -120,7 +124,7 @@ def _median(work: Callable[[], object], runs: int = 15) -> float:
 def bench_passes(figure: Callable[..., Any], count: int) -> Iterator[Any]:
     """Three passes: one request can start; a user limit keeps all back; an exit refuses all."""
     name = "numpy: four factors and argmax"
-    one = _told(_site(count, pes=1))
+    one = _told(site_of(count, pes=1))
     floor = _median(_floor(one))
     plan = run_pass(one, NOW, NoExits())
     assert len(plan.starts) == 1
@@ -129,7 +133,7 @@ def bench_passes(figure: Callable[..., Any], count: int) -> Iterator[Any]:
         f"pass, {count} waiting: one can start", ours, "ms", floor, name, "<= 4 x", ours <= 4 * floor
     )
 
-    limited = _site(count, pes=USERS + 2, user_limit=1)
+    limited = site_of(count, pes=USERS + 2, user_limit=1)
     _told(limited)
     _occupy(limited, USERS)
     assert not run_pass(limited, NOW, NoExits()).starts
@@ -141,7 +145,7 @@ def bench_passes(figure: Callable[..., Any], count: int) -> Iterator[Any]:
     assert not refused.starts
     assert len(refused.reasons.own) == 1000
     ours = _median(lambda: run_pass(one, NOW, RefuseAll()))
-    small = _told(_site(1000, pes=1))
+    small = _told(site_of(1000, pes=1))
     offers = _median(lambda: run_pass(small, NOW, RefuseAll()))
     floor = _median(_floor(one))
     name = f"4 x {name} + 1,000 offers ({offers:.1f} ms)"

@@ -10,7 +10,6 @@ import msgspec
 from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Change
-from nqspy.model.ids import Seq, request_named
 from nqspy.model.registry import brought
 from nqspy.rpc.wire import strings
 
@@ -137,11 +136,3 @@ def bad_message(cmd: str, error: Exception) -> Refusal:
     said = str(error)
     over = len(str(Refusal("bad_message", cmd=cmd, error=said))) - 300
     return Refusal("bad_message", cmd=cmd, error=said[: len(said) - max(0, over)])
-
-
-def seq_of(host: str, text: str) -> Seq:
-    """The request that an identifier names, on the site of that name. Raises Refusal."""
-    seq = request_named(text, host)
-    if seq is None:
-        raise Refusal("bad_id", text=text[:80])
-    return seq

@@ -1,11 +1,12 @@
 """qstat: requests as tables and objects, made in slices so that a long list never stalls the engine."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from nqspy.answers import queues
-from nqspy.answers.fields import seq_of
+from nqspy.answers.named import seqs_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility
@@ -13,8 +14,9 @@ from nqspy.decider import estimates
 from nqspy.decider.estimates import PATIENCE, LateEstimate
 from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.engine.handlers.advice import shared
+from nqspy.model import indices
 from nqspy.model.errors import Refusal, listed
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Seq, index_of, is_array, member, rank_of, request_named
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
@@ -28,6 +30,12 @@ SLICE = 1_000
 """Requests looked at between two looks at the inbox."""
 
 Objects = list[dict[str, Any]]
+
+
+def in_slices(seqs: Iterator[Seq], size: int) -> Iterator[list[Seq]]:
+    """What comes, so many at a time."""
+    while some := list(islice(seqs, size)):
+        yield some
 
 
 class Lister:
@@ -48,6 +56,10 @@ class Lister:
 
     def _object(self, request: Request, reason: Reason | None) -> dict[str, Any]:
         made = json_objects.request_object(request, self.place, self._places.of(request), reason)
+        if request.array is not None:
+            site = self._engine.site
+            members = [site.requests[seq] for seq in site.members.get(request.seq, ())]
+            made["array"] = json_objects.array_object(request, members)
         if request.started is not None:
             sample = self._engine.samples.get(request.seq)
             made["used"] = used_object(request.used_until(self.place.at, sample))
@@ -71,7 +83,7 @@ class RequestChoice:
         self.site = serving.engine.site
         self.sight = Visibility(serving, caller)
         operands = [str(word) for word in message.get("operands") or message.get("ids") or ()]
-        self.seqs = [seq_of(self.site.name, word) for word in operands if word[:1].isdigit()]
+        self.seqs = seqs_of(serving, [word for word in operands if word[:1].isdigit()])
         named = [word for word in operands if not word[:1].isdigit()]
         self.queues = {*named, *([message["queue"]] if message.get("queue") else ())}
         unknown = sorted(self.queues - set(self.site.settings.queues))
@@ -81,6 +93,8 @@ class RequestChoice:
         self.state = _state(message.get("state"))
         self.ended = bool(message.get("ended")) or self.state is State.ENDED
         self.history = bool(message.get("history"))
+        self.expand = bool(message.get("expand"))
+        self.whole = message.get("text") != "json" and not self.expand
         self.unknown: list[Refusal] = []
 
     def fits(self, request: Request) -> bool:
@@ -89,28 +103,42 @@ class RequestChoice:
             self.sight.sees(request.spec)
             and (not self.queues or request.queue in self.queues)
             and (self.user is None or request.owner == self.user)
-            and (self.state is None or request.state is self.state)
+            and (self.state is None or request.shown_state is self.state)
         )
 
     def slices(self) -> Iterator[list[Request]]:
         """The requests asked for that have not ended, a slice at a time."""
         if self.ended and not self.seqs:
             return
-        requests = self.site.requests
-        seqs = self.seqs or list(requests)
-        for start in range(0, len(seqs), SLICE):
-            found = (requests.get(seq) for seq in seqs[start : start + SLICE])
+        seqs = self.seqs or self._all()
+        for some in in_slices(self._expanded(seqs) if self.expand else iter(seqs), SLICE):
+            found = (self.site.to_be(seq) for seq in some)
             yield [request for request in found if request is not None and self.fits(request)]
+
+    def _all(self) -> list[Seq]:
+        """All that have not ended, by number; indices of arrays only where arrays are not told as a whole."""
+        if not self.site.members:
+            return list(self.site.requests)
+        found = (seq for seq in self.site.requests if not (self.whole and index_of(seq) is not None))
+        return sorted(found, key=rank_of)
+
+    def _expanded(self, seqs: Iterable[Seq]) -> Iterator[Seq]:
+        """Behind each array its indices that have not ended."""
+        for seq in seqs:
+            yield seq
+            if is_array(seq):
+                request = self.site.requests.get(seq)
+                state = request.array if request is not None else None
+                own = (index_of(each) or 0 for each in self.site.members.get(seq, ()))
+                for index in indices.each(indices.plus(state.left if state else (), indices.of(own))):
+                    yield member(seq, index)
 
     def gone(self, serving: Serving) -> Iterator[Any]:
         """Rows of the ended requests asked for, None now and then; what is to be said of identifiers of no
         request is kept in ``unknown``."""
         reader = serving.readers.live
         if self.seqs:
-            requests = self.site.requests
-            missing = [
-                seq for seq in self.seqs if seq not in requests or not self.sight.sees(requests[seq].spec)
-            ]
+            missing = [seq for seq in self.seqs if not self._is_to_be(seq)]
             ended = reader.ended(seqs=missing) if missing else ()
             found = [row for row in ended if self.sight.sees(row["spec"])]
             unknown = sorted(set(missing) - {row["seq"] for row in found})
@@ -118,10 +146,15 @@ class RequestChoice:
             yield from found
         elif self.ended or self.history:
             for number, row in enumerate(reader.ended(owner=self.user), 1):
+                whole = self.whole and index_of(row["seq"]) is not None
                 if (not self.queues or row["queue"] in self.queues) and self.sight.sees(row["spec"]):
-                    yield row
+                    yield from () if whole else (row,)
                 if number % SLICE == 0:
                     yield None
+
+    def _is_to_be(self, seq: Seq) -> bool:
+        request = self.site.to_be(seq)
+        return request is not None and self.sight.sees(request.spec)
 
     def complaint(self) -> str:
         """One line for each identifier that names no request."""
@@ -205,7 +238,7 @@ def _objects(
     into += gone
     if choice.seqs:
         order = {seq: number for number, seq in enumerate(choice.seqs)}
-        into.sort(key=lambda each: order[each["seq"]])
+        into.sort(key=lambda each: order[_key(serving, each)])
 
 
 def list_requests(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
@@ -255,9 +288,14 @@ def _mark(serving: Serving, sight: Visibility, found: Objects) -> None:
     site = serving.engine.site
     for each in found:
         each["divided"] = site.is_divided()
-        request = site.requests.get(each["seq"])
+        request = site.requests.get(_key(serving, each))
         if request is not None and (said := shared(site, request, sight.sees)):
             each["shared_output"] = said
+
+
+def _key(serving: Serving, made: dict[str, Any]) -> Seq:
+    """The request of an object."""
+    return request_named(made["id"], serving.engine.site.name) or 0
 
 
 def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
@@ -307,7 +345,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Work:
     _add_chains(serving, found, choice.sight)
     if not message.get("json"):
         _add_needed(serving, found)
-    estimates = [_estimate(serving, each["seq"]) for each in found]
+    estimates = [_estimate(serving, _key(serving, each)) for each in found]
     zone = Zone(serving.engine.site.timezone)
 
     def work() -> bytes:
@@ -326,15 +364,16 @@ def _why(serving: Serving, asked: rpc.Asked) -> Work:
 
 def _add_chains(serving: Serving, found: Objects, sight: Visibility) -> None:
     for each in found:
-        each["chain"] = _chain(serving, each["seq"], sight)
-        each["redated"] = _redated(serving, each["seq"], sight)
+        each["chain"] = _chain(serving, _key(serving, each), sight)
+        each["redated"] = _redated(serving, _key(serving, each), sight)
 
 
 def _add_needed(serving: Serving, found: Objects) -> None:
     """Notes what must happen to each that waits; programs are told the code."""
-    reasons = reasons_of(serving.engine, [each["seq"] for each in found])
-    for each in found:
-        each["needed"] = reasons[each["seq"]].needed if each["seq"] in reasons else None
+    keys = [_key(serving, each) for each in found]
+    reasons = reasons_of(serving.engine, keys)
+    for each, key in zip(found, keys, strict=True):
+        each["needed"] = reasons[key].needed if key in reasons else None
 
 
 def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
@@ -344,7 +383,7 @@ def _chain(serving: Serving, seq: Seq, sight: Visibility) -> Objects:
     there = [site.requests[link.seq] for link in links if link.seq in site.requests]
     live = lister.objects([request for request in there if sight.sees(request.spec)])
     gone = ended_objects(serving, [link.seq for link in links if link.seq not in site.requests], sight)
-    objects = {each["seq"]: each for each in (*live, *gone)}
+    objects = {_key(serving, each): each for each in (*live, *gone)}
     return [
         _link(site.id_of(link.needed_by), link.word, objects[link.seq])
         for link in links

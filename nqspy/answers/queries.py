@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nqspy.answers import fields, nights, shows
-from nqspy.answers.fields import seq_of
+from nqspy.answers.named import seq_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.snapshot import snapshot
@@ -86,7 +86,7 @@ def _exits_list(serving: Serving, asked: rpc.Asked) -> Any:
 
 def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
     site = serving.engine.site
-    seq = seq_of(site.name, str(asked.message["request"]))
+    seq = seq_of(serving, str(asked.message["request"]))
     Visibility(serving, asked.caller).need(seq)
     return {"id": site.id_of(seq), "trace": [*serving.exits.trace(seq), *_reached(serving, seq)]}
 

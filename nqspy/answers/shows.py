@@ -23,7 +23,7 @@ from nqspy.model.configure import dump
 from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
-from nqspy.model.ids import DAY, Instant, JobRef, Seq
+from nqspy.model.ids import DAY, Instant, Seq, full_id
 from nqspy.model.owed import Entry
 from nqspy.model.people import walk, with_default
 from nqspy.model.requests import Used
@@ -292,7 +292,7 @@ def _moves(host: str, zone: Zone, before: Mapping[Seq, Instant], then: Mapping[S
         else:
             continue
         told = " -> ".join(zone.text(at) if at is not None else "not in sight" for at in (old, new))
-        lines.append(f"{JobRef(seq).full(host)} would start {word}: {told}")
+        lines.append(f"{full_id(seq, host)} would start {word}: {told}")
     return lines
 
 

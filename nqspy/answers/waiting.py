@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nqspy.answers import listing, output
-from nqspy.answers.fields import seq_of
+from nqspy.answers.named import seq_of, seqs_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.visibility import Visibility
 from nqspy.engine.handlers.people import need, need_owner
@@ -81,8 +81,8 @@ class OpenQuestions:
         """Answers once all of ``ids`` have ended: their objects, or (text form) the last one's exit
         status."""
         site = self._serving.engine.site
-        seqs = [seq_of(site.name, text) for text in asked.message["ids"]]
-        ends = _Ends(asked, seqs, {seq for seq in seqs if seq in site.requests})
+        seqs = seqs_of(self._serving, asked.message["ids"])
+        ends = _Ends(asked, seqs, {seq for seq in seqs if site.to_be(seq) is not None})
         Visibility(self._serving, asked.caller).need(*seqs)
         if ends.left:
             self._ends.append(ends)
@@ -90,9 +90,9 @@ class OpenQuestions:
         return self._ended(ends)
 
     def _look_at_ends(self) -> None:
-        requests = self._serving.engine.site.requests
+        site = self._serving.engine.site
         for ends in tuple(self._ends):
-            ends.left = {seq for seq in ends.left if seq in requests}
+            ends.left = {seq for seq in ends.left if seq in site.requests or site.to_be(seq) is not None}
             if not ends.left or ends.asked.handle.gone:
                 self._ends.remove(ends)
                 with self._told(ends.asked):
@@ -120,7 +120,7 @@ class OpenQuestions:
         site, sight = self._serving.engine.site, Visibility(self._serving, asked.caller)
         seq, since = None, message.get("since")
         if message.get("request"):
-            seq = seq_of(site.name, str(message["request"]))
+            seq = seq_of(self._serving, str(message["request"]))
             sight.need(seq)
             since = self._submitted(seq) if not after else None
         found = list(self._serving.readers.live.events(after=after, since=since, limit=limit))
@@ -147,7 +147,7 @@ class OpenQuestions:
         """Output of a started request from ``offset`` on; ``follow``: held back until there is more or it
         has ended."""
         site, message = self._serving.engine.site, asked.message
-        seq = seq_of(site.name, str(message["request"]))
+        seq = seq_of(self._serving, str(message["request"]))
         offset = int(message.get("offset") or 0)
         request = site.requests.get(seq)
         if request is None:

@@ -17,7 +17,7 @@ LONGEST_ENVIRONMENT = 1 << 20
 """Bytes of environment that a request may carry."""
 
 _LONGEST_R_NAME, _LONGEST_N_NAME, _DEFAULT_NAME = 15, 230, 7
-_AFTER = ("ok", "any", "fail", "start")
+_AFTER = ("ok", "any", "fail", "start", "each")
 _READ = {"time": values.parse_time, "size": values.parse_size, "count": values.parse_count}
 
 
@@ -193,10 +193,23 @@ class SubmissionDraft:
     def _take_array_or_joblog(self, value: str) -> None:
         if value not in ("m", "y", "n"):
             self._take_array(value)
-        self.notes.append(f"joblog:{value}")
+        else:
+            self.notes.append(f"joblog:{value}")
 
     def _take_array(self, value: str) -> None:
-        raise Wrong(f"arrays of requests ({value}) are not offered yet; submit a list with --list")
+        """``1-1000:2%50``, ``1-10,15,20-30:5``: indices, and how many may run at a time."""
+        from nqspy.model import indices
+        from nqspy.model.errors import BadValue
+
+        text, percent, limit = value.partition("%")
+        try:
+            runs = indices.read(text)
+        except BadValue as error:
+            raise Wrong(str(error)) from None
+        array: dict[str, object] = {"indices": runs}
+        if percent:
+            array["limit"] = values.parse_number(limit, 1, indices.MOST_INDICES)
+        self.spec["array"] = array
 
     def _take_keep(self, value: str) -> None:
         if not value or value.strip("oedn") or ("n" in value and len(value) > 1):
@@ -246,7 +259,7 @@ class SubmissionDraft:
         id, colon, word = value.partition(":")
         if not id or (colon and word not in _AFTER):
             raise Wrong(
-                f"{value!r} is no dependency; write it like 17, 17.host:ok, 17:any, 17:fail, 17:start"
+                f"{value!r} is no dependency; write it like 17, 17:ok, 17:any, 17:fail, 17:start, 17[]:each"
             )
         self.notes.append(f"after:{id}:{word or 'ok'}")
 

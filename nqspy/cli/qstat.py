@@ -29,7 +29,7 @@ def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
         "user": given.get("user"), "state": given.get("state"), "tty": os.isatty(1), "width": _width(),
         "posix": "queues" in given,
     }  # fmt: skip
-    for flag in ("ended", "all", "history", "json", "mpp"):
+    for flag in ("ended", "all", "history", "json", "mpp", "expand"):
         question[flag] = flag in given
     return question, given.get("home")
 

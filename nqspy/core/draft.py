@@ -17,12 +17,14 @@ from nqspy.model.board import Board
 from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import APPLICATION
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, member
+from nqspy.model.indices import nth
 from nqspy.model.promises import Promise, plain
 from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reach, Reason, ReasonCode, reason_kinds, told
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
+from nqspy.model.transitions import born
 from nqspy.ports import Answer, Exits, PassView, RequestView
 
 (_MOVED,) = reason_kinds(ReasonCode.HELD, moved="it is moved to queue {queue}")
@@ -73,6 +75,7 @@ class Draft:
         self._dates: dict[str, Ints] = {}
         self._gone: dict[str, list[int]] = {}
         self._started: set[Seq] = set()
+        self._taken: dict[Seq, int] = {}  # indices started, by array
         self._leaving: set[Seq] = set()
 
     def board(self, queue: str) -> Board:
@@ -138,8 +141,22 @@ class Draft:
         board.take(pes)
         return pes
 
-    def choose(self, request: Request, forced: bool = False, pes: tuple[int, ...] = ()) -> Choice:
-        """Proposes a start on these PEs, debits its group. A new round of share values begins."""
+    def left_of(self, request: Request) -> int:
+        """How many of it could still start after what this pass has chosen: of an array so many indices."""
+        return request.multiplicity - self._taken.get(request.seq, 0)
+
+    def what_starts(self, request: Request) -> Request:
+        """The request itself; of an array the next of its indices, as a request of its own."""
+        if request.array is None:
+            return request
+        index = nth(request.array.ready, self._taken.get(request.seq, 0))
+        return born(request, member(request.seq, index))
+
+    def choose(
+        self, request: Request, forced: bool = False, pes: tuple[int, ...] = (), of: Request | None = None
+    ) -> Choice:
+        """Proposes a start on these PEs, debits its group; ``of``: the array whose index it is. A new round
+        of share values begins."""
         choice = Choice(request, forced, pes)
         if "ledger" in self.__dict__:
             self.ledger.commit(request)
@@ -149,7 +166,10 @@ class Draft:
         self.started.append(request)
         self.proposals += 1
         self._started.add(request.seq)
-        self._gone.setdefault(request.queue, []).append(request.slot)
+        if of is not None and of is not request:
+            self._taken[of.seq] = self._taken.get(of.seq, 0) + 1
+        if of is None or not self.left_of(of) or of is request:
+            self._gone.setdefault(request.queue, []).append((of or request).slot)
         self.priorities.clear()
         return choice
 

@@ -10,7 +10,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.queueing import depend, startable, words
 from nqspy.core.queueing.limits import RunningCounts, too_wide
 from nqspy.model.actions import Plan
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, Reasons, reason_kinds, told
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
@@ -48,7 +48,7 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons) -> dict[Seq, Reas
     tally = RunningCounts(site)
     found: dict[Seq, Reason] = {}
     for seq in seqs:
-        request = site.requests.get(seq)
+        request = site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
         if request is not None:
             reason = _explain(site, request, reasons, tally)
             if reason is not None:
@@ -57,6 +57,8 @@ def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons) -> dict[Seq, Reas
 
 
 def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCounts) -> Reason | None:
+    if request.state is State.BEGUN and request.array is not None:
+        return _of_array(site, request)
     if request.state is State.HELD:
         if request.unmet and not request.holds:
             return depend.reason(site, request)
@@ -83,6 +85,17 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCount
     if kept is None and closing is not None and closing.code is ReasonCode.NO_PES:
         return words.asking(request, closing)
     return kept or closing or _NOT_YET("scheduler")
+
+
+def _of_array(site: Site, request: Request) -> Reason | None:
+    """Why no index of an array could start; None where all have begun."""
+    state = request.array
+    if state is None or not state.left:
+        return None
+    if state.awaiting:
+        return depend.reason(site, request)
+    held = state.held[0]
+    return told(ReasonCode.HELD, _HOLDERS.get(held.letters[:1], "system"), held.text)
 
 
 def _suspended(request: Request) -> Reason | None:

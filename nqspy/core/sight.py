@@ -10,7 +10,7 @@ import numpy as np
 
 from nqspy.core.fair_share import FairShare
 from nqspy.model.columns import Columns, Ints
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of, index_of
 from nqspy.model.machine import Machine
 from nqspy.model.requests import STARTED, Request, State, finite
 from nqspy.model.site import Site
@@ -37,6 +37,13 @@ class Proposal(Protocol):
     def gone(self, queue: str) -> list[int]: ...
     def is_chosen(self, seq: Seq) -> bool: ...
     def date_of(self, request: Request) -> Instant: ...
+    def left_of(self, request: Request) -> int: ...
+
+
+def _array(request: Request, draft: Proposal) -> str | None:
+    """The identifier of the array that it is, or is one index of."""
+    array = request.seq if request.array is not None else array_of(request.seq)
+    return None if array is None else draft.site.id_of(array)
 
 
 _FIELDS: dict[str, Callable[[Request, Proposal], Any]] = {
@@ -59,6 +66,9 @@ _FIELDS: dict[str, Callable[[Request, Proposal], Any]] = {
     "priority": lambda r, d: r.spec.priority,
     "attributes": lambda r, d: r.spec.attributes,
     "arguments": lambda r, d: _bounded(r.spec.args),
+    "array": _array,
+    "index": lambda r, d: index_of(r.seq),
+    "count": lambda r, d: d.left_of(r),
 }
 
 
@@ -108,6 +118,9 @@ class Seen:
     priority: int | None
     attributes: tuple[str, ...]
     arguments: tuple[str, ...]
+    array: str | None
+    index: int | None
+    count: int
 
     def __init__(self, request: Request, draft: Proposal) -> None:
         self._request, self._draft = request, draft
@@ -168,8 +181,9 @@ class Waiting:
             columns, rows = parts[0]
             return (int(columns.seq[rows[0]]),)
         seqs = np.concatenate([columns.seq[rows] for columns, rows in parts])
+        turns = np.concatenate([columns.turn[rows] for columns, rows in parts])
         dates = np.concatenate([self._dates(columns)[rows] for columns, rows in parts])
-        return tuple(seqs[np.lexsort((seqs, dates))].tolist())
+        return tuple(seqs[np.lexsort((turns, dates))].tolist())
 
     def reach(self) -> tuple[Seq, ...]:
         """Theirs, and those of requests chosen by the same words that wait for others: a chain of requests

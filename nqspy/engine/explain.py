@@ -9,7 +9,7 @@ from nqspy.core.passes import explain
 from nqspy.core.queueing.order import Place, QueueOrder, standing
 from nqspy.engine.loop import Engine
 from nqspy.engine.zones import local
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import AfterWord, Request, State
 from nqspy.model.site import Site
@@ -92,7 +92,7 @@ def reasons_of(engine: Engine, seqs: Iterable[Seq]) -> dict[Seq, Reason]:
     site = engine.site
     found = explain(site, seqs, engine.plan.reasons)
     for seq in found:
-        request = site.requests[seq]
+        request = site.requests.get(seq) or site.requests[array_of(seq) or 0]  # an index that has not begun
         queue = site.settings.queues.get(request.queue)
         if request.state is State.QUEUED and queue is not None and not queue.started:
             found[seq] = STOPPED(f"queue {queue.name}")

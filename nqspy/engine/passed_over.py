@@ -9,7 +9,7 @@ from nqspy.core.placement import POLICIES
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.actions import Plan, Start
 from nqspy.model.board import Board
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of, rank_of
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -29,7 +29,7 @@ def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
     it starts; to be asked before the plan is carried out."""
     latest: dict[_List, Request] = {}
     for seq in plan.starts:
-        request = site.requests.get(seq)
+        request = _in_line(site, seq)
         if request is not None and request.slot >= 0:
             latest[_list(request)] = max(latest.get(_list(request), request), request, key=_place)
     starts = set(plan.starts)
@@ -50,16 +50,21 @@ def _in_their_turns(site: Site, plan: Plan, passed: Iterable[Request]) -> dict[S
         lists[_list(request)].append(request)
     counts, boards, found = RunningCounts(site), dict[str, Board](), dict[Seq, tuple[str, str, str]]()
     for action in plan.actions:
-        if not isinstance(action, Start) or (chosen := site.requests.get(action.seq)) is None:
+        if not isinstance(action, Start) or (chosen := _in_line(site, action.seq)) is None:
             continue
         waiting, name = lists[_list(chosen)], site.domain_of(chosen.queue).name
         board = boards[name] = boards.get(name) or site.board(name)
         while waiting and _place(waiting[0]) < _place(chosen):
             one = waiting.popleft()
             found.update({one.seq: why} if (why := _kept(counts, board, one)) is not None else {})
-        counts.add(chosen)
+        counts.add(site.to_be(action.seq) or chosen)
         board.take(action.pes)
     return found
+
+
+def _in_line(site: Site, seq: Seq) -> Request | None:
+    """What stands in the line: of an index of an array that has not begun the array."""
+    return site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
 
 
 def _kept(counts: RunningCounts, board: Board, request: Request) -> tuple[str, str, str] | None:
@@ -75,13 +80,13 @@ def _list(request: Request) -> _List:
 
 
 def _place(request: Request) -> _Place:
-    return request.date_in_queue, request.seq
+    return request.date_in_queue, rank_of(request.seq)
 
 
 def _earlier(site: Site, last: Request) -> list[Seq]:
     """Queued requests of the same list that stand before one, a bounded number of them."""
     columns, group = site.columns(last.queue), site.numbers.groups.known(last.group)
-    date, seq = columns.date, columns.seq
-    before = (date < last.date_in_queue) | ((date == last.date_in_queue) & (seq < last.seq))
-    found: list[Seq] = seq[before & (columns.group == group)][: 2 * MOST].tolist()
+    date, turn = columns.date, columns.turn
+    before = (date < last.date_in_queue) | ((date == last.date_in_queue) & (turn < rank_of(last.seq)))
+    found: list[Seq] = columns.seq[before & (columns.group == group)][: 2 * MOST].tolist()
     return found

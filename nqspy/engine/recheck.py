@@ -10,7 +10,7 @@ from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model import board, promises
 from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.promises import Promise
 from nqspy.model.requests import Request, State, Used
 from nqspy.model.site import Site
@@ -47,12 +47,13 @@ class Recheck:
         holds = self._holds(action) and features.stands(self._site, action)
         if isinstance(action, Start):
             if holds:
-                self._add(self._site.requests[action.seq])
+                self._add(self._to_be(action.seq))
             else:
                 self._fallen.add(action.seq)
         return holds
 
-    def _add(self, request: Request) -> None:
+    def _add(self, request: Request | None) -> None:
+        assert request is not None
         self._tally.add(request)
         if "_ledger" in self.__dict__:
             self._ledger.commit(request)
@@ -104,8 +105,15 @@ class Recheck:
         inside = all(0 <= pe < len(own) and own[pe] for pe in pes)
         return len(pes) == len(set(pes)) == wanted and inside
 
+    def _to_be(self, seq: Seq) -> Request | None:
+        """The request; an index of an array that has not begun as it would be, if nothing happened to the
+        array either."""
+        found = self._site.to_be(seq)
+        gone = seq not in self._site.requests and array_of(seq) in self._changed
+        return None if gone else found
+
     def _may_start(self, action: Start) -> bool:
-        site, request = self._site, self._site.requests.get(action.seq)
+        site, request = self._site, self._to_be(action.seq)
         if request is None or request.state is not State.QUEUED or request.attempts + 1 != action.attempt:
             return False
         queue = site.settings.queues.get(request.queue)

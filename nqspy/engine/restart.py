@@ -8,9 +8,12 @@ from nqspy.engine.handlers.advice import names
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.inputs import Outcome
 from nqspy.engine.loop import Engine
+from nqspy.model import indices
+from nqspy.model.array_events import Parted
 from nqspy.model.cause import Cause
 from nqspy.model.events import Held, MachineFound, Restored
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of, index_of, number_of
+from nqspy.model.indices import Runs
 from nqspy.model.machine import Found
 from nqspy.model.observations import Observation, ObservedVoid
 from nqspy.model.requests import STARTED
@@ -33,18 +36,18 @@ class Later:
 def later_than(site: Site, seen: Mapping[Seq, int], told: Later | None = None) -> Later | None:
     """What the spool's attempts (``seen``: the last one of each request) and a restore's note tell of a time
     that the rows know nothing of; None when there is none: the usual case."""
-    unknown = {seq: attempt for seq, attempt in seen.items() if seq >= site.next_seq}
+    unknown = {seq: attempt for seq, attempt in seen.items() if number_of(seq) >= site.next_seq}
     newer = {
         seq: attempt
         for seq, attempt in seen.items()
-        if (request := site.requests.get(seq)) is not None and attempt > request.attempts
+        if (request := site.to_be(seq)) is not None and attempt > request.attempts
     }
     if told is None and not unknown and not newer:
         return None
     attempts = dict(told.attempts) if told is not None else {}
     for seq, attempt in (unknown | newer).items():
         attempts[seq] = max(attempt, attempts.get(seq, 0))
-    next_seq = max(told.next_seq if told is not None else 1, *(seq + 1 for seq in attempts), 1)
+    next_seq = max(told.next_seq if told is not None else 1, *(number_of(seq) + 1 for seq in attempts), 1)
     text = told.text if told is not None else "the spool has attempts that the database does not know"
     return Later(text, max(next_seq, site.next_seq), attempts)
 
@@ -89,6 +92,8 @@ def _meet_machine(tx: Transaction, found: Found, host: str, zone: str) -> None:
 
 def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observation]) -> None:
     site = tx.site
+    for array, some in _begun_since(site, later.attempts).items():
+        tx.emit(Parted(array, some))
     tx.emit(Restored(later.text, later.next_seq, tuple(sorted(later.attempts.items()))))
     # An attempt without a trace may have ended after the backup: it must not run again by itself either.
     vanished = {each.seq for each in observations if isinstance(each, ObservedVoid)}
@@ -101,6 +106,16 @@ def _meet_later(tx: Transaction, later: Later, observations: Sequence[Observatio
         tx.emit(Held(tuple(held), "o", "nqsd", HELD, cause=Cause("system", "nqsd")))
     unknown = sorted(seq for seq in later.attempts if seq not in site.requests)
     tx.alarm("restore", _told(site, later, held, unknown), "a backup was restored")
+
+
+def _begun_since(site: Site, attempts: Mapping[Seq, int]) -> dict[Seq, Runs]:
+    """Indices that are in their arrays still and have begun since, by array."""
+    found: dict[Seq, Runs] = {}
+    for seq in attempts:
+        array, index = array_of(seq), index_of(seq)
+        if array is not None and index is not None and seq not in site.requests and site.to_be(seq):
+            found[array] = indices.add(found.get(array, ()), index)
+    return found
 
 
 HELD = (

@@ -21,7 +21,7 @@ from nqspy.model.events import (
     SettingsChanged,
     ShiftChanged,
 )
-from nqspy.model.ids import DAY, Instant, Seq
+from nqspy.model.ids import DAY, Instant, Seq, array_of
 from nqspy.model.lifecycle import apply, place
 from nqspy.model.observations import ObservedEnded
 from nqspy.model.reasons import ReasonCode
@@ -108,13 +108,20 @@ class _Future:
         for _ in range(ROUNDS):
             plan = run_pass(self._site, self._now, self._exits, {})
             self._carry_out(plan)
-            if self._wanted is not None and self._wanted.seq in self._site.started:
+            if self._has_started():
                 return self._now, _BASIS
             after = self._next(plan.wake_at)
             if after is None or after > self._begin + HORIZON:
                 return None, self._why_never(plan)
             self._pass_to(after)
         return None, f"no start within the looked-at future{self._reason(plan)}"
+
+    def _has_started(self) -> bool:
+        """Whether the request has; of an array an index, of one that it has still that one."""
+        wanted = self._wanted
+        if wanted is None or wanted.array is None:
+            return wanted is not None and wanted.seq in self._site.started
+        return any(array_of(seq) == wanted.seq for seq in self._starts)
 
     def starts(self) -> dict[Seq, Instant]:
         """The instants at which requests start, until nothing more is to come."""

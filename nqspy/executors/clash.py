@@ -7,7 +7,7 @@ The first that starts has the path. Those that waited beside it, or start while 
 from typing import Any
 
 from nqspy.model.ids import Seq
-from nqspy.model.outputs import files, fill, plain
+from nqspy.model.outputs import files, fill, plain, suffix
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
@@ -33,6 +33,6 @@ class Clashes:
             spec = request.spec
             for stream, path in (("stdout", spec.output.stdout), ("stderr", spec.output.stderr)):
                 if path is not None and plain(fill(path, request.seq, spec, request.queue, "")) in second:
-                    output[stream]["clash"] = "append" if way == "append" else f".{request.seq}"
+                    output[stream]["clash"] = "append" if way == "append" else f".{suffix(request.seq)}"
         if len(self._second) > len(site.requests):
             self._second = {seq: held for seq, held in self._second.items() if seq in site.requests}

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from math import ceil, isfinite
 from typing import Any
 
+from nqspy.model import indices
 from nqspy.model.actions import Start
-from nqspy.model.ids import JobRef
-from nqspy.model.outputs import fill
+from nqspy.model.ids import array_of, full_id, index_of
+from nqspy.model.outputs import fill, suffix
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
@@ -27,7 +28,7 @@ def make_order(
     return {
         "seq": request.seq,
         "attempt": start.attempt,
-        "id": JobRef(request.seq).full(site.name),
+        "id": full_id(request.seq, site.name),
         "owner": spec.owner,
         "uid": spec.uid,
         "gid": spec.gid,
@@ -158,7 +159,7 @@ def _environment(
     for name in _TWINS:
         if f"QSUB_{name}" in found:
             found.setdefault(f"PBS_O_{name}", found[f"QSUB_{name}"])
-    identifier = JobRef(request.seq).full(site.name)
+    identifier = full_id(request.seq, site.name)
     found.setdefault("QSUB_HOST", _latin(spec.host or site.host))
     found.setdefault("QSUB_USER", _latin(spec.owner))
     found.setdefault("QSUB_LOGNAME", _latin(spec.owner))
@@ -177,6 +178,29 @@ def _environment(
         "PBS_ENVIRONMENT": "PBS_BATCH",
         "PBS_O_WORKDIR": _latin(spec.workdir),
         "PBS_O_QUEUE": _latin(spec.queue),
+        **_of_array(request, site),
+    }
+
+
+def _of_array(request: Request, site: Site) -> dict[str, str]:
+    """What an index of an array is told of itself and its array."""
+    index, array = index_of(request.seq), array_of(request.seq)
+    spec = request.spec.array
+    if index is None or array is None or spec is None:
+        return {}
+    first, last, step = spec.indices[0][0], spec.indices[-1][1], spec.indices[0][2]
+    return {
+        "PBS_ARRAY_INDEX": str(index),
+        "PBS_ARRAYID": str(index),
+        "PBS_ARRAY_ID": full_id(array, site.name),
+        "QSUB_ARRAY_INDEX": str(index),
+        "NQSPY_ARRAY_INDEX": str(index),
+        "NQSPY_ARRAY_ID": full_id(array, site.name),
+        "NQSPY_ARRAY_COUNT": str(indices.count(spec.indices)),
+        "NQSPY_ARRAY_MIN": str(first),
+        "NQSPY_ARRAY_MAX": str(last),
+        "NQSPY_ARRAY_STEP": str(step if len(spec.indices) == 1 else 1),
+        "NQSPY_ARRAY_INDICES": indices.show(spec.indices)[:1024],
     }
 
 
@@ -191,7 +215,7 @@ def _output(request: Request, host: str) -> dict[str, Any]:
     spec, seq, output = request.spec, request.seq, request.spec.output
 
     def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:
-        name = f"{spec.name.replace('/', '_')}.{letter}{seq}"
+        name = f"{spec.name.replace('/', '_')}.{letter}{suffix(seq)}"
         path = path and fill(path, seq, spec, request.queue, host)
         return {"path": path, "name": name, "keep": keep, "direct": direct, "folder": spec.workdir}
 

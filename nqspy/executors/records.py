@@ -1,4 +1,5 @@
-"""The records of one attempt in its folder ``spool/SEQ.ATTEMPT``, and how they are written.
+"""The records of one attempt in its folder ``spool/SEQ.ATTEMPT`` (of an array ``SEQ_INDEX.ATTEMPT``), and how
+they are written.
 
 `claim`  who may run it, once and for all: a shepherd's identity, or the word ``void``
 `pid`    shepherd and job leader, and the job's cage
@@ -22,6 +23,7 @@ import os
 from typing import Any
 
 from nqspy.executors import proc
+from nqspy.model.keys import index_of, member, name_of, number_of
 
 _fallocate = ctypes.CDLL(None, use_errno=True).fallocate
 _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
@@ -47,20 +49,24 @@ class Gone(Exception):
 
 def folder_name(seq: int, attempt: int) -> str:
     """Name of an attempt's folder in the spool."""
-    return f"{seq}.{attempt}"
+    index = index_of(seq)
+    return f"{seq}.{attempt}" if index is None else f"{number_of(seq)}_{index}.{attempt}"
 
 
 def attempt_named(folder: str) -> tuple[int, int] | None:
     """Request and attempt of a folder by its path or name; None when it is that of none."""
     seq, dot, attempt = os.path.basename(folder).partition(".")
-    return (int(seq), int(attempt)) if dot and seq.isdecimal() and attempt.isdecimal() else None
+    number, mark, index = seq.partition("_")
+    if not (dot and number.isdecimal() and attempt.isdecimal() and (index.isdecimal() or not mark)):
+        return None
+    return member(int(number), int(index)) if mark else int(number), int(attempt)
 
 
 def shown_by(folder: str, name: str = "stdout") -> str:
     """What to say of a stream that stays in an attempt's folder of the spool, which its owner may not be able
     to read: ``qcat 17 shows it``."""
     seq, _ = attempt_named(folder) or (0, 0)
-    return f"qcat {'-e ' if name == 'stderr' else ''}{seq} shows it"
+    return f"qcat {'-e ' if name == 'stderr' else ''}{name_of(seq)} shows it"
 
 
 def claim(folder: str, holder: str, version: int = 0, **more: Any) -> bool:

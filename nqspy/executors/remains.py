@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nqspy.executors import cage, proc, records
+from nqspy.model.keys import name_of
 
 _LOOKS = 5
 
@@ -95,7 +96,7 @@ def _end_marked(folder: str, home: str, record: dict[str, Any] | None) -> None:
         leader = proc.Identity.parse(record["leader"])
     seq, attempt = records.attempt_named(folder) or (0, 0)
     marks = _Marks(
-        f"QSUB_REQID={seq}.".encode("ascii"),
+        f"QSUB_REQID={name_of(seq)}.".encode("ascii"),
         f"NQSPY_ATTEMPT={attempt}".encode("ascii"),
         home,
         os.path.realpath(folder),

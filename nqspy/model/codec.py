@@ -2,8 +2,10 @@
 
 import msgspec
 
-from nqspy.model import promises as promises  # its event is one of them
-from nqspy.model.events import Event
+from nqspy.model import array_events as array_events  # imported for their kinds, as the next two
+from nqspy.model import events as events
+from nqspy.model import promises as promises
+from nqspy.model.event import Event
 
 KINDS: dict[str, type[Event]] = {cls.kind: cls for cls in Event.__subclasses__()}
 """Every kind of event by its name in the journal."""

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nqspy.model.extremes import Extremes
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Seq, rank_of
 from nqspy.model.pairs import Pairs, pairs_of
 from nqspy.model.requests import Request
 from nqspy.model.units import UNLIMITED
@@ -27,6 +27,8 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("memory", np.float64),
     ("wall", np.float64),
     ("pes", np.int64),
+    ("count", np.int64),
+    ("turn", np.int64),
     ("owner", np.int64),
     ("group", np.int64),
     ("name", np.int64),
@@ -105,7 +107,8 @@ class Columns:
     """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
 
     ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
-    is the date in queue (ms); ``given`` 1 where the owner gave the name; ``owner``, ``group``, ``name``,
+    is the date in queue (ms); ``count`` how many of it might start (of an array; else 1), ``turn`` orders by
+    number (`ids.rank_of`); ``given`` 1 where the owner gave the name; ``owner``, ``group``, ``name``,
     ``pair`` (owner in group) and ``needs`` are numbers of a `Dictionary`; ``priority`` is the owner's own
     (``qsub -p``), ``prioritised`` how many rows have one. ``version`` rises with every change.
     """
@@ -233,7 +236,7 @@ class Columns:
                 self._pairs = None  # its first came, or its last has gone
         if self._summed is not None:
             self._summed = _longer(self._summed, pair)
-            self._summed[pair] += sign * self._arrays["pes"].item(row)
+            self._summed[pair] += sign * self._arrays["pes"].item(row) * self._arrays["count"].item(row)
 
     def _write(self, row: int, request: Request, numbers: Dictionary) -> None:
         arrays, spec = self._arrays, request.spec
@@ -243,6 +246,8 @@ class Columns:
         arrays["memory"][row] = _or_infinite(spec.ask.memory_wanted())
         arrays["wall"][row] = _or_infinite(spec.ask.wall)
         arrays["pes"][row] = spec.ask.pes
+        arrays["count"][row] = request.multiplicity
+        arrays["turn"][row] = rank_of(request.seq)
         arrays["owner"][row] = numbers.owners.of(spec.owner)
         arrays["group"][row] = numbers.groups.of(spec.group)
         arrays["name"][row] = numbers.names.of(spec.name)
@@ -276,7 +281,7 @@ class Columns:
         """How many PEs the rows of each pair ask for together, by its number. To be read before the next
         change."""
         if self._summed is None:
-            self._summed = np.bincount(self.pair, self.pes).astype(np.int64)
+            self._summed = np.bincount(self.pair, self.pes * self.count).astype(np.int64)
         return self._summed
 
     def most(self, name: str) -> float:
@@ -316,6 +321,8 @@ def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Seque
         "memory": [_or_infinite(spec.ask.memory_wanted()) for spec in specs],
         "wall": [_or_infinite(spec.ask.wall) for spec in specs],
         "pes": [spec.ask.pes for spec in specs],
+        "count": [request.multiplicity for request in requests],
+        "turn": [rank_of(request.seq) for request in requests],
         "owner": [numbers.owners.of(spec.owner) for spec in specs],
         "group": [numbers.groups.of(spec.group) for spec in specs],
         "name": [numbers.names.of(spec.name) for spec in specs],

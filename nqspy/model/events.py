@@ -9,26 +9,12 @@ from typing import ClassVar, Literal
 from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import Caused
 from nqspy.model.changes import Change as Change
+from nqspy.model.event import Event as Event
+from nqspy.model.event import Recorded as Recorded
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.indices import Runs
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Base of all events. ``kind``: its name in the journal; ``version`` rises with a field's meaning."""
-
-    kind: ClassVar[str] = ""
-    version: ClassVar[int] = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An event with its number (from 1, without gaps) and the instant at which it happened."""
-
-    n: int
-    at: Instant
-    event: Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +134,15 @@ class Requeued(Event):
 
 @dataclass(frozen=True, slots=True)
 class Held(Event, Caused):
-    """Waiting requests were held; ``letter`` u (owner), o (operator), s (system)."""
+    """Waiting requests were held; ``letter`` u (owner), o (operator), s (system). ``indices``, here and
+    below: of an array, those that it is about, if not all."""
 
     kind: ClassVar[str] = "held"
     seqs: tuple[Seq, ...]
     letter: str
     who: str
     text: str = ""
+    indices: Runs = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +154,7 @@ class Released(Event):
     letters: str
     who: str
     aging: bool = False
+    indices: Runs = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +179,7 @@ class DependencyMet(Event):
     words: tuple[AfterWord, ...]
     text: str = ""
     aging: bool = False
+    indices: Runs = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +191,7 @@ class DependencyFailed(Event):
     prerequisite: Seq
     words: tuple[AfterWord, ...]
     text: str = ""
+    indices: Runs = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +244,7 @@ class Deleted(Event):
     seq: Seq
     who: str
     text: str = ""
+    indices: Runs = ()
 
 
 @dataclass(frozen=True, slots=True)

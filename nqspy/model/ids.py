@@ -3,11 +3,23 @@
 from dataclasses import dataclass
 from typing import NewType
 
+from nqspy.model.keys import GREATEST_INDEX as GREATEST_INDEX
+from nqspy.model.keys import array_key as array_key
+from nqspy.model.keys import array_of as array_of
+from nqspy.model.keys import index_of as index_of
+from nqspy.model.keys import is_array as is_array
+from nqspy.model.keys import member as member
+from nqspy.model.keys import name_of as name_of
+from nqspy.model.keys import number_of as number_of
+from nqspy.model.keys import rank_of as rank_of
+
 Instant = NewType("Instant", int)
 """Milliseconds since the epoch, UTC: no drift, exact ties, the same live and simulated."""
 
 Seq = int
-"""Sequence number of a request, from 1 upward, never reused."""
+"""Identity of whatever can hold PEs, as one integer: of a request its sequence number, from 1 upward and
+never reused; of an array, and of one index of it, that number with a mark above it (`keys`), so that
+dictionaries, columns and rows need but one kind of number. `JobRef` is the same for people."""
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -17,42 +29,68 @@ DAY = 24 * HOUR
 
 @dataclass(frozen=True, slots=True, order=True)
 class JobRef:
-    """Identity of whatever can hold PEs: a request, or one element of an array (``index``). People see
-    ``17.ymp`` and ``17[3].ymp``."""
+    """Identity of whatever can hold PEs, as people write it: a request (``17.ymp``), an array (``whole``:
+    ``17[].ymp``), or one index of it (``17[3].ymp``)."""
 
-    seq: Seq
+    seq: int
     index: int | None = None
+    whole: bool = False
+
+    @classmethod
+    def of(cls, seq: Seq) -> "JobRef":
+        """The same of a number."""
+        return cls(number_of(seq), index_of(seq), is_array(seq))
+
+    @property
+    def key(self) -> Seq:
+        """The number of it."""
+        if self.whole:
+            return array_key(self.seq)
+        return self.seq if self.index is None else member(self.seq, self.index)
 
     def full(self, host: str) -> str:
         """The identifier people see."""
-        element = "" if self.index is None else f"[{self.index}]"
-        return f"{self.seq}{element}.{host}"
+        return f"{name_of(self.key)}.{host}"
 
     @classmethod
     def parse(cls, text: str, host: str) -> "JobRef | None":
-        """What ``17``, ``17.ymp``, ``17[3].ymp`` or ``17.ymp@ymp`` names; None when it names nothing of
-        ``host``."""
-        name, _, _at = text.partition("@")
-        number, dot, where = name.partition(".")
-        whole, bracket, element = number.partition("[")
-        if not _is_number(whole) or (dot and where != host):
+        """What ``17``, ``17.ymp``, ``17[].ymp``, ``17[3].ymp`` or ``17.ymp@ymp`` names; None when it names
+        nothing of ``host``."""
+        found = parse_named(text, host)
+        if found is None:
             return None
-        if not bracket:
-            return cls(int(whole))
-        index = element.removesuffix("]")
-        return cls(int(whole), int(index)) if element != index and _is_number(index) else None
+        ref, some = found
+        if not some:
+            return ref
+        return cls(ref.seq, int(some)) if _is_number(some) and int(some) <= GREATEST_INDEX else None
 
-    @property
-    def request(self) -> Seq | None:
-        """The request it is; None for an element of an array."""
-        return self.seq if self.index is None else None
+
+def parse_named(text: str, host: str) -> tuple[JobRef, str] | None:
+    """What an identifier names, and of ``17[3-9]`` the indices as they are written (else empty)."""
+    name, _, _at = text.partition("@")
+    number, bracket, rest = name.partition("[")
+    inside, closed, after = rest.partition("]") if bracket else ("", "", "")
+    if not bracket:
+        number, dot, where = name.partition(".")
+    else:
+        dot, where = after[:1], after[1:]
+    if not _is_number(number) or (dot and where != host) or bool(bracket) != bool(closed):
+        return None
+    if bracket and after and dot != ".":
+        return None
+    return JobRef(int(number), None, bool(bracket)), inside
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 18
+    return text.isascii() and text.isdigit() and len(text) <= 12
 
 
 def request_named(text: str, host: str) -> Seq | None:
-    """The request that an identifier names, None when it names none of ``host``."""
+    """What an identifier names, None when it names nothing of ``host``, or several indices."""
     found = JobRef.parse(text, host)
-    return found.request if found is not None else None
+    return found.key if found is not None else None
+
+
+def full_id(seq: Seq, host: str) -> str:
+    """The identifier of a request."""
+    return f"{name_of(seq)}.{host}"

@@ -11,14 +11,24 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.model import accounting, board, promises
+from nqspy.model import accounting, arrays, board, indices, promises
 from nqspy.model import events as ev
+from nqspy.model.array_events import Parted
 from nqspy.model.columns import compact
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, Seq, array_of, index_of, member, number_of
 from nqspy.model.reported import reported
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
-from nqspy.model.transitions import STEPS, Transition, fits, submitted
+from nqspy.model.transitions import (
+    STEPS,
+    Transition,
+    born,
+    fits,
+    is_in,
+    part,
+    submitted,
+    wait_state,
+)
 
 _NOTHING: Sequence[Transition] = ()
 
@@ -129,7 +139,7 @@ def _submitted(site: Site, event: ev.Submitted, at: Instant) -> Sequence[Transit
     request = submitted(event, at)
     site.requests[event.seq] = request
     site.tally.enter(request)
-    site.next_seq = max(site.next_seq, event.seq + 1)
+    site.next_seq = max(site.next_seq, number_of(event.seq) + 1)
     place(site, request)
     site.touched.requests.add(event.seq)
     site.touched.state = True
@@ -177,6 +187,11 @@ def _ranked(site: Site, event: ev.Ranked, at: Instant) -> Sequence[Transition]:
     return made
 
 
+def _failed(site: Site, event: ev.DependencyFailed, at: Instant) -> Sequence[Transition]:
+    """Indices of an array that are held for it wait for nobody any more."""
+    return _change(site, event, at) if event.indices else _noted(site, event, at)
+
+
 # ---------------------------------------------------------------- attempts
 
 
@@ -194,7 +209,14 @@ def _settle(site: Site, request: Request, event: Any, at: Instant) -> None:
 
 
 def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transition]:
-    return _change(site, event, at, then=_run)
+    array = site.requests.get(array_of(event.seq) or 0)
+    if array is not None and array.state is State.QUEUED and event.seq not in site.requests:
+        bring_forth(site, array, event.seq, at)
+    made = _change(site, event, at, then=_run)
+    if made and array is not None and array.array is not None:
+        array.array = arrays.begun(array.array)
+        site.touched.requests.add(array.seq)
+    return made
 
 
 def _started(site: Site, event: ev.Started, at: Instant) -> Sequence[Transition]:
@@ -226,9 +248,11 @@ def _over(site: Site, event: ev.Exiting | ev.Requeued, at: Instant) -> Sequence[
 
 
 def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Transition]:
+    if isinstance(event, ev.Deleted) and event.indices:
+        return _dropped(site, event, at)
     made = []
     for request in _named(site, event):
-        if isinstance(event, ev.Ended):
+        if isinstance(event, ev.Ended) and request.array is None:
             _settle(site, request, event, at)
             accounting.remember(site, request, event.used)
         _displace(site, request)
@@ -237,7 +261,67 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
         site.tally.leave(request)
         site.touched.requests.discard(request.seq)
         site.touched.ended[request.seq] = (request, event)
+        _has_left(site, request, event)
     return made
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def bring_forth(site: Site, array: Request, seq: Seq, at: Instant) -> None:
+    """Makes an index of an array a request of its own, that stands nowhere yet (`place`); nothing where the
+    array has it no more."""
+    if not is_in(array, seq):
+        return
+    made = born(array, seq)
+    made.state = wait_state(made, at)
+    site.requests[seq] = made
+    if array.slot >= 0 and indices.count(array.array.ready) > 1:  # type: ignore[union-attr]
+        part(array, seq, at)
+        site.waiting[array.queue].update(array, site.numbers)
+    else:
+        _displace(site, array)
+        part(array, seq, at)
+        place(site, array)
+    site.touched.requests.add(array.seq)
+
+
+def _parted(site: Site, event: Parted, at: Instant) -> Sequence[Transition]:
+    array, made = site.requests.get(event.seq), []
+    for index in indices.each(event.indices) if array is not None else ():
+        seq = member(event.seq, index)
+        bring_forth(site, array, seq, at)  # type: ignore[arg-type]
+        if seq in site.requests:
+            place(site, site.requests[seq])
+            site.touched.requests.add(seq)
+            made.append(Transition(site.requests[seq], State.ARRIVING))
+    return made
+
+
+def _dropped(site: Site, event: ev.Deleted, at: Instant) -> Sequence[Transition]:
+    """Indices of an array that have not begun are deleted: it goes on with the others."""
+
+    def before(site: Site, request: Request, event: Any, at: Instant) -> None:
+        site.tally.leave(request)
+
+    def after(site: Site, request: Request, event: Any, at: Instant) -> None:
+        site.tally.enter(request)
+
+    return _change(site, event, at, before, after)
+
+
+def _has_left(site: Site, request: Request, event: ev.Ended | ev.Deleted) -> None:
+    """An index that was a request of its own is told to its array."""
+    array, index = site.requests.get(array_of(request.seq) or 0), index_of(request.seq)
+    if array is None or array.array is None or index is None:
+        return
+    if isinstance(event, ev.Ended):
+        used = event.used
+        said = (used.cpu, used.wall, used.memory)
+        array.array = arrays.ended(array.array, index, arrays.status_of(event), said)
+    else:
+        array.array = arrays.gone(array.array, index)
+    site.touched.requests.add(array.seq)
 
 
 # ---------------------------------------------------------------- the site
@@ -278,6 +362,8 @@ _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Trans
     ev.Ended: _gone,
     ev.Requeued: _over,
     ev.Deleted: _gone,
+    Parted: _parted,
+    ev.DependencyFailed: _failed,
 }
 """What follows from events beside that their requests are filed anew (`_change`), or stay (`_noted`)."""
 

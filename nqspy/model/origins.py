@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from nqspy.model import events as ev
+from nqspy.model.array_events import Parted
 from nqspy.model.cause import Caused
 from nqspy.model.promises import Promised
 
@@ -59,6 +60,7 @@ ORIGINS: Mapping[type[ev.Event], Origin] = {
     ev.ExitOff: Origin.DECIDED,
     ev.Alarm: Origin.DECIDED,
     Promised: Origin.DECIDED,
+    Parted: Origin.DECIDED,
 }
 """By kind, as far as no cause says otherwise. A `Deleted` by ``dependency`` and the `SettingsChanged` of a
 shift follow from others, although they have no cause that says so."""

@@ -3,7 +3,7 @@ writes there."""
 
 from collections.abc import Iterator, Mapping
 
-from nqspy.model.ids import JobRef, Seq
+from nqspy.model.ids import Seq, full_id, index_of, is_array, number_of
 from nqspy.model.requests import Spec
 
 _VARIABLES = {
@@ -19,9 +19,10 @@ def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str) -> str:
     percent sign; any other letter stays as it stands."""
     if "%" not in path and "$" not in path and "^" not in path:
         return path
+    index = index_of(seq)
     letters = {
-        "j": JobRef(seq).full(host), "s": str(seq), "x": spec.name, "u": spec.owner, "q": queue, "a": "",
-        "%": "%",
+        "j": full_id(seq, host), "s": str(number_of(seq)), "x": spec.name, "u": spec.owner, "q": queue,
+        "a": "" if index is None else str(index), "%": "%",
     }  # fmt: skip
     return "".join(_filled(path, letters))
 
@@ -41,6 +42,12 @@ def _filled(path: str, letters: Mapping[str, str]) -> Iterator[str]:
         at += len(word) or 1
 
 
+def suffix(seq: Seq) -> str:
+    """What stands behind the letter of a default name: ``17``, of an index of an array ``17.3``."""
+    index = index_of(seq)
+    return str(number_of(seq)) if index is None else f"{number_of(seq)}.{index}"
+
+
 def streams(spec: Spec) -> Iterator[tuple[str, str]]:
     """The paths that its owner named, as they were written, with the option that names each."""
     output = spec.output
@@ -53,7 +60,7 @@ def streams(spec: Spec) -> Iterator[tuple[str, str]]:
 def files(seq: Seq, spec: Spec, queue: str, host: str = "") -> list[str]:
     """The files that its owner named, each by its `plain` path; folders and devices are none: there nobody is
     in another's way. One that both streams go to counts once."""
-    if spec.output.stdout is None and spec.output.stderr is None:
+    if (spec.output.stdout is None and spec.output.stderr is None) or is_array(seq):
         return []
     named = (plain(fill(path, seq, spec, queue, host)) for _, path in streams(spec))
     return list(dict.fromkeys(p for p in named if not p.endswith("/") and not p.startswith("/dev/")))

@@ -20,13 +20,24 @@ _NOT_NOW = "Request invalid for state of job {id}: it is {state}, "
 
 _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     # ------------------------------------------------------------ requests, queues and other objects
-    ("bad_id", 1): {"bad_id": "illegally formed job identifier: {text}"},
+    ("bad_id", 1): {
+        "bad_id": "illegally formed job identifier: {text}",
+        "bad_indices": "illegally formed job identifier: {said}",
+        "many_indices": "illegally formed job identifier: {text} names more than {most} indices;"
+        " {whole} names them all",
+    },
+    ("bad_array", 166): {
+        "bad_array": "array: {said}",
+        "empty_array": "array: it has no index",
+        "bad_array_limit": "array: at least 1 index may run at a time, not {limit}",
+    },
     ("has_ended", 35): {
         "has_ended": "Job has finished {id}",
         "output_delivered": "Job has finished {id}; its output lies in {path}",
     },
     ("unknown_request", 153): {
         "unknown_request": "Unknown Job Id {id}",
+        "no_such_index": "Unknown Job Id {id}: it has no index {some}, only {known}",
         "hidden_since": "they have ended, and are not to be seen any more",
     },
     ("unknown_queue", 170): {
@@ -118,9 +129,12 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "too_many_awaited": "--after: a request may wait for {most} others",
         "so_many_awaited": "--after: a request may wait for {most} others, not {count}",
         "bad_dependency": "--after: {text!r} is no dependency;"
-        " write it like 17, 17:ok, 17:any, 17:fail or 17:start",
+        " write it like 17, 17:ok, 17:any, 17:fail, 17:start or 17[]:each",
         "unknown_prerequisite": "--after: there is no request {id}",
         "bad_prerequisite": "--after: {name!r} is no identifier of a request",
+        "each_of_arrays": "--after {id}:each: only an array can wait for an array index by index",
+        "unequal_indices": "--after {id}:each: it has the indices {theirs}, this array {own};"
+        " they must be equal",
     },
     ("bad_value", 165): {"bad_signal": "Unknown/illegal signal name: {signal}"},
     ("bad_value", 166): {

@@ -28,12 +28,12 @@ class RequestCounts:
         return made
 
     def enter(self, request: Request) -> None:
-        """One more, where it is now."""
-        self.count(request.spec.owner, request.queue)
+        """One more, where it is now; of an array as many as have not begun."""
+        self.count(request.spec.owner, request.queue, request.weight)
 
     def leave(self, request: Request) -> None:
         """One less, where it still is."""
-        self.count(request.spec.owner, request.queue, -1)
+        self.count(request.spec.owner, request.queue, -request.weight)
 
     def count(self, owner: str, queue: str, by: int = 1) -> None:
         """``by`` more of an owner in a queue."""

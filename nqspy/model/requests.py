@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from nqspy.model import indices
+from nqspy.model.arrays import ArraySpec, ArrayState
 from nqspy.model.cause import Cause
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
@@ -13,7 +15,8 @@ from nqspy.model.units import UNLIMITED
 
 
 class State(StrEnum):
-    """Where a request stands; the values are the words of ``qstat --json``."""
+    """Where a request stands; the values are the words of ``qstat --json``, but for ``begun``: an array of
+    which no index could start, as all have begun, are held or await others (shown by `shown_state`)."""
 
     ARRIVING = "arriving"
     WAITING = "waiting"
@@ -24,11 +27,12 @@ class State(StrEnum):
     EXITING = "exiting"
     ENDED = "ended"
     ROUTING = "routing"
+    BEGUN = "begun"
 
 
 NQS_LETTER = {
     State.ARRIVING: "A", State.WAITING: "W", State.HELD: "H", State.QUEUED: "Q", State.RUNNING: "R",
-    State.SUSPENDED: "S", State.EXITING: "E", State.ENDED: "-", State.ROUTING: "D",
+    State.SUSPENDED: "S", State.EXITING: "E", State.ENDED: "-", State.ROUTING: "D", State.BEGUN: "R",
 }  # fmt: skip
 POSIX_LETTER = NQS_LETTER | {State.ENDED: "F", State.ARRIVING: "T", State.ROUTING: "T"}
 
@@ -115,14 +119,15 @@ class MailWishes:
     to: str | None = None
 
 
-AfterWord = Literal["ok", "any", "fail", "start"]
-AFTER_WORDS: tuple[AfterWord, ...] = ("ok", "any", "fail", "start")
+AfterWord = Literal["ok", "any", "fail", "start", "each"]
+AFTER_WORDS: tuple[AfterWord, ...] = ("ok", "any", "fail", "start", "each")
 
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
     """What must have become of an earlier request before this one may start: it ended well (``ok``: exit
-    status 0), ended at all (``any``), ended otherwise than well (``fail``), or began (``start``)."""
+    status 0), ended at all (``any``), ended otherwise than well (``fail``), or began (``start``); ``each``:
+    of an array by an array, each index waits until the same index of the other has ended well."""
 
     seq: Seq
     word: AfterWord = "ok"
@@ -136,6 +141,7 @@ class Spec:
     ``name_given``: the owner named it (a default name such as STDIN says nothing). ``eligible``: not before
     (``-a``). ``after``: requests it depends on; all must be met. ``unix_groups``: of who handed it in, kept
     while a pipe queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps.
+    ``array``: it is an array of these indices (or one index of it).
     """
 
     owner: str
@@ -165,6 +171,7 @@ class Spec:
     after: tuple[Dependency, ...] = ()
     unix_groups: tuple[str, ...] = ()
     listed: bool = False
+    array: ArraySpec | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +278,7 @@ class Request:
     3). ``unmet``: dependencies it still waits for (it is held as long as there are any); ``never``: why one
     of them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's
     change; ``losses``: how many attempts in a row were lost soon after their start; ``slot`` is its row in
-    the queue's columns while queued, else -1.
+    the queue's columns while queued, else -1. ``array``: where the indices of an array stand.
     """
 
     seq: Seq
@@ -289,6 +296,7 @@ class Request:
     never: str = ""
     redated: Redating | None = None
     losses: int = 0
+    array: ArrayState | None = None
     slot: int = -1
 
     @property
@@ -341,6 +349,32 @@ class Request:
     def letters(self) -> str:
         """The letters of its holds as people see them: one that waits for others is held by the system."""
         return "".join(sorted({*self.holds, *("s" if self.unmet else "")}))
+
+    @property
+    def weight(self) -> int:
+        """How many requests it stands for: of an array as many as have not begun."""
+        return 1 if self.array is None else indices.count(self.array.left)
+
+    @property
+    def multiplicity(self) -> int:
+        """How many of it could start: of an array the indices that are ready."""
+        return 1 if self.array is None else indices.count(self.array.ready)
+
+    def awaits(self) -> set[Seq]:
+        """Whom it waits for; an array also those whose indices its own await."""
+        found = {each.seq for each in self.unmet}
+        if self.array is not None:
+            found.update(seq for seq, _ in self.array.awaiting)
+        return found
+
+    @property
+    def shown_state(self) -> State:
+        """The state that people are told: an array runs once an index of it has begun."""
+        if self.array is None or self.state is State.ENDED:
+            return self.state
+        if self.array.begun:
+            return State.RUNNING
+        return State.HELD if self.state is State.BEGUN else self.state
 
     @property
     def owner(self) -> str:

@@ -8,24 +8,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from nqspy.model import board
 from nqspy.model.accounts import Account, DomainPast
 from nqspy.model.balance import Balance, Level
 from nqspy.model.board import Board, Holders, Mask, blocks, pes_of
 from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
-from nqspy.model.errors import BrokenSite
 from nqspy.model.health import Pressure, ResourceState
-from nqspy.model.ids import Instant, JobRef, Seq
+from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
 from nqspy.model.machine import Found
 from nqspy.model.news import News, Touched
 from nqspy.model.outputs import files
 from nqspy.model.owed import UNKNOWN_RUN, Entry, Terms
 from nqspy.model.people import lineage
 from nqspy.model.request_counts import RequestCounts
-from nqspy.model.requests import STARTED, Request, State
+from nqspy.model.requests import Request, State
 from nqspy.model.settings import Settings as Settings
 from nqspy.model.shifts import ShiftState, UpcomingStop
+from nqspy.model.site_checks import check_site
+from nqspy.model.transitions import born, is_in
 
 _STANDARD = Domain(APPLICATION)
 """The domain of which nothing was set."""
@@ -39,12 +39,14 @@ class Site:
     which of them hold a PE (`board`); ``dates``: heap of (eligible, seq) of requests that wait for their date
     (entries may be stale); ``dependants``: requests that wait for another one, by its number
     (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
-    (`outputs.files`); ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and ``u:GROUP:USER``
-    (`domains.account_key`); ``past``: by domain; ``resources``: how each that is watched was found, once it
-    was; ``promises``: of features, by their names (`promises`); ``upcoming_stops``: when a shift stops a
-    queue next, by queue: worked out by the engine from settings and time, and no part of what is kept;
-    ``reported``: day of the last night whose report was made; ``misfits``: how many events did not fit their
-    request's state, ``misfit`` the last one; ``news``: what changed lately, no part of what is kept either.
+    (`outputs.files`); ``members``: indices of each array that are requests of their own; ``limited``:
+    arrays of which not all indices may run at a time; ``tally``: how many requests there are; ``accounts``:
+    ``g:GROUP`` and ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``resources``: how each
+    that is watched was found, once it was; ``promises``: of features, by their names (`promises`);
+    ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from settings and
+    time, and no part of what is kept; ``reported``: day of the last night whose report was made; ``misfits``:
+    how many events did not fit their request's state, ``misfit`` the last one; ``news``: what changed lately,
+    no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -58,6 +60,8 @@ class Site:
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
     dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
     writers: dict[str, dict[Seq, None]] = field(default_factory=dict)
+    members: dict[Seq, dict[Seq, None]] = field(default_factory=dict)
+    limited: dict[Seq, None] = field(default_factory=dict)
     tally: RequestCounts = field(default_factory=RequestCounts)
     accounts: dict[str, Account] = field(default_factory=dict)
     past: dict[str, DomainPast] = field(default_factory=lambda: {APPLICATION: DomainPast()})
@@ -135,7 +139,7 @@ class Site:
 
     def id_of(self, seq: Seq) -> str:
         """Full identifier of a request."""
-        return JobRef(seq).full(self.name)
+        return full_id(seq, self.name)
 
     def pes(self) -> int:
         """How many PEs there are."""
@@ -230,24 +234,41 @@ class Site:
         return keys
 
     def watch_for(self, request: Request) -> None:
-        """Notes whom a request waits for, and the files it writes."""
-        for file in files(request.seq, request.spec, request.queue):
-            self.writers.setdefault(file, {})[request.seq] = None
-        for each in request.unmet:
-            self.dependants.setdefault(each.seq, set()).add(request.seq)
+        """Notes whom a request waits for, the files it writes, and the array it belongs to."""
+        seq = request.seq
+        for file in files(seq, request.spec, request.queue):
+            self.writers.setdefault(file, {})[seq] = None
+        for each in request.awaits():
+            self.dependants.setdefault(each, set()).add(seq)
+        array = array_of(seq)
+        if array is not None:
+            self.members.setdefault(array, {})[seq] = None
+        elif request.array is not None and request.spec.array and request.spec.array.limit is not None:
+            self.limited[seq] = None
 
     def watch_no_more(self, request: Request) -> None:
-        """Forgets whom a request waited for, and its files."""
-        for file in files(request.seq, request.spec, request.queue):
-            fellows = self.writers.get(file, {})
-            fellows.pop(request.seq, None)
-            if not fellows:
-                self.writers.pop(file, None)
-        for each in request.unmet:
-            others = self.dependants.get(each.seq, set())
-            others.discard(request.seq)
+        """Forgets whom a request waited for, its files, and its array."""
+        seq = request.seq
+        for file in files(seq, request.spec, request.queue):
+            _forget(self.writers, file, seq)
+        for each in request.awaits():
+            others = self.dependants.get(each, set())
+            others.discard(seq)
             if not others:
-                self.dependants.pop(each.seq, None)
+                self.dependants.pop(each, None)
+        array = array_of(seq)
+        if array is not None:
+            _forget(self.members, array, seq)
+        self.limited.pop(seq, None)
+
+    def to_be(self, seq: Seq) -> Request | None:
+        """A request, or an index of an array that could become one of its own as that would be."""
+        found, array = self.requests.get(seq), self.requests.get(array_of(seq) or 0)
+        return born(array, seq) if found is None and array is not None and is_in(array, seq) else found
+
+    def named(self, seq: Seq) -> Seq:
+        """What an identifier means: a bare number that is no request's is an array's."""
+        return seq if seq in self.requests or (array := array_key(seq)) not in self.requests else array
 
     def next_date(self) -> Instant | None:
         """The next instant at which a dated request becomes eligible."""
@@ -284,22 +305,14 @@ class Site:
 
     def check(self) -> None:
         """Raises BrokenSite unless every cross-link holds: columns, states, PEs, attempts, dates."""
-        for seq, request in self.requests.items():
-            _check_request(self, seq, request)
-        _check_dates(self)
-        _check_dependants(self)
-        _check_writers(self)
-        queued = sum(len(columns) for columns in self.waiting.values())
-        _ensure(
-            queued == sum(r.slot >= 0 for r in self.requests.values()),
-            "columns hold requests that are not queued",
-        )
-        _ensure(
-            set(self.started) == {s for s, r in self.requests.items() if r.state in STARTED},
-            "started index is wrong",
-        )
-        _check_pes(self)
-        _ensure(self.tally == RequestCounts.of(self.requests.values()), "the tally of requests is wrong")
+        check_site(self)
+
+
+def _forget(index: dict[Any, dict[Seq, None]], key: Any, seq: Seq) -> None:
+    fellows = index.get(key, {})
+    fellows.pop(seq, None)
+    if not fellows:
+        index.pop(key, None)
 
 
 def _balance_of(site: Site, domain: str) -> Balance:
@@ -338,69 +351,3 @@ def _set_clocks(site: Site, balance: Balance, accounts: Iterable[tuple[str, Acco
     for level, at in latest.items():
         level.at = at or site.at
     balance.groups.at = balance.groups.at or site.at
-
-
-def _check_request(site: Site, seq: Seq, request: Request) -> None:
-    _ensure(request.seq == seq, f"{seq} is filed under another number")
-    _ensure(seq < site.next_seq, f"{seq} was never given out")
-    _ensure(request.state is not State.ENDED, f"{seq} has ended and is still kept")
-    queued = request.state is State.QUEUED
-    _ensure(queued == (request.slot >= 0), f"{seq} is {request.state} with row {request.slot}")
-    if queued:
-        columns = site.columns(request.queue)
-        there = request.slot < len(columns) and columns.request(request.slot) is request
-        _ensure(there, f"{seq} is not in its row")
-        _ensure(
-            int(columns.date[request.slot]) == request.date_in_queue, f"{seq} has another date in its row"
-        )
-    if request.state in STARTED:
-        _ensure(0 < request.run.number == request.attempts, f"{seq} runs without an attempt")
-        due = 0 if request.state is State.EXITING else request.spec.ask.pes
-        _ensure(len(request.pes) == due, f"{seq} has not the PEs it asked for")
-        suspended = request.state is State.SUSPENDED
-        _ensure(suspended == (request.pause is not None), f"{seq} is {request.state} and paused")
-    else:
-        _ensure(request.attempt is None, f"{seq} is {request.state} and holds PEs")
-    held = bool(request.holds or request.unmet)
-    _ensure((request.state is State.HELD) == held, f"{seq} is {request.state} and held")
-    _ensure(bool(request.unmet or not request.never), f"{seq} waits for nothing, for ever")
-
-
-def _check_dates(site: Site) -> None:
-    watched = set(site.dates)
-    for seq, request in site.requests.items():
-        if request.state is State.WAITING:
-            _ensure((request.spec.eligible, seq) in watched, f"{seq} waits for a date nobody watches")
-
-
-def _check_dependants(site: Site) -> None:
-    expected: dict[Seq, set[Seq]] = {}
-    for seq, request in site.requests.items():
-        for each in request.unmet:
-            _ensure(each.seq < seq, f"{seq} depends on a later request")
-            expected.setdefault(each.seq, set()).add(seq)
-    _ensure(site.dependants == expected, "the index of dependants is wrong")
-
-
-def _check_writers(site: Site) -> None:
-    expected: dict[str, dict[Seq, None]] = {}
-    for seq, request in site.requests.items():
-        for file in files(seq, request.spec, request.queue):
-            expected.setdefault(file, {})[seq] = None
-    _ensure(site.writers == expected, "the index of output files is wrong")
-
-
-def _check_pes(site: Site) -> None:
-    expected: Holders = {}
-    for request in site.started.values():
-        if not request.pes_released:
-            board.take(expected, request.seq, request.pes)
-    kept = {pe: sorted(holders) for pe, holders in site.holders.items()}
-    _ensure(kept == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
-    overfull = any(site.board(name).overfull() for name in site.domains()) if kept else False
-    _ensure(not overfull, "a PE was given too often")
-
-
-def _ensure(holds: bool, text: str) -> None:
-    if not holds:
-        raise BrokenSite(text)

@@ -11,8 +11,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from nqspy.model import arrays, indices
 from nqspy.model import events as ev
-from nqspy.model.ids import Instant
+from nqspy.model.arrays import ArrayState
+from nqspy.model.ids import Instant, Seq, index_of, member
 from nqspy.model.requests import (
     STARTED,
     Attempt,
@@ -50,19 +52,61 @@ class Step:
 
 def submitted(event: ev.Submitted, at: Instant) -> Request:
     """The request that comes to be."""
-    request = Request(event.seq, event.spec, event.queue, State(event.state), at, at)
-    request.unmet = event.spec.after
-    if request.state is State.HELD and (event.spec.held or not request.unmet):
+    spec = event.spec
+    request = Request(event.seq, spec, event.queue, State(event.state), at, at)
+    request.unmet = tuple(each for each in spec.after if each.word != "each")
+    if spec.array is not None:
+        one_by_one = tuple(each.seq for each in spec.after if each.word == "each")
+        request.array = arrays.begin(spec.array, one_by_one)
+    if request.state is State.HELD and (spec.held or not spec.after):
         request.holds, request.hold_text = "u", HELD_AT_SUBMISSION
+    if request.array is not None:
+        request.state = wait_state(request, at)
     return request
+
+
+def is_in(array: Request | None, seq: Seq) -> bool:
+    """Whether that index is in an array still, so that it can become a request of its own."""
+    index = index_of(seq)
+    there = array is not None and array.array is not None and index is not None
+    return there and indices.has(array.array.left, index)  # type: ignore[union-attr, arg-type]
+
+
+def born(array: Request, seq: Seq) -> Request:
+    """An index of an array as a request of its own, as it stands before anything happens to it. Its array
+    has it still (`part`)."""
+    index, state = index_of(seq), array.array
+    assert index is not None
+    assert state is not None
+    made = Request(seq, array.spec, array.queue, array.state, array.submitted, array.date_in_queue)
+    made.rank, made.redated, made.never = array.rank, array.redated, array.never
+    made.holds, made.hold_text = array.holds, array.hold_text
+    awaited = (Dependency(member(other, index)) for other, runs in state.awaiting if indices.has(runs, index))
+    made.unmet = (*array.unmet, *awaited)
+    for held in state.held:
+        if indices.has(held.indices, index):
+            made.holds = "".join(sorted({*made.holds, *held.letters}))
+            made.hold_text, made.never = held.text, made.never or held.never
+    made.state = State.HELD if made.holds or made.unmet else array.state
+    return made
+
+
+def part(array: Request, seq: Seq, at: Instant) -> None:
+    """An index leaves its array."""
+    index = index_of(seq)
+    assert index is not None
+    assert array.array is not None
+    array.array = arrays.leave(array.array, index)
+    array.state = wait_state(array, at)
 
 
 def fits(request: Request, event: ev.Event) -> bool:
     """Whether the event can have happened to the request as it is."""
-    step = STEPS[type(event)]
-    if request.state not in step.states:
-        return False
     number = None if isinstance(event, ev.Starting) else getattr(event, "attempt", None)
+    if request.array is not None:
+        return request.state in _BEFORE and type(event) in _OF_ARRAYS and not number
+    if request.state not in STEPS[type(event)].states:
+        return False
     return number is None or request.run.number == number
 
 
@@ -72,7 +116,7 @@ def wait_state(request: Request, now: Instant) -> State:
         return State.HELD
     if request.spec.eligible is not None and request.spec.eligible > now:
         return State.WAITING
-    return State.QUEUED
+    return State.QUEUED if request.array is None or request.array.ready else State.BEGUN
 
 
 # ---------------------------------------------------------------- coming in, waiting
@@ -86,30 +130,51 @@ def _move(request: Request, event: ev.Moved | ev.Routed, at: Instant, ages: Ages
 
 def _come_due(request: Request, event: ev.Eligible, at: Instant, ages: Ages) -> None:
     request.date_in_queue, request.redated = at, None
-    request.state = State.HELD if request.holds else State.QUEUED
+    request.state = wait_state(request, at)
 
 
 def _hold(request: Request, event: ev.Held, at: Instant, ages: Ages) -> None:
+    if event.indices:
+        text = event.text or f"held by {event.who}"
+        return _of_indices(request, at, arrays.hold, event.indices, event.letter, text)
     request.holds = "".join(sorted({*request.holds, event.letter}))
     request.hold_text = event.text or f"held by {event.who}"
     request.state = State.HELD
+    return None
+
+
+def _of_indices(request: Request, at: Instant, change: Callable[..., ArrayState], *said: Any) -> None:
+    """Something that concerns some indices of an array alone."""
+    assert request.array is not None
+    request.array = change(request.array, *said)
+    request.state = wait_state(request, at)
 
 
 def _release(request: Request, event: ev.Released, at: Instant, ages: Ages) -> None:
+    if event.indices:
+        return _of_indices(request, at, arrays.release, event.indices, event.letters)
     request.holds = "".join(letter for letter in request.holds if letter not in event.letters)
     if not request.holds:
         request.hold_text = ""
+    if request.array is not None:
+        request.array = arrays.release(request.array, request.array.left, event.letters)
     _await(request, () if "s" in event.letters else request.unmet, at, event.aging and ages(request))
+    return None
 
 
 def _meet(request: Request, event: ev.DependencyMet, at: Instant, ages: Ages) -> None:
+    if event.indices:
+        return _of_indices(request, at, arrays.met, event.prerequisite, event.indices)
     met = [Dependency(event.prerequisite, word) for word in event.words]
     unmet = tuple(each for each in request.unmet if each not in met)
-    _await(request, unmet, at, event.aging and ages(request))
+    return _await(request, unmet, at, event.aging and ages(request))
 
 
 def _fail(request: Request, event: ev.DependencyFailed, at: Instant, ages: Ages) -> None:
+    if event.indices:
+        return _of_indices(request, at, arrays.failed, event.prerequisite, event.indices, event.text)
     request.never = event.text
+    return None
 
 
 def _await(request: Request, unmet: tuple[Dependency, ...], at: Instant, anew: bool) -> None:
@@ -191,7 +256,10 @@ def _exit(request: Request, event: ev.Exiting, at: Instant, ages: Ages) -> None:
 
 
 def _end(request: Request, event: ev.Ended | ev.Deleted, at: Instant, ages: Ages) -> None:
+    if isinstance(event, ev.Deleted) and event.indices:
+        return _of_indices(request, at, arrays.dropped, event.indices)
     request.state = State.ENDED
+    return None
 
 
 def _requeue(request: Request, event: ev.Requeued, at: Instant, ages: Ages) -> None:
@@ -200,7 +268,7 @@ def _requeue(request: Request, event: ev.Requeued, at: Instant, ages: Ages) -> N
     request.state = wait_state(request, at)
 
 
-WAITING = (State.QUEUED, State.WAITING, State.HELD)
+WAITING = (State.QUEUED, State.WAITING, State.HELD, State.BEGUN)
 """States of a request in a queue, without an attempt."""
 _BEFORE = (*WAITING, State.ARRIVING, State.ROUTING)
 _ANY = (*_BEFORE, *STARTED)
@@ -226,3 +294,11 @@ STEPS: dict[type[ev.Event], Step] = {
     ev.Requeued: Step(STARTED, _requeue),
     ev.Deleted: Step(_BEFORE, _end),
 }
+
+_OF_ARRAYS = frozenset(
+    (
+        ev.Routed, ev.Moved, ev.Eligible, ev.Held, ev.Released, ev.DependencyMet, ev.DependencyFailed,
+        ev.Redated, ev.Ranked, ev.Modified, ev.Ended, ev.Deleted,
+    )
+)  # fmt: skip
+"""What can happen to an array, of which nothing runs itself. Its end has attempt 0."""

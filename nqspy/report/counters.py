@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from nqspy.model import events as ev
 from nqspy.model.charging import amount
-from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
+from nqspy.model.ids import HOUR, MINUTE, Instant, Seq, is_array
 from nqspy.model.requests import Used
 from nqspy.model.site import Site
 from nqspy.report.night_metrics import used_by_group
@@ -104,7 +104,7 @@ def _followed(
     for recorded in events:
         replay.take(recorded)
         event = recorded.event
-        if isinstance(event, ev.Ended) and event.seq in replay.histories:
+        if isinstance(event, ev.Ended) and event.seq in replay.histories and not is_array(event.seq):
             history = replay.histories[event.seq]
             group, more = history.request.group, amount(event.used, history.request.spec.ask.pes, charge)
             for start, sums in ((begun.day, day), (begun.week, week)):

@@ -53,11 +53,11 @@ def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
     others = [history for history in ended if not night_metrics.is_ok(history)]
     withdrawn = sum(history.withdrawn for history in others)
     return {
-        "requests": len(histories),
+        "requests": sum(history.weight for history in histories),
         "ended_ok": len(ended) - len(others),
         "failed": len(others) - withdrawn,
         "withdrawn": withdrawn,
-        "waiting": sum(history.waits for history in histories),
+        "waiting": sum(history.weight for history in histories if history.waits),
         "running": sum(history.request.state in STARTED for history in histories),
         "ends": dict(Counter(map(night_metrics.state_of, others))),
     }

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from nqspy.model import events as ev
-from nqspy.model.ids import JobRef, Seq
+from nqspy.model.ids import Seq, full_id
+from nqspy.model.indices import show
 from nqspy.model.requests import Spec, Used, finite
 from nqspy.report.time_text import Zone
 
@@ -69,6 +70,7 @@ def seconds(ms: int | None) -> float | None:
 
 def _spec(event: ev.Submitted | ev.Modified, host: str, zone: Zone) -> dict[str, Any]:
     spec = event.spec
+    array = {} if spec.array is None else {"indices": show(spec.array.indices), "limit": spec.array.limit}
     return {
         "name": spec.name,
         "owner": spec.owner,
@@ -76,6 +78,7 @@ def _spec(event: ev.Submitted | ev.Modified, host: str, zone: Zone) -> dict[str,
         "account": spec.account,
         "requested": requested(spec),
         "eligible": zone.stamp(spec.eligible),
+        **({"array": array} if array else {}),
     }
 
 
@@ -115,7 +118,7 @@ def _closing(event: ev.Reported, host: str, zone: Zone) -> dict[str, Any]:
 
 
 def _id(seq: Seq | None, host: str) -> str | None:
-    return None if seq is None else JobRef(seq).full(host)
+    return None if seq is None else full_id(seq, host)
 
 
 _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
@@ -127,6 +130,7 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
         "after": [f"{_id(each.seq, host)}:{each.word}" for each in event.spec.after]
     },
     "key": lambda event, host, zone: {"key": event.key or None},
+    "indices": lambda event, host, zone: {"indices": show(event.indices)} if event.indices else {},
     "cause": _cause,
     "began": _began,
     "samples": _samples,

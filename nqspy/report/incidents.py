@@ -11,7 +11,7 @@ from typing import Any
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import HANDS
-from nqspy.model.ids import MINUTE, Instant, JobRef, Seq
+from nqspy.model.ids import MINUTE, Instant, Seq, full_id
 from nqspy.report.replay import HistoryReplay
 from nqspy.report.time_text import Zone
 
@@ -177,7 +177,7 @@ def is_new_home(recorded: ev.Recorded) -> bool:
 
 
 def _ids(seqs: Mapping[str, Iterable[Seq]], host: str) -> dict[str, list[str]]:
-    return {group: [JobRef(seq).full(host) for seq in each] for group, each in seqs.items()}
+    return {group: [full_id(seq, host) for seq in each] for group, each in seqs.items()}
 
 
 # ---------------------------------------------------------------- events

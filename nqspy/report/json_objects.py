@@ -1,17 +1,18 @@
 """Requests as the objects of ``qstat --json``: exactly these keys, in this order (interfaces.md 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from nqspy.core.queueing.order import Place
+from nqspy.model import indices
 from nqspy.model.domains import APPLICATION
 from nqspy.model.events import Deleted, Ended
-from nqspy.model.ids import Instant, JobRef, Seq
-from nqspy.model.outputs import fill, streams
+from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of, number_of
+from nqspy.model.outputs import fill, streams, suffix
 from nqspy.model.reasons import Reason, ReasonCode, told
-from nqspy.model.requests import Request, Spec, State
+from nqspy.model.requests import Request, Spec, State, Used
 from nqspy.ports import EndedRow
 from nqspy.report.event_objects import requested, used_object
 from nqspy.report.time_text import Zone
@@ -45,12 +46,16 @@ def request_object(
         reason = told(ReasonCode.HELD, "", request.hold_text)
     said = None if reason is None else reason_object(reason, context.zone)
     used = _NOTHING_USED if request.started is None else used_object(request.used)
-    made = _object(request, request.state, used, said, _paths(request, context.host), context)
+    if request.array is not None and request.array.begun:
+        used = used_object(Used(request.array.cpu, request.array.wall, request.array.memory))
+    made = _object(request, request.shown_state, used, said, _paths(request, context.host), context)
     if request.state is State.QUEUED and place is not None:
         made["priority"], made["position"] = _priority(place, context), place.position
     made["held"] = list(request.letters)
     awaited = dict.fromkeys(each.seq for each in request.unmet)
-    made["depends_on"] = [JobRef(seq).full(context.host) for seq in awaited]
+    if request.array is not None:
+        awaited |= dict.fromkeys(seq for seq, _ in request.array.awaiting)
+    made["depends_on"] = [full_id(seq, context.host) for seq in awaited]
     return made
 
 
@@ -75,8 +80,8 @@ def _object(
     """What is said alike of both; what only one of them has is null, or nothing."""
     spec, stamp = request.spec, context.zone.stamp
     return {
-        "id": JobRef(request.seq).full(context.host),
-        "seq": request.seq,
+        "id": full_id(request.seq, context.host),
+        "seq": number_of(request.seq),
         "name": spec.name,
         "owner": spec.owner,
         "group": spec.group,
@@ -102,7 +107,43 @@ def _object(
         "depends_on": [],
         "held": [],
         **paths,
+        **_of_array(request, context.host),
     }
+
+
+def _of_array(request: Request, host: str) -> dict[str, Any]:
+    """``array_id array_index`` of an index; ``array{}`` of an array that has ended, else see
+    `array_object`."""
+    array = array_of(request.seq)
+    if array is not None:
+        return {"array_id": full_id(array, host), "array_index": index_of(request.seq)}
+    return {} if request.array is None else {"array": array_object(request, ())}
+
+
+def array_object(request: Request, members: Iterable[Request]) -> dict[str, Any]:
+    """``array{indices counts{} limit}``: what has not begun, how many stand where; ``members``: its indices
+    that are requests of their own."""
+    state, spec = request.array, request.spec.array
+    assert state is not None
+    assert spec is not None
+    left = indices.count(state.left)
+    counts = dict.fromkeys(("held", "waiting", "queued", "running", "ended", "failed"), 0)
+    kept = indices.count(indices.plus(state.all_held, state.all_awaiting))
+    own = _COUNTED.get(request.state, "queued")
+    counts["held"] += left if own == "held" else kept
+    counts[own] += 0 if own == "held" else left - kept
+    for member in members:
+        counts[_COUNTED.get(member.state, "queued")] += 1
+    counts["failed"] = indices.count(state.badly)
+    counts["ended"] = indices.count(state.well) + counts["failed"] + indices.count(state.dropped)
+    return {"indices": indices.show(state.left), "counts": counts, "limit": spec.limit}
+
+
+_COUNTED = {
+    State.HELD: "held", State.WAITING: "waiting", State.RUNNING: "running", State.SUSPENDED: "running",
+    State.EXITING: "running",
+}  # fmt: skip
+"""Where indices are counted by their state; the others are queued."""
 
 
 def options(spec: Spec) -> dict[str, Any]:
@@ -125,7 +166,7 @@ def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] 
     redated = request.redated
     if redated is None:
         return None
-    cause = JobRef(redated.cause).full(context.host) if redated.cause is not None else None
+    cause = full_id(redated.cause, context.host) if redated.cause is not None else None
     return {"at": context.zone.stamp(redated.at), "who": redated.who, "cause": cause}
 
 
@@ -142,7 +183,7 @@ def reason_object(reason: Reason, zone: Zone) -> dict[str, Any]:
 
 def default_path(seq: Seq, spec: Spec, letter: str, keep: bool) -> str:
     """Where output goes by default: ``NAME.oSEQ`` where it was submitted, or in the owner's home (kept)."""
-    return f"{f'~{spec.owner}' if keep else spec.workdir}/{spec.name}.{letter}{seq}"
+    return f"{f'~{spec.owner}' if keep else spec.workdir}/{spec.name}.{letter}{suffix(seq)}"
 
 
 def _priority(place: Place, context: AnswerContext) -> dict[str, Any]:

@@ -176,9 +176,11 @@ class Night:
         return min((begin for begin in starts if begin >= self.bounds.start), default=self.first)
 
     def histories(self) -> list[RequestHistory]:
-        """The night's requests: submitted before its end, not ended before its start."""
+        """The night's requests: submitted before its end, not ended before its start; arrays as long as an
+        index of theirs has not begun."""
         start, every = self.bounds.start, self.replay.histories.values()
-        return [one for one in every if one.counts and (one.ended is None or one.ended >= start)]
+        mine = (one for one in every if one.counts and (one.ended is None or one.ended >= start))
+        return [one for one in mine if one.weight]
 
 
 _STARTS = (ev.Starting, ev.Started)
@@ -237,7 +239,7 @@ def night_report(
     groups = departments.rows(histories, used, parts, fractions, (bounds.start, end))
     data = {
         **_heading(night, now, around, zone),
-        "requests": len(histories),
+        "requests": sum(history.weight for history in histories),
         "ended_ok": sum(row["ended_ok"] for row in groups),
         **_busy(busy, zone),
         "deviation": largest(parts),

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from nqspy.core.queueing.limit_rules import GroupLimit, RunLimit
 from nqspy.model.events import Decided, Ended, Starting
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.units import UNLIMITED
 from nqspy.report.over_time import held_by_step
-from nqspy.report.replay import HistoryReplay, RequestHistory, place_of
+from nqspy.report.replay import HistoryReplay, ListPlace, RequestHistory, place_of
 
 
 class Busy(NamedTuple):
@@ -61,7 +61,7 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
     person let another one pass (``schedule request``) or that stand behind a later one of their owner's
     (``qsub -p``), and those for which the pass journaled what kept them back.
     """
-    began = replay.histories.get(event.seq)
+    began = replay.histories.get(event.seq) or replay.histories.get(array_of(event.seq) or 0)
     if began is None or began.request.rank > 0 or (decided is not None and began.since > decided.as_of):
         return []
     reasons = {seq: (code, text) for seq, code, _, text in decided.wait} if decided is not None else {}
@@ -71,7 +71,7 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
     for place in line:
         if place >= end:
             break
-        seq = place[1]
+        seq = place[-1]
         history = replay.histories[seq]
         earlier = history.request
         if earlier.owner == started.owner and _own(earlier) < _own(started):
@@ -84,12 +84,12 @@ def overtaken(replay: HistoryReplay, event: Starting, decided: Decided | None) -
 
 
 def _not_behind_own(
-    replay: HistoryReplay, line: Sequence[tuple[Instant, Seq]], end: tuple[Instant, Seq], found: list[Seq]
+    replay: HistoryReplay, line: Sequence[ListPlace], end: ListPlace, found: list[Seq]
 ) -> list[Seq]:
     """Without those whose owners want another one before them (``qsub -p``) that stands behind what was
     started (``end`` is its place): they are put back behind that."""
     highest: dict[str, int] = {}
-    for _, seq in line[bisect_right(line, end) :]:
+    for *_, seq in line[bisect_right(line, end) :]:
         request = replay.histories[seq].request
         if request.rank == 0:
             highest[request.owner] = max(_own(request), highest.get(request.owner, _own(request)))

@@ -92,14 +92,15 @@ def _left(histories: Iterable[RequestHistory], means: Mapping[str, float]) -> di
             used = history.attempts[-1].points[-1][1] if history.attempts else 0
             left.expected += max(0.0, _expected(history, means, asked) - used)
             continue
-        left.asked += asked or 0
-        left.unasked += asked is None
+        many = history.weight
+        left.asked += many * (asked or 0)
+        left.unasked += many * (asked is None)
         if history.request.state is State.QUEUED:
-            left.queued += 1
+            left.queued += many
             left.queues.add(history.request.queue)
-            left.expected += _expected(history, means, asked)
+            left.expected += many * _expected(history, means, asked)
         else:
-            left.held += 1
+            left.held += many
     return found
 
 

@@ -144,7 +144,7 @@ class QuotaAccounts(Steps):
             return
         mine, run, spec, gone = self._of(request), request.attempt, request.spec, Work()
         if request.state is State.QUEUED:
-            gone.ready = mine.wait(spec, -spec.ask.pes)
+            gone.ready = mine.wait(spec, -spec.ask.pes * request.multiplicity)
         elif run is not None and run.charged_at is not None:
             if isinstance(event, _ENDS):
                 request.attempt = self._booked(request, event.used, at)
@@ -161,7 +161,7 @@ class QuotaAccounts(Steps):
             return
         mine, spec, more = self._of(request), request.spec, Work()
         if request.state is State.QUEUED:
-            more.ready = mine.wait(spec, spec.ask.pes)
+            more.ready = mine.wait(spec, spec.ask.pes * request.multiplicity)
         elif request.state is State.RUNNING:
             run = request.attempt = begun(request, at)
             more, self._runs[request.seq] = Work(run.rate, spec.ask.pes), request

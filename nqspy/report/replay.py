@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from nqspy.model import events as ev
-from nqspy.model import transitions
-from nqspy.model.ids import Instant, Seq
+from nqspy.model import indices, transitions
+from nqspy.model.array_events import Parted
+from nqspy.model.ids import Instant, Seq, array_of, member, rank_of
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.report.attempts import AttemptHistory
 
@@ -39,6 +40,12 @@ class RequestHistory:
         return order.cause.is_person and order.cause.name == self.request.owner
 
     @property
+    def weight(self) -> int:
+        """How many requests it stands for: an array for its indices that have not begun, the others have
+        histories of their own."""
+        return self.request.weight
+
+    @property
     def waits(self) -> bool:
         """Whether it has neither been started nor ended."""
         return self.request.state in _WAITS
@@ -58,9 +65,13 @@ class RequestHistory:
         return after - before
 
 
-def place_of(request: Request) -> tuple[Instant, Seq]:
-    """What orders a request in its list: date in queue, then number."""
-    return request.date_in_queue, request.seq
+ListPlace = tuple[Instant, int, Seq]
+"""What orders a request in its list: date in queue, then number; and which one it is."""
+
+
+def place_of(request: Request) -> ListPlace:
+    """The place of a request in its list."""
+    return request.date_in_queue, rank_of(request.seq), request.seq
 
 
 def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHistory]]:
@@ -104,7 +115,7 @@ class HistoryReplay:
         self._closed = closed
         self.running = 0
         self.histories: dict[Seq, RequestHistory] = {}
-        self.lists: dict[ListKey, list[tuple[Instant, Seq]]] = {}
+        self.lists: dict[ListKey, list[ListPlace]] = {}
         self.queued = 0
         self.last = Instant(0)
 
@@ -119,9 +130,11 @@ class HistoryReplay:
         elif kind is ev.Decided:
             if event.samples:
                 self.sample(dict(event.samples), recorded.at)
+        elif kind is Parted:
+            self._parted(event, recorded)
         elif kind in transitions.STEPS and kind is not ev.Redated:
             for seq in event.seqs if hasattr(event, "seqs") else (event.seq,):
-                history = self.histories.get(seq) or self._found(seq, event)
+                history = self.histories.get(seq) or self._born(seq, recorded) or self._found(seq, event)
                 if history is not None and transitions.fits(history.request, event):
                     self._change(history, recorded)
 
@@ -131,6 +144,29 @@ class HistoryReplay:
             history = self.histories.get(seq)
             if history is not None and history.attempts and history.attempts[-1].end is None:
                 _point(history.attempts[-1], at, used)
+
+    def _born(self, seq: Seq, recorded: ev.Recorded) -> RequestHistory | None:
+        """An index of an array that becomes a request of its own."""
+        array = self.histories.get(array_of(seq) or 0)
+        if array is None or not transitions.is_in(array.request, seq):
+            return None
+        self._leave(array)
+        for watcher in self.watchers:
+            watcher.leave(array.request, None, recorded.at)
+        made = transitions.born(array.request, seq)
+        transitions.part(array.request, seq, recorded.at)
+        self._enter(array, array.since)
+        for watcher in self.watchers:
+            watcher.enter(array.request, recorded.at)
+        history = self.histories[seq] = RequestHistory(made, array.counts)
+        self._enter(history, array.since)
+        for watcher in self.watchers:
+            watcher.enter(made, recorded.at)
+        return history
+
+    def _parted(self, event: Parted, recorded: ev.Recorded) -> None:
+        for index in indices.each(event.indices):
+            self._born(member(event.seq, index), recorded)
 
     def _found(self, seq: Seq, event: Any) -> RequestHistory | None:
         """One whose submission was not seen, made from the live request: as the event says it ran, or was to
@@ -225,7 +261,10 @@ def _point(attempt: AttemptHistory, at: Instant, used: Used) -> None:
 
 
 def _over(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Requeued, at: Instant) -> None:
-    """An attempt is over. One that the events do not show the start of counts as having used it all now."""
+    """An attempt is over. One that the events do not show the start of counts as having used it all now. (Of
+    an array its indices have used what it used.)"""
+    if history.request.array is not None and isinstance(event, ev.Ended):
+        return _gone(replay, history, event, at)
     if not history.attempts or history.attempts[-1].end is not None:
         request = replay.known.get(history.request.seq)
         begin = request.started if request is not None and request.started is not None else at
@@ -235,10 +274,12 @@ def _over(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.R
     history.attempts[-1].end = at
     if isinstance(event, ev.Ended):
         _gone(replay, history, event, at)
+    return None
 
 
 def _gone(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Deleted, at: Instant) -> None:
-    history.ended, history.ending = at, event
+    if isinstance(event, ev.Ended) or not event.indices:
+        history.ended, history.ending = at, event
 
 
 _HOLDING: dict[type[ev.Event], Callable[[HistoryReplay, RequestHistory, Any, Instant], None]] = {

@@ -6,7 +6,7 @@ from typing import Any
 
 from nqspy.model.domains import spans
 from nqspy.model.events import Ended
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Seq, full_id, request_named
 from nqspy.model.reason_texts import NEEDED
 from nqspy.model.requests import POSIX_LETTER, Request, State
 from nqspy.model.units import format_size
@@ -29,7 +29,13 @@ _LETTERS = {state.value: letter for state, letter in POSIX_LETTER.items()}
 def row_of(request: Request, host: str, cpu: int | None) -> Row:
     """The row of a request that has not ended; ``cpu`` ms used, None before its start."""
     spec = request.spec
-    return _row(request.seq, host, spec.name, spec.owner, cpu, POSIX_LETTER[request.state], request.queue)
+    return _row(request.seq, host, spec.name, spec.owner, cpu, letter_of(request), request.queue)
+
+
+def letter_of(request: Request) -> str:
+    """POSIX's letter of a request that has not ended; PBS's B of an array that has begun."""
+    begun = request.array is not None and request.array.begun
+    return "B" if begun else POSIX_LETTER[request.shown_state]
 
 
 def row_of_ended(row: Mapping[str, Any], host: str) -> Row:
@@ -65,12 +71,15 @@ def _object_row(each: Mapping[str, Any]) -> Row:
     cpu = each["used"]["cpu_s"]
     host = each["id"].partition(".")[2]
     used = None if cpu is None else round(cpu * 1000)
-    return _row(each["seq"], host, each["name"], each["owner"], used, _LETTERS[each["state"]], each["queue"])
+    array = each.get("array")
+    letter = "B" if array and each["state"] == State.RUNNING else _LETTERS[each["state"]]
+    seq = request_named(each["id"], host) or 0
+    return _row(seq, host, each["name"], each["owner"], used, letter, each["queue"])
 
 
 def _row(seq: Seq, host: str, name: str, owner: str, cpu: int | None, letter: str, queue: str) -> Row:
     """The id shows the server's first label; what is too long is cut, ``*`` its last character."""
-    id = f"{seq}.{host.partition('.')[0]}"
+    id = full_id(seq, host.partition(".")[0])
     if len(id) > 17:
         id = id[:16] + "*"
     if len(name) > 15:

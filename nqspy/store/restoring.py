@@ -11,7 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, array_of, is_array
+from nqspy.model.keys import ARRAYS, PLAIN
 from nqspy.store import copies, former, places, schema
 from nqspy.store.errors import NewerStore, StoreError, plain
 from nqspy.store.migrations import VERSION, version
@@ -182,7 +183,7 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], i
             seq: found
             for seq, attempt in _attempts(copy).items()
             if (found := _attempt_since(old, seq, attempt)) is not None
-        }
+        } | _born_since(old, copy)
     except (*copies.SPOILT, msgspec.MsgspecError):
         return None
     finally:
@@ -193,6 +194,15 @@ def _since(path: Path, copy: sqlite3.Connection) -> tuple[Seq, dict[Seq, int], i
 def _attempts(connection: sqlite3.Connection) -> dict[Seq, int]:
     found = connection.execute("SELECT seq, live FROM requests WHERE ended IS NULL")
     return {seq: former.attempts(live) for seq, live in found}
+
+
+def _born_since(old: sqlite3.Connection, copy: sqlite3.Connection) -> dict[Seq, int]:
+    """Indices of the copy's arrays that became requests of their own after it was made."""
+    known = {row[0] for row in copy.execute("SELECT seq FROM requests WHERE seq > ?", (PLAIN,))}
+    if not any(map(is_array, known)):
+        return {}
+    found = old.execute("SELECT seq, live FROM requests WHERE seq > ? AND seq < ?", (PLAIN, ARRAYS))
+    return {seq: former.attempts(live) for seq, live in found if array_of(seq) in known and seq not in known}
 
 
 def _attempt_since(old: sqlite3.Connection, seq: Seq, attempt: int) -> int | None:

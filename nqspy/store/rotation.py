@@ -20,6 +20,7 @@ from typing import Any
 import peewee
 
 from nqspy.model.ids import Instant
+from nqspy.model.keys import ARRAYS, PLAIN
 from nqspy.store import archive, places, schema
 from nqspy.store.archive import Archive
 from nqspy.store.errors import StoreError, plain
@@ -58,7 +59,11 @@ _DEAD_KEYS = """SELECT owner, key, seqs FROM keys WHERE (owner, key) > (?, ?) AN
 (SELECT 1 FROM json_each(keys.seqs) AS each JOIN requests ON requests.seq = each.value)
 ORDER BY owner, key LIMIT ?"""
 _NAMED = """SELECT owner, json_extract(spec, '$.script'), json_extract(spec, '$.environment') FROM requests
-WHERE seq > :low AND seq <= :high"""
+WHERE (seq > :low AND seq <= :high) OR (seq > :low + :arrays AND seq <= :high + :arrays)"""
+_TOP = """SELECT max(coalesce((SELECT max(seq) FROM requests WHERE seq <= ?), 0),
+coalesce((SELECT max(seq) FROM requests WHERE seq > ?) - ?, 0))"""
+"""The greatest sequence number. Indices of arrays are left out here: their arrays, which are there as long as
+they are, name the same."""
 
 Failpoint = Callable[[str], None]
 
@@ -244,7 +249,7 @@ class Rotation:
             self._step("keys")
 
     def _blobs(self) -> None:
-        top = self._one("SELECT coalesce(max(seq), 0) FROM requests")
+        top = self._one(_TOP, PLAIN, ARRAYS, ARRAYS)
         pairs: set[Pair] = set()
         for low in range(0, top, SLICE):
             pairs |= self._named(low, min(top, low + SLICE))
@@ -256,7 +261,8 @@ class Rotation:
             self._file_blobs(some, top)
 
     def _named(self, low: int, high: int) -> set[Pair]:
-        return set(rows_named(self._connection.execute(_NAMED, {"low": low, "high": high})))
+        values = {"low": low, "high": high, "arrays": ARRAYS}
+        return set(rows_named(self._connection.execute(_NAMED, values)))
 
     def _let_go(self, named: set[Pair], top: int) -> None:
         """What a user kept and no record of his names any more."""
@@ -265,7 +271,7 @@ class Rotation:
             gone: list[Row] = []
 
             def look_again(some: Sequence[Row] = some, gone: list[Row] = gone) -> None:
-                since = self._named(top, 2**62)
+                since = self._named(top, PLAIN)
                 gone[:] = [pair for pair in some if pair not in since]
                 self._forget(())
 
@@ -285,7 +291,7 @@ class Rotation:
 
         def look_again() -> None:
             # A request that was submitted since is committed or comes after us: the turn is ours.
-            named = digests_of(self._named(top, 2**62))
+            named = digests_of(self._named(top, PLAIN))
             gone[:] = [(digest,) for digest in digests if digest not in named]
             self._forget(digest for (digest,) in gone)
 

@@ -55,6 +55,9 @@ SAID = {
     "limit_reached": (
         "queue night", ("user", 2, "queue night", "anne"), "user limit 2 of queue night is reached for anne"
     ),
+    "array_limit_reached": (
+        "17[].ymp", (2,), "2 of its indices run, as many as 17[].ymp may have at a time"
+    ),
     "limit_shut": ("global", ("global run", 0, None), "global run limit 0 lets nothing run"),
     "line_closed": ("gun", ("17.ymp", "night", "wait"), "17.ymp closes the line of queue night: wait"),
     "memory_scarce": (

@@ -17,11 +17,12 @@ from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.executor import Run
 from nqspy.engine.whatif import Estimate, estimate
 from nqspy.model import commands as cm
-from nqspy.model import configure
+from nqspy.model import configure, indices
 from nqspy.model import events as ev
 from nqspy.model.actions import Action
+from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, request_named
 from nqspy.model.people import Caller
 from nqspy.model.requests import Ask, MailWishes, Request, Spec
 from nqspy.model.site import Site
@@ -172,7 +173,8 @@ class Centre:
 
     def end_of(self, seq: Seq) -> Any:
         """The event that ended a request."""
-        return next(event for event in self.events(ev.Ended, ev.Deleted) if event.seq == seq)
+        ends = (event for event in self.events(ev.Ended, ev.Deleted) if event.seq == seq)
+        return next(event for event in ends if not getattr(event, "indices", ()))
 
     def is_sound(self) -> None:
         """What must hold at any time: the site's links, and that the journal gives the same site again."""
@@ -183,7 +185,9 @@ class Centre:
 
 def seq_of(identifier: str) -> Seq:
     """The number of an identifier."""
-    return int(identifier.partition(".")[0])
+    found = request_named(identifier, identifier.rpartition(".")[2])
+    assert found is not None
+    return found
 
 
 def caller_of(owner: str) -> Caller:
@@ -225,9 +229,16 @@ def item(
         rerunnable="once" not in words,
         eligible=Instant(now + round(float(given["at"]) * 1000)) if "at" in given else None,
         mail=MailWishes(**{word: True for word in given.get("mail", "").split("+") if word}),
+        array=array_of(given["array"]) if "array" in given else None,
         attributes=tuple(f"after:{each}" for each in given.get("after", "").split(",") if each),
     )
     return cm.Submission(spec, script, "HOME=/home", user, number)
+
+
+def array_of(text: str) -> ArraySpec:
+    """``1-10:2%3``."""
+    runs, percent, limit = text.partition("%")
+    return ArraySpec(indices.read(runs), int(limit) if percent else None)
 
 
 def submit(owner: str, centre: Centre, key: str = "") -> cm.Submit:
@@ -276,7 +287,7 @@ def observable(site: Site) -> dict[str, Any]:
         for row, request in enumerate(columns.requests()):
             cells = {
                 n: getattr(columns, n)[row].item()
-                for n in ("seq", "date", "cpu", "memory", "wall", "pes", "rank")
+                for n in ("seq", "date", "cpu", "memory", "wall", "pes", "rank", "count")
             }
             names = {name: of.names[int(getattr(columns, name)[row])] for name, of in named.items()}
             waiting[request.seq] = (queue, cells | names)
@@ -292,6 +303,8 @@ def observable(site: Site) -> dict[str, Any]:
         "waiting": waiting,
         "started": sorted(site.started),
         "dependants": dict(sorted(site.dependants.items())),
+        "members": {seq: sorted(theirs) for seq, theirs in sorted(site.members.items())},
+        "limited": sorted(site.limited),
         "probes": dict(site.resources),
         "due": site.due(Instant(2**60)),
         "accounts": {

@@ -9,6 +9,7 @@ from engine.harness import PLAIN, Centre
 from nqspy.engine import restart
 from nqspy.engine.restart import Later
 from nqspy.model import columns, lifecycle
+from nqspy.model.ids import array_key, member
 from nqspy.model.requests import State
 from nqspy.model.site import Site
 
@@ -113,3 +114,21 @@ def test_forgetting_names_changes_no_decision():
     assert starts == as_ever
     assert len(starts) == 36
     assert few < many
+
+
+def test_an_index_that_began_since_is_held_as_a_request_of_its_own():
+    """Its array would start it again: in the backup it had not begun."""
+
+    def story(centre, keep):
+        centre.submit("anne array=1-4")
+        keep()
+        centre.later(minutes=25)
+
+    centre = rewound(story)
+    began = member(array_key(1), 2)
+    begin(centre, {began: 1})
+    assert centre.state(began) == "held"
+    centre.later(hours=2)
+    assert centre.state(began) == "held"
+    assert began not in centre.starts()[1:]
+    centre.site.check()

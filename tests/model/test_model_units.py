@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.model.errors import BadValue
-from nqspy.model.ids import JobRef, request_named
+from nqspy.model.ids import JobRef, array_of, number_of, rank_of, request_named
 from nqspy.model.units import (
     GREATEST,
     UNLIMITED,
@@ -115,7 +115,7 @@ def test_how_values_are_printed():
     assert {format_time(None), format_size(UNLIMITED), format_time(UNLIMITED)} == {"unlimited"}
 
 
-@given(st.integers(1, 10**17))
+@given(st.integers(1, 10**12 - 1))
 def test_an_identifier_names_its_number(seq):
     for text in (str(seq), JobRef(seq).full("ymp"), f"{seq}.ymp@ymp"):
         assert request_named(text, "ymp") == seq
@@ -128,14 +128,25 @@ def test_what_is_no_identifier_of_this_host_names_nothing(text):
     assert request_named(text, "ymp") is None
 
 
-@pytest.mark.parametrize("ref", [JobRef(17), JobRef(17, 3), JobRef(1, 0)])
+@pytest.mark.parametrize("ref", [JobRef(17), JobRef(17, 3), JobRef(1, 0), JobRef(17, whole=True)])
 def test_whatever_can_hold_pes_has_one_name_and_is_found_by_it(ref):
     assert JobRef.parse(ref.full("ymp"), "ymp") == JobRef.parse(f"{ref.full('ymp')}@ymp", "ymp") == ref
-    assert request_named(ref.full("ymp"), "ymp") == ref.request == (17 if ref == JobRef(17) else None)
+    key = request_named(ref.full("ymp"), "ymp")
+    assert key == ref.key
+    assert JobRef.of(ref.key) == ref
+    assert (key == 17) == (ref == JobRef(17))
+
+
+def test_indices_stand_beside_their_array_and_requests_in_their_order():
+    keys = [JobRef(3).key, JobRef(4, 0).key, JobRef(4, 1_000).key, JobRef(4, whole=True).key, JobRef(5).key]
+    assert sorted(keys, key=rank_of) == keys
+    assert {array_of(key) for key in keys[1:3]} == {keys[3]}
+    assert [number_of(key) for key in keys] == [3, 4, 4, 4, 5]
+    assert max(keys) < 2**63
 
 
 @pytest.mark.parametrize(
-    "text", ["17[", "17[]", "17[x]", "17[3", "17]", "[3]", "17[-1]", "17[3].c90", "17[3]4"]
+    "text", ["17[", "17[x]", "17[3-9]", "17[3", "17]", "[3]", "17[-1]", "17[3].c90", "17[3]4"]
 )
 def test_what_is_no_name_of_an_element_names_nothing(text):
     assert JobRef.parse(text, "ymp") is None

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from store.array_steps import ArraySteps
 
-from nqspy.model import configure, lifecycle
+from nqspy.model import configure, indices, lifecycle
 from nqspy.model import events as ev
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, array_key, member
 from nqspy.model.promises import Promised
 from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Spec, State, Used
 from nqspy.model.site import Site
@@ -48,6 +49,8 @@ def observable(site: Site) -> dict[str, Any]:
         "types": {seq: type(r.state) for seq, r in sorted(site.requests.items())},
         "waiting": waiting,
         "started": sorted(site.started),
+        "members": {seq: sorted(theirs) for seq, theirs in sorted(site.members.items())},
+        "limited": sorted(site.limited),
         "dependants": dict(sorted(site.dependants.items())),
         "probes": dict(site.resources),
         "due": site.due(Instant(2**60)),
@@ -58,7 +61,7 @@ def observable(site: Site) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class Story:
+class Story(ArraySteps):
     """Feeds random events to a site and a journal, batch by batch."""
 
     def __init__(self, journal: Any, seed: int = 1) -> None:
@@ -92,7 +95,7 @@ class Story:
         recorded = ev.Recorded(self.site.n + 1, Instant(self._at), event)
         lifecycle.apply(self.site, recorded)
         self.batch.events.append(recorded)
-        if isinstance(event, ev.Ended | ev.Deleted):
+        if isinstance(event, ev.Ended | ev.Deleted) and not getattr(event, "indices", ()):
             self.ended[event.seq] = (event, recorded.at)
 
     def commit(self) -> None:
@@ -103,8 +106,8 @@ class Story:
 
     def submit(self, **more: Any) -> int:
         """Submits one request and returns its number."""
-        seq = self.site.next_seq
         spec = self.spec(**more)
+        seq = self.site.next_seq if spec.array is None else array_key(self.site.next_seq)
         state = "held" if spec.held or spec.after else "waiting" if spec.eligible else "queued"
         self.tell(ev.Submitted(seq, spec, spec.queue, state))
         return seq
@@ -175,11 +178,15 @@ class Story:
             self._redate,
             self._met,
             self._never,
+            self._part,
+            self._hold_some,
+            self._release_some,
         )
-        site = (self._due, self._configure, self._correct, self._shift, self._other)
+        site = (self._submit_array, self._due, self._configure, self._correct, self._shift, self._other)
         steps = (*submitting, *attempts, *people, *site)
         for _ in range(events):
             self._random.choice(steps)()
+            self._end_arrays()
             if self._random.random() < 0.3:
                 self.commit()
         self.commit()
@@ -192,10 +199,12 @@ class Story:
         taken = {pe for r in self.site.started.values() for pe in r.pes}
         free = [pe for pe in range(4) if pe not in taken]
         for request in self._some(State.QUEUED)[: len(free)]:
-            attempt, pes = request.attempts + 1, (free.pop(0),)
-            self.tell(ev.Starting(request.seq, attempt, pes))
+            attempt, pes, seq = request.attempts + 1, (free.pop(0),), request.seq
+            if request.array is not None:
+                seq = member(seq, indices.nth(request.array.ready, 0))
+            self.tell(ev.Starting(seq, attempt, pes))
             if self._random.random() < 0.7:
-                self.tell(ev.Started(request.seq, attempt, pes))
+                self.tell(ev.Started(seq, attempt, pes))
 
     def _used(self) -> Used:
         return Used(self._random.randrange(10_000), self._random.randrange(10_000), 1 << 20)
@@ -226,7 +235,8 @@ class Story:
 
     def _modify(self) -> None:
         for request in self._some(*BEFORE_START)[:1]:
-            self.tell(ev.Modified(request.seq, self.spec(owner=request.owner), request.owner))
+            spec = self.spec(owner=request.owner, array=request.spec.array)
+            self.tell(ev.Modified(request.seq, spec, request.owner))
 
     def _rank(self) -> None:
         for request in self._some(State.QUEUED)[:1]:
@@ -234,7 +244,10 @@ class Story:
 
     def _delete(self) -> None:
         for request in self._some(*BEFORE_START)[:1]:
-            self.tell(ev.Deleted(request.seq, request.owner, "no longer needed"))
+            some = self._some_of(request) if request.array is not None else ()
+            if request.array is not None and not some:
+                continue
+            self.tell(ev.Deleted(request.seq, request.owner, "no longer needed", indices=some))
 
     def _met(self) -> None:
         for request in self._unmet():

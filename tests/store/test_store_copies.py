@@ -6,7 +6,8 @@ import sqlite3
 import pytest
 
 from nqspy.model import events as ev
-from nqspy.model.ids import DAY, Instant
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.ids import DAY, Instant, member
 from nqspy.store import copies, migrations, opening, places, restoring
 from nqspy.store.errors import NewerStore, StoreError
 from nqspy.store.journal import SqliteJournal
@@ -86,8 +87,11 @@ def test_what_a_killed_backup_left_goes_with_the_next_one(told, path):
     assert list(folder.iterdir()) == [file]
 
 
-def test_a_start_gives_back_the_room_of_a_file_that_is_mostly_unused(told, path, monkeypatch, same_site):
+def test_a_start_gives_back_the_room_of_a_file_that_is_mostly_unused(
+    path, tell_story, monkeypatch, same_site
+):
     with SqliteJournal.open(path) as journal:
+        tell_story(journal, 5).go_on(900)
         before = journal.load()
         Rotation(path, journal.turn, journal.forget_blobs).run(Instant(2**60))
     size = path.stat().st_size
@@ -301,3 +305,20 @@ def test_settings_are_read_without_the_daemon(sqlite, path, tell_story):
         story.tell(ev.SettingsChanged((ev.Change("set", "backup/keep", 3),), "root"))
         story.commit()
         assert reader.settings("backup").keep == 3
+
+
+def test_the_note_names_indices_that_began_since(path, tell_story):
+    """They are no requests in the backup: their array has them still, and would start them again."""
+    with SqliteJournal.open(path) as journal:
+        story = tell_story(journal)
+        array = story.submit(held=False, eligible=None, after=(), array=ArraySpec(((1, 9, 1),)))
+        story.tell(ev.Starting(member(array, 1), 1, (0,)))
+        story.commit()
+        file = copies.back_up(path, NOON, 7)
+        story.tell(ev.Starting(member(array, 2), 1, (1,)))
+        story.tell(ev.Starting(member(array, 3), 1, (2,)))
+        story.tell(ev.Ended(member(array, 3), 1, "exit", 0))
+        story.commit()
+    restoring.restore(path, file, "x")
+    note = restoring.rewound(path)
+    assert note.attempts == {member(array, 2): 1, member(array, 3): 1}

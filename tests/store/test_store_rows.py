@@ -3,6 +3,7 @@
 import json
 from dataclasses import MISSING, fields
 
+from nqspy.model.arrays import ArrayState, HeldIndices
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Attempt, Dependency, EndOrder, Pause, Redating, Request, Spec, State, Used
@@ -42,6 +43,20 @@ FULL = Request(
     never="16.ymp ended 1",
     redated=Redating(Instant(14), "linked", 15),
     losses=2,
+    array=ArrayState(
+        left=((1, 9, 2),),
+        ready=((3, 9, 2),),
+        held=(HeldIndices(((1, 1, 1),), "us", "held by olga", "16[1].ymp ended 1"),),
+        awaiting=((18, ((1, 1, 1),)),),
+        begun=True,
+        well=((10, 12, 1),),
+        badly=((13, 13, 1),),
+        dropped=((15, 15, 1),),
+        worst=3,
+        cpu=19,
+        wall=20,
+        memory=21,
+    ),
 )
 
 

@@ -36,6 +36,9 @@ class Req:
     cpu: int | None = None
     wall: int | None = None
     attributes: tuple[str, ...] = ()
+    array: str | None = None
+    index: int | None = None
+    count: int = 1
 
     @property
     def id(self) -> str:

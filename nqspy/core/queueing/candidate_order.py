@@ -126,10 +126,16 @@ class CandidateOrder:
         if self._score is not None and self._score is not self._base:
             self._score[rows] = NEVER
 
+    def put_back(self, row: int) -> None:
+        """One index of an array was taken, and the next one is in the line."""
+        self._place(np.array([row], dtype=np.int64))
+
     def changed(self, requests: Sequence[Request]) -> None:
         """Takes over what the draft changed about these waiting requests: re-dated, held or moved."""
         rows = np.array([request.slot for request in requests], dtype=np.int64)
-        rows = rows[self._base[rows] != NEVER]
+        self._place(rows[self._base[rows] != NEVER])
+
+    def _place(self, rows: Ints) -> None:
         dates = np.minimum(self._dates[rows], self._draft.now)
         self._base[rows] = (
             self.terms.weighted(self.weights, dates, rows) + self.columns.rank[rows] * self._step
@@ -241,7 +247,7 @@ class CandidateOrder:
         rows = np.flatnonzero(score >= _guess(score, most))
         if len(rows) < most:
             rows = np.flatnonzero(score != NEVER)
-        keys = (-score[rows], self._dates[rows], self.columns.seq[rows])
+        keys = (-score[rows], self._dates[rows], self.columns.turn[rows])
         places = _first(np.arange(len(rows)), keys, most)
         order = np.lexsort(tuple(key[places] for key in reversed(keys)))
         found: list[int] = rows[places[order]].tolist()
@@ -272,7 +278,7 @@ class CandidateOrder:
         if not ties:
             return None
         found = ties[0] if len(ties) == 1 else np.concatenate(ties)
-        return int(found[0] if len(found) == 1 else _first(found, (self._dates, self.columns.seq), 1)[0])
+        return int(found[0] if len(found) == 1 else _first(found, (self._dates, self.columns.turn), 1)[0])
 
 
 def _guess(score: Floats, most: int) -> float:

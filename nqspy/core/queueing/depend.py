@@ -37,6 +37,7 @@ class Judgement:
 
 
 BEGUN = Judgement(("start",), (), "has started")
+DROPPED = Judgement(("any", "fail"), ("ok", "start"), "was deleted before it began")
 
 
 def judge(event: Event) -> Judgement:
@@ -70,6 +71,7 @@ _AWAITED = {
     "any": "has ended",
     "fail": "has ended otherwise than with exit status 0",
     "start": "has started",
+    "each": "has ended, index by index, with exit status 0",
 }
 
 
@@ -82,8 +84,11 @@ def reason(site: Site, request: Request) -> Reason:
     """Why a request with unmet dependencies waits."""
     if request.never:
         return _HOPELESS(WHO, request.never)
-    named = [awaited(site, each) for each in request.unmet[:SHOWN]]
-    more = len(request.unmet) - len(named)
+    unmet = [*request.unmet]
+    if request.array is not None:
+        unmet += [Dependency(seq, "each") for seq, _ in request.array.awaiting]
+    named = [awaited(site, each) for each in unmet[:SHOWN]]
+    more = len(unmet) - len(named)
     if more:
         named.append(f"{more} more")
     return _WAITS(WHO, " and ".join(named))

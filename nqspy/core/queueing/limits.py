@@ -8,6 +8,7 @@ import numpy as np
 
 from nqspy.core import resource_health
 from nqspy.core.fair_share import FairShare
+from nqspy.core.queueing.array_limit import ArrayLimit
 from nqspy.core.queueing.caps import Caps
 from nqspy.core.queueing.limit_rules import (
     LIMITS,
@@ -122,6 +123,7 @@ class RunningCounts:
         self._site = site
         self._now = site.at if now is None else now
         self._caps = Caps(site, ledger or (lambda: FairShare(site, self._now, {})))
+        self.arrays = ArrayLimit(site)
         self._left_out = None if run_limits else RunLimit
         self._counts: dict[str, ScopeCount] = {}
         self._scopes: dict[str, tuple[list[ScopeCount], list[LimitRule]]] = {}
@@ -136,7 +138,7 @@ class RunningCounts:
             memory = memory_counted(self._site.settings, request.queue, request.spec.ask)
             for count in counts:
                 count.memory += memory
-        if (counts or self._caps.bound) and not request.pes_released:
+        if (counts or self._caps.bound or self.arrays.bound) and not request.pes_released:
             self._run(request, counts)
 
     def resume(self, request: Request) -> None:
@@ -147,6 +149,8 @@ class RunningCounts:
     def _run(self, request: Request, counts: list[ScopeCount]) -> None:
         if self._caps.bound:
             self._caps.add(request)
+        if self.arrays.bound:
+            self.arrays.add(request)
         for count in counts:
             count.add(request)
 
@@ -165,8 +169,9 @@ class RunningCounts:
                     rules += [rule(settings, who, most, counts[-1]) for rule, most in chosen]
             closing = self._site.upcoming_stops.get(queue)
             drains = closing is not None and closing.spill == "drain"
+            rules += [self._caps, *((self.arrays,) if self.arrays.bound else ())]
             draining = [ShiftDrain(self._site, queue, self._now)] if drains else []
-            self._scopes[queue] = counts, [*rules, self._caps, *draining]
+            self._scopes[queue] = counts, [*rules, *draining]
         return self._scopes[queue]
 
     def closed(self, queue: str) -> Reason | None:

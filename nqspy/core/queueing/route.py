@@ -189,7 +189,7 @@ def act(draft: Draft, now: Instant) -> Instant | None:
 def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
     """By date and number; where they are too many for one pass, a stretch that each event moves on, and on a
     quiet machine the time."""
-    order = np.lexsort((columns.seq, columns.date))
+    order = np.lexsort((columns.turn, columns.date))
     most = draft.site.settings.global_.offers_per_pass
     if len(order) > most:
         turn = draft.site.n + now // TURN * most

@@ -326,19 +326,21 @@ class _Selection:
         self._kept.append(_Kept(request, forced, narrow, self._draft.proposals))
 
     def _start(self, line: CandidateOrder, request: Request, forced: bool) -> None:
-        draft = self._draft
-        choice = draft.choose(request, forced, draft.place(request))
-        self._tally.add(request)
+        draft, row, starts = self._draft, request.slot, self._draft.what_starts(request)
+        choice = draft.choose(starts, forced, draft.place(request), request)
+        self._tally.add(starts)
+        if starts is not request and draft.left_of(request):
+            line.put_back(row)
         changed: list[Request] = []
         if self._electing:
-            actions = draft.exits.elected(Seen(request, draft), draft.view)
+            actions = draft.exits.elected(Seen(starts, draft), draft.view)
             changed = draft.follow(choice, actions)
             for other in self._lines.values():
                 mine = [each for each in changed if each.queue == other.queue.name]
                 if mine:
                     other.changed(mine)
         if self._offers.asking:
-            draft.exits.stir([request, *changed])
+            draft.exits.stir([request, starts, *changed])
         for other in self._lines.values():
             other.refresh()
 

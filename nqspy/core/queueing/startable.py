@@ -16,7 +16,7 @@ import numpy as np
 
 from nqspy.core.draft import Draft
 from nqspy.core.queueing.caps import Caps
-from nqspy.core.queueing.limit_rules import GroupLimit, Headroom, Left, UserLimit
+from nqspy.core.queueing.limit_rules import GroupLimit, Headroom, Left, Mask, UserLimit
 from nqspy.core.queueing.limits import RunningCounts, blocked_mask
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import account_key
@@ -96,9 +96,23 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
         out[gone] = True
     if out is not None:
         rows = out.nonzero()[0]
-        np.subtract.at(found, columns.pair[rows], columns.pes[rows])
+        np.subtract.at(found, columns.pair[rows], columns.pes[rows] * columns.count[rows])
+    _drop_indices(draft, tally, out, columns, found)
     _drop_people(site, headroom, found)
     return found
+
+
+def _drop_indices(
+    draft: Draft, tally: RunningCounts, out: Mask | None, columns: Columns, found: Ints
+) -> None:
+    """Indices of arrays that this pass has chosen, or that may not run beside the others of theirs."""
+    rows = set((columns.count > 1).nonzero()[0].tolist() if columns.most("count") > 1 else ())
+    rows |= tally.arrays.rows(columns)
+    for row in rows:
+        if out is None or not out[row]:
+            request = columns.request(row)
+            could = max(0, min(draft.left_of(request), tally.arrays.room(request)))
+            found[columns.pair[row]] -= columns.pes[row] * (request.multiplicity - int(could))
 
 
 def _drop_people(site: Site, headroom: Headroom, found: Ints) -> None:

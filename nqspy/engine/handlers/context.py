@@ -1,7 +1,7 @@
 """What a desk works with: the site, the instant, and ways to say what happened, what to do and what to
 answer."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,7 @@ from nqspy.model import lifecycle
 from nqspy.model.actions import Action, ExitFailure, Notify
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Alarm, Event, Recorded
-from nqspy.model.ids import Instant, Seq, request_named
+from nqspy.model.ids import Instant, Seq, array_key, number_of, parse_named, request_named
 from nqspy.model.observations import Observation, SiteObservation
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Used
@@ -106,6 +106,7 @@ class Transaction:
         """The request that has not ended of that identifier. Raises Refusal; of one that the caller may not
         see the same as of one that never was."""
         seq = request_named(text, self.site.name)
+        seq = None if seq is None else self.site.named(seq)
         request = self.site.requests.get(seq) if seq is not None else None
         if request is None or not may_see(self.site.settings, caller, request.spec):
             raise self._unknown(text, seq, caller)
@@ -114,13 +115,13 @@ class Transaction:
     def _unknown(self, text: str, seq: Seq | None, caller: Caller) -> Refusal:
         """Why an identifier names no request that has not ended."""
         if seq is None:
-            if not text[:1].isdigit():
+            if not text[:1].isdigit() or ("[" in text and parse_named(text, self.site.name) is None):
                 return Refusal("bad_id", text=text)
             return Refusal("unknown_request", id=text)
-        name = self.site.id_of(seq)
-        if seq not in self.site.requests and self.known(seq, caller):
-            return Refusal("has_ended", id=name)
-        return Refusal("unknown_request", id=name)
+        for each in (seq, array_key(seq)) if seq == number_of(seq) else (seq,):
+            if each not in self.site.requests and self.known(each, caller):
+                return Refusal("has_ended", id=self.site.id_of(each))
+        return Refusal("unknown_request", id=self.site.id_of(seq))
 
     def known(self, seq: Seq, caller: Caller) -> bool:
         """Whether there is or was such a request, as far as the caller may see."""
@@ -143,6 +144,13 @@ class Transaction:
         self.look_up((seq,))
         return self.group.looked.get(seq)
 
+    def request_that_was(self, seq: Seq) -> Request | None:
+        """A request, ended or not, as it is or was at its end."""
+        just = self.site.touched.ended.get(seq)
+        found = self.site.requests.get(seq) or (just[0] if just is not None else None)
+        row = self._row(seq) if found is None else None
+        return found if row is None else row["request"]
+
     def end_of(self, seq: Seq) -> Event | None:
         """The event that ended a request, None while it has not ended or when there never was one."""
         if seq in self.site.touched.ended:
@@ -151,21 +159,10 @@ class Transaction:
         row = self._row(seq)
         return None if row is None else row["ended"]
 
-    def each(self, ids: Sequence[str], do: Callable[[Request], Any], caller: Caller) -> dict[str, Any]:
-        """Does something for each identifier, as far as possible: what was done, and each failure with its
-        text."""
+    def look_up_named(self, ids: Iterable[str]) -> None:
+        """The same for those that identifiers name."""
         named = (request_named(text, self.site.name) for text in ids)
-        self.look_up(seq for seq in named if seq is not None)
-        done: list[str] = []
-        failed: list[dict[str, Any]] = []
-        for text in ids:
-            try:
-                request = self.find(text, caller)
-                do(request)
-                done.append(self.site.id_of(request.seq))
-            except Refusal as refusal:
-                failed.append({"id": text} | refusal.as_told())
-        return {"done": done, "failed": failed}
+        self.look_up(key for seq in named if seq is not None for key in (seq, array_key(number_of(seq))))
 
 
 Handler = Callable[[Transaction, Any, Caller], Any]

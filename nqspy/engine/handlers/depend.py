@@ -4,16 +4,19 @@ an end is told of it in the same commit."""
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nqspy.core.queueing.depend import BEGUN, WHO, Judgement, awaited, judge
+from nqspy.core.queueing.depend import BEGUN, DROPPED, WHO, Judgement, awaited, judge
+from nqspy.engine.handlers.arrays import delete_left, end_if_over
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.requests import drop
+from nqspy.model import indices
 from nqspy.model.actions import Notify
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, Started
-from nqspy.model.ids import Seq, request_named
+from nqspy.model.ids import Seq, array_key, array_of, index_of, is_array, number_of, request_named
+from nqspy.model.indices import Runs
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
-from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Spec
+from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Request, Spec
 
 AFTER_MAX = 1_000
 """Requests that one request may wait for."""
@@ -22,6 +25,7 @@ NAMED = 20
 ATTRIBUTES_MAX = 100
 """Other attributes that a request may have."""
 _PREFIX = "after:"
+_ENDED_WELL = "ended with exit status 0"
 
 
 def read_after(tx: Transaction, spec: Spec, caller: Caller) -> Spec:
@@ -38,13 +42,39 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller) -> Spec:
         return spec
     if len(after) > AFTER_MAX:
         raise Refusal("so_many_awaited", most=AFTER_MAX, count=len(after))
-    named = {each.seq for each in after}
-    tx.look_up(named)
-    for seq in named:
-        if not tx.known(seq, caller):
-            raise Refusal("unknown_prerequisite", id=tx.site.id_of(seq))
+    tx.look_up({key for each in after for key in (each.seq, array_key(each.seq))})
+    after = tuple(_known(tx, spec, each, caller) for each in after)
     others = tuple(each for each in spec.attributes if not each.startswith(_PREFIX))
     return replace(spec, after=after, attributes=others)
+
+
+def _known(tx: Transaction, spec: Spec, each: Dependency, caller: Caller) -> Dependency:
+    """A dependency whose prerequisite there is, or was: a bare number may mean an array. Raises Refusal."""
+    seqs = (each.seq,) if each.seq != number_of(each.seq) else (each.seq, array_key(each.seq))
+    found = next((seq for seq in seqs if tx.known(seq, caller)), None)
+    if found is None and (array := array_of(each.seq)) is not None and tx.known(array, caller):
+        found = each.seq if indices.has(_asked(tx, array), index_of(each.seq) or 0) else None
+    if found is None:
+        raise Refusal("unknown_prerequisite", id=tx.site.id_of(each.seq))
+    if each.word == "each":
+        _check_each(tx, spec, found)
+    return replace(each, seq=found)
+
+
+def _asked(tx: Transaction, array: Seq) -> Runs:
+    """The indices that an array was handed in with."""
+    request = tx.request_that_was(array)
+    return () if request is None or request.spec.array is None else request.spec.array.indices
+
+
+def _check_each(tx: Transaction, spec: Spec, array: Seq) -> None:
+    """Raises Refusal unless both are arrays of the same indices."""
+    name, theirs = tx.site.id_of(array), _asked(tx, array)
+    if not is_array(array) or spec.array is None:
+        raise Refusal("each_of_arrays", id=name)
+    own = spec.array.indices
+    if indices.minus(own, theirs) or indices.minus(theirs, own):
+        raise Refusal("unequal_indices", id=name, theirs=indices.show(theirs), own=indices.show(own))
 
 
 def _read(tx: Transaction, text: str) -> Dependency:
@@ -67,6 +97,14 @@ def judge_now(tx: Transaction, seq: Seq, after: Iterable[Dependency]) -> None:
     """Tells a new request what has become already of those it names: the same as if it happened now."""
     for prerequisite in dict.fromkeys(each.seq for each in after):
         _tell(tx, prerequisite, _so_far(tx, prerequisite), (seq,))
+    for each in after:
+        if each.word == "each" and (request := tx.request_that_was(each.seq)) is not None:
+            state = request.array
+            assert state is not None
+            lost = indices.plus(state.badly, state.dropped)
+            gone = state.left if each.seq not in tx.site.requests else ()
+            _tell_each(tx, each.seq, state.well, True, _ENDED_WELL, (seq,))
+            _tell_each(tx, each.seq, indices.plus(lost, gone), False, "did not end well", (seq,))
 
 
 def unmet_now(tx: Transaction, after: Iterable[Dependency]) -> tuple[Dependency, ...]:
@@ -77,9 +115,28 @@ def unmet_now(tx: Transaction, after: Iterable[Dependency]) -> tuple[Dependency,
 def _so_far(tx: Transaction, prerequisite: Seq) -> Judgement:
     request = tx.site.requests.get(prerequisite)
     if request is not None:
-        return BEGUN if request.state in STARTED and not request.run.starting else Judgement()
+        return BEGUN if _has_begun(tx, request) else Judgement()
     end = tx.end_of(prerequisite)
+    if end is None and _was_dropped(tx, prerequisite):
+        return DROPPED
     return judge(end) if end is not None else Judgement()
+
+
+def _has_begun(tx: Transaction, request: Request) -> bool:
+    if request.array is None:
+        return request.state in STARTED and not request.run.starting
+    members = (tx.site.requests[seq] for seq in tx.site.members.get(request.seq, ()))
+    return bool(request.array.well or request.array.badly) or any(_has_begun(tx, each) for each in members)
+
+
+def _was_dropped(tx: Transaction, prerequisite: Seq) -> bool:
+    """Whether it is an index of an array that was deleted before it began."""
+    array, index = array_of(prerequisite), index_of(prerequisite)
+    request = None if array is None else tx.request_that_was(array)
+    if request is None or request.array is None or index is None:
+        return False
+    over = request.array.left if array not in tx.site.requests else ()
+    return indices.has(request.array.dropped, index) or indices.has(over, index)
 
 
 # ---------------------------------------------------------------- as things happen
@@ -96,9 +153,68 @@ def settle(tx: Transaction) -> None:
         event = events[group.settled].event
         group.settled += 1
         if isinstance(event, Started | Ended | Deleted):
-            dependants = tx.site.dependants.get(event.seq)
-            if dependants:
-                _tell(tx, event.seq, judge(event), sorted(dependants))
+            if not (isinstance(event, Deleted) and event.indices):
+                _tell_dependants(tx, event.seq, judge(event))
+            if array_of(event.seq) is not None or is_array(event.seq):
+                _settle_array(tx, event)
+
+
+def _tell_dependants(tx: Transaction, prerequisite: Seq, said: Judgement) -> None:
+    dependants = tx.site.dependants.get(prerequisite)
+    if dependants:
+        _tell(tx, prerequisite, said, sorted(dependants))
+
+
+def _settle_array(tx: Transaction, event: Started | Ended | Deleted) -> None:
+    """What the start or end of indices means for those that await them one by one, and for their array."""
+    array = array_of(event.seq) or event.seq
+    if isinstance(event, Started):
+        _tell_dependants(tx, array, BEGUN)
+        return
+    index, some = index_of(event.seq), event.indices if isinstance(event, Deleted) else ()
+    if some:
+        for seq in [seq for seq in tx.site.dependants if array_of(seq) == array]:
+            if indices.has(some, index_of(seq) or 0):
+                _tell_dependants(tx, seq, DROPPED)
+    concerned = ((index, index, 1),) if index is not None else some or _never_begun(tx, event)
+    if concerned and (dependants := tx.site.dependants.get(array)):
+        said = judge(event)
+        _tell_each(tx, array, concerned, "ok" in said.met, said.text, sorted(dependants))
+    end_if_over(tx, array, event.who if isinstance(event, Deleted) else "")
+
+
+def _never_begun(tx: Transaction, event: Ended | Deleted) -> Runs:
+    """The indices of an array that was deleted whole."""
+    ended = tx.site.touched.ended.get(event.seq)
+    return () if ended is None or ended[0].array is None else ended[0].array.left
+
+
+def _tell_each(tx: Transaction, array: Seq, some: Runs, well: bool, text: str, seqs: Iterable[Seq]) -> None:
+    """Tells arrays whose indices await those of another one by one."""
+    for seq in seqs:
+        request = tx.site.requests.get(seq)
+        awaiting = () if request is None or request.array is None else request.array.awaiting
+        theirs = indices.both(dict(awaiting).get(array, ()), some)
+        if not theirs or request is None:
+            continue
+        said = f"{_index_name(tx, array, theirs)} {text}"
+        policy = tx.site.settings.server.dependency_failed
+        if well or policy == "run":
+            said = said if well else f"{said}; it runs all the same"
+            tx.emit(DependencyMet((seq,), array, ("each",), said, indices=theirs))
+            tx.dirty()
+        elif policy == "delete":
+            delete_left(tx, request, theirs, WHO, said)
+        else:
+            first = not any(each.never for each in request.array.held) if request.array is not None else False
+            said = f"{said}: what they wait for can never come about"
+            tx.emit(DependencyFailed((seq,), array, ("each",), said, indices=theirs))
+            if first:
+                _mail_held(tx, (seq,), said)
+
+
+def _index_name(tx: Transaction, array: Seq, some: Runs) -> str:
+    return tx.site.id_of(array).replace("[]", f"[{indices.show(some)}]", 1)
 
 
 def _tell(tx: Transaction, prerequisite: Seq, said: Judgement, seqs: Iterable[Seq]) -> None:
@@ -144,11 +260,18 @@ def _tell_never(
             _tell_met(tx, prerequisite, words, f"{text}; it runs all the same", seqs)
         case "delete":
             for seq in seqs:
-                drop(tx, tx.site.requests[seq], WHO, f"{text}; it waited until {missed}")
+                _drop(tx, tx.site.requests[seq], f"{text}; it waited until {missed}")
         case _:
             text = f"{text}: what it waits for can never come about"
             tx.emit(DependencyFailed(seqs, prerequisite, words, text))
             _mail_held(tx, seqs, text)
+
+
+def _drop(tx: Transaction, request: Request, text: str) -> None:
+    if request.array is None:
+        drop(tx, request, WHO, text)
+    else:
+        delete_left(tx, request, (), WHO, text)
 
 
 def _mail_held(tx: Transaction, seqs: tuple[Seq, ...], text: str) -> None:

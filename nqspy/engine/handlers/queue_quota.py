@@ -8,6 +8,7 @@ from nqspy.engine.handlers.context import KeptBlobs, Transaction
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.queues import Global, Queue
 from nqspy.model.request_counts import RequestCounts
+from nqspy.model.requests import Request
 from nqspy.model.site import Site
 from nqspy.model.units import GREATEST, part_of
 
@@ -26,30 +27,31 @@ class QueueQuota:
         """The site."""
         return self.tx.site
 
-    def take(self, owner: str, queues: Iterable[str]) -> None:
-        """One more request of ``owner`` that is handed to the first of these queues and lands in the last.
-        Raises Refusal naming the limit and how many there are."""
+    def take(self, owner: str, queues: Iterable[str], number: int = 1) -> None:
+        """One more request of ``owner`` (an array counts as many as it has indices: ``number``) that is
+        handed to the first of these queues and lands in the last. Raises Refusal naming the limit and how
+        many there are."""
         settings = self.site.settings
-        self._check(settings.global_, owner, "", "global")
+        self._check(settings.global_, owner, "", "global", number)
         names = dict.fromkeys(queues)
         for name in names:
             if name in settings.queues:
-                self._check(settings.queues[name], owner, name, f"queue {name}")
-        self.coming.count(owner, list(names)[-1])
+                self._check(settings.queues[name], owner, name, f"queue {name}", number)
+        self.coming.count(owner, list(names)[-1], number)
 
-    def enter(self, owner: str, queue: Queue) -> None:
-        """A request of ``owner`` that is there already moves into a queue. Raises Refusal."""
-        self._check(queue, owner, queue.name, f"queue {queue.name}")
+    def enter(self, request: Request, queue: Queue) -> None:
+        """A request that is there already moves into a queue. Raises Refusal."""
+        self._check(queue, request.owner, queue.name, f"queue {queue.name}", request.weight)
 
-    def _check(self, holder: Global | Queue, owner: str, queue: str, where: str) -> None:
+    def _check(self, holder: Global | Queue, owner: str, queue: str, where: str, number: int) -> None:
         most, each = holder.queued_limit, holder.user_queued_limit
         if most is None and each is None:
             return
         have, own = (sum(counts) for counts in zip(*self._counts(owner, queue), strict=True))
         there = f"in queue {queue}" if queue else "that have not ended"
-        if each is not None and own >= each:
+        if each is not None and own + number > each:
             raise Refusal("user_queued_limit", user=owner, have=own, there=there, most=each, where=where)
-        if most is not None and have >= most:
+        if most is not None and have + number > most:
             raise Refusal("queued_limit", have=have, there=there, most=most, where=where)
 
     def keep(self, owner: str, bodies: Iterable[tuple[str, bytes]]) -> None:

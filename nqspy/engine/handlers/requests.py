@@ -9,15 +9,18 @@ import msgspec
 
 from nqspy.core.accounting import health
 from nqspy.core.preemption import resume
+from nqspy.engine.handlers.arrays import delete_left, each
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
 from nqspy.engine.handlers.queue_quota import QueueQuota
 from nqspy.engine.handlers.spec import check_limits, check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
+from nqspy.model import indices
 from nqspy.model.actions import Kill, Notify, Resume, Signal, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.errors import Refusal
+from nqspy.model.indices import Runs
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
@@ -35,7 +38,7 @@ LONGEST_GRACE = 86_400
 
 def _wrong_state(tx: Transaction, request: Request, kind: str, **values: str) -> Refusal:
     """A refusal of one of the kinds that say in which state a request is."""
-    return Refusal(kind, id=tx.site.id_of(request.seq), state=request.state.value, **values)
+    return Refusal(kind, id=tx.site.id_of(request.seq), state=request.shown_state.value, **values)
 
 
 def _need_waiting(tx: Transaction, request: Request, done: str) -> None:
@@ -65,7 +68,14 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
             raise _wrong_state(tx, request, "started")
         tx.dirty()
 
-    return tx.each(command.ids, one, caller)
+    def some(array: Request, left: Runs) -> None:
+        need_owner(tx.site, caller, array, "delete")
+        if command.owner is not None and command.owner != array.owner:
+            raise Refusal("not_owned_by", id=tx.site.id_of(array.seq), owner=command.owner)
+        delete_left(tx, array, left, caller.user)
+        tx.dirty()
+
+    return each(tx, command.ids, one, caller, some)
 
 
 def drop(tx: Transaction, request: Request, who: str, text: str = "") -> None:
@@ -104,7 +114,15 @@ def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
             tx.emit(ev.Held((request.seq,), letter, caller.user, cause=by(caller, request)))
             tx.dirty()
 
-    return tx.each(command.ids, one, caller)
+    def some(array: Request, left: Runs) -> None:
+        if not left:
+            return one(array)
+        need_owner(tx.site, caller, array, "hold")
+        letter = command.letter or ("u" if array.owner == caller.user else "o")
+        tx.emit(ev.Held((array.seq,), letter, caller.user, cause=by(caller, array), indices=left))
+        return tx.dirty()
+
+    return each(tx, command.ids, one, caller, some)
 
 
 def _check_letter(tx: Transaction, letter: str | None, caller: Caller) -> None:
@@ -131,7 +149,27 @@ def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any
         tx.emit(ev.Released((request.seq,), theirs, caller.user, aging))
         tx.dirty()
 
-    return tx.each(command.ids, one, caller)
+    def some(array: Request, left: Runs) -> None:
+        need_owner(tx.site, caller, array, "release")
+        _release_indices(tx, array, left, letters, caller)
+
+    return each(tx, command.ids, one, caller, some)
+
+
+def _release_indices(tx: Transaction, array: Request, left: Runs, letters: str, caller: Caller) -> None:
+    """Takes holds off an array and its indices (the empty set: all of them). Raises Refusal."""
+    assert array.array is not None
+    concerned = [each for each in array.array.held if not left or indices.both(each.indices, left)]
+    own = {*array.letters} if not left else set[str]()
+    held = own.union(*(each.letters for each in concerned), "s" if array.array.awaiting else "")
+    if not held:
+        raise _wrong_state(tx, array, "not_held")
+    theirs = "".join(sorted(held.intersection(letters)))
+    if not theirs:
+        raise Refusal("not_your_hold", id=tx.site.id_of(array.seq), letters="".join(sorted(held)))
+    aging = not left and ages_when_eligible(tx.site, array.queue)
+    tx.emit(ev.Released((array.seq,), theirs, caller.user, aging, left))
+    tx.dirty()
 
 
 def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
@@ -154,7 +192,7 @@ def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
         tx.emit(ev.Moved((request.seq,), queue.name, caller.user))
         tx.dirty()
 
-    return tx.each(ids, one, caller)
+    return each(tx, ids, one, caller)
 
 
 def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) -> None:
@@ -162,7 +200,7 @@ def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) ->
     need_entry(queue, caller.user, caller.groups)
     if queue.pipeonly:
         raise Refusal("pipe_only", queue=queue.name)
-    QueueQuota(tx).enter(request.owner, queue)
+    QueueQuota(tx).enter(request, queue)
 
 
 def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
@@ -192,7 +230,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
             tx.emit(ev.Moved((request.seq,), target.name, caller.user))
         tx.dirty()
 
-    return tx.each(command.ids, one, caller)
+    return each(tx, command.ids, one, caller)
 
 
 _SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable")
@@ -243,7 +281,7 @@ def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
             raise _wrong_state(tx, request, "in_delivery")
         end(tx, request, by(caller, request), rerun=True)
 
-    return tx.each(command.ids, one, caller)
+    return each(tx, command.ids, one, caller)
 
 
 def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any:
@@ -269,7 +307,7 @@ def suspend(tx: Transaction, command: cm.SuspendRequests, caller: Caller) -> Any
             tx.act(Suspend(request.seq, request.attempts))
         tx.dirty()
 
-    return tx.each(command.ids, one, caller)
+    return each(tx, command.ids, one, caller)
 
 
 def _need_no_end(tx: Transaction, request: Request) -> None:
@@ -310,7 +348,7 @@ def schedule(tx: Transaction, command: cm.ScheduleRequest, caller: Caller) -> An
         tx.emit(ev.Ranked(request.seq, _RANKS[command.place], caller.user))
         tx.dirty()
 
-    return tx.each(command.ids, one, caller)
+    return each(tx, command.ids, one, caller)
 
 
 def abort_queue(tx: Transaction, command: cm.AbortQueue, caller: Caller) -> Any:
@@ -332,7 +370,11 @@ def purge_queue(tx: Transaction, command: cm.PurgeQueue, caller: Caller) -> Any:
     need(tx.site.settings, caller, "operator", "purge queue")
 
     def one(request: Request) -> None:
-        drop(tx, request, caller.user, f"queue {command.queue} was purged")
+        text = f"queue {command.queue} was purged"
+        if request.array is None:
+            drop(tx, request, caller.user, text)
+        else:
+            delete_left(tx, request, (), caller.user, text)
 
     return _in_queue(tx, command.queue, lambda r: r.state not in STARTED, one)
 

@@ -6,7 +6,9 @@ from dataclasses import fields
 
 from nqspy.core.queueing.limits import too_wide, violation
 from nqspy.core.resource_health import check_needs
-from nqspy.model.errors import Refusal
+from nqspy.model import indices
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Spec
 from nqspy.model.site import Site
@@ -45,6 +47,21 @@ def check_spec(site: Site, spec: Spec) -> None:
         raise Refusal("bad_priority", priority=spec.priority)
     if not 0 <= spec.umask <= 0o777:
         raise Refusal("bad_umask", umask=spec.umask)
+
+
+def array_of(spec: ArraySpec | None) -> ArraySpec | None:
+    """An array as it was asked for, its indices in order. Raises Refusal."""
+    if spec is None:
+        return None
+    try:
+        made = ArraySpec(indices.tidy(spec.indices), spec.limit)
+    except BadValue as error:
+        raise Refusal("bad_array", said=error) from None
+    if not made.indices:
+        raise Refusal("empty_array")
+    if made.limit is not None and made.limit < 1:
+        raise Refusal("bad_array_limit", limit=made.limit)
+    return made
 
 
 def check_limits(site: Site, spec: Spec, queue: Queue | None) -> None:

@@ -17,19 +17,21 @@ from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.exits import tell_failures
 from nqspy.engine.handlers.people import group_of, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
-from nqspy.engine.handlers.spec import check_limits, check_spec
+from nqspy.engine.handlers.spec import array_of, check_limits, check_spec
 from nqspy.engine.zones import local
+from nqspy.model import indices
 from nqspy.model.actions import ExitFailure
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.events import Routed, Submitted
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Seq, array_key
 from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.request_counts import RequestCounts
-from nqspy.model.requests import Request, Spec, State
+from nqspy.model.requests import Spec
 from nqspy.model.shared import Shared
+from nqspy.model.transitions import submitted
 from nqspy.model.units import format_size
 from nqspy.ports import SubmitAnswer
 
@@ -99,7 +101,8 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
     if command.dry_run:
         failed.tell(tx)
         rows = [_would(tx, each, len(accepted) == 1) for each in accepted]
-        return {"dry_run": rows} | _warned(tx, accepted, tx.site.next_seq, caller)
+        seqs = tuple(_key(each.spec, tx.site.next_seq + place) for place, each in enumerate(accepted))
+        return {"dry_run": rows} | _warned(tx, accepted, seqs, caller)
     shared = Shared() if len(accepted) > 1 else None
     seqs = tuple(_take_in(tx, each, command.key, digest, shared) for each in accepted)
     room.taken()
@@ -110,12 +113,14 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
         depend.judge_now(tx, seq, each.spec.after)
     tx.dirty()
     done = {"ids": [tx.site.id_of(seq) for seq in seqs], "queues": [each.target for each in accepted]}
-    return done | _warned(tx, accepted, seqs[0], caller)
+    return done | _warned(tx, accepted, seqs, caller)
 
 
-def _warned(tx: Transaction, accepted: list[Accepted], first: Seq, caller: Caller) -> dict[str, Any]:
+def _warned(
+    tx: Transaction, accepted: list[Accepted], seqs: tuple[Seq, ...], caller: Caller
+) -> dict[str, Any]:
     """``{"warnings": [...]}`` about what is accepted all the same; nothing where there is none."""
-    taken = [(first + place, each.spec, each.target) for place, each in enumerate(accepted)]
+    taken = [(seq, each.spec, each.target) for seq, each in zip(seqs, accepted, strict=True)]
     said = advice(tx, taken, caller)
     return {"warnings": said} if said else {}
 
@@ -162,7 +167,9 @@ def _accept(
     failed.each.append([])
     try:
         found = _check(tx, item, caller, room.coming, failed)
-        room.take(found.spec.owner, (found.queue, found.target))
+        array = found.spec.array
+        number = 1 if array is None else indices.count(array.indices)
+        room.take(found.spec.owner, (found.queue, found.target), number)
         spec = found.spec
         room.keep(spec.owner, ((spec.script, found.script), (spec.environment, found.environment)))
         return found
@@ -187,7 +194,7 @@ def _check(
     spec = replace(
         spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
         script=_digest(script), environment=_digest(environment), unix_groups=(),
-        listed=item.line is not None,
+        listed=item.line is not None, array=array_of(spec.array),
     )  # fmt: skip
     check_spec(site, spec)
     spec = depend.read_after(tx, spec, caller)
@@ -280,7 +287,8 @@ def _ask_exits(tx: Transaction, spec: Spec, script: bytes, failed: SubmissionFai
 
 
 def _take_in(tx: Transaction, accepted: Accepted, key: str, digest: str, shared: Shared | None) -> Seq:
-    seq, spec, queue = tx.site.next_seq, accepted.spec, accepted.queue
+    spec, queue = accepted.spec, accepted.queue
+    seq = _key(spec, tx.site.next_seq)
     if shared is not None:
         spec, queue = shared.spec(spec), shared.one(queue)
     tx.keep(spec.script, accepted.script)
@@ -291,8 +299,12 @@ def _take_in(tx: Transaction, accepted: Accepted, key: str, digest: str, shared:
     return seq
 
 
+def _key(spec: Spec, number: int) -> Seq:
+    return number if spec.array is None else array_key(number)
+
+
 def _state(tx: Transaction, spec: Spec) -> Literal["waiting", "held", "queued"]:
-    if spec.held or spec.after:
+    if spec.held or any(each.word != "each" for each in spec.after):
         return "held"
     if spec.eligible is not None and spec.eligible > tx.now:
         return "waiting"
@@ -305,9 +317,10 @@ def _would(tx: Transaction, accepted: Accepted, alone: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"name": spec.name, "queue": accepted.target, "group": spec.group}
     if alone:
         unmet = depend.unmet_now(tx, spec.after)
-        state = State(_state(tx, replace(spec, after=unmet)))
+        event = Submitted(_key(spec, site.next_seq), replace(spec, after=unmet), accepted.target, "queued")
+        event = replace(event, state=_state(tx, event.spec))
         found["depends_on"] = [site.id_of(each.seq) for each in unmet]
-        request = Request(site.next_seq, spec, accepted.target, state, tx.now, tx.now)
+        request = submitted(event, tx.now)
         start, basis = tx.decider.foresee(site, request, tx.now)
         at = None if start is None else local(start, site.timezone).isoformat(timespec="milliseconds")
         found["estimate"] = {"start": at, "basis": basis}

@@ -1,0 +1,75 @@
+"""How many indices of an array may run at a time, as its owner said (``-J 1-100%5``)."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from nqspy.core.queueing.limit_rules import INFINITE, Left, LimitRule, Mask
+from nqspy.model.columns import Columns
+from nqspy.model.ids import Seq, array_of
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.requests import Request
+from nqspy.model.site import Site
+
+(_REACHED,) = reason_kinds(
+    ReasonCode.LIMIT, array_limit_reached="{most} of its indices run, as many as {who} may have at a time"
+)
+
+
+class ArrayLimit(LimitRule):
+    """All arrays with such a limit, and how many indices of each run."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._runs: dict[Seq, int] = {}
+
+    @property
+    def bound(self) -> bool:
+        """Whether there is any."""
+        return bool(self._site.limited)
+
+    def add(self, request: Request) -> None:
+        """Counts an index as running from now on."""
+        array = array_of(request.seq)
+        if array in self._site.limited and array is not None:
+            self._runs[array] = self._runs.get(array, 0) + 1
+
+    def room(self, request: Request) -> float:
+        """How many more indices of its array, or of it, may start now."""
+        array = request.seq if request.array is not None else array_of(request.seq)
+        spec = request.spec.array
+        if array not in self._site.limited or array is None or spec is None or spec.limit is None:
+            return INFINITE
+        return spec.limit - self._runs.get(array, 0)
+
+    def left(self, ever: bool) -> Left | None:
+        """Nothing for the arrays that have as many as they may."""
+        full = {str(seq): 0.0 for seq in self._runs if self.room(self._site.requests[seq]) < 1}
+        return Left(named=full) if full and not ever else None
+
+    @classmethod
+    def mask(cls, site: Site, left: Left, queue: str, columns: Columns) -> Mask | None:
+        """The rows of those arrays, and of indices of them that wait as requests of their own."""
+        kept = np.zeros(len(columns), dtype=bool)
+        kept[list(_rows(site, map(int, left.named), columns))] = True
+        return kept
+
+    def rows(self, columns: Columns) -> set[int]:
+        """Rows of a queue of all arrays with such a limit, and of indices of theirs."""
+        return set(_rows(self._site, self._site.limited, columns)) if self._site.limited else set()
+
+    def reason(self, request: Request) -> Reason | None:
+        """That as many run as may."""
+        if self.room(request) >= 1:
+            return None
+        array = array_of(request.seq) or request.seq
+        return _REACHED(self._site.id_of(array), self._runs.get(array, 0))
+
+
+def _rows(site: Site, arrays: Iterable[Seq], columns: Columns) -> Iterator[int]:
+    for array in arrays:
+        for seq in (array, *site.members.get(array, ())):
+            request = site.requests.get(seq)
+            slot = -1 if request is None else request.slot
+            if 0 <= slot < len(columns) and columns.request(slot) is request:
+                yield slot

@@ -1,0 +1,196 @@
+"""Arrays of requests: what is asked (`ArraySpec`), where the indices stand (`ArrayState`), and what an event
+makes of them.
+
+An array that waits is one request with a multiplicity; an index becomes a request of its own when it starts,
+or when something concerns it that does not concern the others (it is moved, say). What is told of indices
+that have not begun stands in the array.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from nqspy.model import indices
+from nqspy.model.ids import Seq
+from nqspy.model.indices import Runs
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """Which indices there are, and how many of them may run at a time (None: as many as may)."""
+
+    indices: Runs
+    limit: int | None = None
+
+
+class HeldIndices(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Indices that are held, by these letters and for that reason; ``never``: why what they await can never
+    come about."""
+
+    indices: Runs
+    letters: str
+    text: str = ""
+    never: str = ""
+
+
+class ArrayState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the indices of an array stand.
+
+    ``left`` have not begun; of them ``ready`` may start as soon as the array may, the others are ``held`` or
+    await their own index of another array (``awaiting``: those that do, by that array). ``begun``: some index
+    has begun. Of those that have ended ``well`` did so with exit status 0, ``badly`` otherwise (``dropped``
+    were deleted before they began); ``worst`` is the greatest exit status so far, ``cpu``, ``wall`` and
+    ``memory`` what all together have used (ms, ms, the most bytes).
+    """
+
+    left: Runs
+    ready: Runs
+    held: tuple[HeldIndices, ...] = ()
+    awaiting: tuple[tuple[Seq, Runs], ...] = ()
+    begun: bool = False
+    well: Runs = ()
+    badly: Runs = ()
+    dropped: Runs = ()
+    worst: int = 0
+    cpu: int = 0
+    wall: int = 0
+    memory: int = 0
+
+    @property
+    def all_held(self) -> Runs:
+        """Indices that are held, whatever for."""
+        found: Runs = ()
+        for each in self.held:
+            found = indices.plus(found, each.indices)
+        return found
+
+    @property
+    def all_awaiting(self) -> Runs:
+        """Indices that await another array's."""
+        found: Runs = ()
+        for _, runs in self.awaiting:
+            found = indices.plus(found, runs)
+        return found
+
+
+def begin(spec: ArraySpec, each: tuple[Seq, ...]) -> ArrayState:
+    """The state at submission; ``each``: arrays whose indices are awaited one by one."""
+    awaiting = tuple((seq, spec.indices) for seq in each)
+    return ArrayState(spec.indices, () if each else spec.indices, awaiting=awaiting)
+
+
+def _settled(state: ArrayState, **changes: Any) -> ArrayState:
+    """With these changes, and ready what they leave so."""
+    made: ArrayState = replace(state, **changes)
+    if not made.held and not made.awaiting:
+        return replace(made, ready=made.left)
+    kept = indices.plus(made.all_held, made.all_awaiting)
+    return replace(made, ready=indices.minus(made.left, kept))
+
+
+def leave(state: ArrayState, index: int) -> ArrayState:
+    """An index becomes a request of its own."""
+    if indices.has(state.ready, index):
+        left, ready = indices.drop(state.left, index), indices.drop(state.ready, index)
+        return replace(state, left=left, ready=ready)
+    return _without(state, ((index, index, 1),))
+
+
+def _without(state: ArrayState, gone: Runs) -> ArrayState:
+    """These have left the array, whatever kept them."""
+    return _settled(
+        state,
+        left=indices.minus(state.left, gone),
+        held=_narrowed(state.held, gone),
+        awaiting=_not_awaiting(state.awaiting, gone),
+    )
+
+
+def _narrowed(held: tuple[HeldIndices, ...], gone: Runs) -> tuple[HeldIndices, ...]:
+    cut = (replace(each, indices=indices.minus(each.indices, gone)) for each in held)
+    return tuple(each for each in cut if each.indices)
+
+
+def _not_awaiting(
+    awaiting: tuple[tuple[Seq, Runs], ...], gone: Runs, of: Seq | None = None
+) -> tuple[tuple[Seq, Runs], ...]:
+    cut = ((seq, indices.minus(runs, gone) if of in (None, seq) else runs) for seq, runs in awaiting)
+    return tuple((seq, runs) for seq, runs in cut if runs)
+
+
+def begun(state: ArrayState) -> ArrayState:
+    """An index has begun."""
+    return state if state.begun else replace(state, begun=True)
+
+
+def dropped(state: ArrayState, gone: Runs) -> ArrayState:
+    """These are deleted before they began."""
+    gone = indices.both(state.left, gone)
+    return replace(_without(state, gone), dropped=indices.plus(state.dropped, gone))
+
+
+def hold(state: ArrayState, some: Runs, letter: str, text: str, never: str = "") -> ArrayState:
+    """These are held by one letter more."""
+    some = indices.both(state.left, some)
+    held: list[HeldIndices] = []
+    for each in state.held:
+        both = indices.both(each.indices, some)
+        letters = "".join(sorted({*each.letters, letter}))
+        held += [HeldIndices(both, letters, text, never or each.never)] if both else []
+        rest = indices.minus(each.indices, both)
+        held += [replace(each, indices=rest)] if rest else []
+        some = indices.minus(some, both)
+    held += [HeldIndices(some, letter, text, never)] if some else []
+    return _settled(state, held=tuple(held))
+
+
+def release(state: ArrayState, some: Runs, letters: str) -> ArrayState:
+    """These letters are taken off these; without the system's they wait for no other index any more."""
+    held: list[HeldIndices] = []
+    for each in state.held:
+        both = indices.both(each.indices, some)
+        rest = indices.minus(each.indices, both)
+        held += [replace(each, indices=rest)] if rest else []
+        still = "".join(letter for letter in each.letters if letter not in letters)
+        held += [replace(each, indices=both, letters=still)] if both and still else []
+    awaiting = _not_awaiting(state.awaiting, some) if "s" in letters else state.awaiting
+    return _settled(state, held=tuple(held), awaiting=awaiting)
+
+
+def met(state: ArrayState, array: Seq, some: Runs) -> ArrayState:
+    """What these awaited of their own index of another array has come about."""
+    return _settled(state, awaiting=_not_awaiting(state.awaiting, some, array))
+
+
+def failed(state: ArrayState, array: Seq, some: Runs, text: str) -> ArrayState:
+    """What these await of another array can never come about."""
+    return hold(met(state, array, some), some, "s", text, text)
+
+
+def gone(state: ArrayState, index: int) -> ArrayState:
+    """An index that was a request of its own was deleted before it began."""
+    return replace(state, dropped=indices.add(state.dropped, index))
+
+
+def status_of(ended: Any) -> int:
+    """What the end of an index (an `Ended` event) counts as: its exit status, 128 and its signal, or 1."""
+    if ended.exit_status is not None:
+        status: int = ended.exit_status
+        return status if status or ended.end_reason == "exit" else 1
+    return 128 + ended.exit_signal if ended.exit_signal else 1
+
+
+def ended(state: ArrayState, index: int, status: int, used: tuple[int, int, int]) -> ArrayState:
+    """An index has ended with that exit status; it used so much (CPU and wall time in ms, bytes)."""
+    well, badly = state.well, state.badly
+    return replace(
+        state,
+        well=indices.add(well, index) if not status else well,
+        badly=indices.add(badly, index) if status else badly,
+        worst=max(state.worst, status),
+        cpu=state.cpu + used[0],
+        wall=state.wall + used[1],
+        memory=max(state.memory, used[2]),
+    )

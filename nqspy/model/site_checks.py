@@ -1,0 +1,109 @@
+"""What must hold of a site in every state: all that stands twice stands there alike."""
+
+from typing import Protocol
+
+from nqspy.model import board
+from nqspy.model.array_checks import check_array, ensure
+from nqspy.model.board import Holders
+from nqspy.model.columns import Columns
+from nqspy.model.ids import Instant, Seq, array_of, number_of
+from nqspy.model.outputs import files
+from nqspy.model.request_counts import RequestCounts
+from nqspy.model.requests import STARTED, Request, State
+
+
+class Linked(Protocol):
+    """What is looked at of a site."""
+
+    requests: dict[Seq, Request]
+    waiting: dict[str, Columns]
+    started: dict[Seq, Request]
+    holders: Holders
+    dates: list[tuple[Instant, Seq]]
+    dependants: dict[Seq, set[Seq]]
+    writers: dict[str, dict[Seq, None]]
+    members: dict[Seq, dict[Seq, None]]
+    tally: RequestCounts
+    next_seq: Seq
+
+    def columns(self, queue: str) -> Columns: ...
+    def domains(self) -> list[str]: ...
+    def board(self, domain: str = ...) -> board.Board: ...
+
+
+def check_site(site: Linked) -> None:
+    """Raises BrokenSite."""
+    for seq, request in site.requests.items():
+        _check_request(site, seq, request)
+    _check_dates(site)
+    _check_dependants(site)
+    _check_writers(site)
+    queued = sum(len(columns) for columns in site.waiting.values())
+    rows = sum(r.slot >= 0 for r in site.requests.values())
+    ensure(queued == rows, "columns hold requests that are not queued")
+    started = {s for s, r in site.requests.items() if r.state in STARTED}
+    ensure(set(site.started) == started, "started index is wrong")
+    _check_pes(site)
+    ensure(site.tally == RequestCounts.of(site.requests.values()), "the tally of requests is wrong")
+
+
+def _check_request(site: Linked, seq: Seq, request: Request) -> None:
+    ensure(request.seq == seq, f"{seq} is filed under another number")
+    ensure(number_of(seq) < site.next_seq, f"{seq} was never given out")
+    ensure(request.state is not State.ENDED, f"{seq} has ended and is still kept")
+    queued = request.state is State.QUEUED
+    ensure(queued == (request.slot >= 0), f"{seq} is {request.state} with row {request.slot}")
+    if queued:
+        columns = site.columns(request.queue)
+        there = request.slot < len(columns) and columns.request(request.slot) is request
+        ensure(there, f"{seq} is not in its row")
+        ensure(int(columns.date[request.slot]) == request.date_in_queue, f"{seq} has another date in its row")
+    if request.state in STARTED:
+        ensure(0 < request.run.number == request.attempts, f"{seq} runs without an attempt")
+        due = 0 if request.state is State.EXITING else request.spec.ask.pes
+        ensure(len(request.pes) == due, f"{seq} has not the PEs it asked for")
+        suspended = request.state is State.SUSPENDED
+        ensure(suspended == (request.pause is not None), f"{seq} is {request.state} and paused")
+    else:
+        ensure(request.attempt is None, f"{seq} is {request.state} and holds PEs")
+    held = bool(request.holds or request.unmet)
+    ensure((request.state is State.HELD) == held, f"{seq} is {request.state} and held")
+    ensure(bool(request.unmet or not request.never), f"{seq} waits for nothing, for ever")
+    of = array_of(seq)
+    ensure(of is None or of in site.requests, f"{seq} has lost its array")
+    check_array(request, site.members.get(seq, ()))
+
+
+def _check_dates(site: Linked) -> None:
+    watched = set(site.dates)
+    for seq, request in site.requests.items():
+        if request.state is State.WAITING:
+            ensure((request.spec.eligible, seq) in watched, f"{seq} waits for a date nobody watches")
+
+
+def _check_dependants(site: Linked) -> None:
+    expected: dict[Seq, set[Seq]] = {}
+    for seq, request in site.requests.items():
+        for other in request.awaits():
+            ensure(number_of(other) < number_of(seq), f"{seq} depends on a later request")
+            expected.setdefault(other, set()).add(seq)
+    ensure(site.dependants == expected, "the index of dependants is wrong")
+
+
+def _check_writers(site: Linked) -> None:
+    expected: dict[str, dict[Seq, None]] = {}
+    for seq, request in site.requests.items():
+        for file in files(seq, request.spec, request.queue):
+            expected.setdefault(file, {})[seq] = None
+    ensure(site.writers == expected, "the index of output files is wrong")
+
+
+def _check_pes(site: Linked) -> None:
+    expected: Holders = {}
+    for request in site.started.values():
+        if not request.pes_released:
+            board.take(expected, request.seq, request.pes)
+    kept = {pe: sorted(holders) for pe, holders in site.holders.items()}
+    ensure(kept == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
+    overfull = any(site.board(name).overfull() for name in site.domains()) if kept else False
+    ensure(not overfull, "a PE was given too often")

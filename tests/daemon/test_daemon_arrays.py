@@ -1,0 +1,107 @@
+"""Arrays on real processes: variables, output names, parts of them, and kill -9 while they run."""
+
+import random
+import threading
+
+import pytest
+from daemon.live import Live, until
+
+
+def _submit(live: Live, script: str, *options: str) -> str:
+    live.write("job.sh", script)
+    return live.run("qsub", *options, "job.sh").ok().out.strip()
+
+
+def test_an_index_knows_itself_and_writes_a_file_of_its_own(live: Live) -> None:
+    told = "PBS_ARRAY_INDEX PBS_ARRAYID QSUB_ARRAY_INDEX NQSPY_ARRAY_INDEX PBS_ARRAY_ID NQSPY_ARRAY_ID"
+    more = "NQSPY_ARRAY_COUNT NQSPY_ARRAY_MIN NQSPY_ARRAY_MAX NQSPY_ARRAY_STEP PBS_JOBID QSUB_REQID"
+    words = " ".join(f"${name}" for name in (told + " " + more).split())
+    id = _submit(live, f"echo {words}\n", "-N", "sweep", "-J", "2-6:2%1")
+    number, host = id.split("[].")
+    live.ended(id)
+    for index in (2, 4, 6):
+        own = f"{number}[{index}].{host}"
+        values = [index, index, index, index, id, id, 3, 2, 6, 2, own, own]
+        assert live.text(f"sweep.o{number}.{index}").split() == [str(value) for value in values]
+    assert sorted(path.name for path in live.work.glob("sweep.*")) == sorted(
+        f"sweep.{letter}{number}.{index}" for letter in "oe" for index in (2, 4, 6)
+    )
+
+
+def test_names_in_paths_are_the_index_s_and_null_stays_null(live: Live) -> None:
+    id = _submit(live, "echo $PBS_ARRAY_INDEX\n", "-J", "1-2", "-o", "out.%s.%a", "-e", "/dev/null")
+    number = id.partition("[")[0]
+    live.ended(id)
+    assert [live.text(f"out.{number}.{index}") for index in (1, 2)] == ["1\n", "2\n"]
+
+
+def test_people_see_the_array_as_one_line_and_its_indices_if_they_ask(live: Live) -> None:
+    gate = live.work / "gate"
+    id = _submit(live, f"while [ ! -e {gate} ]; do sleep 0.05; done\n", "-N", "gated", "-J", "1-100000")
+    number, host = id.split("[].")
+    live.running(f"{number}[2].{host}")
+    rows = live.run("qstat").ok().lines
+    assert [row.split()[0] for row in rows[2:]] == [f"{number}[].{host}"[:17]]
+    assert rows[2].split()[4] == "B"
+    assert len(live.run("qstat", "-t", id).ok().lines) == 2 + 1 + 100_000
+    (array,) = live.run("qstat", "--json", id).data
+    assert array["array"]["indices"] == "3-100000"
+    assert array["array"]["counts"]["running"] == 2
+    own = live.run("qstat", "--json", f"{number}[1]").data[0]
+    assert (own["array_id"], own["array_index"], own["seq"]) == (id, 1, int(number))
+    assert "PE" in live.run("qstat", "--why", f"{number}[90000]").ok().out
+    live.run("qhold", f"{number}[3-50000]").ok()
+    assert live.run("qstat", "--json", id).data[0]["array"]["counts"]["held"] == 49_998
+    assert len(live.events("held")) == 1
+    live.run("qdel", f"{number}[3-100000]").ok()
+    gate.touch()
+    assert live.ended(id)["exit_status"] == 0
+    assert len(live.events("submitted")) == 1
+
+
+def test_who_waits_is_told_the_greatest_status(live: Live) -> None:
+    live.write("job.sh", "exit $(( PBS_ARRAY_INDEX % 3 ))\n")
+    assert live.run("qsub", "--wait", "-J", "1-5", "job.sh").status == 2
+    assert live.run("qsub", "--wait", "-t", "3,6", "job.sh").status == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_kills_while_arrays_run_lose_no_index_and_run_none_twice(live: Live) -> None:
+    """Ten arrays, half of them index by index behind another one, some with few at a time."""
+    marks = live.work / "marks"
+    marks.mkdir()
+    live.set("set machine pes=6")
+    script = f"echo $PBS_ARRAY_INDEX >> {marks}/$PBS_JOBNAME\nexit $(( PBS_ARRAY_INDEX % 29 == 7 ))\n"
+    count = 60
+    ids = []
+    for number in range(10):
+        options = ["-N", f"a{number}", "-o", "/dev/null", "-j", "oe", "-S", "/bin/sh"]
+        limit = "%3" if number % 3 == 0 else ""
+        options += ["-J", f"1-{count}{limit}"]
+        if number % 2:
+            options += ["--after", f"{ids[-1]}:each"]
+        ids.append(_submit(live, script, *options))
+    moments = random.Random(5)
+    for _ in range(12):
+        threading.Event().wait(moments.uniform(0.0, 0.7))
+        live.kill()
+        live.start()
+    for id in ids[::2]:
+        live.ended(id)
+    spared = [index for index in range(1, count + 1) if index % 29 != 7]
+
+    def ran(number: int) -> list[int]:
+        file = marks / f"a{number}"
+        return sorted(map(int, file.read_text().split())) if file.exists() else []
+
+    for number in range(0, 10, 2):
+        assert ran(number) == list(range(1, count + 1))
+    for number in range(1, 10, 2):
+        until(lambda number=number: len(ran(number)) >= len(spared), f"array {number} runs")  # type: ignore[misc]
+        assert ran(number) == spared
+        (array,) = live.run("qstat", "--json", ids[number]).data
+        assert (array["array"]["indices"], array["array"]["counts"]["held"]) == ("7,36", 2)
+    live.run("qdel", *ids[1::2]).ok()
+    for id in ids:
+        live.ended(id)

@@ -1,0 +1,96 @@
+"""Sets of indices: whatever is done to them, they are the sets that Python's own would be."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqspy.model import indices
+from nqspy.model.errors import BadValue
+from nqspy.model.indices import Runs
+
+_PIECES = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(0, 30), st.integers(1, 7)).map(
+        lambda each: f"{each[0]}-{each[0] + each[1]}:{each[2]}"
+    ),
+    min_size=1,
+    max_size=5,
+).map(",".join)
+
+
+def _set(text: str) -> set[int]:
+    found = set[int]()
+    for piece in text.split(","):
+        span, _, step = piece.partition(":")
+        first, _, last = span.partition("-")
+        found.update(range(int(first), int(last or first) + 1, int(step or 1)))
+    return found
+
+
+def _check(runs: Runs, expected: set[int]) -> None:
+    assert list(indices.each(runs)) == sorted(expected)
+    assert indices.count(runs) == len(expected)
+    ends = [end for run in runs for end in run[:2]]
+    assert ends == sorted(ends), "runs interleave"
+    assert all(indices.count((run,)) > 1 or run[2] == 1 for run in runs)
+
+
+@given(_PIECES)
+def test_what_is_read_is_what_is_meant(text: str) -> None:
+    runs = indices.read(text)
+    _check(runs, _set(text))
+    _check(indices.read(indices.show(runs)), _set(text))
+    assert all(indices.has(runs, index) == (index in _set(text)) for index in range(100))
+    assert [indices.nth(runs, place) for place in range(indices.count(runs))] == sorted(_set(text))
+
+
+@given(_PIECES, _PIECES)
+def test_two_sets_are_joined_and_cut(one: str, other: str) -> None:
+    left, right = indices.read(one), indices.read(other)
+    _check(indices.plus(left, right), _set(one) | _set(other))
+    _check(indices.minus(left, right), _set(one) - _set(other))
+    _check(indices.both(left, right), _set(one) & _set(other))
+
+
+@given(_PIECES, st.lists(st.integers(0, 95), max_size=40))
+def test_single_indices_come_and_go(text: str, moved: list[int]) -> None:
+    runs, expected = indices.read(text), _set(text)
+    for index in moved:
+        if index in expected:
+            runs, expected = indices.drop(runs, index), expected - {index}
+        else:
+            runs, expected = indices.add(runs, index), expected | {index}
+        _check(runs, expected)
+
+
+def test_a_large_set_stays_small_whatever_is_taken_from_it() -> None:
+    runs = indices.read("1-100000")
+    assert runs == ((1, 100_000, 1),)
+    for _ in range(1_000):
+        runs = indices.drop(runs, indices.nth(runs, 0))
+    assert runs == ((1001, 100_000, 1),)
+    done: Runs = ()
+    for index in range(1, 1_000):
+        done = indices.add(done, index)
+    assert done == ((1, 999, 1),)
+    assert indices.minus(indices.read("0-99999:3"), indices.read("300-599")) == (
+        (0, 297, 3),
+        (600, 99_999, 3),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "is no index"),
+        ("a-b", "is no index"),
+        ("1-", "is no index"),
+        ("9-3", "3 comes before 9"),
+        ("1-9:0", "a step is at least 1"),
+        ("1-5000000", "above the greatest"),
+        ("0-3999999", "more than the 1000000"),
+        ("1-3:-1", "is no index"),
+    ],
+)
+def test_what_is_no_set_is_said(text: str, said: str) -> None:
+    with pytest.raises(BadValue, match=said):
+        indices.read(text)
