@@ -35,6 +35,7 @@ WRITTEN = {
     "flag": "`on` or `off`",
     "text": "text",
     "crons": "list of cron times",
+    "amounts": "list like (gpu=2)",
 }
 
 

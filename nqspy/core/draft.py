@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from nqspy.core.consumables import UnitBoard
 from nqspy.core.fair_share import FairShare
 from nqspy.core.placement import POLICIES
 from nqspy.core.sight import SiteView
@@ -16,6 +17,7 @@ from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Sus
 from nqspy.model.board import Board
 from nqspy.model.cause import Cause
 from nqspy.model.columns import Columns, Ints
+from nqspy.model.consumables import Units
 from nqspy.model.domains import APPLICATION
 from nqspy.model.ids import Instant, Seq, member
 from nqspy.model.indices import nth
@@ -32,12 +34,13 @@ from nqspy.ports import Answer, Exits, PassView, RequestView
 
 @dataclass(slots=True)
 class Choice:
-    """A request that this pass starts on these PEs, past the limits if ``forced``, and what its start brings
-    about."""
+    """A request that this pass starts on these PEs with these units, past the limits if ``forced``, and what
+    its start brings about."""
 
     request: Request
     forced: bool = False
     pes: tuple[int, ...] = ()
+    units: Units = ()
     follow: list[Action] = field(default_factory=list)
 
 
@@ -110,6 +113,11 @@ class Draft:
         return FairShare(self.site, self.now, self.samples, chosen, self.startable, domain)
 
     @cached_property
+    def units(self) -> UnitBoard:
+        """The units of consumables that are free, without those of requests chosen in this pass."""
+        return UnitBoard(self.site)
+
+    @cached_property
     def view(self) -> PassView:
         """What exits see of this draft."""
         return SiteView(self)
@@ -155,9 +163,10 @@ class Draft:
     def choose(
         self, request: Request, forced: bool = False, pes: tuple[int, ...] = (), of: Request | None = None
     ) -> Choice:
-        """Proposes a start on these PEs, debits its group; ``of``: the array whose index it is. A new round
-        of share values begins."""
-        choice = Choice(request, forced, pes)
+        """Proposes a start on these PEs, with the units it asks for, of which as many are free; debits its
+        group; ``of``: the array whose index it is. A new round of share values begins."""
+        wanted = request.spec.ask.consumables
+        choice = Choice(request, forced, pes, self.units.give(wanted, pes) if wanted and pes else ())
         if "ledger" in self.__dict__:
             self.ledger.commit(request)
         for ledger in self._ledgers.values():

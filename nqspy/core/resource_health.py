@@ -4,14 +4,17 @@ A probe that was never tried counts as well. Nothing goes past a broken resource
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
 
 from nqspy.model import refusals
+from nqspy.model.accounting import note_away
 from nqspy.model.changes import Change
 from nqspy.model.columns import Columns
+from nqspy.model.consumables import resource_of, resources_of
 from nqspy.model.errors import BadValue, Refusal, listed
 from nqspy.model.health import Probe, ResourceState, wrong_of
 from nqspy.model.queues import Queue
@@ -39,7 +42,7 @@ _STARTS, _GOES_ON = reason_kinds(
 
 def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
     """Probes that are gone and needed, needs that are no probes, pipe queues that need something, probes that
-    try nothing sensible."""
+    try nothing sensible, or units that are not there."""
     probes, queues = PROBES.all(settings), settings.queues
     changed = [split(path) for path in touched or ()]
     gone = [name for kind, name, _ in changed if kind is PROBES and name not in probes]
@@ -54,21 +57,36 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
         wrong = wrong_of(probe) if touched is None or f"{PROBES.head}/{name}" in touched else None
         if wrong is not None:
             yield f"probe {name}: {wrong}"
+    yield from _wrong_units(settings, probes.values())
+
+
+def _wrong_units(settings: Settings, probes: Iterable[Probe]) -> Iterable[str]:
+    by_consumable: dict[str, str] = {}
+    for name, consumable in ((probe.name, probe.units) for probe in probes if probe.units is not None):
+        if consumable not in settings.consumables:
+            known = listed(settings.consumables)
+            yield f"probe {name}: there is no consumable {consumable}; consumables: {known}"
+        if consumable in by_consumable:
+            yield f"probe {name}: probe {by_consumable[consumable]} tries the units of {consumable} already"
+        by_consumable[consumable] = name
 
 
 def _wrong_needs(queue: Queue, probes: Mapping[str, Probe]) -> Iterable[str]:
     for name in queue.needs:
         if name not in probes:
             yield f"queue {queue.name} needs probe {name}, which does not exist; probes: {listed(probes)}"
+        elif (units := probes[name].units) is not None:
+            yield f"queue {queue.name} needs probe {name}, which tries units of {units}: these are asked for"
     if queue.needs and queue.kind == "pipe":
         yield f"queue {queue.name}: a pipe queue runs nothing and needs nothing; say it of batch queues"
 
 
 def _settle(site: Site) -> bool:
     """What probes found that are no more is forgotten."""
-    gone = site.resources.keys() - PROBES.all(site.settings).keys()
+    gone = site.resources.keys() - tried(site).keys()
     for name in gone:
         del site.resources[name]
+    note_away(site)
     return bool(gone)
 
 
@@ -120,14 +138,31 @@ PROBES = declare(
 )
 
 
+def tried(site: Site) -> dict[str, Probe]:
+    """What is tried, by the names of the resources: each probe, those of units once for each unit."""
+    every = (tried_by(site, probe) for probe in PROBES.all(site.settings).values())
+    return {name: probe for each in every for name, probe in each.items()}
+
+
+def tried_by(site: Site, probe: Probe) -> dict[str, Probe]:
+    """The same of one probe."""
+    if probe.units is None:
+        return {probe.name: probe}
+    consumable = site.settings.consumables.get(probe.units)
+    units = resources_of(consumable, site.found) if consumable is not None else {}
+    return {name: replace(probe, name=name, unit=unit) for name, unit in units.items()}
+
+
 refusals.declare(
     "unknown_probe", 166, {"unknown_probe": "there is no probe {probe} to need; probes: {known}"}
 )
 
 
-def check_needs(site: Site, needs: Iterable[str]) -> None:
+def check_needs(site: Site, needs: Collection[str]) -> None:
     """Raises Refusal for what a request says it needs and nobody watches."""
-    probes = PROBES.all(site.settings)
+    probes = (
+        [name for name, probe in PROBES.all(site.settings).items() if probe.units is None] if needs else ()
+    )
     for name in needs:
         if name not in probes:
             raise Refusal("unknown_probe", probe=name, known=listed(probes))
@@ -142,11 +177,12 @@ def broken(site: Site) -> dict[str, ResourceState]:
 
 
 def needs_of(site: Site, request: Request) -> Iterator[str]:
-    """Probes whose resources a request needs where it is: its queue's, then its own."""
+    """Resources that a request needs where it is: its queue's, then its own, then the units it holds."""
     queue = site.settings.queues.get(request.queue)
     if queue is not None:
         yield from queue.needs
     yield from request.spec.ask.needs
+    yield from (resource_of(name, unit) for name, units in request.units for unit in units)
 
 
 def keeping(site: Site, request: Request) -> Reason | None:

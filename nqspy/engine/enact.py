@@ -36,8 +36,8 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
     """The event that says an action was decided; None for one that changes nothing by itself (a notice, a
     signal)."""
     match action:
-        case Start(seq, attempt, pes, forced):
-            return ev.Starting(seq, attempt, pes, forced)
+        case Start(seq, attempt, pes, forced, units):
+            return ev.Starting(seq, attempt, pes, forced, units)
         case Redate(seqs, date, cause, who):
             return ev.Redated(seqs, date, cause, who)
         case Move(seq, queue):

@@ -1,11 +1,11 @@
 """The second look at a plan that comes back late: each action stands only if nothing that mattered to it
-has changed. States, PEs and limits are looked at here; whether an action is still called for, the feature
-that proposed it says."""
+has changed. States, PEs, units and limits are looked at here; whether an action is still called for, the
+feature that proposed it says."""
 
 from collections.abc import Collection, Mapping
 from functools import cached_property
 
-from nqspy.core import features
+from nqspy.core import consumables, features
 from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model import board, promises
@@ -120,6 +120,8 @@ class Recheck:
         if action.seq in self._changed or queue is None or not queue.started:
             return False
         if not self._are_pes(action.pes, request) or not self._has_slots(action.pes, request):
+            return False
+        if not consumables.may_have(site, request.spec.ask.consumables, action.units):
             return False
         if features.keeping(site, request, but=action.by) is not None:
             return False

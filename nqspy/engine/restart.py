@@ -85,7 +85,7 @@ def _meet_machine(tx: Transaction, found: Found, host: str, zone: str) -> None:
     now = site.found.seen(found, bool(site.started))
     if site.n == 0 or (site.found, site.host, site.zone) != (now, host, zone):
         before, new = site.found, site.n == 0
-        tx.emit(MachineFound(now.cpus, now.memory, host, zone, now.offline))
+        tx.emit(MachineFound(now.cpus, now.memory, host, zone, now.offline, now.devices))
         if not new:
             health.tell_machine(tx, before)
 

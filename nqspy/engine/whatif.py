@@ -199,7 +199,7 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
     """A copy with all that runs, the first of each queue by date, and the request that is asked about."""
     copy = Site(copy_of(settings), site.found, site.host, site.zone, shift=site.shift, n=site.n, at=site.at)
     copy.settings.global_.offers_per_pass = min(OFFERS, site.settings.global_.offers_per_pass)
-    copy.next_seq, copy.resources = site.next_seq, dict(site.resources)
+    copy.next_seq, copy.resources, copy.turns = site.next_seq, dict(site.resources), dict(site.turns)
     copy.promises = {feature: dict(kept) for feature, kept in site.promises.items()}
     copy.past = {domain: past.copy() for domain, past in site.past.items()}
     copy.accounts = {key: account.copy() for key, account in site.accounts.items()}

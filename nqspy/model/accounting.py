@@ -14,6 +14,7 @@ from nqspy.model import registry
 from nqspy.model.accounts import RECENT, Account
 from nqspy.model.charging import amount, begun, charged, counted, uncharged
 from nqspy.model.configure import apply_changes, renamed
+from nqspy.model.consumables import away_now, resources_of
 from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant
@@ -233,7 +234,7 @@ def shift_failed(site: Site, event: ev.ShiftFailed, at: Instant) -> None:
 def machine_found(site: Site, event: ev.MachineFound, at: Instant) -> None:
     """The executor looked at the machine."""
     _advance_all(site, at)
-    site.found = Found(event.cpus, event.memory, event.offline)
+    site.found = Found(event.cpus, event.memory, event.offline, event.devices)
     site.host, site.zone = event.host, event.zone
     site.touched.state = True
     _tune(site)
@@ -256,9 +257,17 @@ def files_applied(site: Site, event: ev.FilesApplied, at: Instant) -> None:
 
 def resource_changed(site: Site, event: ev.ResourceChanged, at: Instant) -> None:
     """A resource was found broken, or well again; one that nobody watches is not noted."""
-    if any(event.name in kind.all(site.settings) for kind, _ in registry.listed()):
+    known = (kind.all(site.settings) for kind, _ in registry.listed())
+    units = (resources_of(each, site.found) for each in site.settings.consumables.values())
+    if any(event.name in names for names in (*known, *units)):
         site.resources[event.name] = ResourceState(event.state, at, event.text)
+        note_away(site)
         site.touched.state = True
+
+
+def note_away(site: Site) -> None:
+    """Units went offline, or came back."""
+    site.away = away_now(site.away, site.units, site.settings.consumables, site.found, site.resources)
 
 
 def pressure_changed(site: Site, event: ev.PressureChanged, at: Instant) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from nqspy.model.cause import SCHEDULER, Cause
+from nqspy.model.consumables import Units
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, Reasons
 from nqspy.model.requests import Used
@@ -19,14 +20,15 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Start(Action):
-    """Start this attempt of a request on these PEs. ``forced``: an exit or an operator asked for it past
-    the limits."""
+    """Start this attempt of a request on these PEs, with these ``units`` of consumables. ``forced``: an exit
+    or an operator asked for it past the limits."""
 
     kind: ClassVar[str] = "start"
     seq: Seq
     attempt: int
     pes: tuple[int, ...]
     forced: bool = False
+    units: Units = ()
 
 
 @dataclass(frozen=True, slots=True)

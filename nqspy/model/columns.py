@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nqspy.model.consumables import Wanted, wanted_key
 from nqspy.model.extremes import Extremes
 from nqspy.model.ids import Seq, rank_of
 from nqspy.model.pairs import Pairs, pairs_of
@@ -98,9 +99,10 @@ class Dictionary:
         )  # fmt: skip
 
 
-def needs_key(names: tuple[str, ...]) -> str:
-    """``licence+nfs``: what a request needs as one name, whatever their order; empty for none."""
-    return "+".join(sorted(set(names))) if names else ""
+def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
+    """``gpu=2+licence+nfs``: what a request needs, and asks for by the unit, as one name, whatever their
+    order; empty for none."""
+    return "+".join(sorted({*names, *wanted_key(wanted)})) if names or wanted else ""
 
 
 class Columns:
@@ -254,7 +256,7 @@ class Columns:
         arrays["given"][row] = spec.name_given
         arrays["pair"][row] = numbers.pairs.of(f"{spec.group}:{spec.owner}")
         arrays["rank"][row] = request.rank
-        arrays["needs"][row] = numbers.needs.of(needs_key(spec.ask.needs))
+        arrays["needs"][row] = numbers.needs.of(needs_key(spec.ask.needs, spec.ask.consumables))
         self.prioritised += bool(spec.priority) - bool(arrays["priority"][row])
         arrays["priority"][row] = spec.priority or 0
 
@@ -329,7 +331,7 @@ def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Seque
         "given": [spec.name_given for spec in specs],
         "pair": [numbers.pairs.of(f"{spec.group}:{spec.owner}") for spec in specs],
         "rank": [request.rank for request in requests],
-        "needs": [numbers.needs.of(needs_key(spec.ask.needs)) for spec in specs],
+        "needs": [numbers.needs.of(needs_key(spec.ask.needs, spec.ask.consumables)) for spec in specs],
         "priority": [spec.priority or 0 for spec in specs],
     }
 

@@ -1,6 +1,6 @@
 """What happened: frozen dataclasses, one per kind. Kinds are only added; a field added later has a default.
 
-Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state again.
+Journaled as ``(n, at, kind, version, JSON of its fields)``; in order of ``n`` they give the same state.
 """
 
 from dataclasses import dataclass
@@ -9,11 +9,13 @@ from typing import ClassVar, Literal
 from nqspy.model.actions import ExitFailure
 from nqspy.model.cause import Caused
 from nqspy.model.changes import Change as Change
+from nqspy.model.consumables import Units
 from nqspy.model.event import Event as Event
 from nqspy.model.event import Recorded as Recorded
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.indices import Runs
+from nqspy.model.machine import Device
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
 
 
@@ -50,13 +52,14 @@ class Eligible(Event):
 
 @dataclass(frozen=True, slots=True)
 class Starting(Event):
-    """It was decided to start an attempt on these PEs; the executor may do it once this is committed."""
+    """It was decided to start an attempt on these PEs and units; the executor may once this is committed."""
 
     kind: ClassVar[str] = "starting"
     seq: Seq
     attempt: int
     pes: tuple[int, ...]
     forced: bool = False
+    units: Units = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,8 +310,8 @@ class UsageCorrected(Event):
 
 @dataclass(frozen=True, slots=True)
 class MachineFound(Event):
-    """What the executor found at start, or when CPUs went or came: the CPUs that PEs stand for, in the order
-    of PEs; ``offline``: PEs whose CPU is gone."""
+    """What was found at start, or when CPUs went or came: the CPUs that PEs stand for, in order; ``offline``:
+    PEs whose CPU is gone; ``devices``: what can be given out by the unit."""
 
     kind: ClassVar[str] = "machine_found"
     cpus: tuple[int, ...]
@@ -316,6 +319,7 @@ class MachineFound(Event):
     host: str
     zone: str = "UTC"
     offline: tuple[int, ...] = ()
+    devices: tuple[Device, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,9 +351,8 @@ class ResourceChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class PressureChanged(Event):
-    """How the machine's memory stands: requests must give way (``high``), may come back (``calm``), or
-    neither (``tight``). ``used``: per cent in use of ``total`` bytes; ``resident``: bytes in memory by
-    request; ``people``: somebody works at a terminal."""
+    """How memory stands: requests must give way (``high``), may come back (``calm``) or neither (``tight``).
+    ``used``: per cent of ``total`` bytes; ``resident``: bytes by request; ``people``: some are at work."""
 
     kind: ClassVar[str] = "pressure"
     level: Level
@@ -384,8 +387,7 @@ class Alarm(Event):
 
 @dataclass(frozen=True, slots=True)
 class DaemonStarted(Event):
-    """A daemon took the installation over. ``last``: instant of the last event before; ``clean``: the former
-    one had been stopped."""
+    """A daemon took the installation over. ``last``: instant of the last event; ``clean``: it was stopped."""
 
     kind: ClassVar[str] = "daemon_started"
     last: Instant

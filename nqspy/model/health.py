@@ -13,7 +13,7 @@ Health = Literal["ok", "broken"]
 @dataclass(slots=True)
 class Probe:
     """A check of one resource, run beside the daemon. Exactly one of ``command``, ``tcp``, ``http`` and
-    ``file`` says what is tried; times are real time."""
+    ``file`` says what is tried; times are real time. ``unit``: no setting, the one it is tried for."""
 
     name: str
     command: str | None = setting(
@@ -31,10 +31,14 @@ class Probe:
         "number", 3, "failed tries in a row after which it counts as broken", low=1, high=1000
     )
     recovers: int = setting("number", 2, "good tries in a row after which it is well again", low=1, high=1000)
+    units: str | None = setting(
+        "name", None, "consumable for each unit of which it is tried; a broken one is given to nobody"
+    )
     running: str = setting(
         "name", "hold", "what becomes of running requests that need it while it is broken",
         words=("hold", "suspend", "requeue"),
     )  # fmt: skip
+    unit: str = ""
 
 
 KINDS = ("command", "tcp", "http", "file")
@@ -65,6 +69,8 @@ def wrong_of(probe: Probe) -> str | None:
         return f"give exactly one of command, tcp, http and file; {told}"
     if "\0" in getattr(probe, given[0]) or not getattr(probe, given[0]).strip():
         return f"{given[0]} cannot be empty or hold a NUL character"
+    if probe.units is not None and probe.command is None:
+        return f"units={probe.units} is for a command, which is told the unit in NQSPY_UNIT"
     if probe.tcp is not None and address_of(probe.tcp) is None:
         return f"tcp={probe.tcp} is no address; write it like tcp=licence.site:27000"
     if probe.http is not None and not probe.http.startswith(("http://", "https://")):

@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from nqspy.model import accounting, arrays, board, indices, promises
+from nqspy.model import accounting, arrays, board, consumables, indices, promises
 from nqspy.model import events as ev
 from nqspy.model.array_events import Parted
 from nqspy.model.columns import compact
@@ -60,6 +60,8 @@ def place(site: Site, request: Request) -> None:
         site.started[request.seq] = request
         if not request.pes_released:
             board.take(site.holders, request.seq, request.pes)
+        if request.units and request.state is not State.EXITING:
+            consumables.take(site.units, request.seq, request.units)
     site.watch_for(request)
     _tell(site, request)
 
@@ -80,8 +82,11 @@ def _displace(site: Site, request: Request) -> None:
     _tell(site, request)
     if request.slot >= 0:
         site.waiting[request.queue].remove(request)
-    if site.started.pop(request.seq, None) is not None and not request.pes_released:
-        board.give(site.holders, request.seq, request.pes)
+    if site.started.pop(request.seq, None) is not None:
+        if not request.pes_released:
+            board.give(site.holders, request.seq, request.pes)
+        if request.units:
+            consumables.give(site.units, request.seq, request.units)
     site.watch_no_more(request)
 
 
@@ -209,6 +214,9 @@ def _settle(site: Site, request: Request, event: Any, at: Instant) -> None:
 
 
 def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transition]:
+    if event.units:
+        site.turns |= {name: units[-1] for name, units in event.units}
+        site.touched.state = True
     array = site.requests.get(array_of(event.seq) or 0)
     if array is not None and array.state is State.QUEUED and event.seq not in site.requests:
         bring_forth(site, array, event.seq, at)

@@ -29,13 +29,25 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
+class Device:
+    """A device that can be given out: whose it is (``nvidia`` or ``amd``), its number, its device files, and
+    the CPUs that are near to it, none where that is not known."""
+
+    vendor: str
+    unit: str
+    files: tuple[str, ...] = ()
+    cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What the executor found: CPU numbers that PEs stand for, memory in bytes; ``offline``: PEs whose CPU is
-    gone for now."""
+    gone for now; ``devices``: those that can be given out (`consumables`)."""
 
     cpus: tuple[int, ...] = (0, 1)
     memory: int = 0
     offline: tuple[int, ...] = ()
+    devices: tuple[Device, ...] = ()
 
     def seen(self, now: "Found", busy: bool) -> "Found":
         """What is known once the executor has found ``now``: while requests run (``busy``) a PE keeps its
@@ -44,7 +56,7 @@ class Found:
             return now
         cpus = (*self.cpus, *(cpu for cpu in now.cpus if cpu not in self.cpus))
         lost = tuple(pe for pe, cpu in enumerate(cpus) if cpu not in now.cpus)
-        return Found(cpus, now.memory, lost)
+        return Found(cpus, now.memory, lost, now.devices)
 
 
 @dataclass(slots=True)

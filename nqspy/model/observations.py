@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from nqspy.model.health import Health, Level
 from nqspy.model.ids import Seq
+from nqspy.model.machine import Device
 from nqspy.model.requests import Ending, Used
 
 
@@ -120,7 +121,8 @@ class ObservedPressure(SiteObservation):
 
 @dataclass(frozen=True, slots=True)
 class ObservedMachine(SiteObservation):
-    """CPUs (or memory) of the machine have gone or come while the daemon runs."""
+    """CPUs went or came, or devices that can be given out: what there is now, memory in bytes."""
 
     cpus: tuple[int, ...]
     memory: int
+    devices: tuple[Device, ...] = ()

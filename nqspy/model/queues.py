@@ -1,7 +1,7 @@
 """Queues, complexes, the machine-wide limits and the factors of intra-queue priority: settings only."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from nqspy.model.tree import branch, declared, setting
 
@@ -110,6 +110,13 @@ class RunningLimits:
 
 LIMIT_NAMES = tuple(declared(RunningLimits))
 
+CONSUMABLE_LIMITS = ("consumable_limit", "consumable_user_limit", "consumable_group_limit")
+"""Limits of a queue, a complex or the whole site on units of consumables that are held at a time."""
+
+
+def _units_held(whose: str) -> Any:
+    return setting("amounts", (), f"units of consumables that {whose} hold at a time, like (gpu=2, matlab=1)")
+
 
 @dataclass(slots=True)
 class Queue(RunningLimits):
@@ -143,6 +150,9 @@ class Queue(RunningLimits):
         "from when a request's age counts: since it could start, or was submitted",
         words=("eligible", "submitted"),
     )
+    consumable_limit: tuple[str, ...] = _units_held("all running requests")
+    consumable_user_limit: tuple[str, ...] = _units_held("those of one user")
+    consumable_group_limit: tuple[str, ...] = _units_held("those of one group")
     per_request: RequestLimits = branch(RequestLimits)
     per_process: ProcessLimits = branch(ProcessLimits)
     sched_factor: Factors = branch(Factors)
@@ -154,6 +164,10 @@ class Complex(RunningLimits):
 
     name: str
     queues: tuple[str, ...] = setting("names", (), "member queues")
+    _: KW_ONLY
+    consumable_limit: tuple[str, ...] = _units_held("all running requests")
+    consumable_user_limit: tuple[str, ...] = _units_held("those of one user")
+    consumable_group_limit: tuple[str, ...] = _units_held("those of one group")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -169,6 +183,9 @@ class Global(RunningLimits):
         "name", "deficit", "what the share term is made of where no exit says more",
         words=("deficit", "decayed"),
     )  # fmt: skip
+    consumable_limit: tuple[str, ...] = _units_held("all running requests")
+    consumable_user_limit: tuple[str, ...] = _units_held("those of one user")
+    consumable_group_limit: tuple[str, ...] = _units_held("those of one group")
 
 
 @dataclass(slots=True)

@@ -58,6 +58,7 @@ def _writer(spec: str | None) -> Callable[[Any], str]:
 NEEDED = {
     "LIMIT": "a request that counts against this limit must end, or the limit be raised",
     "NO_PES": "enough PEs must become free",
+    "NO_UNITS": "enough units must become free: who holds them must end",
     "DEPENDENCY": "what it waits for must come about, or an operator release it (qrls -h s)",
     "EXIT": "the site's exit must let it pass",
     "LINE_CLOSED": "the request that closes the line must start",

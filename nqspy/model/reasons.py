@@ -24,6 +24,7 @@ class ReasonCode(StrEnum):
 
     LIMIT = "LIMIT"
     NO_PES = "NO_PES"
+    NO_UNITS = "NO_UNITS"
     DEPENDENCY = "DEPENDENCY"
     EXIT = "EXIT"
     LINE_CLOSED = "LINE_CLOSED"

@@ -15,7 +15,7 @@ from nqspy.model.changes import Change
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
-from nqspy.model.queues import Complex, Defaults, Factors, Global, Queue
+from nqspy.model.queues import CONSUMABLE_LIMITS, Complex, Defaults, Factors, Global, Queue
 from nqspy.model.settings import OWNED, Settings
 from nqspy.model.shifts import Calendar, Shift
 from nqspy.model.site import Site
@@ -177,7 +177,7 @@ _objects: dict[str, SettingsObject[Any]] = {
         SettingsObject("server", Server, "server"),
         SettingsObject("mail", Mail, "mail", joined=ALL),
         SettingsObject("machine", Machine, "machine", joined=("pes",)),
-        SettingsObject("global", Global, "global_"),
+        SettingsObject("global", Global, "global_", joined=CONSUMABLE_LIMITS),
         SettingsObject("default", Defaults, "default", joined=ALL),
         SettingsObject("sched_factor", Factors, "sched_factor"),
         SettingsObject("usage", Usage, "usage"),
@@ -186,9 +186,17 @@ _objects: dict[str, SettingsObject[Any]] = {
         SettingsObject("history", History, "history"),
         SettingsObject("decider", Deciding, "decider"),
         SettingsObject(
-            "queue", Queue, "queues", True, "queue", ("kind",), ("destinations", "needs", "domain")
+            "queue",
+            Queue,
+            "queues",
+            True,
+            "queue",
+            ("kind",),
+            ("destinations", "needs", "domain", *CONSUMABLE_LIMITS),
         ),
-        SettingsObject("complex", Complex, "complexes", True, "complex", joined=("queues",)),
+        SettingsObject(
+            "complex", Complex, "complexes", True, "complex", joined=("queues", *CONSUMABLE_LIMITS)
+        ),
         SettingsObject("group", Group, "groups", True, "groups", joined=("parent",)),
         SettingsObject("shift", Shift, "shifts", True, "shifts", ("commands", "counts"), ALL),
         SettingsObject("exit", ExitSettings, "exits", True, "exits", ("values",)),

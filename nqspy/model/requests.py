@@ -9,6 +9,7 @@ import msgspec
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec, ArrayState
 from nqspy.model.cause import Cause
+from nqspy.model.consumables import Units, Wanted
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.units import UNLIMITED
@@ -59,7 +60,7 @@ class Ask:
     """Resources asked for. None = omitted, UNLIMITED = asked without limit; times in ms, sizes in bytes.
 
     ``others``: further limits by their qmgr path, e.g. ``("per_process/stack_limit", 8388608)``; ``needs``:
-    resources that must be well.
+    resources that must be well; ``consumables``: how many units of which.
     """
 
     cpu: int | None = None
@@ -71,6 +72,7 @@ class Ask:
     nice: int | None = None
     others: tuple[tuple[str, int], ...] = ()
     needs: tuple[str, ...] = ()
+    consumables: Wanted = ()
 
     def limits(self) -> dict[str, int | None]:
         """Limits that have fields of their own, by their qmgr paths."""
@@ -249,6 +251,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     suspended; ``resumed``: when it last went on, ``resumed_by_person``: when somebody last let it.
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
     ``preempted_bytes``: what it held when it last did. ``suspended_time``: how long it was suspended before.
+    ``units``: of consumables; they are its own until its processes have ended, and told of still later.
     """
 
     number: int
@@ -266,6 +269,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     preempted_times: int = 0
     preempted_bytes: int = 0
     suspended_time: int = 0
+    units: Units = ()
 
 
 @dataclass(slots=True)
@@ -310,6 +314,11 @@ class Request:
     def pes(self) -> tuple[int, ...]:
         """PEs of its attempt."""
         return self.attempt.pes if self.attempt is not None else ()
+
+    @property
+    def units(self) -> Units:
+        """Units of consumables that its attempt holds, or has held."""
+        return self.attempt.units if self.attempt is not None else ()
 
     @property
     def started(self) -> Instant | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from nqspy.model.consumables import Consumable
 from nqspy.model.domains import Domain
 from nqspy.model.machine import Deciding, ExitSettings, Machine, Mail, Server
 from nqspy.model.people import Group, Usage
@@ -39,6 +40,7 @@ class Settings:
     decider: Deciding = field(default_factory=Deciding)
     managers: dict[str, str] = field(default_factory=dict)
     domains: dict[str, Domain] = field(default_factory=dict)
+    consumables: dict[str, Consumable] = field(default_factory=dict)
     queues: dict[str, Queue] = field(default_factory=dict)
     complexes: dict[str, Complex] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)

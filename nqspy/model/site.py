@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from nqspy.model import consumables
 from nqspy.model.accounts import Account, DomainPast
 from nqspy.model.balance import Balance, Level
 from nqspy.model.board import Board, Holders, Mask, blocks, pes_of
@@ -36,8 +37,10 @@ class Site:
     """The state. ``n`` and ``at`` are number and instant of the last event applied.
 
     ``waiting``: columns of the queued requests, by queue; ``started``: requests with an attempt; ``holders``:
-    which of them hold a PE (`board`); ``dates``: heap of (eligible, seq) of requests that wait for their date
-    (entries may be stale); ``dependants``: requests that wait for another one, by its number
+    which of them hold a PE (`board`); ``units``: which hold a unit, ``turns``: which unit of each consumable
+    was given last, ``away``: who held those offline when they went; ``dates``: heap of (eligible, seq) of
+    requests that wait for their date (entries may be stale); ``dependants``: requests that wait for another
+    one, by its number
     (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
     (`outputs.files`); ``members``: indices of each array that are requests of their own; ``limited``:
     arrays of which not all indices may run at a time; ``tally``: how many requests there are; ``accounts``:
@@ -57,6 +60,9 @@ class Site:
     waiting: dict[str, Columns] = field(default_factory=dict)
     started: dict[Seq, Request] = field(default_factory=dict)
     holders: Holders = field(default_factory=dict)
+    units: consumables.UnitHolders = field(default_factory=dict)
+    turns: dict[str, str] = field(default_factory=dict)
+    away: dict[str, dict[str, Seq]] = field(default_factory=dict, compare=False)
     dates: list[tuple[Instant, Seq]] = field(default_factory=list)
     dependants: dict[Seq, set[Seq]] = field(default_factory=dict)
     writers: dict[str, dict[Seq, None]] = field(default_factory=dict)

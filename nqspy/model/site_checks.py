@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from nqspy.model import board
+from nqspy.model import board, consumables
 from nqspy.model.array_checks import check_array, ensure
 from nqspy.model.board import Holders
 from nqspy.model.columns import Columns
@@ -19,6 +19,8 @@ class Linked(Protocol):
     waiting: dict[str, Columns]
     started: dict[Seq, Request]
     holders: Holders
+    units: consumables.UnitHolders
+    away: consumables.UnitHolders
     dates: list[tuple[Instant, Seq]]
     dependants: dict[Seq, set[Seq]]
     writers: dict[str, dict[Seq, None]]
@@ -44,6 +46,7 @@ def check_site(site: Linked) -> None:
     started = {s for s, r in site.requests.items() if r.state in STARTED}
     ensure(set(site.started) == started, "started index is wrong")
     _check_pes(site)
+    _check_units(site)
     ensure(site.tally == RequestCounts.of(site.requests.values()), "the tally of requests is wrong")
 
 
@@ -107,3 +110,10 @@ def _check_pes(site: Linked) -> None:
     ensure(kept == {pe: sorted(holders) for pe, holders in expected.items()}, "the board is wrong")
     overfull = any(site.board(name).overfull() for name in site.domains()) if kept else False
     ensure(not overfull, "a PE was given too often")
+
+
+def _check_units(site: Linked) -> None:
+    going = (request for request in site.started.values() if request.state is not State.EXITING)
+    holders = [(request.seq, request.units, request.spec.ask.consumables) for request in going]
+    wrong = next(consumables.wrong(holders, site.units, site.away), "")
+    ensure(not wrong, wrong)

@@ -218,7 +218,7 @@ def _modify(request: Request, event: ev.Modified, at: Instant, ages: Ages) -> No
 
 def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> None:
     request.attempts, request.rank = event.attempt, 0
-    request.attempt = Attempt(event.attempt, event.pes, at)
+    request.attempt = Attempt(event.attempt, event.pes, at, units=event.units)
     request.state = State.RUNNING
 
 

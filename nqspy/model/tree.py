@@ -17,11 +17,13 @@ from nqspy.model.units import GREATEST, format_size, format_time
 
 P = ParamSpec("P")
 
-Unit = Literal["count", "number", "time", "size", "percent", "name", "names", "flag", "text", "crons"]
+Unit = Literal[
+    "count", "number", "time", "size", "percent", "name", "names", "flag", "text", "crons", "amounts"
+]  # fmt: skip
 """How a value is written and kept: count int or None = unlimited; number int; time ms or None; size bytes
 or None;
 percent 0..100 as float or None; name str; names tuple of str; flag bool; text str; crons tuple of cron
-expressions."""
+expressions; amounts tuple of texts like ``gpu=2``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +109,16 @@ def check_value(info: Declared, value: Any) -> None:
         raise BadValue(f"{info.name} is on or off, not {value!r}")
     elif info.unit in ("name", "text") and not isinstance(value, str):
         raise BadValue(f"{info.name} is a word, not {value!r}")
-    elif info.unit in ("names", "crons") and not _is_list_of_words(value):
+    elif info.unit in ("names", "crons", "amounts") and not _is_list_of_words(value):
         raise BadValue(f"{info.name} is a list of words like (a, b), not {value!r}")
+    elif info.unit == "amounts" and not all(map(is_amount, value)):
+        raise BadValue(f"{info.name} is a list like (gpu=2, matlab=1), not {value!r}")
+
+
+def is_amount(text: str) -> bool:
+    """Whether a text is like ``gpu=2``."""
+    name, _, number = text.partition("=")
+    return bool(name) and number.isascii() and number.isdigit() and int(number) <= GREATEST
 
 
 def _is_list_of_words(value: Any) -> bool:

@@ -103,6 +103,7 @@ MODIFY = dict(
         _ask("shell", "shell", "name", "shell that runs the script"),
         _ask("rerunnable", "rerunnable", "flag", "whether it may be run again"),
         _ask("needs", "ask/needs", "names", "resources it needs, none: takes them back"),
+        _ask("consumables", "ask/consumables", "amounts", "units it asks for, none: takes them back"),
         _ask("eligible", "eligible", "name", "not before this date (the forms of qsub -a), none: at once"),
         _ask("queue", "queue", "name", "the queue it waits in"),
     )

@@ -87,6 +87,8 @@ def _asked(cursor: Cursor, info: Declared) -> Any:
     if info.unit == "flag":
         return values.read(cursor, info)
     cursor.skip("=")
+    if info.unit == "amounts":
+        return _units_asked(cursor, info)
     start = cursor.peek()
     tokens = cursor.words(values.what(info))
     if info.unit == "names":
@@ -115,6 +117,16 @@ def _date_asked(cursor: Cursor, token: Token) -> Any:
     except BadValue as error:
         raise cursor.bad(str(error), token) from None
     return found if is_absolute(token.text) else token.text
+
+
+def _units_asked(cursor: Cursor, info: Declared) -> list[tuple[str, int]]:
+    """How many units of which consumables; ``none`` is no consumable."""
+    token = cursor.peek()
+    if not token.quoted and token.text.lower() == "none":
+        cursor.word(values.what(info))
+        return []
+    pairs = (text.partition("=") for text in values.read_amounts(cursor, values.what(info)))
+    return [(name, int(count)) for name, _, count in pairs]
 
 
 def _names_asked(texts: list[str]) -> list[str]:

@@ -33,6 +33,7 @@ _WHAT = {
     "text": "a text",
     "crons": 'a list of cron times like ("30 8 * * mon-fri")',
     "flag": "on or off",
+    "amounts": "a list like (gpu=2, matlab=1)",
 }
 _NUMBERS = ("count", "number", "time", "size", "percent")
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:/@+-*%[]~$")
@@ -53,10 +54,34 @@ def read(cursor: Cursor, info: Declared) -> Any:
         return _read_flag(cursor, given)
     if info.unit == "names":
         return cursor.names(what(info))
+    if info.unit == "amounts":
+        return read_amounts(cursor, what(info))
     if info.unit == "crons":
         return [read_cron(cursor, token) for token in cursor.words(what(info))]
     [value] = read_several(cursor, info, 1)
     return value
+
+
+def read_amounts(cursor: Cursor, what: str) -> list[str]:
+    """``(gpu=2, matlab=1)``, each name once; one without parentheses too. Raises ParseError."""
+    several, found = cursor.skip("("), dict[str, int]()
+    while not (several and cursor.skip(")")):
+        name = cursor.word(what)
+        if not cursor.skip("="):
+            raise cursor.fail("=")
+        token = cursor.word("a whole number")
+        try:
+            number = units.parse_count(token.text)
+        except BadValue as error:
+            raise cursor.bad(str(error), token) from None
+        if number == units.UNLIMITED or name.text in found:
+            text = "is named twice" if name.text in found else "without a limit is left out"
+            raise cursor.bad(f"{name.text} {text}", name)
+        found[name.text] = number
+        if not several:
+            break
+        cursor.skip(",")
+    return [f"{name}={number}" for name, number in found.items()]
 
 
 def read_several(cursor: Cursor, info: Declared, most: int) -> list[Any]:
@@ -157,6 +182,7 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "flag": lambda value: "on" if value else "off",
     "names": write_names,
     "crons": write_names,
+    "amounts": lambda amounts: f"({', '.join(amounts)})",
     "time": units.format_time,
     "size": units.format_size,
     "percent": lambda value: f"{Decimal(repr(value)).normalize():f}%",

@@ -72,6 +72,7 @@ class SiteRow(msgspec.Struct):
     spent: float = 0.0
     promises: dict[str, dict[str, Any]] = {}
     domains: dict[str, DomainPast] = {}
+    turns: dict[str, str] = {}
 
 
 OF_SITE = tuple(name for name in SiteRow.__struct_fields__ if name not in ("runs", "spent", "domains"))

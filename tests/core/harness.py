@@ -33,6 +33,8 @@ from nqspy.model.units import parse_count, parse_size, parse_time
 from nqspy.ports import Answer
 
 START = Instant(1_000_000_000_000)
+CONSUMABLES = ("gpu", "matlab")
+"""Consumables that a line of `House.submit` may ask for."""
 _FACTORS = ("share", "cpu", "memory", "time")
 
 
@@ -303,6 +305,7 @@ def spec_of(owner: str, **given: str) -> Spec:
         wall=parse_time(given["wall"]) if "wall" in given else None,
         pes=int(given.get("pes", 1)),
         needs=tuple(given["needs"].split("+")) if given.get("needs") else (),
+        consumables=tuple((name, int(n)) for name, n in given.items() if name in CONSUMABLES),
     )
     named = "name" in given
     return Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,

@@ -11,6 +11,7 @@ from nqspy.model.reasons import KINDS, Reason, ReasonCode, are_sound, told
 SAID = {
     "above_block": ("domain fast", (5, 3), "5 PEs are more than the 3 of the largest block of domain fast"),
     "above_domain": ("domain fast", (5, 4), "5 PEs are more than the 4 of domain fast"),
+    "above_units": ("consumable gpu", (5, "gpu", 4), "5 gpu are more than the 4 there are"),
     "above_machine": ("machine", (9, 8), "9 PEs are more than the machine's 8"),
     "cap_decays": (
         "group d3", (20.0, 3_600_000, "CPU time", 7_200_000),
@@ -35,6 +36,10 @@ SAID = {
         "exits", (), "the process of the user exits is begun again in a moment; nothing starts before"
     ),
     "few_pes_free": ("machine", (None, 1, 8, None, None), "1 of 8 PEs is free"),
+    "few_units_free": (
+        "consumable gpu", (2, "gpu", 1, 4, "1.ymp, 2.ymp", "3"),
+        "it asks for 2 gpu, 1 of 4 is free; held by 1.ymp, 2.ymp; offline: 3",
+    ),
     "freed": (
         "scheduler", (),
         "what kept it back has gone with the last decisions; the next pass, at once, looks at it",
@@ -102,6 +107,18 @@ SAID = {
     ),
     "too_wide_to_go_on": ("domain big", (4, 3), "4 PEs are more than the 3 that domain big has now"),
     "turn_comes": ("queue in", (), "its turn to be routed comes in one of the next passes"),
+    "units_above_limit": (
+        "queue q", ("gpu user", 1, "queue q", 2),
+        "gpu user limit 1 of queue q leaves 1 even when nothing runs, it asks for 2",
+    ),
+    "units_limited": (
+        "global", ("global gpu user", 2, None, 1, "anne", 2),
+        "global gpu user limit 2 leaves 1 for anne, it asks for 2",
+    ),
+    "units_offline": (
+        "consumable gpu", (3, "gpu", 4, 2, "1, 2"),
+        "it asks for 3 gpu, of 4 only 2 are not offline; offline: 1, 2",
+    ),
     "waits_for_date": ("owner", (), "it waits for the date its owner gave"),
     "waits_for_others": ("dependency", ("1.ymp has ended",), "it waits until 1.ymp has ended"),
     "will_end": (

@@ -38,6 +38,9 @@ ANNE = Caller("anne", 1001, 100, ("users",))
 BEN = Caller("ben", 1002, 100, ("users",))
 PEOPLE = {"root": ROOT, "max": MAX, "olga": OLGA, "anne": ANNE, "ben": BEN}
 
+CONSUMABLES = ("gpu", "gpus", "ngpus", "matlab", "fpga")
+"""What the words of a submission may ask for by the unit."""
+
 PLAIN = """
 create batch_queue batch priority=10
 enable queue batch
@@ -213,6 +216,7 @@ def item(
         memory=parse_size(given["mem"]) if "mem" in given else None,
         pes=int(given.get("pes", 1)),
         needs=tuple(given["needs"].split("+")) if given.get("needs") else (),
+        consumables=tuple((name, int(n)) for name, n in given.items() if name in CONSUMABLES),
     )
     spec = Spec(
         owner="whoever",

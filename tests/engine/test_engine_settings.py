@@ -160,9 +160,9 @@ def _texts():
     for kind in registry.objects():
         place = f"{kind.head}/batch" if kind.named else kind.head
         for path, info in kind.known.items():
-            if info.unit in ("name", "names", "text", "crons"):
+            if info.unit in ("name", "names", "text", "crons", "amounts"):
                 for char in "\x1b\x85\u2028" + ("\n\r" if info.unit != "text" else ""):
-                    yield f"{place}/{path}", info.unit in ("names", "crons"), char
+                    yield f"{place}/{path}", info.unit in ("names", "crons", "amounts"), char
     for char in "\n\r\x1b\x85\u2028":
         yield "managers", True, char
     for char in "\x1b\x85\u2028":

@@ -17,7 +17,8 @@ OWNERS = {
 """Programs that are run, paths that are opened: root's and the home's owner's alone."""
 WORDS = {
     "mail/sender", "probe/tcp", "probe/http", "server/name", "server/timezone", "default/queue",
-    "group/parent", "queue/domain", "calendar/holidays", "server/user_spool",
+    "group/parent", "queue/domain", "calendar/holidays", "server/user_spool", "consumable/env",
+    "probe/units",
 }  # fmt: skip
 """Texts that are neither: names, addresses."""
 OF_A_REQUEST = {"shell"}
@@ -50,6 +51,7 @@ def test_lists_hold_no_paths():
     assert lists == {
         "queue/destinations", "queue/users", "queue/groups", "queue/needs", "complex/queues",
         "group/members", "group/mail", "calendar/extra", "calendar/workdays", "shift/lines", "domain/pes",
+        "consumable/units", "consumable/offline",
     }  # fmt: skip
 
 

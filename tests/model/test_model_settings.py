@@ -10,7 +10,7 @@ from nqspy.model import configure, registry, tree
 from nqspy.model.configure import apply_changes, copy_of, dump, load, problems
 from nqspy.model.errors import BadValue
 from nqspy.model.events import Change
-from nqspy.model.queues import LIMIT_NAMES, Complex, Factors, Global, Queue, Weights
+from nqspy.model.queues import CONSUMABLE_LIMITS, LIMIT_NAMES, Complex, Factors, Global, Queue, Weights
 from nqspy.model.site import Settings
 from nqspy.model.tree import declared
 from nqspy.model.units import GREATEST
@@ -239,6 +239,7 @@ _VALUES = {
     "flag": st.booleans(),
     "text": st.text(min_size=1, max_size=9),
     "crons": st.lists(st.just("0 1 * * *"), max_size=1),
+    "amounts": st.lists(st.sampled_from(("aa=2", "bb=0")), unique=True),
     "roles": st.just({}),
 }
 
@@ -280,7 +281,7 @@ def test_settings_are_the_same_after_rows_and_back(changes):
 def test_queues_complexes_and_the_whole_site_share_their_limits_in_the_order_that_people_know():
     assert LIMIT_NAMES == ("run_limit", "user_limit", "group_limit", "memory_limit", "pe_limit")
     assert list(declared(Queue))[:9] == ["priority", "enabled", "started", *LIMIT_NAMES, "queued_limit"]
-    assert list(declared(Complex)) == ["queues", *LIMIT_NAMES]
+    assert list(declared(Complex)) == ["queues", *LIMIT_NAMES, *CONSUMABLE_LIMITS]
     assert list(declared(Global))[:6] == [*LIMIT_NAMES, "queued_limit"]
     for name in LIMIT_NAMES:
         of_complex, of_site = declared(Complex)[name], declared(Global)[name]

@@ -175,6 +175,9 @@ def value_of(info: Declared) -> st.SearchStrategy[object]:
     plain: dict[str, st.SearchStrategy[object]] = {
         "flag": st.booleans(),
         "names": st.lists(words, unique=True, max_size=3).map(tuple),
+        "amounts": st.lists(
+            st.tuples(names, st.integers(0, 999)), unique_by=lambda pair: pair[0], max_size=3
+        ).map(lambda pairs: tuple(f"{name}={count}" for name, count in pairs)),
         "crons": st.lists(st.sampled_from(CRONS), unique=True, min_size=1, max_size=2).map(tuple),
         "name": words,
         "text": words,

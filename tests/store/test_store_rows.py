@@ -25,6 +25,7 @@ RUN = Attempt(
     ending=EndOrder(Cause("owner", "anne"), True, "once more"),
     preempted_times=11,
     preempted_bytes=12,
+    units=(("gpu", ("0", "3")),),
     suspended_time=13,
 )
 FULL = Request(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
-from nqspy.core.resource_health import PROBES, broken, first_of, keeping, needs_of, reason
+from nqspy.core.resource_health import PROBES, broken, first_of, keeping, needs_of, reason, tried
 from nqspy.model.actions import Action, Requeue, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.health import Health, Probe
@@ -85,11 +85,13 @@ def _staying(site: Site, wished: ResourceWish) -> Reason:
 def _wishes(site: Site, request: Request) -> Iterator[ResourceWish]:
     found = broken(site)
     for name in needs_of(site, request) if found else ():
-        probe = PROBES.all(site.settings).get(name)
-        if name not in found or probe is None or probe.running not in _STRENGTH:
-            continue
-        if probe.running != "requeue" or request.spec.rerunnable:
+        probe = tried(site).get(name) if name in found else None
+        if probe is not None and probe.running in _STRENGTH and _can(probe, request):
             yield ResourceWish(probe.running, name)
+
+
+def _can(probe: Probe, request: Request) -> bool:
+    return probe.running != "requeue" or request.spec.rerunnable
 
 
 def _said(draft: Draft, wished: ResourceWish) -> tuple[Cause, str]:

@@ -19,6 +19,7 @@ from nqspy.core.queueing.limit_rules import (
     ScopeCount,
     ShiftDrain,
 )
+from nqspy.core.queueing.unit_rules import UnitRules
 from nqspy.core.runtime import memory_counted
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
@@ -127,6 +128,7 @@ class RunningCounts:
         self._left_out = None if run_limits else RunLimit
         self._counts: dict[str, ScopeCount] = {}
         self._scopes: dict[str, tuple[list[ScopeCount], list[LimitRule]]] = {}
+        self._units = UnitRules(site)
         for request in site.started.values():
             if request.state is not State.EXITING:
                 self.add(request)
@@ -134,6 +136,8 @@ class RunningCounts:
     def add(self, request: Request) -> None:
         """Counts a request as running from now on."""
         counts, _ = self._of(request.queue)
+        if request.spec.ask.consumables:
+            self._units.add(request, _scopes(self._site.settings, request.queue))
         if counts:
             memory = memory_counted(self._site.settings, request.queue, request.spec.ask)
             for count in counts:
@@ -169,6 +173,7 @@ class RunningCounts:
                     rules += [rule(settings, who, most, counts[-1]) for rule, most in chosen]
             closing = self._site.upcoming_stops.get(queue)
             drains = closing is not None and closing.spill == "drain"
+            rules += self._units.rules(queue, _scopes(settings, queue))
             rules += [self._caps, *((self.arrays,) if self.arrays.bound else ())]
             draining = [ShiftDrain(self._site, queue, self._now)] if drains else []
             self._scopes[queue] = counts, [*rules, *draining]
@@ -195,10 +200,14 @@ class RunningCounts:
         """When the first group that its past use keeps back will have forgotten enough of it."""
         return self._caps.opens()
 
+    def lacking(self, request: Request) -> Reason | None:
+        """The units that one lacks for which limits do not hold."""
+        return self._units.free.reason(request) if self._units.free is not None else None
+
     def keeping(self, request: Request, forced: bool = False) -> Reason | None:
-        """The first limit that keeps one request back; None when every limit lets it start. PE limits, and a
-        shift that drains the queue, hold for ``forced`` requests too. A cap under which it can never start is
-        named before all that passes."""
+        """The first limit that keeps one request back; None when every limit lets it start. PE limits, a want
+        of units, and a shift that drains the queue, hold for ``forced`` requests too. A cap under which it
+        can never start is named before all that passes."""
         never = None if forced or not self._caps.bound else self._caps.never(request)
         if never is not None:
             return never

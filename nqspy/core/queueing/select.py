@@ -42,7 +42,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     selection.run()
     for choice in draft.chosen:
         request = choice.request
-        draft.after.append(Start(request.seq, request.attempts + 1, choice.pes, choice.forced, by=NAME))
+        number = request.attempts + 1
+        draft.after.append(Start(request.seq, number, choice.pes, choice.forced, choice.units, by=NAME))
         draft.after += choice.follow
     dues = (draft.site.next_date(), selection.opens(), selection.goes_on())
     return min((due for due in dues if due is not None), default=None)
@@ -319,7 +320,8 @@ class _Selection:
         return None
 
     def _limited(self, request: Request, forced: bool) -> Reason | None:
-        return None if request.rank == NOW else self._tally.keeping(request, forced)
+        now = request.rank == NOW
+        return self._tally.lacking(request) if now else self._tally.keeping(request, forced)
 
     def _keep(self, request: Request, reason: Reason, forced: bool = False, narrow: bool = False) -> None:
         self._draft.own[request.seq] = reason
@@ -398,7 +400,7 @@ class _Selection:
         return words.no_pes(self._draft, closed.queue.name) if is_narrow else closed.reason
 
 
-_CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.SHIFT)
+_CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.SHIFT)
 """Reasons with figures that another start changes."""
 
 

@@ -18,6 +18,7 @@ from nqspy.core.draft import Draft
 from nqspy.core.queueing.caps import Caps
 from nqspy.core.queueing.limit_rules import GroupLimit, Headroom, Left, Mask, UserLimit
 from nqspy.core.queueing.limits import RunningCounts, blocked_mask
+from nqspy.core.queueing.unit_rules import OF_PEOPLE
 from nqspy.model.columns import Columns, Ints
 from nqspy.model.domains import account_key
 from nqspy.model.queues import Queue
@@ -90,6 +91,7 @@ def _of_queue(draft: Draft, tally: RunningCounts, queue: Queue, columns: Columns
     found = columns.pes_by_pair().copy()
     headroom = tally.headroom(queue.name)
     never, gone = tally.headroom(queue.name, ever=True), draft.gone(queue.name)
+    never |= {rule: left for rule, left in headroom.items() if rule in OF_PEOPLE}
     out = blocked_mask(site, never, queue, columns)
     if gone:
         out = np.zeros(len(columns), dtype=bool) if out is None else out

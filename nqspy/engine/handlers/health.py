@@ -1,12 +1,12 @@
 """What is told of the machine and the site: probes whose resources break or are well again, memory that
 becomes scarce."""
 
-from nqspy.core.resource_health import PROBES
+from nqspy.core.resource_health import tried
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import observations as ob
 from nqspy.model.actions import Notify
 from nqspy.model.events import MachineFound, PressureChanged, ResourceChanged
-from nqspy.model.health import ResourceState
+from nqspy.model.health import Probe, ResourceState
 from nqspy.model.machine import Found
 from nqspy.model.site import Settings
 from nqspy.model.units import format_time
@@ -32,7 +32,7 @@ def take(tx: Transaction, news: ob.SiteObservation) -> None:
         case ob.ObservedPressure():
             _pressure(tx, news)
         case ob.ObservedMachine():
-            _machine(tx, Found(news.cpus, news.memory))
+            _machine(tx, Found(news.cpus, news.memory, devices=news.devices))
 
 
 def _machine(tx: Transaction, seen: Found) -> None:
@@ -40,7 +40,7 @@ def _machine(tx: Transaction, seen: Found) -> None:
     site, before = tx.site, tx.site.found
     now = before.seen(seen, bool(site.started))
     if now != before:
-        tx.emit(MachineFound(now.cpus, now.memory, site.host, site.zone, now.offline))
+        tx.emit(MachineFound(now.cpus, now.memory, site.host, site.zone, now.offline, now.devices))
         tx.dirty()
         tell_machine(tx, before)
 
@@ -69,14 +69,15 @@ def _list(cpus: list[int]) -> str:
 
 def _probe(tx: Transaction, news: ob.ObservedResource) -> None:
     known = tx.site.resources.get(news.name)
-    if news.name not in PROBES.all(tx.site.settings) or (known is not None and known.state == news.state):
+    probe = tried(tx.site).get(news.name)
+    if probe is None or (known is not None and known.state == news.state):
         return
     tx.emit(ResourceChanged(news.name, news.state, news.text))
     tx.dirty()
     if news.state == "broken":
         said = f": {news.text}" if news.text else ""
         text = f"resource {news.name} is broken{said}"
-        more = _consequences(tx.site.settings, news.name)
+        more = _consequences(tx.site.settings, probe)
         tx.alarm(f"probe {news.name}", text, f"resource {news.name} is broken", more)
     elif known is not None:
         _tell_recovery(tx, news, known)
@@ -89,10 +90,13 @@ _RUNNING = {
 }
 
 
-def _consequences(settings: Settings, name: str) -> str:
+def _consequences(settings: Settings, probe: Probe) -> str:
+    if probe.unit:
+        return f"it is given to nobody until it is well again; {_RUNNING[probe.running]}"
+    name = probe.name
     queues = [queue.name for queue in settings.queues.values() if name in queue.needs]
     kept = f"nothing is started of queue {', '.join(queues)}, and no" if queues else "no"
-    return f"{kept} request that needs {name} starts; {_RUNNING[PROBES.all(settings)[name].running]}"
+    return f"{kept} request that needs {name} starts; {_RUNNING[probe.running]}"
 
 
 def _tell_recovery(tx: Transaction, news: ob.ObservedResource, known: ResourceState) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from nqspy.core.accounting import health
+from nqspy.core.consumables import resolved
 from nqspy.core.preemption import resume
 from nqspy.engine.handlers.arrays import delete_left, each
 from nqspy.engine.handlers.context import Transaction
@@ -216,6 +217,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
         for name in sorted({path.partition("/")[0] for path in values} & AS_OWNER):
             need_to_be(tx.site.settings, caller, request, f"changing the {name}")
         spec = _modified(request.spec, values)
+        spec = replace(spec, ask=resolved(tx.site, spec.ask)) if "ask/consumables" in values else spec
         if "account" in values:
             group, account = group_of(tx.site.settings, caller, request.owner, spec.account)
             spec = replace(spec, group=group, account=account)
@@ -236,7 +238,17 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
 _SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable")
 AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script"))
 """What a request runs, and where it reads and writes, as its owner."""
-_ASK_FIELDS = ("cpu", "cpu_process", "wall", "memory", "memory_process", "pes", "nice", "needs")
+_ASK_FIELDS = (
+    "cpu",
+    "cpu_process",
+    "wall",
+    "memory",
+    "memory_process",
+    "pes",
+    "nice",
+    "needs",
+    "consumables",
+)
 
 
 def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
@@ -258,7 +270,7 @@ def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
 
 def _with(node: Any, name: str, value: Any) -> Any:
     """A spec (or what it asks) with another value of the right kind. Raises Refusal."""
-    value = () if value is None and name == "needs" else value
+    value = () if value is None and name in ("needs", "consumables") else value
     fields: dict[str, Any] = msgspec.to_builtins(node)
     try:
         return msgspec.convert(fields | {name: value}, type(node))

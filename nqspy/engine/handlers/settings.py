@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from nqspy.core import domains, features
+from nqspy.core import consumables, domains, features
 from nqspy.engine import calendar
 from nqspy.engine.handlers import lines, typed
 from nqspy.engine.handlers.context import Transaction
@@ -39,6 +39,7 @@ def configure(tx: Transaction, command: cm.Configure, caller: Caller) -> Any:
     if not command.check_only:
         commit_changes(tx, changes, caller.user, command.source)
     told = typed.told(trial.settings, asked, changes, tx.site.timezone, tx.now)
+    told += consumables.told_found(tx.site, trial.settings, changes)
     more: dict[str, Any] = {"text": told} if told else {}
     if command.advise:
         more["warnings"] = features.verify(trial.settings, tx.site)
@@ -210,6 +211,7 @@ def _verify_all(tx: Transaction, trial: Trial) -> None:
         _check_gone(tx, trial.settings)
     verify(tx, trial)
     domains.check_moves(tx.site, trial.settings, trial.touched)
+    consumables.check_held(tx.site, trial.settings, trial.touched)
 
 
 def _check_gone(tx: Transaction, after: Settings) -> None:

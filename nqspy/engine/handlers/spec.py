@@ -4,6 +4,7 @@ asked."""
 from collections.abc import Iterator
 from dataclasses import fields
 
+from nqspy.core.consumables import check_wanted
 from nqspy.core.queueing.limits import too_wide, violation
 from nqspy.core.resource_health import check_needs
 from nqspy.model import indices
@@ -102,6 +103,7 @@ def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
     if wrong is not None:
         raise Refusal("above_limit", said=wrong.text)
     check_needs(site, ask.needs)
+    check_wanted(site, ask.consumables)
     for name, value in ask.others:
         if name not in LIMITS:
             raise Refusal("no_such_limit", limit=name[:80])
@@ -120,5 +122,5 @@ def _amounts(ask: Ask) -> Iterator[tuple[str, int]]:
         value = getattr(ask, each.name)
         if each.name == "others":
             yield from value
-        elif value is not None and each.name != "needs":
+        elif value is not None and each.name not in ("needs", "consumables"):
             yield each.name, value

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from nqspy.core.consumables import resolved
 from nqspy.core.limits_of_submission import ask_submit, destination
 from nqspy.engine.handlers import depend, shifts
 from nqspy.engine.handlers.advice import advice
@@ -194,7 +195,7 @@ def _check(
     spec = replace(
         spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
         script=_digest(script), environment=_digest(environment), unix_groups=(),
-        listed=item.line is not None, array=array_of(spec.array),
+        listed=item.line is not None, array=array_of(spec.array), ask=resolved(site, spec.ask),
     )  # fmt: skip
     check_spec(site, spec)
     spec = depend.read_after(tx, spec, caller)

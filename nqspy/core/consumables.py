@@ -1,0 +1,336 @@
+"""Consumables as settings: what may be made and asked for, what is given, and how they stand."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nqspy.model import refusals
+from nqspy.model.accounting import note_away
+from nqspy.model.changes import Change, listed
+from nqspy.model.consumables import (
+    Consumable,
+    Units,
+    Wanted,
+    device_of,
+    offline_of,
+    units_of,
+    vendor_of,
+)
+from nqspy.model.domains import spans
+from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.errors import listed as told
+from nqspy.model.machine import Device
+from nqspy.model.queues import CONSUMABLE_LIMITS
+from nqspy.model.registry import ALL, SettingsObject, Words, brought, declare, split
+from nqspy.model.requests import Ask
+from nqspy.model.resource_names import GPUS, taken
+from nqspy.model.settings import Settings
+from nqspy.model.site import Site
+
+GPU = "gpu"
+"""The consumable that ``-l gpus=2`` and ``ngpus=2`` mean where none is called so."""
+_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+_VARIABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
+_OURS = ("PBS_", "QSUB_", "NQSPY_", "LD_", "PYTHON", "BASH_", "PERL", "RUBY", "JAVA_", "NODE_")
+_OTHERS = ("PATH", "HOME", "SHELL", "USER", "LOGNAME", "ENV", "IFS", "TZ", "LANG", "ENVIRONMENT", "TMPDIR")
+"""Variables that a consumable must not set: they have another meaning."""
+
+
+# ---------------------------------------------------------------- settings
+
+
+def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]:
+    """Consumables without units, units and variables that are none, limits on what is not there."""
+    changed = [split(path) for path in touched or ()]
+    names = {name for kind, name, _ in changed if kind is CONSUMABLES}
+    known = settings.consumables
+    whole = touched is None or bool(names - known.keys())
+    for each in known.values():
+        if touched is None or each.name in names:
+            yield from _wrong(each)
+    for where, scope in _scopes(settings):
+        if whole or where in {path.replace("/", " ") for path in touched or ()}:
+            yield from _wrong_limits(where, scope, known)
+
+
+def _scopes(settings: Settings) -> Iterator[tuple[str, Any]]:
+    yield from ((f"queue {name}", queue) for name, queue in settings.queues.items())
+    yield from ((f"complex {name}", each) for name, each in settings.complexes.items())
+    yield "global", settings.global_
+
+
+def _wrong_limits(where: str, scope: Any, known: Collection[str]) -> Iterator[str]:
+    for setting in CONSUMABLE_LIMITS:
+        for text in getattr(scope, setting):
+            name = text.partition("=")[0]
+            if name not in known:
+                yield f"{where}: {setting} names {name}, which is no consumable; consumables: {told(known)}"
+
+
+def _wrong(each: Consumable) -> Iterator[str]:
+    if bool(each.units) == (each.count is not None):
+        yield f"consumable {each.name}: give its units as a list or auto, or their count; one of the two"
+    for unit in () if each.is_found else each.units:
+        if not set(unit) <= _WORD or len(unit) > 31 or unit[0] in "-.":
+            yield f"consumable {each.name}: {unit!r} is no name for a unit: up to 31 letters, digits, - _ ."
+    variable = each.env
+    if variable is not None and (not set(variable) <= _VARIABLE or variable[:1].isdigit()):
+        yield f"consumable {each.name}: env={variable} is no variable; write it like CUDA_VISIBLE_DEVICES"
+    elif variable is not None and (variable in _OTHERS or variable.startswith(_OURS)):
+        yield f"consumable {each.name}: env={variable} is a variable with a meaning of its own; take another"
+
+
+def _vet(site: Site, settings: Settings, change: Change) -> None:
+    """Raises BadValue for a name that `qsub -l` reads otherwise, for units that are to be offline and are
+    none, and for one that is asked for and is to go."""
+    _, name, _ = split(change.path)
+    if change.op == "create" and (other := taken(name)):
+        text = f"{name!r} cannot be the name of a consumable: qsub reads -l {name}= as {other}="
+        raise BadValue(text if name == other else f"{text} with a slip")
+    if change.op == "delete":
+        asking = sorted(r.seq for r in site.requests.values() if name in dict(r.spec.ask.consumables))
+        if asking:
+            more = f" and {len(asking) - 3} more" if len(asking) > 3 else ""
+            by = ", ".join(map(site.id_of, asking[:3])) + more
+            raise BadValue(f"consumable {name} is asked for by {by}; modify or delete them first")
+    given = brought(change)
+    if change.op in ("create", "set", "add") and (away := listed(given.get("offline"))):
+        present = settings.consumables.get(name) or Consumable(name)
+        made = replace(present, **_as_units(given)) if change.op == "create" else present
+        _need_units(made, away, site)
+
+
+def _as_units(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a new one brings that says which units it has."""
+    units, count = given.get("units"), given.get("count")
+    known = isinstance(count, int) and not isinstance(count, bool)
+    found: dict[str, Any] = {"count": count} if known else {}
+    if isinstance(units, list | tuple) and all(isinstance(each, str) for each in units):
+        found["units"] = tuple(units)
+    return found
+
+
+def _need_units(made: Consumable, away: Sequence[Any], site: Site) -> None:
+    units = units_of(made, site.found)
+    unknown = [unit for unit in away if unit not in units]
+    if unknown and units:
+        raise BadValue(f"consumable {made.name} has no unit {unknown[0]}; its units: {_few(units)}")
+
+
+def _few(units: Sequence[str]) -> str:
+    return told(units) if len(units) <= 16 else f"{', '.join(units[:15])}, ... {units[-1]}"
+
+
+def _settle(site: Site) -> bool:
+    note_away(site)
+    return False
+
+
+CONSUMABLES = declare(
+    SettingsObject(
+        "consumable",
+        Consumable,
+        "consumables",
+        named=True,
+        many="consumables",
+        joined=ALL,
+        words=Words(
+            "Consumables",
+            "units of a consumable, which of them are offline, and how they are given",
+            "consumables: their units, which are offline, and who holds which",
+            create="what is given out by the unit: GPUs, licences, barrier circuits",
+            usage="NAME units=(0, 1, 2, 3)|auto|count=N [env=VARIABLE] [policy=lowest|round_robin|nearest]",
+            delete="a consumable that no request asks for",
+        ),
+        check=_check,
+        settle=_settle,
+        vet=_vet,
+    )
+)
+
+refusals.declare(
+    "unknown_resource",
+    187,
+    {"unknown_consumable": "unknown resource {name}: it is no consumable of this site; consumables: {known}"},
+)
+refusals.declare(
+    "above_limit",
+    188,
+    {"too_many_units": "{asked} {name} are more than the {most} there are"},
+)
+refusals.declare(
+    "bad_resource",
+    1,
+    {"no_unit_asked": "{name} is a number of units from 1 upward, not {asked}"},
+)
+refusals.declare(
+    "unit_is_held",
+    1,
+    {"unit_is_held": "unit {unit} of {name} is held by {holder}; only units that nobody holds can go"},
+)
+
+
+def check_held(site: Site, after: Settings, touched: Collection[str]) -> None:
+    """Raises Refusal where other settings would take a unit from whoever holds it."""
+    for path in touched:
+        kind, name, _ = split(path)
+        if kind is CONSUMABLES and (held := site.units.get(name)):
+            left = units_of(after.consumables[name], site.found) if name in after.consumables else ()
+            gone = [unit for unit in held if unit not in left]
+            if gone:
+                raise Refusal("unit_is_held", unit=gone[0], name=name, holder=site.id_of(held[gone[0]]))
+
+
+# ---------------------------------------------------------------- asking
+
+
+def resolved(site: Site, ask: Ask) -> Ask:
+    """The same with the consumables' own names, each once; ``gpus`` is ``gpu`` where no consumable is called
+    so."""
+    if not ask.consumables:
+        return ask
+    known = site.settings.consumables
+    counts: dict[str, int] = {}
+    for given, count in ask.consumables:
+        name = GPU if given in GPUS and given not in known and GPU in known else given
+        counts[name] = counts.get(name, 0) + count
+    return replace(ask, consumables=tuple(sorted(counts.items())))
+
+
+def check_wanted(site: Site, wanted: Wanted) -> None:
+    """Raises Refusal for what there is not, and for more than there is."""
+    known = site.settings.consumables
+    for name, asked in wanted:
+        if name not in known:
+            raise Refusal("unknown_consumable", name=name[:80], known=told(known))
+        if asked < 1:
+            raise Refusal("no_unit_asked", name=name, asked=asked)
+        if asked > (most := len(units_of(known[name], site.found))):
+            raise Refusal("too_many_units", asked=asked, name=name, most=most)
+
+
+# ---------------------------------------------------------------- giving
+
+
+def open_units(site: Site) -> dict[str, list[str]]:
+    """The units that could be given now, by consumable, in their order."""
+    found = {}
+    for name, each in site.settings.consumables.items():
+        shut = {*site.units.get(name, ()), *offline_of(each, site.found, site.resources)}
+        found[name] = [unit for unit in units_of(each, site.found) if unit not in shut]
+    return found
+
+
+def may_have(site: Site, wanted: Wanted, units: Units) -> bool:
+    """Whether these are what is asked for, and nobody holds one of them, and none is offline."""
+    counts = {name: len(set(each)) for name, each in units}
+    if counts != dict(wanted) or sum(counts.values()) != sum(len(each) for _, each in units):
+        return False
+    free = open_units(site) if units else {}
+    return all(set(each) <= set(free.get(name, ())) for name, each in units)
+
+
+class UnitBoard:
+    """The units that are open in a pass; what it gives is open no more."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._open = open_units(site)
+        self._turns = dict(site.turns)
+
+    def give(self, wanted: Wanted, pes: Sequence[int]) -> Units:
+        """Units for one that gets these PEs; there must be enough."""
+        return tuple((name, self._pick(name, count, pes)) for name, count in wanted)
+
+    def _pick(self, name: str, count: int, pes: Sequence[int]) -> tuple[str, ...]:
+        each, left = self._site.settings.consumables[name], self._open[name]
+        if each.policy == "round_robin":
+            order = _after(self._turns.get(name), units_of(each, self._site.found))
+            chosen = [unit for unit in order if unit in left][:count]
+        elif each.policy == "nearest":
+            chosen = sorted(left, key=lambda unit: -self._nearness(each, unit, pes))[:count]
+            chosen.sort(key=left.index)
+        else:
+            chosen = left[:count]
+        self._open[name] = [unit for unit in left if unit not in chosen]
+        self._turns[name] = chosen[-1]
+        return tuple(chosen)
+
+    def _nearness(self, each: Consumable, unit: str, pes: Sequence[int]) -> int:
+        """How many of the PEs' CPUs are near to a unit's device."""
+        site, device = self._site, device_of(each, unit, self._site.found)
+        if device is None or site.pes() > len(site.found.cpus):
+            return 0
+        return len({site.found.cpus[pe] for pe in pes if pe < len(site.found.cpus)}.intersection(device.cpus))
+
+
+def _after(last: str | None, units: tuple[str, ...]) -> tuple[str, ...]:
+    """All units, beginning with the one behind ``last``."""
+    start = units.index(last) + 1 if last in units else 0
+    return units[start:] + units[:start]
+
+
+# ---------------------------------------------------------------- how they stand
+
+
+def rows(site: Site, chosen: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Consumables for programs."""
+    return [
+        {
+            "name": each.name,
+            "units": list(units_of(each, site.found)),
+            "offline": offline_of(each, site.found, site.resources),
+            "used": {unit: site.id_of(seq) for unit, seq in sorted(site.units.get(each.name, {}).items())},
+        }
+        for each in site.settings.consumables.values()
+        if not chosen or each.name in chosen
+    ]
+
+
+def text(site: Site, chosen: Collection[str] = ()) -> str:
+    """The same for people."""
+    lines = []
+    for row in rows(site, chosen):
+        each = site.settings.consumables[row["name"]]
+        free = len(open_units(site)[each.name])
+        away = f", {len(row['offline'])} offline ({_few(row['offline'])})" if row["offline"] else ""
+        variable = f" env={each.env}" if each.env is not None else ""
+        lines += [
+            f"{each.name} [policy={each.policy}{variable}]",
+            f"  units {_few(row['units'])}: {len(row['units'])}, {free} free, {len(row['used'])} held{away}",
+        ]
+        lines += [f"  {unit} held by {id}" for unit, id in row["used"].items()]
+        lines += [f"  {line}" for line in said(site, each)]
+    return "\n".join(lines) if lines else "no consumables"
+
+
+def said(site: Site, each: Consumable) -> list[str]:
+    """What was found of its devices, in lines; none where its units stand for no devices."""
+    vendor = vendor_of(each, site.found)
+    found = [device for device in site.found.devices if device.vendor == vendor]
+    if not each.is_found:
+        units = units_of(each, site.found)
+        found = [device for device in found if device.unit in units]
+    elif not found:
+        vendors = sorted({device.vendor for device in site.found.devices})
+        several = f": there are devices of {' and of '.join(vendors)}, env= says whose are meant"
+        return [f"found no device{several if len(vendors) > 1 else ''}"]
+    return [f"found {_NAMES.get(d.vendor, d.vendor)} {d.unit}{_files(d)}{_near(d)}" for d in found]
+
+
+_NAMES = {"nvidia": "NVIDIA", "amd": "AMD"}
+
+
+def _files(device: Device) -> str:
+    return f" ({', '.join(device.files)})" if device.files else ""
+
+
+def _near(device: Device) -> str:
+    return f", near CPUs {', '.join(spans(device.cpus))}" if device.cpus else ""
+
+
+def told_found(site: Site, settings: Settings, changes: Iterable[Change]) -> str:
+    """What was found for consumables whose units are found, of those that changes make or set."""
+    names = dict.fromkeys(split(change.path)[1] for change in changes if split(change.path)[0] is CONSUMABLES)
+    made = (settings.consumables[name] for name in names if name in settings.consumables)
+    return "".join(f"{each.name}: {line}\n" for each in made if each.is_found for line in said(site, each))

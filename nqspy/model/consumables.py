@@ -1,0 +1,162 @@
+"""Consumables: what is given out by the unit, each unit with a name of its own: GPUs, licences, barrier
+circuits. A unit is held by one attempt at most, from its start to its end.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from nqspy.model.health import ResourceState
+from nqspy.model.ids import Seq
+from nqspy.model.machine import Device, Found
+from nqspy.model.tree import setting
+
+POLICIES = ("lowest", "round_robin", "nearest")
+AUTO = ("auto",)
+"""``units=auto``: the devices found."""
+MOST = 4096
+"""Units of one consumable at most."""
+
+Units = tuple[tuple[str, tuple[str, ...]], ...]
+"""Units of an attempt by consumable, in the order in which they were chosen."""
+Wanted = tuple[tuple[str, int], ...]
+"""How many units of which consumables are asked for."""
+UnitHolders = dict[str, dict[str, Seq]]
+"""Who holds a unit, by consumable and unit; units that nobody holds are left out."""
+
+
+@dataclass(slots=True)
+class Consumable:
+    """What is given out by the unit. Its units are named (``units``), counted (``count``) or found."""
+
+    name: str
+    units: tuple[str, ...] = setting("names", (), "its units, like (0, 1, 2, 3); auto: the GPUs found")
+    count: int | None = setting(
+        "count", None, "so many units, numbered from 0", low=1, high=MOST, nothing="none"
+    )
+    env: str | None = setting("name", None, "variable of the job that names the units it holds")
+    policy: str = setting("name", "lowest", "which free units a request gets", words=POLICIES)
+    offline: tuple[str, ...] = setting("names", (), "units that nobody is given", operator=True)
+
+    @property
+    def is_found(self) -> bool:
+        """Whether its units are the devices that are found."""
+        return self.units == AUTO
+
+
+VENDORS = {
+    "CUDA_VISIBLE_DEVICES": "nvidia",
+    "NVIDIA_VISIBLE_DEVICES": "nvidia",
+    "ROCR_VISIBLE_DEVICES": "amd",
+    "HIP_VISIBLE_DEVICES": "amd",
+    "GPU_DEVICE_ORDINAL": "amd",
+}
+"""Whose devices a variable names."""
+
+
+def vendor_of(consumable: Consumable, found: Found) -> str | None:
+    """Whose devices its units are: as its variable says, else the one vendor of whom there are any; None
+    where nothing tells."""
+    if consumable.env in VENDORS:
+        return VENDORS[consumable.env]
+    vendors = {device.vendor for device in found.devices}
+    return vendors.pop() if consumable.is_found and len(vendors) == 1 else None
+
+
+def units_of(consumable: Consumable, found: Found) -> tuple[str, ...]:
+    """Its units, in their order, offline ones included."""
+    if consumable.is_found:
+        vendor = vendor_of(consumable, found)
+        return tuple(device.unit for device in found.devices if device.vendor == vendor)
+    return consumable.units or tuple(map(str, range(consumable.count or 0)))
+
+
+def device_of(consumable: Consumable, unit: str, found: Found) -> Device | None:
+    """The device that a unit stands for, None where none is known."""
+    vendor = vendor_of(consumable, found)
+    same = (each for each in found.devices if (each.vendor, each.unit) == (vendor, unit))
+    return next(same, None)
+
+
+def resource_of(name: str, unit: str) -> str:
+    """What a unit is called as a resource that is watched."""
+    return f"{name}[{unit}]"
+
+
+def resources_of(consumable: Consumable, found: Found) -> dict[str, str]:
+    """Its units by their names as resources."""
+    return {resource_of(consumable.name, unit): unit for unit in units_of(consumable, found)}
+
+
+def offline_of(consumable: Consumable, found: Found, resources: Mapping[str, ResourceState]) -> list[str]:
+    """Its units that nobody is given, in their order: those set offline, and those that are broken."""
+    away = set(consumable.offline)
+    for resource, unit in resources_of(consumable, found).items() if resources else ():
+        state = resources.get(resource)
+        away |= {unit} if state is not None and state.state == "broken" else set()
+    return [unit for unit in units_of(consumable, found) if unit in away] if away else []
+
+
+def take(held: UnitHolders, seq: Seq, units: Units) -> None:
+    """It holds these units from now on."""
+    for name, each in units:
+        held.setdefault(name, {}).update(dict.fromkeys(each, seq))
+
+
+def give(held: UnitHolders, seq: Seq, units: Units) -> None:
+    """It holds none of them any more."""
+    for name, each in units:
+        mine = held.get(name, {})
+        for unit in each:
+            if mine.get(unit) == seq:
+                del mine[unit]
+        if not mine:
+            held.pop(name, None)
+
+
+def away_now(
+    before: UnitHolders,
+    held: UnitHolders,
+    consumables: Mapping[str, Consumable],
+    found: Found,
+    resources: Mapping[str, ResourceState],
+) -> UnitHolders:
+    """Who held each unit that is offline when it went, 0: nobody; ``before``: of those that were already."""
+    return {
+        name: {
+            unit: before.get(name, {}).get(unit, held.get(name, {}).get(unit, 0))
+            for unit in offline_of(each, found, resources)
+        }
+        for name, each in consumables.items()
+    }
+
+
+def wrong(
+    holders: Iterable[tuple[Seq, Units, Wanted]], held: UnitHolders, away: UnitHolders
+) -> Iterator[str]:
+    """What is wrong with who holds what, in words. ``holders``: attempts with their units, and what they
+    asked for; ``away``: who held the units that are offline when they went."""
+    found: UnitHolders = {}
+    for seq, units, wanted in holders:
+        counts = {name: len(set(each)) for name, each in units}
+        if counts != dict(wanted) or any(len(each) != counts[name] for name, each in units):
+            yield f"{seq} has not the units it asked for"
+        if any(unit in found.get(name, {}) for name, each in units for unit in each):
+            yield f"{seq} has a unit that another one has"
+        take(found, seq, units)
+    if held != found:
+        yield "it is wrong who holds which unit"
+    for name, before in away.items():
+        for unit, seq in before.items():
+            if held.get(name, {}).get(unit, seq) != seq:
+                yield f"unit {unit} of {name} was given while it was offline"
+
+
+def wanted_key(wanted: Iterable[tuple[str, int]]) -> list[str]:
+    """``gpu=2``: what is asked for, a word each."""
+    return [f"{name}={count}" for name, count in wanted]
+
+
+def wanted_in(key: str) -> Mapping[str, int]:
+    """What the words of a key of `columns.needs_key` ask for by the unit."""
+    pairs = (word.partition("=") for word in key.split("+"))
+    return {name: int(count) for name, equals, count in pairs if equals}

@@ -1,0 +1,184 @@
+"""Consumables in a pass: units are given by name, held like PEs, and waited for."""
+
+import pytest
+
+from nqspy.core import consumables
+from nqspy.model.events import Change, Exiting, MachineFound, Requeued, Suspended
+from nqspy.model.machine import Device
+from nqspy.model.reasons import ReasonCode
+
+
+def make(house, name, **settings):
+    """A consumable."""
+    return house.change(Change("create", f"consumable/{name}", settings))
+
+
+@pytest.fixture
+def lab(house):
+    """Eight PEs, four GPUs, a queue."""
+    return make(house.machine(pes=8), "gpu", units=("0", "1", "2", "3")).queue("batch")
+
+
+def units(house, seq):
+    """Units of one that runs, by consumable."""
+    return {name: list(each) for name, each in house.request(seq).units}
+
+
+def test_each_gets_units_of_its_own_and_gives_them_back_at_its_end(lab):
+    a, b = lab.submit("anne gpu=2", "ben gpu=1")
+    lab.go()
+    assert (units(lab, a), units(lab, b)) == ({"gpu": ["0", "1"]}, {"gpu": ["2"]})
+    assert lab.site.units == {"gpu": {"0": a, "1": a, "2": b}}
+    lab.end(a)
+    (c,) = lab.submit("cleo gpu=2")
+    lab.go()
+    assert units(lab, c) == {"gpu": ["0", "1"]}
+
+
+def test_one_that_lacks_units_is_passed_over_and_told_who_holds_them(lab):
+    a, b = lab.submit("anne gpu=3", "ben")
+    lab.go()
+    waits, fits, other = lab.submit("cleo gpu=2", "dora gpu=1", "emma")
+    told = lab.run_pass()
+    assert told.starts == [fits, other]
+    reason = told.reason(waits)
+    assert (reason.code, reason.who) == (ReasonCode.NO_UNITS, "consumable gpu")
+    assert reason.text == f"it asks for 2 gpu, 0 of 4 are free; held by {a}.ymp, {fits}.ymp"
+    assert b in lab.site.started
+
+
+def test_units_that_are_offline_are_given_to_nobody_and_their_holder_goes_on(lab):
+    (a,) = lab.submit("anne gpu=2")
+    lab.go()
+    lab.set("consumable/gpu/offline", ("1", "2"))
+    b, c = lab.submit("ben gpu=1", "cleo gpu=1")
+    told = lab.go()
+    assert units(lab, a) == {"gpu": ["0", "1"]}
+    assert units(lab, b) == {"gpu": ["3"]}
+    assert (
+        told.reason(c).text == f"it asks for 1 gpu, 0 of 4 are free; held by {a}.ymp, {b}.ymp; offline: 1, 2"
+    )
+    lab.end(a)
+    lab.go()
+    assert units(lab, c) == {"gpu": ["0"]}
+    (wide,) = lab.submit("dora gpu=3")
+    told = lab.run_pass()
+    assert told.reason(wide).text == "it asks for 3 gpu, of 4 only 2 are not offline; offline: 1, 2"
+
+
+def test_more_than_there_are_can_never_start(lab):
+    (seq,) = lab.submit("anne gpu=5")
+    told = lab.run_pass()
+    assert told.reason(seq).matches(code=ReasonCode.NEVER, text="5 gpu are more than the 4 there are")
+
+
+@pytest.mark.parametrize("word", ["now", "first", "next"])
+def test_no_operator_gives_a_unit_twice(lab, word):
+    lab.submit("anne gpu=4")
+    lab.go()
+    (seq,) = lab.submit("ben gpu=1")
+    lab.schedule(seq, word)
+    told = lab.run_pass()
+    assert told.starts == []
+    assert told.reason(seq).code is ReasonCode.NO_UNITS
+
+
+def test_round_robin_goes_on_behind_the_last_unit_given(house):
+    make(house.machine(pes=8), "gpu", count=4, policy="round_robin").queue("batch")
+    first = house.submit("anne gpu=1", "ben gpu=2")
+    house.go()
+    for seq in first:
+        house.end(seq)
+    (third,) = house.submit("cleo gpu=2")
+    house.go()
+    assert units(house, third) == {"gpu": ["3", "0"]}
+
+
+def test_the_nearest_units_are_those_of_the_pes_node(house):
+    devices = tuple(
+        Device("nvidia", str(n), (f"/dev/nvidia{n}",), cpus)
+        for n, cpus in enumerate(((0, 1), (0, 1), (2, 3), (2, 3)))
+    )
+    house._event(MachineFound((0, 1, 2, 3), 0, "ymp", devices=devices))
+    make(house, "gpu", units=("auto",), policy="nearest", env="CUDA_VISIBLE_DEVICES").queue("batch")
+    far, near, both = house.submit("anne pes=2", "ben pes=1 gpu=1", "cleo pes=1 gpu=2")
+    house.go()
+    assert house.request(near).pes == (2,)
+    assert units(house, near) == {"gpu": ["2"]}
+    assert units(house, both) == {"gpu": ["0", "3"]}
+    assert far in house.site.started
+
+
+def test_auto_units_are_those_of_one_vendor(house):
+    devices = (Device("nvidia", "0"), Device("nvidia", "1"), Device("amd", "0"))
+    house._event(MachineFound((0, 1), 0, "ymp", devices=devices))
+    make(house, "gpu", units=("auto",), env="ROCR_VISIBLE_DEVICES")
+    make(house, "card", units=("auto",))
+    assert [row["units"] for row in consumables.rows(house.site)] == [["0"], []]
+    assert "env= says whose are meant" in consumables.text(house.site, ("card",))
+    assert "found AMD 0" in consumables.text(house.site, ("gpu",))
+
+
+def test_a_suspended_request_keeps_its_units_even_where_others_have_its_pes(lab):
+    (a,) = lab.submit("anne gpu=3")
+    lab.go()
+    lab._event(Suspended(a, 1, "swap", True, "memory is short"))
+    (b,) = lab.submit("ben gpu=2")
+    told = lab.run_pass()
+    assert lab.request(a).pes_released
+    assert told.starts == []
+    assert f"held by {a}.ymp" in told.reason(b).text
+
+
+def test_units_are_free_once_the_processes_have_ended_and_told_of_still(lab):
+    (a,) = lab.submit("anne gpu=4")
+    lab.go()
+    lab._event(Exiting(a, 1))
+    assert units(lab, a) == {"gpu": ["0", "1", "2", "3"]}
+    (b,) = lab.submit("ben gpu=4")
+    lab.go()
+    assert lab.site.units["gpu"] == dict.fromkeys("0123", b)
+    lab.end(a)
+    assert lab.site.units["gpu"] == dict.fromkeys("0123", b)
+    lab._event(Requeued(b, 1, "rerun"))
+    assert lab.site.units == {}
+    assert lab.request(b).units == ()
+
+
+def test_limits_on_units_of_a_queue_a_user_and_a_group(lab):
+    lab.set("queue/batch/consumable_limit", ("gpu=3",))
+    a, b = lab.submit("anne gpu=2", "ben gpu=2")
+    told = lab.go()
+    assert a in lab.site.started
+    assert told.reason(b).text == "gpu limit 3 of queue batch leaves 1, it asks for 2"
+    lab.set("queue/batch/consumable_limit", ())
+    lab.set("global/consumable_user_limit", ("gpu=2",))
+    c, d = lab.submit("anne gpu=1", "cleo")
+    told = lab.go()
+    assert {b, d} <= set(lab.site.started)
+    assert told.reason(c).text == "global gpu user limit 2 leaves 0 for anne, it asks for 1"
+    lab.end(b)
+    lab.set("global/consumable_user_limit", ())
+    lab.set("queue/batch/consumable_group_limit", ("gpu=2",))
+    told = lab.go()
+    assert told.reason(c).text == "gpu group limit 2 of queue batch leaves 0 for default, it asks for 1"
+    (e,) = lab.submit("emma gpu=1 group=d1")
+    lab.go()
+    assert e in lab.site.started
+
+
+def test_what_a_limit_never_allows_says_so(lab):
+    lab.set("queue/batch/consumable_limit", ("gpu=1",))
+    (seq,) = lab.submit("anne gpu=2")
+    told = lab.run_pass()
+    text = "gpu limit 1 of queue batch leaves 1 even when nothing runs, it asks for 2"
+    assert told.reason(seq).matches(code=ReasonCode.LIMIT, text=text)
+
+
+def test_two_consumables_are_given_together_or_not_at_all(lab):
+    make(lab, "matlab", count=1)
+    a, b = lab.submit("anne gpu=1 matlab=1", "ben gpu=1 matlab=1")
+    told = lab.go()
+    assert units(lab, a) == {"gpu": ["0"], "matlab": ["0"]}
+    assert told.reason(b).text == f"it asks for 1 matlab, 0 of 1 are free; held by {a}.ymp"
+    assert lab.site.units["gpu"] == {"0": a}

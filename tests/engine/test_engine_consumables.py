@@ -1,0 +1,298 @@
+"""Consumables under a virtual clock: asked for, given, held over restarts, and never twice."""
+
+import pytest
+from engine.harness import ANNE, OLGA, PLAIN, ROOT, Centre, asked, item
+from engine.test_engine_forged_plans import plan
+from engine.test_engine_late_plans import Late
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.core import consumables
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model import observations as ob
+from nqspy.model.actions import Start
+from nqspy.model.configure import apply_changes, copy_of
+from nqspy.model.errors import Refusal
+from nqspy.model.machine import Device, Found
+from nqspy.model.site import Settings
+from nqspy.store.journal import SqliteJournal
+
+LAB = (
+    PLAIN
+    + """
+create consumable gpu units=(0, 1, 2, 3) env=CUDA_VISIBLE_DEVICES
+create consumable matlab count=2 policy=round_robin
+"""
+)
+
+
+@pytest.fixture
+def lab():
+    """Eight PEs, four GPUs, two licences."""
+    return Centre(LAB, pes=8)
+
+
+def units(centre, seq):
+    return {name: list(each) for name, each in centre.request(seq).units}
+
+
+# ---------------------------------------------------------------- asking
+
+
+@pytest.mark.parametrize(
+    ("asks", "said"),
+    [
+        ("gpu=5", "5 gpu are more than the 4 there are"),
+        ("gpus=9", "9 gpu are more than the 4 there are"),
+        ("fpga=1", "unknown resource fpga: it is no consumable of this site; consumables: gpu, matlab"),
+        ("gpu=0", "gpu is a number of units from 1 upward, not 0"),
+        ("gpu=-1", "gpu is a number of units from 1 upward, not -1"),
+    ],
+)
+def test_what_cannot_be_had_is_refused_at_submission(lab, asks, said):
+    with pytest.raises(Refusal, match=said):
+        lab.submit(f"anne {asks}")
+    assert not lab.site.requests
+
+
+def test_gpus_are_the_consumable_gpu_unless_one_is_called_so(lab):
+    a, b = lab.submit("anne ngpus=2", "anne gpus=1 gpu=1")
+    assert lab.request(a).spec.ask.consumables == lab.request(b).spec.ask.consumables == (("gpu", 2),)
+    lab.qmgr("create consumable gpus count=3")
+    (c,) = lab.submit("anne gpus=1")
+    assert units(lab, c) == {"gpus": ["0"]}
+
+
+def test_one_that_waits_may_ask_for_others(lab):
+    (a,) = lab.submit("anne held")
+    lab.qmgr(f"modify request {a} consumables=(gpus=1, matlab=2)")
+    assert lab.request(a).spec.ask.consumables == (("gpu", 1), ("matlab", 2))
+    lab.qmgr(f"modify request {a} consumables=(gpu=5)")
+    assert lab.request(a).spec.ask.consumables == (("gpu", 1), ("matlab", 2)), "there are four"
+    lab.qmgr(f"modify request {a} consumables=none")
+    assert lab.request(a).spec.ask.consumables == ()
+
+
+# ---------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("create consumable x", "give its units as a list or auto, or their count"),
+        ("create consumable x count=2 units=(a)", "one of the two"),
+        ("create consumable x units=(a/b)", "'a/b' is no name for a unit"),
+        ("create consumable x count=1 env=LD_PRELOAD", "a variable with a meaning of its own"),
+        ("create consumable x count=1 env=x-y", "is no variable"),
+        ("create consumable mem count=1", "qsub reads -l mem="),
+        ("create consumable waltime count=1", "as walltime= with a slip"),
+        ("create consumable x count=2 offline=(2)", "consumable x has no unit 2; its units: 0, 1"),
+        ("set consumable gpu offline=(7)", "consumable gpu has no unit 7; its units: 0, 1, 2, 3"),
+        ("set queue batch consumable_limit=(fpga=1)", "names fpga, which is no consumable"),
+        ("set global consumable_user_limit=(fpga=1)", "names fpga, which is no consumable"),
+        ("create probe p command=true units=fpga", "there is no consumable fpga"),
+        ("create probe p file=/x units=gpu", "units=gpu is for a command"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_line(lab, line, said):
+    refusal = lab.refused(lab.command(line))
+    assert said in str(refusal)
+    assert "\n" not in str(refusal)
+
+
+def test_nothing_is_taken_from_whoever_holds_it_or_asks_for_it(lab):
+    (a,) = lab.submit("anne gpu=2")
+    (b,) = lab.submit("ben matlab=1 held")
+    said = lab.refused(lab.command("set consumable gpu units=(1, 2, 3)"))
+    assert str(said) == f"unit 0 of gpu is held by {lab.id(a)}; only units that nobody holds can go"
+    assert f"asked for by {lab.id(a)}" in str(lab.refused(lab.command("delete consumable gpu")))
+    assert f"asked for by {lab.id(b)}" in str(lab.refused(lab.command("delete consumable matlab")))
+    lab.qmgr("set consumable gpu units=(0, 1, 2, 3, 4)")
+    lab.later(hours=1)
+    lab.qmgr("delete consumable gpu")
+    assert list(lab.site.settings.consumables) == ["matlab"]
+    lab.qmgr("set queue batch consumable_limit=(matlab=1)")
+    lab.ask(cm.Delete((str(b),)))
+    assert "consumable_limit names matlab" in str(lab.refused(lab.command("delete consumable matlab")))
+
+
+def test_operators_take_units_out(lab):
+    lab.qmgr("set consumable gpu offline=(2)", by=OLGA)
+    assert lab.refused(lab.command("set consumable gpu units=(0)"), by=OLGA).code == "not_permitted"
+    assert lab.refused(lab.command("set consumable gpu offline=(1)"), by=ANNE).code == "not_permitted"
+    assert consumables.rows(lab.site)[0] == {
+        "name": "gpu", "units": ["0", "1", "2", "3"], "offline": ["2"], "used": {},
+    }  # fmt: skip
+
+
+# ---------------------------------------------------------------- holding
+
+
+def test_who_holds_which_is_the_same_after_a_restart_also_whose_turn_it_is(tmp_path):
+    with SqliteJournal.open(tmp_path / "nqs.db") as journal:
+        centre = Centre(LAB, pes=8, journal=journal)
+        a, b = centre.submit("anne gpu=2 matlab=1", "ben gpu=1")
+        before = centre.site.units
+        centre.engine.flush(centre.sim.now)
+        centre.sim.restart()
+        assert centre.site.units == before == {"gpu": {"0": a, "1": a, "2": b}, "matlab": {"0": a}}
+        centre.ask(cm.Delete((str(a),), kill=True))
+        (c,) = centre.submit("cleo gpu=2 matlab=1")
+        assert units(centre, c) == {"gpu": ["0", "1"], "matlab": ["1"]}
+        centre.is_sound()
+
+
+def test_a_broken_unit_is_given_to_nobody_until_it_is_well(lab):
+    lab.qmgr("create probe check units=gpu command=nvidia-smi running=requeue")
+    (a,) = lab.submit("anne gpu=1")
+    assert units(lab, a) == {"gpu": ["0"]}
+    lab.sim.feed([ob.ObservedResource("gpu[0]", "broken", "Xid 79"), ob.ObservedResource("gpu[1]", "ok", "")])
+    lab.later(seconds=1)
+    assert units(lab, a) == {"gpu": ["1"]}, "it was queued again, and begun with another one"
+    (b,) = lab.submit("ben gpu=3")
+    reason = lab.engine.plan.reason(b, "batch")
+    assert reason.text == f"it asks for 3 gpu, 2 of 4 are free; held by {lab.id(a)}; offline: 0"
+    [alarm] = [each for each in lab.events(ev.Alarm) if "gpu[0]" in each.text]
+    assert alarm.text == "resource gpu[0] is broken: Xid 79"
+    lab.sim.restart()
+    assert consumables.rows(lab.site)[0]["offline"] == ["0"]
+    lab.ask(cm.Delete((str(a),), kill=True))
+    assert units(lab, b) == {"gpu": ["1", "2", "3"]}
+    (c,) = lab.submit("cleo gpu=1")
+    assert lab.state(c) == "queued"
+    lab.sim.feed([ob.ObservedResource("gpu[0]", "ok", "")])
+    assert units(lab, c) == {"gpu": ["0"]}
+    lab.is_sound()
+
+
+def test_a_forged_plan_gives_no_unit_twice_none_that_is_offline_and_not_another_number():
+    centre = Late(LAB, pes=8)
+    a, b = *centre.submit("anne gpu=2"), *centre.submit("ben gpu=1")
+    plan(centre, Start(a, 1, (0,), True, (("gpu", ("0", "1")),)))
+    centre.qmgr("set consumable gpu offline=(3)")
+    wrong = [[("gpu", ["0"])], [("gpu", ["3"])], [("gpu", ["9"])], [], [("gpu", ["2", "2"])],
+             [("gpu", ["2"]), ("matlab", ["0"])]]  # fmt: skip
+    for units_given in wrong:
+        plan(centre, Start(b, 1, (5,), True, tuple((name, tuple(each)) for name, each in units_given)))
+        assert centre.state(b) == "queued", units_given
+    plan(centre, Start(b, 1, (5,), True, (("gpu", ("2",)),)))
+    assert (units(centre, a), units(centre, b)) == ({"gpu": ["0", "1"]}, {"gpu": ["2"]})
+
+
+def test_an_estimate_waits_for_units(lab):
+    (a,) = lab.submit("anne gpu=3 wall=1:00:00")
+    (b,) = lab.submit("ben gpu=2 wall=1:00:00")
+    start, _ = lab.estimate(b)
+    assert start is not None
+    assert start >= lab.request(a).started + 600_000
+
+
+def test_devices_that_are_found_later_are_units_then(lab):
+    lab.qmgr("create consumable card units=auto env=ROCR_VISIBLE_DEVICES")
+    assert consumables.rows(lab.site, ("card",))[0]["units"] == []
+    found = Found(lab.site.found.cpus, 0, devices=(Device("amd", "0"), Device("nvidia", "0")))
+    lab.sim.feed([ob.ObservedMachine(found.cpus, found.memory, found.devices)])
+    assert consumables.rows(lab.site, ("card",))[0]["units"] == ["0"]
+
+
+# ---------------------------------------------------------------- whatever happens
+
+IDS = st.lists(st.integers(1, 10).map(str), min_size=1, max_size=2).map(tuple)
+ASKS = st.builds(
+    "x pes={} gpu={} wall=1:00:00 {} needs=".format,
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.sampled_from(("", "", "matlab=1", "matlab=2")),
+)
+OFFLINE = st.sets(st.sampled_from("0123")).map(
+    lambda units: ev.Change("set", "consumable/gpu/offline", sorted(units))
+)
+OTHERS = st.sampled_from(
+    (
+        ev.Change("set", "consumable/gpu/policy", "round_robin"),
+        ev.Change("set", "consumable/gpu/policy", "nearest"),
+        ev.Change("set", "consumable/gpu/policy", "lowest"),
+        ev.Change("set", "consumable/gpu/units", ["0", "1", "2", "3", "4"]),
+        ev.Change("set", "consumable/gpu/units", ["0", "1"]),
+        ev.Change("set", "global/consumable_user_limit", ["gpu=2"]),
+        ev.Change("set", "global/consumable_user_limit", []),
+        ev.Change("set", "queue/batch/consumable_limit", ["gpu=3", "matlab=1"]),
+        ev.Change("set", "queue/batch/consumable_limit", []),
+        ev.Change("delete", "consumable/matlab"),
+    )
+)
+COMMANDS = st.one_of(
+    st.builds(
+        lambda lines: cm.Submit(tuple(item(line, 0) for line in lines)),
+        st.lists(ASKS, min_size=1, max_size=3),
+    ),
+    st.builds(lambda change: cm.Configure((change,)), OFFLINE | OTHERS),
+    st.builds(cm.Delete, IDS, st.booleans()),
+    st.builds(cm.RerunRequests, IDS),
+    st.builds(cm.SuspendRequests, IDS, st.booleans()),
+    st.builds(cm.ScheduleRequest, IDS, st.sampled_from(("first", "now"))),
+)
+HAPPENINGS = st.one_of(
+    st.builds(
+        lambda command: asked(command, OLGA if isinstance(command, cm.Delete) else ROOT, object()), COMMANDS
+    ),
+    st.builds(
+        ob.ObservedResource,
+        st.sampled_from(("gpu[0]", "gpu[1]", "gpu[4]")),
+        st.sampled_from(("ok", "broken")),
+    ),
+    st.builds(ob.ObservedLost, st.integers(1, 10), st.integers(1, 3)),
+)
+STORY = st.lists(
+    st.tuples(st.sampled_from((0, 1_000, 300_000)), st.lists(HAPPENINGS, max_size=3), st.booleans()),
+    max_size=12,
+)
+
+
+class Watcher:
+    """Follows the journal by itself: who holds which unit, and which are offline."""
+
+    def __init__(self) -> None:
+        self.settings = Settings()
+        self.held: dict[tuple[str, str], int] = {}
+        self.broken: set[str] = set()
+
+    def see(self, event: ev.Event) -> None:
+        if isinstance(event, ev.SettingsChanged):
+            settings = copy_of(self.settings)
+            apply_changes(settings, event.changes, upsert=True)
+            self.settings = settings
+        elif isinstance(event, ev.ResourceChanged):
+            (self.broken.add if event.state == "broken" else self.broken.discard)(event.name)
+        elif isinstance(event, ev.Starting):
+            for name, units in event.units:
+                for unit in units:
+                    assert (name, unit) not in self.held, "a unit was given twice"
+                    assert unit not in self.settings.consumables[name].offline, "an offline unit was given"
+                    assert f"{name}[{unit}]" not in self.broken, "a broken unit was given"
+                    self.held[name, unit] = event.seq
+        elif isinstance(event, ev.Ended | ev.Requeued | ev.Exiting):
+            self.held = {unit: seq for unit, seq in self.held.items() if seq != event.seq}
+
+
+@settings(max_examples=150)
+@given(STORY)
+def test_units_are_never_given_twice_and_offline_ones_never(story):
+    centre = Centre(LAB + "create probe check units=gpu command=true running=requeue\n", pes=6, length=400)
+    for ms, inputs, restarts in story:
+        centre.sim.run(centre.sim.now + ms)
+        centre.sim.feed(inputs)
+        centre.site.check()
+        if restarts:
+            assert centre.journal.load().units == centre.site.units
+            centre.sim.restart()
+        centre.site.check()
+    centre.is_sound()
+    assert not [line for line in centre.sim.log if "internal error" in line]
+    watcher = Watcher()
+    for event in centre.events():
+        watcher.see(event)
+    assert watcher.held == {
+        (name, unit): seq for name, each in centre.site.units.items() for unit, seq in each.items()
+    }
