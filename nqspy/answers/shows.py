@@ -10,9 +10,9 @@ import msgspec
 from nqspy.answers import queues
 from nqspy.answers.serving import Serving
 from nqspy.answers.snapshot import snapshot
-from nqspy.core import domains
+from nqspy.core import consumables, domains
 from nqspy.core.fair_share import FairShare, entitlements
-from nqspy.core.resource_health import PROBES
+from nqspy.core.resource_health import PROBES, tried_by
 from nqspy.core.totals import ALL
 from nqspy.decider import estimates
 from nqspy.engine import timetable
@@ -23,6 +23,7 @@ from nqspy.model.configure import dump
 from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Recorded, ShiftChanged
+from nqspy.model.health import Probe
 from nqspy.model.ids import DAY, Instant, Seq, full_id
 from nqspy.model.owed import Entry
 from nqspy.model.people import walk, with_default
@@ -194,34 +195,52 @@ def _shifts_text(serving: Serving, asked: cm.ShowObject, data: Any) -> str:
 
 
 def probes(serving: Serving, asked: cm.ShowObject) -> list[dict[str, Any]]:
-    """What each probe tries and found, and when it was tried last; ``text``: what its last try said."""
+    """What each probe tries and found, and when it was tried last; ``text``: what its last try said. One of
+    units is told of once for each unit, by the name of that as a resource."""
     site = serving.engine.site
-    stamp, rows = Zone(site.timezone).stamp, []
-    for name, probe in PROBES.all(site.settings).items():
-        if asked.names and name not in asked.names:
-            continue
-        known, last = site.resources.get(name), serving.last_try(name)
-        rows.append(
-            {
-                "name": name, "state": known.state if known is not None else "untried",
-                "since": stamp(known.since) if known is not None else None,
-                "text": last.text if last is not None else known.text if known is not None else "",
-                "tried": stamp(last.at) if last is not None else None,
-                **{path: value for path, _, value in items(probe)},
-            }
-        )  # fmt: skip
-    return rows
+    return [
+        _probe_row(serving, name, each)
+        for own, probe in PROBES.all(site.settings).items()
+        for name, each in tried_by(site, probe).items()
+        if not asked.names or own in asked.names or name in asked.names
+    ]
+
+
+def _probe_row(serving: Serving, name: str, probe: Probe) -> dict[str, Any]:
+    stamp, last = Zone(serving.engine.site.timezone).stamp, serving.last_try(name)
+    known = serving.engine.site.resources.get(name)
+    return {
+        "name": name, "state": known.state if known is not None else "untried",
+        "since": stamp(known.since) if known is not None else None,
+        "text": last.text if last is not None else known.text if known is not None else "",
+        "tried": stamp(last.at) if last is not None else None,
+        **{path: value for path, _, value in items(probe)},
+    }  # fmt: skip
 
 
 def _probes_text(serving: Serving, asked: cm.ShowObject, rows: list[dict[str, Any]]) -> str:
-    found = {
-        row["name"]: (
-            f"[{row['state']}]" + (f" since {row['since']}" if row["since"] else ""),
-            f"tried last {row['tried'] or 'never'}: {row['text'] or '-'}",
-        )
-        for row in rows
-    }
-    return qmgr_show.show_listed(serving.engine.site.settings, PROBES, asked.names, found)
+    site = serving.engine.site
+    by_name = {row["name"]: row for row in rows}
+    found = {}
+    for own, probe in PROBES.all(site.settings).items():
+        told = [by_name[name] for name in tried_by(site, probe) if name in by_name]
+        if probe.units is not None:
+            found[own] = f"[units of {probe.units}]", "\n  ".join(f"{r['name']} {_found(r)}" for r in told)
+        elif told:
+            found[own] = _state(told[0]), _last(told[0])
+    return qmgr_show.show_listed(site.settings, PROBES, asked.names, found)
+
+
+def _found(row: Mapping[str, Any]) -> str:
+    return f"{_state(row)}, {_last(row)}"
+
+
+def _state(row: Mapping[str, Any]) -> str:
+    return f"[{row['state']}]" + (f" since {row['since']}" if row["since"] else "")
+
+
+def _last(row: Mapping[str, Any]) -> str:
+    return f"tried last {row['tried'] or 'never'}: {row['text'] or '-'}"
 
 
 def _queue_text(serving: Serving, asked: cm.ShowObject) -> str:
@@ -344,6 +363,10 @@ _MADE: dict[
         lambda serving, asked, rows: "\n".join([qmgr_show.show_exits(rows), *shadows(rows)]),
     ),
     "probes": (probes, _probes_text),
+    "consumables": (
+        lambda serving, asked: consumables.rows(serving.engine.site, asked.names),
+        lambda serving, asked, rows: consumables.text(serving.engine.site, asked.names),
+    ),
     "domain": (
         lambda serving, asked: [
             row for row in domains.rows(serving.engine.site) if not asked.names or row["name"] in asked.names

@@ -37,7 +37,7 @@ def make_order(
         "shell_args": script_args,
         "script": spec.script,
         "args": list(spec.args),
-        "environment": _environment(request, start, site, home, environment),
+        "environment": _environment(request, start, site, home, environment) | _units(start, site),
         "start_in": spec.workdir if queue.workdir == "submit" else None,
         "umask": spec.umask,
         "nice": spec.ask.nice if spec.ask.nice is not None else queue.nice,
@@ -202,6 +202,13 @@ def _of_array(request: Request, site: Site) -> dict[str, str]:
         "NQSPY_ARRAY_STEP": str(step if len(spec.indices) == 1 else 1),
         "NQSPY_ARRAY_INDICES": indices.show(spec.indices)[:1024],
     }
+
+
+def _units(start: Start, site: Site) -> dict[str, str]:
+    """The variables of consumables: the units it holds, none: an empty text."""
+    held = dict(start.units)
+    named = (each for each in site.settings.consumables.values() if each.env is not None)
+    return {each.env or "": ",".join(held.get(each.name, ())) for each in named}
 
 
 def _latin(text: str) -> str:

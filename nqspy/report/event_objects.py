@@ -59,6 +59,7 @@ def requested(spec: Spec) -> dict[str, Any]:
         "memory_bytes": finite(ask.memory_wanted()),
         "pes": ask.pes,
         "needs": list(ask.needs),
+        "consumables": dict(ask.consumables),
         "processes": finite(dict(ask.others).get("per_request/process_limit")),
     }
 
@@ -121,6 +122,16 @@ def _id(seq: Seq | None, host: str) -> str | None:
     return None if seq is None else full_id(seq, host)
 
 
+def _units(event: ev.Starting, host: str, zone: Zone) -> dict[str, Any]:
+    """Most requests ask for none."""
+    return {"units": {name: list(units) for name, units in event.units}} if event.units else {}
+
+
+def _devices(event: ev.MachineFound, host: str, zone: Zone) -> dict[str, Any]:
+    """Most machines have none."""
+    return {"devices": msgspec.to_builtins(event.devices)} if event.devices else {}
+
+
 _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
     "seq": lambda event, host, zone: {"request": _id(event.seq, host)},
     "seqs": lambda event, host, zone: {"requests": [_id(seq, host) for seq in event.seqs]},
@@ -133,6 +144,8 @@ _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
     "indices": lambda event, host, zone: {"indices": show(event.indices)} if event.indices else {},
     "cause": _cause,
     "began": _began,
+    "units": _units,
+    "devices": _devices,
     "samples": _samples,
     "failures": _failures,
     "wait": lambda event, host, zone: {"wait": _reasons(event.wait, host)},

@@ -100,6 +100,7 @@ def _object(
         "priority": None,
         "position": None,
         "pes": request.pes,
+        "units": {name: list(units) for name, units in request.units},
         "exit_status": None,
         "exit_signal": None,
         "end_reason": None,

@@ -15,7 +15,7 @@ def follow(site: Site, event: ev.Event) -> bool:
     if isinstance(event, ev.SettingsChanged):
         apply_changes(site.settings, event.changes, upsert=True)
     elif isinstance(event, ev.MachineFound):
-        site.found = Found(event.cpus, event.memory, event.offline)
+        site.found = Found(event.cpus, event.memory, event.offline, event.devices)
         site.host, site.zone = event.host, event.zone
     else:
         return False

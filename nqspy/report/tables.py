@@ -137,6 +137,7 @@ def _attributes(each: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     yield "qtime", _ctime(each["date_in_queue"])
     yield "Rerunable", options.get("rerunnable")
     yield from _asked(asked, options.get("nice"))
+    yield from ((f"units.{name}", "+".join(units)) for name, units in each.get("units", {}).items())
     yield "stime", _ctime(each["started"])
     yield "obittime", _ctime(each["ended"])
     yield "Shell_Path_List", options.get("shell")
@@ -155,6 +156,8 @@ def _asked(asked: Mapping[str, Any], nice: int | None) -> Iterable[tuple[str, An
     if asked["memory_bytes"] is not None:
         yield "Resource_List.mem", _kb(asked["memory_bytes"])
     yield "Resource_List.ncpus", asked["pes"]
+    for name, count in asked.get("consumables", {}).items():
+        yield f"Resource_List.{'ngpus' if name == 'gpu' else name}", count
     if asked.get("needs"):
         yield "Resource_List.needs", "+".join(asked["needs"])
     if nice is not None:

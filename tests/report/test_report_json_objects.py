@@ -38,6 +38,7 @@ KEYS = [
     "priority",
     "position",
     "pes",
+    "units",
     "exit_status",
     "exit_signal",
     "end_reason",
@@ -70,6 +71,7 @@ def test_a_queued_request_has_every_key_its_priority_and_its_reason(diary):
         "memory_bytes": 1 << 20,
         "pes": 2,
         "needs": [],
+        "consumables": {},
         "processes": None,
     }
     assert made["used"] == {"cpu_s": None, "wall_s": None, "memory_bytes": None}
