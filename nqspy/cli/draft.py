@@ -5,7 +5,7 @@ import os
 
 from nqspy.cli import values
 from nqspy.cli.fast import Failure, Given
-from nqspy.cli.resources import DROPPED, read_resources
+from nqspy.cli.resources import DROPPED, UNITS, read_resources
 from nqspy.cli.values import Wrong
 from nqspy.cli.words import split_list
 
@@ -32,6 +32,7 @@ class SubmissionDraft:
         self.spec: dict[str, object] = {}
         self.ask: dict[str, int] = {}
         self.others: dict[str, int] = {}
+        self.units: dict[str, int] = {}
         self.output: dict[str, object] = {}
         self.mail: dict[str, object] = {}
         self.notes: list[str] = []
@@ -119,7 +120,10 @@ class SubmissionDraft:
             self.notes.append(f"warning:{given.flag}:{at}")
 
     def _ask_for(self, target: str, value: int) -> None:
-        (self.others if "/" in target else self.ask)[target] = value
+        if target[: len(UNITS)] == UNITS:
+            self.units[target[len(UNITS) :]] = value
+        else:
+            (self.others if "/" in target else self.ask)[target] = value
 
     # ---- one method for each further kind of the table
 
@@ -278,6 +282,8 @@ class SubmissionDraft:
             ask["others"] = list(self.others.items())
         if self.needs:
             ask["needs"] = self.needs
+        if units := [[name, count] for name, count in self.units.items() if count]:
+            ask["consumables"] = units
         parts = {"ask": ask, "args": args, "output": self.output, "mail": self.mail, "attributes": self.notes}
         spec.update({name: part for name, part in parts.items() if part})
         item: dict[str, object] = {"spec": spec, "script": script}

@@ -2,6 +2,7 @@
 
 from nqspy.cli.values import Wrong, parse_count, parse_number, parse_size, parse_time
 from nqspy.cli.words import split_list
+from nqspy.model.resource_names import GPUS, taken
 
 LIMITS = {
     "walltime": ("wall", parse_time),
@@ -23,22 +24,10 @@ LIMITS = {
 """Resource -> (what is asked, how its value is read). PEs are dedicated to a request, so MPP time is wall
 time."""
 
-_IN_CHUNK = (
-    "ppn",
-    "ncpus",
-    "procs",
-    "mpiprocs",
-    "ompthreads",
-    "mem",
-    "host",
-    "vnode",
-    "arch",
-    "gpus",
-    "ngpus",
-)
+_IN_CHUNK = ("ppn", "ncpus", "procs", "mpiprocs", "ompthreads", "mem", "host", "vnode", "arch", *GPUS)
 
 
-DROPPED = ("gpus", "ngpus", "host", "vnode", "arch", "property")
+DROPPED = ("host", "vnode", "arch", "property")
 """What a chunk may ask for and no site gives: kept as attributes of the request."""
 
 
@@ -86,9 +75,20 @@ def _one(name: str, value: str, asked: list[tuple[str, int]], notes: list[str]) 
     elif name in ("place", "software", *DROPPED[:-1]):
         if value != "0":
             notes.append(f"{name}:{value}")
+    elif value.isascii() and value.isdigit() and not taken(name):
+        asked.append(units_of(name, value))
     else:
         known = " ".join([*LIMITS, "nice", "nodes", "select", "needs"])
-        raise Wrong(f"unknown resource {name}; known are {known}")
+        raise Wrong(f"unknown resource {name}; known are {known}, and the site's consumables by number")
+
+
+UNITS = "consumables/"
+"""What the target of a consumable begins with, which is asked for by the unit."""
+
+
+def units_of(name: str, value: str) -> tuple[str, int]:
+    """So many units of a consumable, as it is asked for; the daemon knows which there are. Raises Wrong."""
+    return UNITS + name, parse_count(value)
 
 
 def _least(name: str, value: int) -> int:
@@ -100,9 +100,9 @@ def _least(name: str, value: int) -> int:
 
 
 def _chunks(text: str, notes: list[str]) -> list[tuple[str, int]]:
-    """PEs and memory of ``select=2:ncpus=4:mem=1gb+1`` and ``nodes=2:ppn=4``: the sum over the chunks. What
-    is not given out here is noted."""
-    pes, memory = 0, 0
+    """PEs, memory and GPUs of ``select=2:ncpus=4:mem=1gb+1`` and ``nodes=2:ppn=4``: the sum over the chunks.
+    What is not given out here is noted."""
+    pes, memory, units = 0, 0, dict[str, int]()
     for chunk in text.split("+"):
         items = chunk.split(":")
         number = parse_count(items.pop(0)) if items[0].isdigit() else 1
@@ -115,6 +115,8 @@ def _chunks(text: str, notes: list[str]) -> list[tuple[str, int]]:
                 each = parse_count(value)
             elif name == "mem":
                 memory += number * parse_size(value)
+            elif name in GPUS:
+                units[name] = units.get(name, 0) + number * parse_count(value)
             elif not equals and item:
                 notes.append(f"property:{item}")
             elif name in DROPPED and value != "0":
@@ -122,4 +124,5 @@ def _chunks(text: str, notes: list[str]) -> list[tuple[str, int]]:
         pes += number * each
     if pes < 1:
         raise Wrong(f"{text!r} asks for no PE")
-    return [("pes", pes), ("memory", memory)] if memory else [("pes", pes)]
+    found = [("pes", pes), ("memory", memory)] if memory else [("pes", pes)]
+    return found + [(UNITS + name, count) for name, count in units.items()]

@@ -36,6 +36,7 @@ QSUB: Table = (
     (("-lm",), "memory_process", "size", "SIZE", "memory of each process"),
     (("-lP", "-lp"), "pes", "count", "N", "PEs"),
     (("-l",), "", "resources", "NAME=VALUE,...", "walltime, cput, mem, ncpus, pes, mpp_p, needs, ..."),
+    (("--gpus",), "consumables/gpus", "count", "N", "GPUs, as -l gpus=N"),
     (("-lc",), "per_process/corefile_limit", "size", "SIZE", "core file"),
     (("-ld",), "per_process/data_limit", "size", "SIZE", "data segment of each process"),
     (("-lf",), "per_process/permfile_limit", "size", "SIZE", "size of each permanent file"),

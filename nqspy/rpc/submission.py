@@ -20,8 +20,8 @@ class Options(TypedDict, total=False):
 
     Times in seconds or as text, sizes in bytes or as text. ``eligible``: not before (with a zone);
     ``environment``: variables of the job; ``user``: run as another one (managers); ``after``: ``ID`` or
-    ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``key``: the same
-    key again gives the same request.
+    ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``consumables``: units by
+    name, like ``{"gpu": 2}``; ``key``: the same key again gives the same request.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Options(TypedDict, total=False):
     pes: int
     nice: int
     needs: str | Sequence[str]
+    consumables: Mapping[str, int]
     shell: str
     priority: int
     eligible: datetime
@@ -96,6 +97,7 @@ def _ask(options: Options) -> dict[str, Any]:
         "wall": _milliseconds(options.get("wall")),
         "memory": _bytes(options.get("memory")),
         "memory_process": _bytes(options.get("memory_process")),
+        "consumables": list(dict(options.get("consumables", {})).items()) or None,
         "needs": (needs.split("+") if isinstance(needs, str) else list(needs)) or None,
     }
     return given(ask)

@@ -40,11 +40,7 @@ def test_directives_of_other_systems_are_named(office):
 @pytest.mark.parametrize(
     ("wish", "word"),
     [
-        ("nodes=1:ppn=2:gpus=1", "gpus=1"),
-        ("select=1:ncpus=1:ngpus=2+1:ncpus=1", "ngpus=2"),
         ("nodes=1:bigmem", "bigmem"),
-        ("gpus=1", "gpus=1"),
-        ("ncpus=1,ngpus=2", "ngpus=2"),
         ("host=ymp", "host=ymp"),
     ],
 )
@@ -53,6 +49,20 @@ def test_what_is_asked_and_not_given_is_named_and_kept(office, wish, word):
     assert word in warned
     assert _warned(office, "-l", "nodes=1:ppn=1:gpus=0") == []
     assert _warned(office, "-l", "gpus=0") == []
+
+
+@pytest.mark.parametrize(
+    ("wish", "word"),
+    [
+        ("nodes=1:ppn=2:gpus=1", "gpus"),
+        ("select=1:ncpus=1:ngpus=2+1:ncpus=1", "ngpus"),
+        ("gpus=1", "gpus"),
+        ("ncpus=1,ngpus=2", "ngpus"),
+        ("matlab=1", "matlab"),
+    ],
+)
+def test_units_of_what_the_site_does_not_give_out_are_refused_by_name(office, wish, word):
+    office.run("qsub", "-l", wish, stdin="true\n").refused(f"unknown resource {word}", "consumables: none")
 
 
 def test_a_working_folder_of_grid_engine_is_refused_by_name(office):
