@@ -6,13 +6,14 @@ import os
 import socket
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nqspy.answers.dispatcher import Dispatcher
 from nqspy.answers.serving import Readers
-from nqspy.core.resource_health import PROBES
-from nqspy.daemon import log, systemd
+from nqspy.core.resource_health import tried
+from nqspy.daemon import devices, log, systemd
 from nqspy.daemon.bell import DaemonBell
 from nqspy.daemon.clock import clock_of
 from nqspy.daemon.exit_notices import ExitNotices
@@ -134,7 +135,7 @@ class Daemon:
         if self.engine.site.n:
             self.note(DaemonStarted(self.engine.site.at, clean))
         host, zone = socket.gethostname().split(".")[0], _zone()
-        later, found = self._later(), self.executor.found()
+        later, found = self._later(), self._look()
         self._found = found
         self.pump(restart.begin(self.engine, found, host, zone, self.clock.now(), later))
         if later is not None and not self.engine.commits:
@@ -167,6 +168,11 @@ class Daemon:
         note = restoring.rewound(self.home.database)
         told = restart.Later(note.text, note.next_seq, note.attempts) if note is not None else None
         return restart.later_than(self.engine.site, self.executor.latest(), told)
+
+    def _look(self) -> Found:
+        """What there is of the machine now; devices are looked for again where some are given out."""
+        known = None if self._found is None or self.engine.site.settings.consumables else self._found.devices
+        return replace(self.executor.found(), devices=devices.found() if known is None else known)
 
     # ------------------------------------------------------------ the loop
 
@@ -202,10 +208,10 @@ class Daemon:
                 decision = self.decider.take(item)
                 inputs += [decision] if decision is not None else []
             elif isinstance(item, Ring):
-                found = self.executor.found()
+                found = self._look()
                 if found != self._found:
                     self._found = found
-                    inputs.append(ObservedMachine(found.cpus, found.memory))
+                    inputs.append(ObservedMachine(found.cpus, found.memory, found.devices))
             elif isinstance(item, Stop):
                 self.stop(item.mode)
             elif isinstance(item, EngineCall):
@@ -231,7 +237,7 @@ class Daemon:
             self.hooks.tell(outcome.happened, self.engine.site)
             self.night_report.watch(outcome.happened)
             self.troubles.watch(outcome.happened)
-            if any(_is_of("probe/", each.event) for each in outcome.happened):
+            if any(_is_of(("probe/", "consumable/"), each.event) for each in outcome.happened):
                 self._follow_probes()
             if any(_is_of("mail/", each.event) for each in outcome.happened):
                 self.notices.follow(self.engine.site)
@@ -250,7 +256,7 @@ class Daemon:
         self.memory.follow(self.engine.site)
 
     def _follow_probes(self) -> None:
-        probes = {name: twin(probe) for name, probe in PROBES.all(self.engine.site.settings).items()}
+        probes = {name: twin(probe) for name, probe in tried(self.engine.site).items()}
         self.probes.follow(probes, self.engine.site.resources)
 
     def ask(self, command: Command, caller: Caller) -> Reply:
@@ -347,8 +353,8 @@ class Daemon:
                 self.notices.mail(notice, self.engine.site)
 
 
-def _is_of(part: str, event: object) -> bool:
-    """Whether settings below that path have changed."""
+def _is_of(part: str | tuple[str, ...], event: object) -> bool:
+    """Whether settings below that path, or one of those, have changed."""
     return isinstance(event, SettingsChanged) and any(each.path.startswith(part) for each in event.changes)
 
 

@@ -86,8 +86,8 @@ def _fetch(url: str, end: float) -> Result:
 # ---------------------------------------------------------------- processes
 
 
-def environment(name: str) -> Mapping[str, str]:
-    """The clean environment of a probe's command."""
+def environment(probe: Probe) -> Mapping[str, str]:
+    """The clean environment of a probe's command; where it is tried for a unit it is told which."""
     try:
         user = pwd.getpwuid(os.geteuid())
         who, home = user.pw_name, user.pw_dir
@@ -95,13 +95,13 @@ def environment(name: str) -> Mapping[str, str]:
         who, home = str(os.geteuid()), "/"
     return {
         "PATH": _PATH, "HOME": home, "LOGNAME": who, "USER": who, "SHELL": "/bin/sh", "LANG": "C.UTF-8",
-        "NQSPY_PROBE": name,
-    }  # fmt: skip
+        "NQSPY_PROBE": probe.name,
+    } | ({"NQSPY_UNIT": probe.unit} if probe.unit else {})  # fmt: skip
 
 
 def _run(words: Sequence[str], probe: Probe, hand: Hand, end: float, telling: bool) -> Result:
     """Runs a command and kills what it leaves behind. ``telling``: its output is for people."""
-    command = TimedCommand(words, environment=environment(probe.name), folder="/")
+    command = TimedCommand(words, environment=environment(probe), folder="/")
     try:
         status, output = run(command, hand, end)
     except NotRun as error:

@@ -1,0 +1,97 @@
+"""Devices that can be given out by the unit, found by their device files: NVIDIA's ``/dev/nvidia0`` and AMD's
+render nodes ``/dev/dri/renderD128``, with the CPUs near to each as ``/sys`` tells.
+
+Where `ROOT` is set in the daemon's environment both are looked for below that folder.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from nqspy.model.domains import GREATEST
+from nqspy.model.machine import Device
+
+ROOT = "NQSPY_SYS_ROOT"
+"""Variable of the daemon's environment: folder in which ``dev``, ``sys`` and ``proc`` lie."""
+_AMD = "0x1002"
+_NVIDIA_FILE = re.compile(r"nvidia(\d+)")
+_RENDER_FILE = re.compile(r"renderD(\d+)")
+
+
+def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
+    """The devices there are: NVIDIA's by their numbers, then AMD's, numbered from 0."""
+    root = Path(environment.get(ROOT) or "/")
+    return (*_nvidia(root), *_amd(root))
+
+
+def _nvidia(root: Path) -> Iterator[Device]:
+    places = _nvidia_places(root)
+    for number, file in _files(root / "dev", _NVIDIA_FILE):
+        yield Device("nvidia", str(number), (_told(root, file),), _near(root, places.get(number)))
+
+
+def _nvidia_places(root: Path) -> dict[int, Path]:
+    """The directory of each device in ``/sys``, by its number: the driver tells of each under its address."""
+    places: dict[int, Path] = {}
+    for each in _listed(root / "proc/driver/nvidia/gpus"):
+        lines = _text(each / "information").splitlines()
+        minor = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("Device Minor")), "")
+        if minor.isdigit():
+            places[int(minor)] = root / "sys/bus/pci/devices" / each.name
+    return places
+
+
+def _amd(root: Path) -> Iterator[Device]:
+    number = 0
+    has_driver = (root / "dev/kfd").exists()
+    for minor, file in _files(root / "dev/dri", _RENDER_FILE):
+        place = root / f"sys/class/drm/renderD{minor}/device"
+        vendor = _text(place / "vendor")
+        if vendor == _AMD or (not vendor and has_driver):
+            yield Device("amd", str(number), (_told(root, file),), _near(root, place))
+            number += 1
+
+
+def _files(folder: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
+    matches = ((name.fullmatch(file.name), file) for file in _listed(folder))
+    return sorted((int(match[1]), file) for match, file in matches if match is not None)
+
+
+def _told(root: Path, file: Path) -> str:
+    """A path as it is from the root."""
+    return "/" + str(file.relative_to(root))
+
+
+def _near(root: Path, place: Path | None) -> tuple[int, ...]:
+    """The CPUs of a device's NUMA node, or those that are local to it; none where ``/sys`` is silent."""
+    if place is None:
+        return ()
+    node = _text(place / "numa_node")
+    of_node = _text(root / f"sys/devices/system/node/node{node}/cpulist") if node.isdigit() else ""
+    return _cpus(of_node or _text(place / "local_cpulist"))
+
+
+def _cpus(text: str) -> tuple[int, ...]:
+    """The numbers of ``0-3,8``."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) >= GREATEST:
+            return ()
+        found.update(range(int(first), int(last or first) + 1))
+    return tuple(sorted(found))
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
