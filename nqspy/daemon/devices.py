@@ -6,6 +6,7 @@ Where `ROOT` is set in the daemon's environment both are looked for below that f
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -17,6 +18,7 @@ ROOT = "NQSPY_SYS_ROOT"
 _AMD = "0x1002"
 _NVIDIA_FILE = re.compile(r"nvidia(\d+)")
 _RENDER_FILE = re.compile(r"renderD(\d+)")
+_CARD = re.compile(r"card\d+")
 
 
 def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
@@ -28,7 +30,7 @@ def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
 def _nvidia(root: Path) -> Iterator[Device]:
     places = _nvidia_places(root)
     for number, file in _files(root / "dev", _NVIDIA_FILE):
-        yield Device("nvidia", str(number), (_told(root, file),), _near(root, places.get(number)))
+        yield _device(root, "nvidia", number, [file], places.get(number))
 
 
 def _nvidia_places(root: Path) -> dict[int, Path]:
@@ -49,18 +51,32 @@ def _amd(root: Path) -> Iterator[Device]:
         place = root / f"sys/class/drm/renderD{minor}/device"
         vendor = _text(place / "vendor")
         if vendor == _AMD or (not vendor and has_driver):
-            yield Device("amd", str(number), (_told(root, file),), _near(root, place))
+            cards = [
+                root / "dev/dri" / each.name for each in _listed(place / "drm") if _CARD.fullmatch(each.name)
+            ]
+            yield _device(root, "amd", number, [file, *(card for card in cards if card.exists())], place)
             number += 1
+
+
+def _device(root: Path, vendor: str, number: int, files: list[Path], place: Path | None) -> Device:
+    told = tuple(f"/{file.relative_to(root)}" for file in files)
+    numbers = [_numbers(file) for file in files]
+    return Device(vendor, str(number), told, _near(root, place), tuple(numbers) if all(numbers) else ())
+
+
+def _numbers(file: Path) -> str:
+    """Major and minor number of a device file; empty where it is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return ""
+    is_device = stat.S_ISCHR(found.st_mode)
+    return f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}" if is_device else ""
 
 
 def _files(folder: Path, name: re.Pattern[str]) -> list[tuple[int, Path]]:
     matches = ((name.fullmatch(file.name), file) for file in _listed(folder))
     return sorted((int(match[1]), file) for match, file in matches if match is not None)
-
-
-def _told(root: Path, file: Path) -> str:
-    """A path as it is from the root."""
-    return "/" + str(file.relative_to(root))
 
 
 def _near(root: Path, place: Path | None) -> tuple[int, ...]:

@@ -249,6 +249,7 @@ _KEPT = {
     "memory": ("memory of a request", "measured in /proc, each 0.05 to 1 s"),
     "cpuset": ("PEs of a request", "kept by affinity, which a request may change"),
     "pids": ("processes of a request", "counted in /proc, each 0.05 to 1 s"),
+    "devices": ("devices of consumables", "kept by their variables alone, which a request may change"),
 }
 
 

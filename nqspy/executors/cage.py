@@ -257,7 +257,7 @@ class Seat:
             rmdir(f"{self.base}/{name}")
 
     def holds(self, controller: str) -> bool:
-        """Whether the kernel keeps such limits here: ``memory``, ``cpuset`` or ``pids``."""
+        """Whether the kernel keeps such limits here: one of `CONTROLLERS`."""
         return controller in self.controls.found
 
     def _cage(self, name: str) -> Cage:

@@ -1,4 +1,4 @@
-"""Limits that the kernel keeps for a whole request: memory, PEs, number of processes, by cgroup controllers.
+"""What the kernel keeps of a whole request: memory, PEs, number of processes, devices; by controllers.
 
 A controller may stand in a tree of its own (version 1) or in the one tree (version 2); each is tried. What
 no controller holds is measured (`meter`), bound by affinity (`child`) or left alone. Standard library only.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 
-CONTROLLERS = ("memory", "cpuset", "pids")
+from nqspy.executors import device_filter
+
+CONTROLLERS = ("memory", "cpuset", "pids", "devices")
 _EFD = os.EFD_NONBLOCK | os.EFD_CLOEXEC
 
 
@@ -23,20 +25,28 @@ class ControllerPlace:
 
 
 class Wish:
-    """What a request shall be held to; None: not at all. ``memory`` in bytes, ``cpus``: numbers."""
+    """What a request shall be held to; None: not at all. ``memory`` in bytes, ``cpus``: numbers, ``denied``:
+    character devices that it shall not open, as ``MAJOR:MINOR``."""
 
-    __slots__ = ("cpus", "memory", "processes")
+    __slots__ = ("cpus", "denied", "memory", "processes")
 
     def __init__(
-        self, memory: int | None = None, cpus: list[int] | None = None, processes: int | None = None
+        self,
+        memory: int | None = None,
+        cpus: list[int] | None = None,
+        processes: int | None = None,
+        denied: list[str] | None = None,
     ) -> None:
         self.memory = memory
         self.cpus = cpus
         self.processes = processes
+        self.denied = denied
 
     def controllers(self) -> list[str]:
         """The controllers it takes."""
-        asked = {"memory": self.memory, "cpuset": self.cpus, "pids": self.processes}
+        asked = {
+            "memory": self.memory, "cpuset": self.cpus, "pids": self.processes, "devices": self.denied,
+        }  # fmt: skip
         return [name for name, value in asked.items() if value is not None]
 
 
@@ -107,7 +117,10 @@ class Controls:
                 self._make(controller, f"{places[controller]}/{name}")
 
     def _enable(self, controller: str, tree: str) -> bool:
-        """The kernel refuses it where the directory above holds processes itself (cgroups(7))."""
+        """The kernel refuses it where the directory above holds processes itself (cgroups(7)). Devices have
+        no controller in that tree."""
+        if controller == "devices":
+            return device_filter.works(tree)
         above = os.path.dirname(tree)
         if controller not in _words(f"{above}/cgroup.controllers"):
             return False
@@ -205,7 +218,14 @@ def _set_pids(place: ControllerPlace, where: str, wish: Wish) -> bool:
     return write(f"{where}/pids.max", str(wish.processes))
 
 
-_SETTERS = {"memory": _set_memory, "cpuset": _set_cpus, "pids": _set_pids}
+def _deny_devices(place: ControllerPlace, where: str, wish: Wish) -> bool:
+    denied = wish.denied or []
+    if place.version == 2:
+        return device_filter.deny(where, denied)
+    return all(write(f"{where}/devices.deny", f"c {device} rwm") for device in denied)
+
+
+_SETTERS = {"memory": _set_memory, "cpuset": _set_cpus, "pids": _set_pids, "devices": _deny_devices}
 
 
 def _take_cpus(base: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from nqspy.model import indices
 from nqspy.model.actions import Start
+from nqspy.model.consumables import device_of, units_of
 from nqspy.model.ids import array_of, full_id, index_of
 from nqspy.model.outputs import fill, suffix
 from nqspy.model.queues import PROCESSES, Queue
@@ -24,6 +25,7 @@ def make_order(
     queue = site.settings.queues.get(request.queue) or Queue(request.queue)
     limits = _limits(spec, queue)
     grace = site.settings.server.grace
+    given = _environment(request, start, site, home, environment)
     shell, login, script_args = _shell(spec, site.settings.server.shell_strategy, script)
     return {
         "seq": request.seq,
@@ -37,7 +39,7 @@ def make_order(
         "shell_args": script_args,
         "script": spec.script,
         "args": list(spec.args),
-        "environment": _environment(request, start, site, home, environment) | _units(start, site),
+        "environment": given | _units(start, site, given),
         "start_in": spec.workdir if queue.workdir == "submit" else None,
         "umask": spec.umask,
         "nice": spec.ask.nice if spec.ask.nice is not None else queue.nice,
@@ -49,6 +51,7 @@ def make_order(
         "grace": grace,
         "speed": speed,
         "output": _output(request, site.name),
+        **_devices(start, site),
     }
 
 
@@ -204,11 +207,36 @@ def _of_array(request: Request, site: Site) -> dict[str, str]:
     }
 
 
-def _units(start: Start, site: Site) -> dict[str, str]:
+def _units(start: Start, site: Site, environment: Mapping[str, str]) -> dict[str, str]:
     """The variables of consumables: the units it holds, none: an empty text."""
-    held = dict(start.units)
-    named = (each for each in site.settings.consumables.values() if each.env is not None)
-    return {each.env or "": ",".join(held.get(each.name, ())) for each in named}
+    held, settings = dict(start.units), site.settings.consumables
+    found = {each.env: ",".join(held.get(each.name, ())) for each in settings.values() if each.env}
+    if CUDA in found and CUDA_ORDER not in environment:
+        found[CUDA_ORDER] = "PCI_BUS_ID"
+    if held:
+        found["NQSPY_UNITS"] = " ".join(f"{name}={','.join(units)}" for name, units in held.items())
+    return found
+
+
+CUDA, CUDA_ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
+"""NVIDIA's own numbers are not those of the device files unless its library is told so."""
+
+
+def _devices(start: Start, site: Site) -> dict[str, Any]:
+    """``denied``: devices of the units that it does not hold, by number; ``devices``: by the variable that
+    names those it holds, the first file and number of each. Nothing where no device is known."""
+    denied: list[str] = []
+    mine: dict[str, list[tuple[str, str]]] = {}
+    for each in site.settings.consumables.values():
+        held = dict(start.units).get(each.name, ())
+        for unit in units_of(each, site.found):
+            device = device_of(each, unit, site.found)
+            if device is not None and device.numbers and unit in held:
+                mine.setdefault(each.env or "", []).append((device.files[0], device.numbers[0]))
+            elif device is not None and device.numbers:
+                denied += device.numbers
+    mine.pop("", None)
+    return {"denied": denied, "devices": mine} if denied else {}
 
 
 def _latin(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from typing import Any
 
@@ -36,8 +37,32 @@ def plain(order: dict[str, Any], station: Station) -> bool:
     that only a cgroup of the job's alone can keep, and does here."""
     if not child.plain(order):
         return False
-    memory = order["limits"]["memory"] is not None and station.seat.holds("memory")
-    return not (memory or (bool(order.get("keep_processes")) and station.seat.holds("pids")))
+    asked = {
+        "memory": order["limits"]["memory"] is not None, "pids": order.get("keep_processes"),
+        "devices": order.get("denied"),
+    }  # fmt: skip
+    return not any(wish and station.seat.holds(controller) for controller, wish in asked.items())
+
+
+def number_anew(order: dict[str, Any], held: cage.Cage) -> None:
+    """Has the variables count the devices that the job can open from 0, as its programs do where the kernel
+    keeps the others from them. Devices that are not those of this machine keep their names."""
+    kept = "devices" in held.held.places
+    for variable, devices in order.get("devices", {}).items() if kept else ():
+        if all(_is_device(file, number) for file, number in devices):
+            order["environment"][variable] = ",".join(map(str, range(len(devices))))
+
+
+def _is_device(file: str, number: str) -> bool:
+    try:
+        found = os.stat(file)
+    except OSError:
+        return False
+    return stat.S_ISCHR(found.st_mode) and _number(found.st_rdev) == number
+
+
+def _number(device: int) -> str:
+    return f"{os.major(device)}:{os.minor(device)}"
 
 
 def claimed(folder: str, holder: str, station: Station, born: cage.Birthplace | None) -> bool:

@@ -149,6 +149,7 @@ class Shepherd(AttemptReporter):
             return child.spawn(order, who, self.streams)
         name = records.folder_name(order["seq"], order["attempt"])
         self.cage = self.station.seat.cage(name, self._wish())
+        outset.number_anew(order, self.cage)
         wall, most = order["limits"]["wall"], order.get("patience", [patience.LAUNCH])[0]
         if wall is not None:
             most = min(most, wall / 1000 / order["speed"])
@@ -179,7 +180,7 @@ class Shepherd(AttemptReporter):
         """What the kernel shall keep. Affinity is enough for the daemon's own user: each further controller
         costs a short request about a ms."""
         order = self.order
-        wish = Wish(order["limits"]["memory"])
+        wish = Wish(order["limits"]["memory"], denied=order.get("denied") or None)
         own = order["uid"] == os.geteuid()
         if not own:
             wish.cpus = order["cpus"] or None

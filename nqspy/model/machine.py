@@ -30,13 +30,14 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device that can be given out: whose it is (``nvidia`` or ``amd``), its number, its device files, and
-    the CPUs that are near to it, none where that is not known."""
+    """A device that can be given out: whose it is (``nvidia`` or ``amd``), its name, its device files, their
+    numbers (``195:0``), and the CPUs that are near to it; none where that is not known."""
 
     vendor: str
     unit: str
     files: tuple[str, ...] = ()
     cpus: tuple[int, ...] = ()
+    numbers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from nqspy.model.errors import Refusal
 
 KEYS = {
     "id", "seq", "name", "owner", "group", "account", "queue", "domain", "state", "attempt", "submitted",
-    "date_in_queue", "eligible", "started", "ended", "requested", "used", "priority", "position", "pes",
+    "date_in_queue", "eligible", "started", "ended", "requested", "used", "priority", "position", "pes", "units",
     "exit_status", "exit_signal", "end_reason", "reason", "depends_on", "held", "output", "error",
 }  # fmt: skip
 SITE = """\
@@ -81,7 +81,8 @@ def test_the_keys_of_an_object_are_exactly_those_of_the_book(desk):
     assert set(waiting) == set(gone) == KEYS
     assert waiting["id"] == held
     assert gone["id"] == ended
-    assert set(waiting["requested"]) == {"cpu_s", "wall_s", "memory_bytes", "pes", "needs", "processes"}
+    asked = {"cpu_s", "wall_s", "memory_bytes", "pes", "needs", "consumables", "processes"}
+    assert set(waiting["requested"]) == asked
     assert set(waiting["used"]) == {"cpu_s", "wall_s", "memory_bytes"}
     assert set(waiting["reason"]) == {"code", "who", "text", "until"}
     assert waiting["priority"] is waiting["position"] is waiting["started"] is waiting["exit_status"] is None

@@ -49,6 +49,7 @@ def test_directives_of_the_script_count_and_options_come_after_them(office):
         "memory_bytes": 32 << 20,
         "pes": 1,
         "needs": [],
+        "consumables": {},
         "processes": None,
     }
     assert (job["state"], job["held"]) == ("held", ["u"])
