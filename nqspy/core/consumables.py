@@ -333,4 +333,13 @@ def told_found(site: Site, settings: Settings, changes: Iterable[Change]) -> str
     """What was found for consumables whose units are found, of those that changes make or set."""
     names = dict.fromkeys(split(change.path)[1] for change in changes if split(change.path)[0] is CONSUMABLES)
     made = (settings.consumables[name] for name in names if name in settings.consumables)
-    return "".join(f"{each.name}: {line}\n" for each in made if each.is_found for line in said(site, each))
+    return "".join(f"{line}\n" for each in made for line in _found(site, each))
+
+
+def found_now(site: Site) -> list[str]:
+    """What was found for all of them, in lines."""
+    return [line for each in site.settings.consumables.values() for line in _found(site, each)]
+
+
+def _found(site: Site, each: Consumable) -> list[str]:
+    return [f"{each.name}: {line}" for line in said(site, each)] if each.is_found else []

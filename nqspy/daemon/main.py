@@ -12,6 +12,7 @@ from typing import Any
 
 from nqspy.answers.dispatcher import Dispatcher
 from nqspy.answers.serving import Readers
+from nqspy.core import consumables
 from nqspy.core.resource_health import tried
 from nqspy.daemon import devices, log, systemd
 from nqspy.daemon.bell import DaemonBell
@@ -147,6 +148,8 @@ class Daemon:
             self.engine.resting = False
         else:
             self.dispatcher.hold_back()
+        for line in consumables.found_now(self.engine.site):
+            LOG.info("%s", line)
         self.readers.open()
         self.server.start()
         self._follow_probes()

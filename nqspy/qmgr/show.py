@@ -9,7 +9,7 @@ from typing import Any
 from nqspy.model import people, registry, units
 from nqspy.model.folding import folded
 from nqspy.model.machine import WAYS, Found, Mail
-from nqspy.model.queues import LIMIT_NAMES, Complex, Queue, Weights
+from nqspy.model.queues import CONSUMABLE_LIMITS, LIMIT_NAMES, Complex, Queue, Weights
 from nqspy.model.registry import SettingsObject
 from nqspy.model.site import Settings
 from nqspy.model.tree import changed, declared, get, items
@@ -162,11 +162,13 @@ def show_complex(settings: Settings, names: Sequence[str] = ()) -> str:
     """Complexes with members and limits."""
     chosen = _chosen(settings.complexes, names)
     rows = [(c.name, ", ".join(c.queues), *_limits(c)) for c in chosen]
-    return (
-        table(("COMPLEX", "QUEUES", "RUN", "USER", "GROUP", "MEMORY", "PES"), rows)
-        if rows
-        else "no complexes"
+    if not rows:
+        return "no complexes"
+    shown = table(("COMPLEX", "QUEUES", "RUN", "USER", "GROUP", "MEMORY", "PES"), rows)
+    units = (
+        (c.name, name, _value(c, name)) for c in chosen for name in CONSUMABLE_LIMITS if getattr(c, name)
     )
+    return "\n".join([shown, *(f"{whose}: {name}={value}" for whose, name, value in units)])
 
 
 def _limits(holder: Queue | Complex) -> list[str]:
@@ -277,6 +279,7 @@ _ENFORCED = (
     ("per_process stack_limit", "size", "RLIMIT_STACK"),
     ("nice", "number", "setpriority"),
     ("run, user, group, memory and pe limits", "count", "when requests are chosen"),
+    ("consumable limits", "list", "when requests are chosen"),
 )
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from nqspy.model import configure, lifecycle
+from nqspy.model import accounting, configure, lifecycle
 from nqspy.model.accounts import DomainPast
 from nqspy.model.domains import APPLICATION
 from nqspy.model.request_counts import RequestCounts
@@ -91,5 +91,6 @@ def _file(site: Site) -> None:
             site.watch_for(request)
     for request in sorted(started, key=lambda request: (request.started or 0, request.seq)):
         lifecycle.place(site, request)
+    accounting.note_away(site)
     for queue, queued in rows.by_queue(site.requests.values()).items():
         site.columns(queue).extend(queued, site.numbers)

@@ -10,8 +10,8 @@ from nqspy.model.errors import Refusal
 
 KEYS = {
     "id", "seq", "name", "owner", "group", "account", "queue", "domain", "state", "attempt", "submitted",
-    "date_in_queue", "eligible", "started", "ended", "requested", "used", "priority", "position", "pes", "units",
-    "exit_status", "exit_signal", "end_reason", "reason", "depends_on", "held", "output", "error",
+    "date_in_queue", "eligible", "started", "ended", "requested", "used", "priority", "position", "pes",
+    "units", "exit_status", "exit_signal", "end_reason", "reason", "depends_on", "held", "output", "error",
 }  # fmt: skip
 SITE = """\
 set machine pes=40

@@ -38,7 +38,7 @@ ANNE = Caller("anne", 1001, 100, ("users",))
 BEN = Caller("ben", 1002, 100, ("users",))
 PEOPLE = {"root": ROOT, "max": MAX, "olga": OLGA, "anne": ANNE, "ben": BEN}
 
-CONSUMABLES = ("gpu", "gpus", "ngpus", "matlab", "fpga")
+CONSUMABLES = ("gpu", "gpus", "ngpus", "matlab", "fpga", "card")
 """What the words of a submission may ask for by the unit."""
 
 PLAIN = """

@@ -194,6 +194,15 @@ def test_devices_that_are_found_later_are_units_then(lab):
     found = Found(lab.site.found.cpus, 0, devices=(Device("amd", "0"), Device("nvidia", "0")))
     lab.sim.feed([ob.ObservedMachine(found.cpus, found.memory, found.devices)])
     assert consumables.rows(lab.site, ("card",))[0]["units"] == ["0"]
+    (a,) = lab.submit("anne card=1")
+    lab.sim.feed([ob.ObservedMachine(found.cpus, found.memory)])
+    told = [each.text for each in lab.events(ev.Alarm)]
+    assert told == [
+        "the machine has changed: card 0 there; 1 are left",
+        "the machine has changed: card 0 gone; 0 are left",
+    ]
+    assert units(lab, a) == {"card": ["0"]}, "it goes on"
+    lab.is_sound()
 
 
 # ---------------------------------------------------------------- whatever happens

@@ -75,7 +75,7 @@ def test_without_a_cgroup_the_variable_tells_the_units_as_they_are_called(make_b
     assert run(bench, "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER $NQSPY_UNITS", "1") == (
         "1 PCI_BUS_ID gpu=1\n"
     )
-    assert run(bench, "echo \"[${CUDA_VISIBLE_DEVICES-unset}] ${NQSPY_UNITS-unset}\"") == "[] unset\n"
+    assert run(bench, 'echo "[${CUDA_VISIBLE_DEVICES-unset}] ${NQSPY_UNITS-unset}"') == "[] unset\n"
 
 
 def test_devices_that_are_not_this_machines_keep_their_names(make_bench, tmp_path):

@@ -5,6 +5,7 @@ from nqspy.core.resource_health import tried
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import observations as ob
 from nqspy.model.actions import Notify
+from nqspy.model.consumables import units_of
 from nqspy.model.events import MachineFound, PressureChanged, ResourceChanged
 from nqspy.model.health import Probe, ResourceState
 from nqspy.model.machine import Found
@@ -61,6 +62,18 @@ def tell_machine(tx: Transaction, before: Found) -> None:
             else ""
         )
         tx.alarm("machine", text, "the machine has changed", more)
+    _tell_units(tx, before)
+
+
+def _tell_units(tx: Transaction, before: Found) -> None:
+    """An alarm where a consumable has other units than before, as devices went or came."""
+    for each in tx.site.settings.consumables.values():
+        old, new = set(units_of(each, before)), set(units_of(each, tx.site.found))
+        gone, come = sorted(old - new), sorted(new - old)
+        told = [f"{', '.join(units)} {what}" for units, what in ((gone, "gone"), (come, "there")) if units]
+        if told:
+            text = f"the machine has changed: {each.name} {' and '.join(told)}; {len(new)} are left"
+            tx.alarm("machine", text, f"{each.name} has other units")
 
 
 def _list(cpus: list[int]) -> str:
