@@ -118,7 +118,7 @@ class Selection(Protocol):
 
 class RequestView(Protocol):
     """A request as a user exit sees it: read only. Sizes in bytes, None = unlimited or not given; times in
-    ms. ``array``: identifier of the array that it is, or is one index of (``index``); ``count``: how many
+    ms; ``consumables``: units it asks for, by name. ``array``: identifier of the array that it is, or is one index of (``index``); ``count``: how many
     indices of an array could still start, else 1."""
 
     id: str
@@ -135,6 +135,7 @@ class RequestView(Protocol):
     memory: int | None
     pes: int
     wall: int | None
+    consumables: Mapping[str, int]
     attributes: tuple[str, ...]
     arguments: tuple[str, ...]
     array: str | None

@@ -63,6 +63,7 @@ _FIELDS: dict[str, Callable[[Request, Proposal], Any]] = {
     "memory": lambda r, d: finite(r.spec.ask.memory_wanted()),
     "pes": lambda r, d: r.spec.ask.pes,
     "wall": lambda r, d: finite(r.spec.ask.wall),
+    "consumables": lambda r, d: dict(r.spec.ask.consumables),
     "priority": lambda r, d: r.spec.priority,
     "attributes": lambda r, d: r.spec.attributes,
     "arguments": lambda r, d: _bounded(r.spec.args),
@@ -115,6 +116,7 @@ class Seen:
     memory: int | None
     pes: int
     wall: int | None
+    consumables: Mapping[str, int]
     priority: int | None
     attributes: tuple[str, ...]
     arguments: tuple[str, ...]

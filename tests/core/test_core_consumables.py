@@ -182,3 +182,12 @@ def test_two_consumables_are_given_together_or_not_at_all(lab):
     assert units(lab, a) == {"gpu": ["0"], "matlab": ["0"]}
     assert told.reason(b).text == f"it asks for 1 matlab, 0 of 1 are free; held by {a}.ymp"
     assert lab.site.units["gpu"] == {"0": a}
+
+
+def test_exits_see_what_is_asked_for(lab):
+    seen = []
+    lab.exits(jobselect=lambda request, view: seen.append(request.consumables))
+    lab.submit("anne gpu=2 matlab=1", "ben")
+    make(lab, "matlab", count=1)
+    lab.run_pass()
+    assert seen == [{"gpu": 2, "matlab": 1}, {}]
