@@ -1,0 +1,102 @@
+"""Consumables as words: their units, who holds them, and names that `qsub -l` reads otherwise."""
+
+import pytest
+
+from nqspy.model import codec
+from nqspy.model.consumables import (
+    Consumable,
+    device_of,
+    give,
+    offline_of,
+    take,
+    units_of,
+    vendor_of,
+    wrong,
+)
+from nqspy.model.events import MachineFound, Starting
+from nqspy.model.health import ResourceState
+from nqspy.model.ids import Instant
+from nqspy.model.machine import Device, Found
+from nqspy.model.resource_names import KNOWN, taken
+
+CARDS = Found(devices=(Device("nvidia", "0"), Device("nvidia", "2"), Device("amd", "0")))
+
+
+@pytest.mark.parametrize(
+    ("consumable", "units"),
+    [
+        (Consumable("x", ("a", "b")), ("a", "b")),
+        (Consumable("x", count=3), ("0", "1", "2")),
+        (Consumable("x", ("auto",), env="CUDA_VISIBLE_DEVICES"), ("0", "2")),
+        (Consumable("x", ("auto",), env="HIP_VISIBLE_DEVICES"), ("0",)),
+        (Consumable("x", ("auto",)), ()),
+    ],
+)
+def test_units_are_named_counted_or_found(consumable, units):
+    assert units_of(consumable, CARDS) == units
+
+
+def test_one_makers_devices_need_no_variable_to_be_meant():
+    assert vendor_of(Consumable("x", ("auto",)), Found(devices=(Device("amd", "0"),))) == "amd"
+    named = Consumable("x", ("0", "1", "2"), env="CUDA_VISIBLE_DEVICES")
+    assert device_of(named, "2", CARDS) == Device("nvidia", "2")
+    assert device_of(named, "1", CARDS) is None
+
+
+def test_offline_are_those_set_and_those_broken():
+    gpu = Consumable("gpu", count=4, offline=("3", "9"))
+    states = {"gpu[1]": ResourceState("broken", Instant(1)), "gpu[2]": ResourceState("ok", Instant(1))}
+    assert offline_of(gpu, CARDS, states) == ["1", "3"]
+    assert offline_of(gpu, CARDS, {}) == ["3"]
+
+
+def test_what_another_took_meanwhile_is_not_given_back():
+    held = {}
+    take(held, 1, (("gpu", ("0", "1")),))
+    take(held, 2, (("gpu", ("1",)),))
+    give(held, 1, (("gpu", ("0", "1")),))
+    assert held == {"gpu": {"1": 2}}
+    give(held, 2, (("gpu", ("1",)),))
+    assert held == {}
+
+
+@pytest.mark.parametrize(
+    ("holders", "held", "away"),
+    [
+        ([(1, (("gpu", ("0",)),), (("gpu", 2),))], {"gpu": {"0": 1}}, {}),
+        ([(1, (("gpu", ("0", "0")),), (("gpu", 2),))], {"gpu": {"0": 1}}, {}),
+        ([(1, (("gpu", ("0",)),), (("gpu", 1),)), (2, (("gpu", ("0",)),), (("gpu", 1),))],
+         {"gpu": {"0": 2}}, {}),
+        ([], {"gpu": {"0": 1}}, {}),
+        ([(1, (("gpu", ("0",)),), (("gpu", 1),))], {"gpu": {"0": 1}}, {"gpu": {"0": 0}}),
+        ([(1, (("gpu", ("0",)),), (("gpu", 1),))], {"gpu": {"0": 1}}, {"gpu": {"0": 3}}),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told(holders, held, away):
+    assert list(wrong(holders, held, away))
+
+
+def test_a_holder_of_before_may_keep_what_went_offline():
+    held = {"gpu": {"0": 1}}
+    assert not list(wrong([(1, (("gpu", ("0",)),), (("gpu", 1),))], held, {"gpu": {"0": 1, "1": 0}}))
+
+
+def test_events_of_former_times_are_read():
+    event = codec.decode("starting", '{"seq":1,"attempt":1,"pes":[0]}')
+    assert event == Starting(1, 1, (0,))
+    found = codec.decode("machine_found", '{"cpus":[0],"memory":1,"host":"ymp"}')
+    assert found == MachineFound((0,), 1, "ymp")
+    told = Starting(1, 1, (0,), units=(("gpu", ("3", "0")),))
+    assert codec.decode("starting", codec.encode(told)) == told
+
+
+@pytest.mark.parametrize("name", ["waltime", "walltmie", "wallltime", "walktime", "ncpu", "nodse", *KNOWN])
+def test_known_names_and_their_slips_are_taken(name):
+    assert taken(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["gpu", "gpus", "ngpus", "matlab", "fpga", "barrier", "men", "fil", "licence"]
+)
+def test_other_names_are_free(name):
+    assert not taken(name)
