@@ -113,7 +113,7 @@ def _as_units(given: Mapping[str, Any]) -> dict[str, Any]:
 def _need_units(made: Consumable, away: Sequence[Any], site: Site) -> None:
     units = units_of(made, site.found)
     unknown = [unit for unit in away if unit not in units]
-    if unknown and units:
+    if unknown and not made.is_found:  # a device may come back
         raise BadValue(f"consumable {made.name} has no unit {unknown[0]}; its units: {_few(units)}")
 
 

@@ -15,7 +15,8 @@ from nqspy.model.machine import Device
 
 ROOT = "NQSPY_SYS_ROOT"
 """Variable of the daemon's environment: folder in which ``dev``, ``sys`` and ``proc`` lie."""
-_AMD = "0x1002"
+_AMD, _NVIDIA, _DISPLAY = "0x1002", "0x10de", "0x03"
+"""Of makers and of what shows pictures, or could, as ``/sys`` has them."""
 _NVIDIA_FILE = re.compile(r"nvidia(\d+)")
 _RENDER_FILE = re.compile(r"renderD(\d+)")
 _CARD = re.compile(r"card\d+")
@@ -28,8 +29,9 @@ def found(environment: Mapping[str, str] = os.environ) -> tuple[Device, ...]:
 
 
 def _nvidia(root: Path) -> Iterator[Device]:
-    places = _nvidia_places(root)
-    for number, file in _files(root / "dev", _NVIDIA_FILE):
+    files = _files(root / "dev", _NVIDIA_FILE)
+    places = _nvidia_places(root) or _nvidia_in_order(root, [number for number, _ in files])
+    for number, file in files:
         yield _device(root, "nvidia", number, [file], places.get(number))
 
 
@@ -42,6 +44,13 @@ def _nvidia_places(root: Path) -> dict[int, Path]:
         if minor.isdigit():
             places[int(minor)] = root / "sys/bus/pci/devices" / each.name
     return places
+
+
+def _nvidia_in_order(root: Path, numbers: list[int]) -> dict[int, Path]:
+    """The same where the driver does not tell: in the order of their addresses, if there are as many."""
+    cards = [each for each in _listed(root / "sys/bus/pci/devices") if _text(each / "vendor") == _NVIDIA]
+    shown = [each for each in cards if (_text(each / "class") or _DISPLAY).startswith(_DISPLAY)]
+    return dict(zip(numbers, shown, strict=True)) if len(shown) == len(numbers) else {}
 
 
 def _amd(root: Path) -> Iterator[Device]:

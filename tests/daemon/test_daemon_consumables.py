@@ -81,6 +81,19 @@ def test_render_nodes_of_others_are_none_and_an_empty_machine_has_none(tmp_path)
     assert len(devices.found({devices.ROOT: str(tmp_path)})) == 2
 
 
+def test_where_the_driver_is_silent_the_order_of_addresses_tells_which_is_near_to_what(tmp_path):
+    make_devices(tmp_path, nvidia=2)
+    for n in range(2):
+        (tmp_path / f"proc/driver/nvidia/gpus/0000:{n:02x}:00.0/information").unlink()
+    assert [each.cpus for each in devices.found({devices.ROOT: str(tmp_path)})] == [(), ()]
+    for n in range(2):
+        _write(tmp_path / f"sys/bus/pci/devices/0000:{n:02x}:00.0/vendor", "0x10de\n")
+        _write(tmp_path / f"sys/bus/pci/devices/0000:{n:02x}:00.0/class", "0x030200\n")
+    _write(tmp_path / "sys/bus/pci/devices/0000:00:00.1/vendor", "0x10de\n")
+    _write(tmp_path / "sys/bus/pci/devices/0000:00:00.1/class", "0x040300\n")
+    assert [each.cpus for each in devices.found({devices.ROOT: str(tmp_path)})] == [(0, 1), (2, 3)]
+
+
 def test_what_the_kernel_tells_oddly_is_told_of_as_nothing(tmp_path):
     make_devices(tmp_path, nvidia=1)
     for odd in ("", "0-", "x", "-1", "0-99999999999"):

@@ -117,6 +117,18 @@ def test_nothing_is_taken_from_whoever_holds_it_or_asks_for_it(lab):
     assert "consumable_limit names matlab" in str(lab.refused(lab.command("delete consumable matlab")))
 
 
+def test_a_shift_takes_units_out_and_none_away_that_somebody_holds(lab):
+    lab.qmgr(
+        'define shift day when=("0 6 * * *")\nset consumable gpu offline=(0)\nend\n'
+        'define shift night when=("0 21 * * *")\nset consumable gpu units=(0, 2, 3)\nend\n'
+    )
+    (a,) = lab.submit("anne gpu=1")
+    assert units(lab, a) == {"gpu": ["1"]}, "by day 0 is offline"
+    said = str(lab.refused(lab.command("switch shift night")))
+    assert f"unit 1 of gpu is held by {lab.id(a)}" in said
+    lab.is_sound()
+
+
 def test_operators_take_units_out(lab):
     lab.qmgr("set consumable gpu offline=(2)", by=OLGA)
     assert lab.refused(lab.command("set consumable gpu units=(0)"), by=OLGA).code == "not_permitted"

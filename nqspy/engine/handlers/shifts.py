@@ -1,6 +1,6 @@
 """Shifts: put in force when the calendar or an operator says so, their commands as one transaction."""
 
-from nqspy.core import domains, features
+from nqspy.core import consumables, domains, features
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.engine import timetable, upcoming_stops
 from nqspy.engine.handlers import exits, requests
@@ -98,6 +98,7 @@ def run_commands(tx: Transaction, name: str) -> None:
     trial = try_changes(tx, tx.site.settings, changes, upsert=True, strict=False)
     verify(tx, trial)
     domains.check_moves(tx.site, trial.settings, trial.touched)
+    consumables.check_held(tx.site, trial.settings, trial.touched)
     for command in commands:
         queue = getattr(command, "queue", None)
         if queue is not None and queue not in trial.settings.queues:
