@@ -118,8 +118,8 @@ class Selection(Protocol):
 
 class RequestView(Protocol):
     """A request as a user exit sees it: read only. Sizes in bytes, None = unlimited or not given; times in
-    ms; ``consumables``: units it asks for, by name. ``array``: identifier of the array that it is, or is one index of (``index``); ``count``: how many
-    indices of an array could still start, else 1."""
+    ms; ``consumables``: units it asks for, by name. ``array``: identifier of the array that it is, or is one
+    index of (``index``); ``count``: how many indices of an array could still start, else 1."""
 
     id: str
     seq: Seq

@@ -191,3 +191,10 @@ def test_exits_see_what_is_asked_for(lab):
     make(lab, "matlab", count=1)
     lab.run_pass()
     assert seen == [{"gpu": 2, "matlab": 1}, {}]
+
+
+def test_the_order_of_a_queue_is_told_however_few_units_there_are(lab):
+    a, b = lab.submit("anne gpu=4", "ben gpu=4")
+    lab.exits(elected=lambda request, view: [])
+    order = lab.standing()
+    assert [order.of(lab.request(seq)).position for seq in (a, b)] == [1, 2]

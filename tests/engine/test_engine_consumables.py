@@ -155,6 +155,22 @@ def test_who_holds_which_is_the_same_after_a_restart_also_whose_turn_it_is(tmp_p
         centre.is_sound()
 
 
+def test_each_index_of_an_array_holds_units_of_its_own():
+    centre = Centre(LAB, pes=8, length=600)
+    centre.submit("anne gpu=2 array=1-5")
+    held = [units(centre, seq)["gpu"] for seq in sorted(centre.site.started)]
+    assert held == [["0", "1"], ["2", "3"]]
+    centre.sim.restart()
+    centre.later(seconds=601)
+    assert [units(centre, seq)["gpu"] for seq in sorted(centre.site.started)] == held
+    centre.is_sound()
+    centre.later(hours=1)
+    assert centre.site.units == {}
+    assert len(centre.events(ev.Ended)) >= 5
+    with pytest.raises(Refusal, match="5 gpu are more"):
+        centre.submit("anne gpu=5 array=1-2")
+
+
 def test_a_broken_unit_is_given_to_nobody_until_it_is_well(lab):
     lab.qmgr("create probe check units=gpu command=nvidia-smi running=requeue")
     (a,) = lab.submit("anne gpu=1")
@@ -224,7 +240,7 @@ ASKS = st.builds(
     "x pes={} gpu={} wall=1:00:00 {} needs=".format,
     st.integers(1, 3),
     st.integers(1, 4),
-    st.sampled_from(("", "", "matlab=1", "matlab=2")),
+    st.sampled_from(("", "", "matlab=1", "matlab=2", "array=1-3", "array=1-4 matlab=1")),
 )
 OFFLINE = st.sets(st.sampled_from("0123")).map(
     lambda units: ev.Change("set", "consumable/gpu/offline", sorted(units))
