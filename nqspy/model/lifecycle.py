@@ -284,7 +284,8 @@ def bring_forth(site: Site, array: Request, seq: Seq, at: Instant) -> None:
     made = born(array, seq)
     made.state = wait_state(made, at)
     site.requests[seq] = made
-    if array.slot >= 0 and indices.count(array.array.ready) > 1:  # type: ignore[union-attr]
+    ready = array.array.ready if array.array is not None else ()
+    if array.slot >= 0 and indices.has(ready, index_of(seq) or 0) and indices.count(ready) > 1:
         part(array, seq, at)
         site.waiting[array.queue].update(array, site.numbers)
     else:

@@ -86,7 +86,7 @@ def born(array: Request, seq: Seq) -> Request:
     for held in state.held:
         if indices.has(held.indices, index):
             made.holds = "".join(sorted({*made.holds, *held.letters}))
-            made.hold_text, made.never = held.text, made.never or held.never
+            made.hold_text = held.text
     made.state = State.HELD if made.holds or made.unmet else array.state
     return made
 
