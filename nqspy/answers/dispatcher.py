@@ -25,7 +25,8 @@ from nqspy.rpc import server as rpc
 
 DIRECT = {
     "submit", "configure", "delete", "hold", "release", "move", "modify", "rerun", "suspend", "schedule",
-    "abort_queue", "purge_queue", "correct_usage", "switch_shift", "automatic_shift", "reload_exits",
+    "signal", "message", "exchange", "abort_queue", "purge_queue", "correct_usage", "switch_shift",
+    "automatic_shift", "reload_exits",
 }  # fmt: skip
 """Messages that are commands of the engine."""
 _HELD_BACK = {"submit", "configure", "move", "modify", "reload_exits", "reload_queues", "qmgr"}

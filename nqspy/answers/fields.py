@@ -35,6 +35,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     | dict.fromkeys(("atomic", "check", "plan", "json", "file"), Flag),
     "qstat": _LIST | {"operands": Ids | None, "request": Word, "json": Flag, "mpp": Flag, "posix": Flag},
     "list_requests": _LIST | {"operands": Ids | None},
+    "limits": {"hosts": Ids | None, "verbose": Flag},
     "wait": {"ids": Annotated[Ids, msgspec.Meta(min_length=1)]},
     "events": {"after": Number, "since": Number, "limit": Number, "wait": Flag, "request": Word},
     "cat": {"request": str, "offset": Number, "stream": Word, "follow": Flag},

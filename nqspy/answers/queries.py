@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.answers import fields, nights, shows
+from nqspy.answers import fields, limits, nights, shows
 from nqspy.answers.named import seq_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
@@ -111,6 +111,7 @@ QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "status": _status,
     "ping": lambda serving, asked: {"ok": True},
     "now": _now,
+    "limits": limits.answer,
     "counters": _counters,
     "report_night": nights.answer,
     "report_quota": _report_quota,

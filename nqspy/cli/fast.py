@@ -385,7 +385,7 @@ def run(command: str, body: "Callable[[list[str]], int]", words: "list[str]") ->
             raise HelpWanted
         return body(words)
     except HelpWanted:
-        from nqspy.cli.help import answer
+        from nqspy.cli.asked import answer
 
         return answer(command, words)
     except Failure as failure:
@@ -399,8 +399,8 @@ def run(command: str, body: "Callable[[list[str]], int]", words: "list[str]") ->
 
 
 def _wants_help(words: "list[str]") -> bool:
-    """Whether the first word asks for help or for completion; later ones are found by the parser."""
-    return bool(words) and words[0] in ("--help", "--install-completion", "--show-completion")
+    """Whether the first word asks for help, version or completion; later ones are found by the parser."""
+    return bool(words) and words[0] in ("--help", "--version", "--install-completion", "--show-completion")
 
 
 def main(command: str, body: "Callable[[list[str]], int]") -> "NoReturn":

@@ -3,8 +3,8 @@
 import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 import os
 
-from nqspy.cli import fast
-from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted
+from nqspy.cli import acting, fast
+from nqspy.cli.fast import Failure, Given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,22 +29,30 @@ def _signal_option(word: str) -> "Given | None":
     return None if number is None else Given(_SIGNAL_ROW, word, str(number))
 
 
+def _how(found: "list[Given]") -> "tuple[bool, int | None]":
+    """``-W``: whether to kill at once, and how many mails may go out. Raises Failure."""
+    force, mails = False, None
+    for value in (each for given in found if given.target == "how" for each in given.value.split(",")):
+        name, equals, number = value.partition("=")
+        if value == "force":
+            force = True
+        elif name == "suppress_email" and number.removeprefix("-").isdigit() == bool(equals):
+            mails = max(0, int(number)) if equals else 0
+        else:
+            raise Failure(f"-W: {value!r} is not known; there are -W force and -W suppress_email[=N]")
+    return force, mails
+
+
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    given, _, ids = fast.read_options("qdel", words, _signal_option)
-    if "help" in given:
-        raise HelpWanted
-    if not ids:
-        raise Failure(f"which request? {fast.usage('qdel')}", 2)
-    if given.get("how", "force") != "force":
-        raise Failure(f"-W: {given['how']!r} is not known; there is -W force")
+    given, found, ids = acting.read("qdel", words, _signal_option)
+    force, mails = _how(found)
     dialect = given.get("dialect") or os.environ.get("NQSPY_DIALECT") or "pbs"
-    message: dict[str, object] = {
-        "cmd": "delete", "text": "qdel", "ids": ids, "owner": given.get("owner"),
-        "kill": "kill" in given or given.get("how") == "force",
-        "signal": int(given["signal"]) if "signal" in given else None, "force": dialect != "nqs",
-    }  # fmt: skip
-    return fast.show("qdel", DaemonConnection(given.get("home")).call(message))
+    return acting.tell(
+        "qdel", "delete", given.get("home"), ids=ids, owner=given.get("owner"),
+        kill="kill" in given or force, mails=mails,
+        signal=int(given["signal"]) if "signal" in given else None, force=dialect != "nqs",
+    )  # fmt: skip
 
 
 def main() -> "NoReturn":

@@ -124,15 +124,56 @@ QSTAT: Table = (
 QDEL: Table = (
     (("-k",), "kill", "on", "", "kill a running request (NQS dialect)"),
     (("-u",), "owner", "text", "USER", "requests of this user (managers and operators)"),
-    (("-W",), "how", "text", "force", "force: kill at once"),
+    (("-W",), "how", "text", "force|suppress_email[=N]",
+     "kill at once; so many mails (none) about it at most"),
     DIALECT,
     HOME,
     HELP,
-)
+)  # fmt: skip
 
-QHOLD: Table = ((("-h",), "letters", "text", "u|o|s", "kind of hold: user, operator, system"), HOME, HELP)
+QHOLD: Table = (
+    (("-h",), "letters", "text", "LETTERS", "holds: u (user), o (operator), s (system); n: none"), HOME, HELP,
+)  # fmt: skip
 QRLS: Table = QHOLD
 QMOVE: Table = (HOME, HELP)
+
+QALTER: Table = (
+    (("-a",), "eligible", "date", "DATE", "start not before"),
+    (("-A",), "account", "text", "GROUP", "group or account that is charged"),
+    (("-c",), "checkpoint", "checkpoint", "TEXT", "checkpoint interval (noted)"),
+    (("-e",), "stderr", "path", "PATH", "file or folder for standard error"),
+    (("-h",), "holds", "text", "LETTERS", "the holds it has from now on: letters of u, o, s; n: none"),
+    (("-j",), "", "join_or_joblog", "oe|eo|n", "join the outputs"),
+    (("-k",), "", "keep", "LETTERS", "keep in the home folder: o, e; n: none"),
+    (("-l",), "", "resources", "NAME=VALUE,...", "resources, as of qsub; select= replaces the selection"),
+    (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
+    (("-M",), "mail.to", "mail_to", "USER,...", "who gets the mail"),
+    (("-N",), "name", "name", "NAME", "name of the request"),
+    (("-o",), "stdout", "path", "PATH", "file or folder for standard output"),
+    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
+    (("-P",), "project", "note_value", "NAME", "project (noted)"),
+    (("-r",), "name", "name_or_rerun", "y|n", "whether it may be run again"),
+    (("-S",), "shell", "shell", "PATH", "shell that reads the script"),
+    (("-u",), "owner", "text", "USER", "its owner, who stays the same"),
+    HOME,
+    HELP,
+)
+FORCE: Row = (("-W",), "how", "text", "force", "force: kill at once")
+QRERUN: Table = (FORCE, HOME, HELP)
+QSIG: Table = (
+    (("-s",), "signal", "text", "SIGNAL", "name or number (TERM), 0: only look; suspend, resume"), HOME, HELP,
+)  # fmt: skip
+QMSG: Table = (
+    (("-E", "-e"), "stderr", "on", "", "into its standard error (default)"),
+    (("-O", "-o"), "stdout", "on", "", "into its standard output"),
+    (("-j",), "joblog", "on", "", "into its job log (not offered)"),
+    HOME,
+    HELP,
+)
+QORDER: Table = (HOME, HELP)
+QCHKPNT: Table = (HOME, HELP)
+QLIMIT: Table = ((("-v",), "verbose", "on", "", "how each is kept, in a sentence"), HOME, HELP)
+QPING: Table = (HOME, HELP)
 
 QCAT: Table = (
     (("-o",), "stdout", "on", "", "standard output (default)"),
@@ -161,6 +202,14 @@ SUMMARIES = {
     "qhold": ("[OPTIONS] ID...", "Hold waiting requests."),
     "qrls": ("[OPTIONS] ID...", "Release held requests."),
     "qmove": ("[OPTIONS] QUEUE ID...", "Move waiting requests into another queue."),
+    "qalter": ("[OPTIONS] ID...", "Change what requests ask for."),
+    "qrerun": ("[OPTIONS] ID...", "End running requests and queue them again."),
+    "qsig": ("[OPTIONS] ID...", "Send a signal to running requests."),
+    "qmsg": ("[OPTIONS] MESSAGE ID...", "Write a line into the output of running requests."),
+    "qorder": ("[OPTIONS] ID ID", "Have two waiting requests exchange their places."),
+    "qchkpnt": ("[OPTIONS] ID...", "Not offered: requests are not checkpointed here."),
+    "qlimit": ("[OPTIONS] [HOST]...", "Show the limits that a request may ask for."),
+    "qping": ("[OPTIONS] [HOST]", "Say whether the daemon answers."),
     "qcat": ("[OPTIONS] ID", "Show the output of a request so far."),
     "qmgr": (
         "[OPTIONS] [plan|apply] [FILE]",
@@ -171,5 +220,6 @@ SUMMARIES = {
 
 TABLES = {
     "qsub": QSUB, "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QRLS, "qmove": QMOVE, "qcat": QCAT,
-    "qmgr": QMGR,
+    "qmgr": QMGR, "qalter": QALTER, "qrerun": QRERUN, "qsig": QSIG, "qmsg": QMSG, "qorder": QORDER,
+    "qchkpnt": QCHKPNT, "qlimit": QLIMIT, "qping": QPING,
 }  # fmt: skip

@@ -11,7 +11,7 @@ from traceback import format_exc
 from typing import Any
 
 from nqspy.engine.enact import decided, enact
-from nqspy.engine.handlers import depend, requests, settings, shifts, submit, usage
+from nqspy.engine.handlers import acts, depend, requests, settings, shifts, submit, usage
 from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
 from nqspy.engine.handlers import observations as observations
@@ -58,6 +58,9 @@ HANDLERS: dict[type[cm.Command], Handler] = {
     cm.ModifyRequest: requests.modify,
     cm.RerunRequests: requests.rerun,
     cm.SuspendRequests: requests.suspend,
+    cm.SignalRequests: acts.signal,
+    cm.WriteMessage: acts.message,
+    cm.ExchangeRequests: acts.exchange,
     cm.ScheduleRequest: requests.schedule,
     cm.AbortQueue: requests.abort_queue,
     cm.PurgeQueue: requests.purge_queue,

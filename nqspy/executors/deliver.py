@@ -80,6 +80,15 @@ def open_target(path: str, flags: int = os.O_TRUNC) -> int:
         place.close()
 
 
+def append_line(target: str, line: str) -> None:
+    """Adds a line to the end of a file that the owner named. Raises OSError."""
+    fd = open_target(target, os.O_APPEND)
+    try:
+        _write(fd, line.encode("utf-8", "replace"))
+    finally:
+        os.close(fd)
+
+
 def _streams(record: dict[str, Any]) -> list[str]:
     return ["stdout"] if record["output"]["join"] else ["stdout", "stderr"]
 
@@ -226,7 +235,7 @@ def _deliver_one(record: dict[str, Any], name: str, source: int | None) -> dict[
         if record["output"][name]["direct"]:
             if _line_for(record, name):
                 with contextlib.suppress(OSError):  # the record says it too
-                    _append(target, record["line"])
+                    append_line(target, record["line"])
         elif source is not None:
             _copy(source, target, os.O_APPEND if appends(record["output"][name]) else os.O_TRUNC)
     except OSError as error:
@@ -289,14 +298,6 @@ def _write(fd: int, data: bytes) -> None:
             raise TimeoutError(errno.ETIMEDOUT, "nobody reads it")
         with contextlib.suppress(BlockingIOError):
             data = data[os.write(fd, data) :]
-
-
-def _append(target: str, line: str) -> None:
-    fd = open_target(target, os.O_APPEND)
-    try:
-        _write(fd, line.encode("utf-8", "replace"))
-    finally:
-        os.close(fd)
 
 
 def _remove(name: str) -> None:

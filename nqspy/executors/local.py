@@ -5,22 +5,35 @@ net under them; the records in the spool say what happened. One thread waits for
 """
 
 import contextlib
+import logging
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
-from nqspy.executors import records, remains, scan
+from nqspy.executors import asides, records, remains, scan
 from nqspy.executors.clash import Clashes
 from nqspy.executors.link import Key, SpawnerLink
-from nqspy.executors.order import cpus_of, make_order
+from nqspy.executors.order import adjustment, cpus_of, make_order
 from nqspy.executors.patience import DELIVERY, LAUNCH
 from nqspy.executors.resident import Residents
 from nqspy.executors.spares import PATIENCE
 from nqspy.executors.spool_cleaner import QUIET, SpoolCleaner
 from nqspy.executors.watch import Watch
-from nqspy.model.actions import Action, Forget, Kill, Resume, SetAside, Signal, Start, Suspend
+from nqspy.model.actions import (
+    Action,
+    Adjust,
+    Forget,
+    Kill,
+    Resume,
+    SetAside,
+    Signal,
+    Start,
+    Suspend,
+    WriteOutput,
+)
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
 from nqspy.model.observations import (
@@ -35,6 +48,7 @@ from nqspy.model.observations import (
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
 
+_log = logging.getLogger("nqspy.executor")
 _KEPT_BLOBS = 64
 _REBOOT = "the machine was restarted while it ran"
 
@@ -125,12 +139,27 @@ class LocalExecutor:
             case Kill(seq, attempt, reason, grace, number):
                 message = {"do": "kill", "reason": reason, "grace": grace, "signal": number}
                 self._watch.tell((seq, attempt), message)
+            case WriteOutput(seq, attempt, text, streams):
+                self._aside((seq, attempt), {"do": "write", "text": text, "streams": streams})
+            case Adjust(seq, attempt):
+                if request is not None:
+                    changed = adjustment(request, site)
+                    self._clashes.mark(request, changed["output"], site)
+                    self._aside((seq, attempt), changed)
             case SetAside(seq, attempt):
                 self._watch.set_aside((seq, attempt), site.settings.server.grace)
             case Forget(seq, attempt):
                 self._forget(self._watch.path((seq, attempt)), ended=request is None)
             case _:
                 pass
+
+    def _aside(self, key: Key, message: dict[str, Any]) -> None:
+        """Tells a shepherd what those of former versions do not understand: of those the log says so."""
+        folder = self._watch.path(key)
+        if records.holder(folder) is not None and records.protocol(folder) < asides.SINCE:
+            _log.warning("%d.%d was begun by an earlier nqspy: it cannot be told to %s", *key, message["do"])
+        else:
+            self._watch.tell(key, message)
 
     def scan(self, expected: Mapping[int, int]) -> Sequence[Observation]:
         """One observation for each expected attempt, then one for each stray; those still running are watched

@@ -8,11 +8,19 @@ on) rounds are made until one finds nothing new.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from nqspy.executors.cage import Cage
 from nqspy.executors.control import move_cpus
 
 _ROUNDS = 10
+
+
+def follow(cage: Cage, order: dict[str, Any], cpus: list[int] | None) -> None:
+    """It may go on on other CPUs than it had: all of it."""
+    if cpus and cpus != order["cpus"]:
+        move(cage, cpus)
+        order["cpus"] = cpus
 
 
 def move(cage: Cage, cpus: list[int]) -> None:

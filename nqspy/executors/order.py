@@ -55,6 +55,14 @@ def make_order(
     }
 
 
+def adjustment(request: Request, site: Site) -> dict[str, Any]:
+    """What a shepherd is told whose request was changed: the wall time it may take, where its output goes."""
+    queue = site.settings.queues.get(request.queue) or Queue(request.queue)
+    output, kept = _output(request, site.name), ("path", "name", "keep")
+    places = {stream: {key: output[stream][key] for key in kept} for stream in ("stdout", "stderr")}
+    return {"do": "adjust", "wall": _limits(request.spec, queue)["per_request/wall_limit"], "output": places}
+
+
 def _limits(spec: Spec, queue: Queue) -> dict[str, int | None]:
     """The limits in force by qmgr path: what the request asks, else its queue's; None = no limit."""
     asked = {**spec.ask.limits(), **dict(spec.ask.others)}

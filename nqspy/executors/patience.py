@@ -27,6 +27,8 @@ _SOON = 0.1
 """Real seconds in which all of this is usually over: until then nobody is told, and nobody can end it."""
 _GONE = 1.0
 CONTROL = "control"
+_LONGEST = 1 << 17
+"""Bytes of a message: two paths and two names, each byte of them written as six at most."""
 
 
 def now() -> float:
@@ -48,7 +50,7 @@ def messages(control: socket.socket | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     while control is not None:
         try:
-            found.append(json.loads(control.recv(4096)))
+            found.append(json.loads(control.recv(_LONGEST)))
         except BlockingIOError:
             break
     return found

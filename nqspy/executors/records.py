@@ -28,9 +28,10 @@ from nqspy.model.keys import index_of, member, name_of, number_of
 _fallocate = ctypes.CDLL(None, use_errno=True).fallocate
 _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
 _KEEP_SIZE = 1
-PROTOCOL = 2
+PROTOCOL = 3
 """Version of what a shepherd and a daemon leave each other: orders, records, messages. A daemon takes over
-shepherds of its own version and of earlier ones (1 wrote no version down; 2: controllers in ``pid``)."""
+shepherds of its own version and of earlier ones (1 wrote no version down; 2: controllers in ``pid``; 3:
+``write`` and ``adjust``, `asides`)."""
 VOID = "void"
 _ROOM = 16_384
 """Bytes kept free on the disk for the records of each running attempt: a full spool keeps nobody's end from

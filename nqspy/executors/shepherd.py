@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nqspy.executors import (
+    asides,
     bells,
     cage,
     child,
@@ -284,8 +285,10 @@ class Shepherd(AttemptReporter):
             elif what == "suspend":
                 self._suspend(bool(message.get("page_out")))
             elif what == "resume":
-                self._move(message.get("cpus"))
+                moving.follow(self.cage, self.order, message.get("cpus"))
                 self._resume()
+            else:
+                asides.obey(self.order, self.streams, self.home, message)
 
     def _suspend(self, page_out: bool) -> None:
         if not self.suspended:
@@ -300,12 +303,6 @@ class Shepherd(AttemptReporter):
         if self.leaving is not None and not self.leaving.step():
             out, self.leaving = self.leaving, None
             self.tell("out", [out.before, out.after, int(out.refused)])
-
-    def _move(self, cpus: list[int] | None) -> None:
-        """It may go on on other CPUs than it had: all of it."""
-        if cpus and cpus != self.order["cpus"]:
-            moving.move(self.cage, cpus)
-            self.order["cpus"] = cpus
 
     def _resume(self) -> None:
         if self.suspended:

@@ -78,6 +78,27 @@ class Signal(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class WriteOutput(Action):
+    """Add a line to outputs of an attempt (``stdout``, ``stderr``), as its owner."""
+
+    kind: ClassVar[str] = "write"
+    seq: Seq
+    attempt: int
+    text: str
+    streams: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Adjust(Action):
+    """What a running request asks for was changed: its attempt is kept to the wall time it has now, and its
+    output goes where it is to go now."""
+
+    kind: ClassVar[str] = "adjust"
+    seq: Seq
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class SetAside(Action):
     """Take the records of an attempt that the database does not know out of the way of later ones."""
 

@@ -81,7 +81,7 @@ class ApplyFiles(Command):
 @dataclass(frozen=True, slots=True)
 class Delete(Command):
     """Delete waiting requests. Started ones are ended with ``kill`` or ``force`` (POSIX); with a ``signal``
-    they get that and no more."""
+    they get that and no more. ``mails``: so many owners' mails go out at most."""
 
     cmd: ClassVar[str] = "delete"
     ids: tuple[str, ...]
@@ -89,11 +89,13 @@ class Delete(Command):
     signal: int | None = None
     force: bool = False
     owner: str | None = None
+    mails: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HoldRequests(Command):
-    """Hold waiting requests; ``letter`` u, o or s (None: what the caller's role gives)."""
+    """Hold waiting requests; ``letter``: u, o, s or several of them, "n": none (None: what the caller's role
+    gives)."""
 
     cmd: ClassVar[str] = "hold"
     ids: tuple[str, ...]
@@ -102,11 +104,12 @@ class HoldRequests(Command):
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRequests(Command):
-    """Take holds off."""
+    """Take holds off, as `HoldRequests` puts them on. ``lenient``: one that is not held is no failure."""
 
     cmd: ClassVar[str] = "release"
     ids: tuple[str, ...]
     letter: str | None = None
+    lenient: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,8 @@ class MoveRequests(Command):
 
 @dataclass(frozen=True, slots=True)
 class ModifyRequest(Command):
-    """Change what a waiting request asks for: attribute path below `Spec` -> value."""
+    """Change what a request asks for: attribute path below `Spec` -> value; of a running one only what can
+    still matter."""
 
     cmd: ClassVar[str] = "modify"
     ids: tuple[str, ...]
@@ -130,10 +134,11 @@ class ModifyRequest(Command):
 
 @dataclass(frozen=True, slots=True)
 class RerunRequests(Command):
-    """End started requests and queue them again."""
+    """End started requests and queue them again; ``force``: by KILL at once."""
 
     cmd: ClassVar[str] = "rerun"
     ids: tuple[str, ...]
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +148,33 @@ class SuspendRequests(Command):
     cmd: ClassVar[str] = "suspend"
     ids: tuple[str, ...]
     resume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SignalRequests(Command):
+    """Send a signal to all processes of running requests; 0: only see whether they run."""
+
+    cmd: ClassVar[str] = "signal"
+    ids: tuple[str, ...]
+    signal: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMessage(Command):
+    """Write a line into these outputs of running requests."""
+
+    cmd: ClassVar[str] = "message"
+    ids: tuple[str, ...]
+    message: str
+    streams: tuple[Literal["stdout", "stderr"], ...] = ("stderr",)
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeRequests(Command):
+    """Exchange the places of two waiting requests of one queue."""
+
+    cmd: ClassVar[str] = "exchange"
+    ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ class Moved(Event):
 
 @dataclass(frozen=True, slots=True)
 class Modified(Event):
-    """What a waiting request asks for was changed; ``spec`` is the whole new one."""
+    """What a request asks for was changed; ``spec`` is the whole new one."""
 
     kind: ClassVar[str] = "modified"
     seq: Seq

@@ -49,6 +49,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "no_default_queue": "no queue was named and there is no default queue; queues: {known}",
     },
     ("unknown_object", 170): {"unknown_object": "there is no {what} {name}"},
+    ("unknown_object", 1): {"other_host": "host {host} is not served here; this is {name}"},
     ("unknown_object", 2): {
         "not_in_night": "group {group} had no requests in the night of {day}; those that had are {known}",
         "empty_night": "group {group} had no requests in the night of {day}; no group had any",
@@ -69,6 +70,9 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "guarded_setting": _MINE + "{change} is for root and the home's owner alone: {why}",
         "night_of_others": _MINE + "the night's report is for operators and members of departments",
         "no_member": "{user} is no member of group {group}",
+        "stays_its_owners": "Unauthorized Request {id}: it stays {owner}'s; {user} may submit it anew",
+        "raised_by_operators": "Unauthorized Request {id}: its owner may only lower the wall time of one that"
+        " runs, from {limit}; an operator may raise it",
     },
     # ------------------------------------------------------------ the state of a request
     ("wrong_state", 168): {
@@ -85,6 +89,20 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "no_pe_free": _NOT_NOW + "it needs {wanted} to go on, and {free} free",
         "resource_broken": _NOT_NOW + "and {said}",
         "no_output_yet": "{id} has not started; there is no output yet",
+        "no_signal_now": _NOT_NOW + "only a running one can be sent a signal",
+        "no_message_now": _NOT_NOW + "only a running one can be sent a message",
+        "whole_array": "Request invalid for state of job {id}: an array has one place in its queue;"
+        " name it whole",
+        "other_queue": "Request invalid for state of job {id}: it waits in queue {queue},"
+        " {other} in queue {there}; only places in one queue are exchanged",
+        "other_rank": "Request invalid for state of job {id}: an operator has scheduled it or {other}"
+        " out of turn (schedule request)",
+    },
+    ("cannot_alter", 167): {
+        "while_running": "Cannot modify attribute while job running {id}: {what}; of a running one there are"
+        " its wall time, name, output, mail, and whether it is rerunnable",
+        "written_in_place": "Cannot modify attribute while job running {id}:"
+        " its {stream} is written in place",
     },
     ("not_rerunnable", 190): {"not_rerunnable": "job is not rerunnable {id}"},
     # ------------------------------------------------------------ what queues take
@@ -154,7 +172,9 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "asks_nothing": "a request with no {what} at all cannot run;"
         " name more, or leave its limit to the queue",
         "bad_amount": "{name} {value} is no amount: from 0 upward, or unlimited",
-        "bad_hold": "hold type {letter!r} is none of u, o, s",
+        "bad_hold": "hold type {letter!r} is none of u, o, s, several of them, or n alone",
+        "bad_line": "a message is a line of 1 to {most} printable characters",
+        "two_requests": "exactly two requests exchange their places, not {count}",
         "not_modifiable": "{path} of a request cannot be modified",
         "bad_modification": "{value!r} is no {name} of a request",
         "bad_use": "{value} ms is no use of a group: at least 0, at most {most}",

@@ -252,6 +252,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
     ``preempted_bytes``: what it held when it last did. ``suspended_time``: how long it was suspended before.
     ``units``: of consumables; they are its own until its processes have ended, and told of still later.
+    ``adjusted``: what it asks for was changed since it was started.
     """
 
     number: int
@@ -270,6 +271,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     preempted_bytes: int = 0
     suspended_time: int = 0
     units: Units = ()
+    adjusted: bool = False
 
 
 @dataclass(slots=True)

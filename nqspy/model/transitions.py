@@ -207,6 +207,9 @@ def _rank(request: Request, event: ev.Ranked, at: Instant, ages: Ages) -> None:
 
 
 def _modify(request: Request, event: ev.Modified, at: Instant, ages: Ages) -> None:
+    if request.state in STARTED:
+        request.spec, request.attempt = event.spec, replace(request.run, adjusted=True)
+        return
     if request.state is State.WAITING and (event.spec.eligible or 0) <= at:
         request.date_in_queue = at
     request.spec = event.spec
@@ -283,7 +286,7 @@ STEPS: dict[type[ev.Event], Step] = {
     ev.DependencyFailed: Step(_BEFORE, _fail, stays=True),
     ev.Redated: Step(WAITING, _redate),
     ev.Ranked: Step(_ANY, _rank, stays=True),
-    ev.Modified: Step(_BEFORE, _modify),
+    ev.Modified: Step(_ANY, _modify),
     ev.Starting: Step(_BEFORE, _start),
     ev.Started: Step(STARTED, _begin, stays=True),
     ev.Suspended: Step((State.RUNNING,), _suspend),

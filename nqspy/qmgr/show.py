@@ -265,7 +265,7 @@ def _told(queue: Queue) -> list[tuple[str, str]]:
 
 # ---------------------------------------------------------------- what holds for every site
 
-_ENFORCED = (
+ENFORCED = (
     ("per_request cpu_limit", "time", "measured; TERM, after the grace time KILL"),
     ("per_request wall_limit", "time", "measured; TERM, after the grace time KILL"),
     ("per_request memory_limit", "size", "measured, or by cgroup; TERM, after the grace time KILL"),
@@ -281,11 +281,12 @@ _ENFORCED = (
     ("run, user, group, memory and pe limits", "count", "when requests are chosen"),
     ("consumable limits", "list", "when requests are chosen"),
 )
+"""Limits that can be set, their unit, and how they are kept."""
 
 
 def limits_supported() -> str:
     """Limits that can be set, and how they are enforced; others are kept and ignored."""
-    return table(("LIMIT", "UNIT", "ENFORCED BY"), _ENFORCED)
+    return table(("LIMIT", "UNIT", "ENFORCED BY"), ENFORCED)
 
 
 # ---------------------------------------------------------------- rows of the daemon

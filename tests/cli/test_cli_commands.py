@@ -50,6 +50,13 @@ def in_a_process(line: str, home: Path, **more: str) -> "subprocess.CompletedPro
         "qrls 17",
         "qmove night 17",
         "qcat 17",
+        "qalter -l walltime=1:00:00 -N x 17",
+        "qrerun 17",
+        "qsig -s USR1 17",
+        "qmsg hello 17",
+        "qorder 17 18",
+        "qlimit",
+        "qping",
     ],
 )
 def test_a_fast_start_imports_nothing_heavy(desk, line):
@@ -88,6 +95,28 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
         ("qdel --dialect nqs 17", {"force": False}),
         ("qhold -h o 17", {"cmd": "hold", "letter": "o", "ids": ["17"]}),
         ("qhold 17", {"cmd": "hold", "letter": None}),
+        ("qhold -huo 17", {"cmd": "hold", "letter": "uo"}),
+        ("qrls -h n 17", {"cmd": "release", "letter": "n", "lenient": True}),
+        ("qdel -W force -Wsuppress_email=-1 17", {"kill": True, "mails": 0}),
+        ("qdel -W suppress_email=3,force 17", {"kill": True, "mails": 3}),
+        ("qdel -W suppress_email 17", {"kill": False, "mails": 0}),
+        ("qrerun 17 18", {"cmd": "rerun", "ids": ["17", "18"], "force": False}),
+        ("qrerun -W force 17", {"cmd": "rerun", "force": True}),
+        ("qsig 17", {"cmd": "signal", "signal": 15}),
+        ("qsig -s 0 17", {"cmd": "signal", "signal": 0}),
+        ("qsig -sSIGNULL 17", {"cmd": "signal", "signal": 0}),
+        ("qsig -s usr1 17 18", {"cmd": "signal", "signal": 10, "ids": ["17", "18"]}),
+        ("qsig -s suspend 17", {"cmd": "suspend", "resume": False}),
+        ("qsig -s resume 17", {"cmd": "suspend", "resume": True}),
+        (
+            "qmsg hello 17 18",
+            {"cmd": "message", "message": "hello", "streams": ["stderr"], "ids": ["17", "18"]},
+        ),
+        ("qmsg -EO hello 17", {"cmd": "message", "streams": ["stdout", "stderr"]}),
+        ("qmsg -o hello 17", {"cmd": "message", "streams": ["stdout"]}),
+        ("qorder 17 18", {"cmd": "exchange", "ids": ["17", "18"]}),
+        ("qlimit -v", {"cmd": "limits", "verbose": True, "hosts": []}),
+        ("qping ymp", {"cmd": "limits", "text": "qping", "hosts": ["ymp"]}),
         ("qrls 17 18", {"cmd": "release", "ids": ["17", "18"]}),
         ("qmove night@ymp 17", {"cmd": "move", "queue": "night", "ids": ["17"]}),
     ],
@@ -121,18 +150,76 @@ def test_the_dialect_of_qdel_may_come_from_the_environment(desk, screen, monkeyp
     assert desk.messages[-1]["force"] is False
 
 
-def test_each_letter_of_a_hold_is_asked_for_and_the_status_is_the_failures(desk, screen):
-    desk.answers["hold"] = lambda id, m: messages.text_answer(id, 159 if m["letter"] == "s" else 0, "", "")
+def test_the_letters_of_a_hold_are_asked_for_together_and_the_status_is_the_failures(desk, screen):
+    desk.answers["hold"] = lambda id, m: messages.text_answer(id, 159 if "s" in m["letter"] else 0, "", "")
     assert screen.run("qhold -h us 17")[0] == 159
-    assert [message["letter"] for message in desk.messages] == ["u", "s"]
+    assert [message["letter"] for message in desk.messages] == ["us"]
+
+
+ALTERED = [
+    ("-l walltime=0:3:0,mem=1gb", {"ask/wall": 180_000, "ask/memory": 1 << 30}),
+    ("-l select=2:ncpus=3", {"ask/pes": 6, "ask/memory": None}),
+    ("-l nodes=1:ppn=2:mem=1mb", {"ask/pes": 2, "ask/memory": 1 << 20}),
+    ("-l nproc=9", {"ask/per_request/process_limit": 9}),
+    ("-N new -p -3 -r n -A d1", {"name": "new", "priority": -3, "rerunnable": False, "account": "d1"}),
+    ("-S /bin/sh", {"shell": "/bin/sh"}),
+    ("-m n", {"mail/abort": False, "mail/begin": False, "mail/end": False}),
+    ("-m be -M ben,eva", {"mail/abort": False, "mail/begin": True, "mail/end": True, "mail/to": "ben,eva"}),
+    ("-j oe -k n", {"output/join": True, "output/keep_stdout": False, "output/keep_stderr": False}),
+    ("-k o", {"output/keep_stdout": True, "output/keep_stderr": False}),
+    ("-o /tmp/ -e host:/x/y", {"output/stdout": "/tmp/", "output/stderr": "/x/y",
+                               "attributes/output_host": ["host"]}),
+    ("-a 203703022100", {"eligible": 2119636800000}),
+    ("-h n", {"holds": "n"}),
+    ("-h uo -u anne@host", {"holds": "uo", "owner": "anne"}),
+    ("-c n -P p1", {"attributes/checkpoint": ["n"], "attributes/project": ["p1"]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "values"), ALTERED, ids=[options for options, _ in ALTERED])
+def test_what_qalter_changes(desk, screen, options, values):
+    assert screen.run(f"qalter {options} 17 18.ymp") == (0, "modify done\n", "")
+    message = desk.messages[-1]
+    assert (message["ids"], message["values"]) == (["17", "18.ymp"], values)
+
+
+def test_every_command_tells_its_version_and_nothing_else(desk, screen):
+    for command in ("qsub", "qdel", "qalter", "qhold", "qrls", "qmove", "qmsg", "qrerun", "qsig", "qcat"):
+        status, out, err = screen.run(f"{command} --version")
+        assert (status, err) == (0, "")
+        name, equals, version = out.split()
+        assert (name, equals, version.replace(".", "").isdigit(), out[-1]) == ("pbs_version", "=", True, "\n")
+    assert screen.run("qdel --version 17") == (2, "", "qdel: --version stands alone, without '17'\n")
+    assert not desk.messages
+
+
+def test_a_checkpoint_is_refused_whatever_is_asked_for(desk, screen):
+    status, out, err = screen.run("qchkpnt 17")
+    assert (status, out) == (1, "")
+    assert err.startswith("qchkpnt: requests are not checkpointed here; ")
+    assert not desk.messages
 
 
 @pytest.mark.parametrize(
     ("line", "text"),
     [
         ("qdel", "qdel: which request? usage: qdel"),
-        ("qdel -W soon 17", "qdel: -W: 'soon' is not known; there is -W force"),
+        ("qdel -W soon 17", "qdel: -W: 'soon' is not known; there are -W force and"),
+        ("qdel -W suppress_email= 17", "qdel: -W: 'suppress_email=' is not known"),
         ("qhold -h x 17", "qhold: -h: 'x' is none of the letters u, o, s"),
+        ("qhold -h un 17", "qhold: -h: 'un' is none of the letters u, o, s, nor n alone"),
+        ("qalter -l walltime=1:00", "qalter: which request? usage: qalter"),
+        ("qalter 17", "qalter: what shall be changed? usage: qalter"),
+        ("qalter -l walltime=soon 17", "qalter: "),
+        ("qalter -r maybe 17", "qalter: "),
+        ("qalter -S /no/such/shell 17", "qalter: "),
+        ("qalter -W depend=afterok:3 17", "qalter: unknown option -W"),
+        ("qrerun -W soon 17", "qrerun: -W: 'soon' is not known; there is -W force"),
+        ("qsig -s NOSUCH 17", "qsig: Unknown/illegal signal name NOSUCH"),
+        ("qmsg hello", "qmsg: a message and at least one request are needed"),
+        ("qmsg -j hello 17", "qmsg: -j: requests have no job log here"),
+        ("qorder 17", "qorder: two requests are needed, not 1"),
+        ("qping a b", "qping: one host at most"),
         ("qmove night", "qmove: a queue and at least one request are needed"),
         ("qcat 17 18", "qcat: exactly one request is needed"),
         ("qcat -e -o 17", "qcat: -o and -e: choose one stream"),

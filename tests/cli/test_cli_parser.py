@@ -23,6 +23,10 @@ LINES = [
     "qcat -e -f 17.ymp",
     "qmgr -c a -c b --atomic -n",
     "qmove night 17 18",
+    "qalter -l walltime=60 -a noon -N x -h u 17",
+    "qrerun -W force 17",
+    "qsig -s KILL 17",
+    "qmsg -E -O text 17",
 ]
 GLUED = [
     ("qsub -lT600 -lM32mw -qnight -p-5 job.sh", "qsub -lT 600 -lM 32mw -q night -p -5 -- job.sh"),

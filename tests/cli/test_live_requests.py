@@ -8,6 +8,8 @@ import pytest
 from daemon.live import until
 from stillness import stands_still
 
+from nqspy.cli.spec import TABLES
+
 LOOP = "trap 'echo caught; exit 3' TERM; echo up; while :; do sleep 0.02; done"
 
 
@@ -144,7 +146,7 @@ def test_output_of_what_has_not_started_or_is_unknown(office):
     office.run("qdel", id).ok()
 
 
-@pytest.mark.parametrize("name", ["qsub", "qstat", "qdel", "qhold", "qrls", "qmove", "qcat", "qmgr"])
+@pytest.mark.parametrize("name", sorted(TABLES))
 def test_every_command_explains_itself(office, name):
     done = office.run(name, "--help", env={"COLUMNS": "100", "NO_COLOR": "1"}).ok()
     assert re.search(r"usage", done.out, re.IGNORECASE)

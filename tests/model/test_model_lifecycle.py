@@ -132,6 +132,14 @@ def test_ranked_and_modified_requests_change_their_rows(story):
     assert (columns.rank.tolist(), columns.cpu.tolist(), columns.pes.tolist()) == ([2], [5.0], [3])
 
 
+def test_what_a_running_request_asks_for_changes_and_it_stays_where_it_is(story):
+    request = story.start(story.submit())
+    story.tell(ev.Modified(1, replace(request.spec, ask=replace(request.spec.ask, wall=5)), "anne"))
+    assert (request.state, request.spec.ask.wall, request.run.adjusted) == (State.RUNNING, 5, True)
+    assert list(story.site.started) == [1]
+    story.site.check()
+
+
 def test_a_start_takes_pes_and_the_request_out_of_its_queue(story):
     request = story.submit()
     story.tell(ev.Ranked(1, 2, "olga"))
@@ -158,14 +166,14 @@ def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story, leni
         ev.Routed(9, "r", "q"),
         ev.Moved((1,), "r", "x"),
         ev.Eligible((1,)),
-        ev.Modified(1, request.spec, "x"),
+        ev.Modified(9, request.spec, "x"),
         ev.Ranked(9, 1, "x"),
         ev.Alarm("x", "y"),
         ev.Redated((1,), Instant(3), None, "x"),
     ):
         story.tell(event)
     assert story.site.requests[1] == before
-    assert story.site.misfits == 12, "those that name a request which is there, in another state or attempt"
+    assert story.site.misfits == 11, "those that name a request which is there, in another state or attempt"
     assert story.site.misfit.startswith("request 1 is running, attempt 1: event redated ")
 
 

@@ -8,7 +8,7 @@ from nqspy.engine.handlers import strays
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
-from nqspy.model.actions import Forget, Kill, Notify, Resume, Suspend
+from nqspy.model.actions import Adjust, Forget, Kill, Notify, Resume, Suspend
 from nqspy.model.cause import HANDS
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Ending, Request, State, Used
@@ -46,6 +46,8 @@ def adopt(tx: Transaction, observation: ob.Observation) -> None:
     request = tx.site.started.get(observation.seq)
     if request is None or not isinstance(observation, (ob.ObservedRunning, ob.ObservedExiting)):
         return
+    if request.run.adjusted:
+        tx.act(Adjust(request.seq, request.attempts))
     if request.ending:
         reason = "requeued" if request.ending.rerun else "deleted"
         tx.act(Kill(request.seq, request.attempts, reason, tx.site.settings.server.grace))

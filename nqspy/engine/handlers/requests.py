@@ -5,11 +5,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from nqspy.core.accounting import health
 from nqspy.core.consumables import resolved
 from nqspy.core.preemption import resume
+from nqspy.engine.handlers import alter
 from nqspy.engine.handlers.arrays import delete_left, each
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
@@ -18,7 +17,7 @@ from nqspy.engine.handlers.spec import check_limits, check_spec
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import indices
-from nqspy.model.actions import Kill, Notify, Resume, Signal, Suspend
+from nqspy.model.actions import Adjust, Kill, Notify, Resume, Signal, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.errors import Refusal
 from nqspy.model.indices import Runs
@@ -33,6 +32,8 @@ _RANKS = {"system": 0, "first": 1, "next": 2, "now": 3}
 """``first``: the head of its queue; ``next``: ahead of everything; ``now``: in spite of limits."""
 SIGNALS = 64
 """The greatest number of a signal (signal(7))."""
+LONGEST_LIST = 1 << 31
+"""More than a command can name."""
 LONGEST_GRACE = 86_400
 """Seconds that `abort queue` may leave between TERM and KILL at most."""
 
@@ -50,13 +51,15 @@ def _need_waiting(tx: Transaction, request: Request, done: str) -> None:
 
 def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
     """Waiting requests are deleted; started ones get the signal that was asked for, whatever the dialect."""
+    left = LONGEST_LIST if command.mails is None else command.mails
 
     def one(request: Request) -> None:
+        nonlocal left
         need_owner(tx.site, caller, request, "delete")
         if command.owner is not None and command.owner != request.owner:
             raise Refusal("not_owned_by", id=tx.site.id_of(request.seq), owner=command.owner)
         if request.state not in STARTED:
-            drop(tx, request, caller.user)
+            left -= drop(tx, request, caller.user, tell=left > 0)
         elif command.kill:
             end(tx, request, by(caller, request), signal=9)
         elif command.signal is not None:
@@ -79,15 +82,17 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
     return each(tx, command.ids, one, caller, some)
 
 
-def drop(tx: Transaction, request: Request, who: str, text: str = "") -> None:
-    """Deletes a request that has not been started; its owner is told where somebody else did and that was
-    asked for."""
+def drop(tx: Transaction, request: Request, who: str, text: str = "", tell: bool = True) -> bool:
+    """Deletes a request that has not been started; its owner is told (``tell``) where somebody else did and
+    that was asked for. Whether he is."""
     tx.emit(ev.Deleted(request.seq, who, text))
     mail = request.spec.mail
-    if mail.abort and who != request.owner:
-        name = tx.site.id_of(request.seq)
-        said = f"Request {name} ({request.name}) was deleted by {who}. {text}"
-        tx.act(Notify(mail.to or request.owner, f"nqspy: {name} deleted", said, request.seq))
+    if not tell or not mail.abort or who == request.owner:
+        return False
+    name = tx.site.id_of(request.seq)
+    said = f"Request {name} ({request.name}) was deleted by {who}. {text}"
+    tx.act(Notify(mail.to or request.owner, f"nqspy: {name} deleted", said, request.seq))
+    return True
 
 
 def by(caller: Caller, request: Request) -> Cause:
@@ -104,65 +109,61 @@ def end(tx: Transaction, request: Request, cause: Cause, signal: int = 15, rerun
 
 
 def hold(tx: Transaction, command: cm.HoldRequests, caller: Caller) -> Any:
-    """Held requests stay where they are until released; the letter says who may."""
-    _check_letter(tx, command.letter, caller)
+    """Held requests stay where they are until released; the letters say who may."""
+    alter.check_letters(tx, command.letter, caller)
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "hold")
         _need_waiting(tx, request, "held")
-        letter = command.letter or ("u" if request.owner == caller.user else "o")
-        if letter not in request.holds:
-            tx.emit(ev.Held((request.seq,), letter, caller.user, cause=by(caller, request)))
-            tx.dirty()
+        usual = "u" if request.owner == caller.user else "o"
+        alter.put_holds(tx, request, alter.letters_of(command.letter, usual), caller)
 
     def some(array: Request, left: Runs) -> None:
         if not left:
             return one(array)
         need_owner(tx.site, caller, array, "hold")
-        letter = command.letter or ("u" if array.owner == caller.user else "o")
-        tx.emit(ev.Held((array.seq,), letter, caller.user, cause=by(caller, array), indices=left))
+        usual = "u" if array.owner == caller.user else "o"
+        for letter in alter.letters_of(command.letter, usual):
+            tx.emit(ev.Held((array.seq,), letter, caller.user, cause=by(caller, array), indices=left))
         return tx.dirty()
 
     return each(tx, command.ids, one, caller, some)
 
 
-def _check_letter(tx: Transaction, letter: str | None, caller: Caller) -> None:
-    if letter not in (None, "u", "o", "s"):
-        raise Refusal("bad_hold", letter=letter)
-    if letter not in (None, "u") and role_of(tx.site.settings, caller) == "user":
-        raise Refusal("hold_needs_operator", letter=letter)
-
-
 def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any:
     """Takes holds off: a user the own hold, an operator any."""
-    _check_letter(tx, command.letter, caller)
+    alter.check_letters(tx, command.letter, caller)
     role = role_of(tx.site.settings, caller)
-    letters = command.letter or ("u" if role == "user" else "uos")
+    letters = alter.letters_of(command.letter, "u" if role == "user" else "uos")
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "release")
-        if request.state is not State.HELD:
+        if request.state is not State.HELD and not (command.lenient and request.state in WAITING):
             raise _wrong_state(tx, request, "not_held")
         theirs = "".join(letter for letter in request.letters if letter in letters)
-        if not theirs:
+        if theirs:
+            alter.take_holds(tx, request, theirs, caller)
+        elif request.letters and letters:
             raise Refusal("not_your_hold", id=tx.site.id_of(request.seq), letters=request.letters)
-        aging = ages_when_eligible(tx.site, request.queue)
-        tx.emit(ev.Released((request.seq,), theirs, caller.user, aging))
-        tx.dirty()
 
     def some(array: Request, left: Runs) -> None:
         need_owner(tx.site, caller, array, "release")
-        _release_indices(tx, array, left, letters, caller)
+        _release_indices(tx, array, left, letters, caller, command.lenient or not letters)
 
     return each(tx, command.ids, one, caller, some)
 
 
-def _release_indices(tx: Transaction, array: Request, left: Runs, letters: str, caller: Caller) -> None:
-    """Takes holds off an array and its indices (the empty set: all of them). Raises Refusal."""
+def _release_indices(
+    tx: Transaction, array: Request, left: Runs, letters: str, caller: Caller, lenient: bool
+) -> None:
+    """Takes holds off an array and its indices (the empty set: all of them); ``lenient``: that there is none
+    is no failure. Raises Refusal."""
     assert array.array is not None
     concerned = [each for each in array.array.held if not left or indices.both(each.indices, left)]
     own = {*array.letters} if not left else set[str]()
     held = own.union(*(each.letters for each in concerned), "s" if array.array.awaiting else "")
+    if lenient and not (held and letters):
+        return
     if not held:
         raise _wrong_state(tx, array, "not_held")
     theirs = "".join(sorted(held.intersection(letters)))
@@ -205,15 +206,22 @@ def _may_put(tx: Transaction, request: Request, queue: Queue, caller: Caller) ->
 
 
 def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
-    """Changes what waiting requests ask for, and the queue they wait in (``queue``), within its limits."""
+    """Changes what requests ask for, their holds (``holds``: those that they have from now on), and the queue
+    they wait in (``queue``), within its limits; of running ones what can still matter."""
     values, target = dict(command.values), None
     if "queue" in values:
         target = _queue(tx, str(values.pop("queue")))
+    holds, owner = alter.holds_in(tx, values, caller), values.pop("owner", None)
     user = role_of(tx.site.settings, caller) == "user"
 
     def one(request: Request) -> None:
         need_owner(tx.site, caller, request, "modify")
-        _need_waiting(tx, request, "modified")
+        alter.need_to_stay(tx, request, owner, caller)
+        started = request.state in STARTED
+        if started:
+            alter.need_alterable(tx, request, command.values)
+        else:
+            _need_waiting(tx, request, "modified")
         for name in sorted({path.partition("/")[0] for path in values} & AS_OWNER):
             need_to_be(tx.site.settings, caller, request, f"changing the {name}")
         spec = _modified(request.spec, values)
@@ -222,12 +230,19 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
             group, account = group_of(tx.site.settings, caller, request.owner, spec.account)
             spec = replace(spec, group=group, account=account)
         check_spec(tx.site, spec)
+        if started:
+            alter.need_lower(tx, request, spec, user, caller)
         moves = target is not None and target.name != request.queue
         if moves and user and target is not None:
             _may_put(tx, request, target, caller)
-        check_limits(tx.site, spec, target or tx.site.settings.queues.get(request.queue))
+        if not started or "ask/wall" in values:
+            check_limits(tx.site, spec, target or tx.site.settings.queues.get(request.queue))
+        if holds is not None:
+            alter.set_holds(tx, request, holds, caller)
         if values:
             tx.emit(ev.Modified(request.seq, spec, caller.user))
+        if started:
+            tx.act(Adjust(request.seq, request.attempts))
         if moves and target is not None:
             tx.emit(ev.Moved((request.seq,), target.name, caller.user))
         tx.dirty()
@@ -255,27 +270,17 @@ def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
     for path, value in values.items():
         head, _, rest = path.partition("/")
         if head in _SPEC_FIELDS and not rest:
-            spec = _with(spec, head, value)
+            spec = alter.having(spec, head, value)
             spec = replace(spec, name_given=True) if head == "name" else spec
         elif head == "ask" and rest in _ASK_FIELDS:
-            spec = replace(spec, ask=_with(spec.ask, rest, value))
+            spec = replace(spec, ask=alter.having(spec.ask, rest, value))
         elif head == "ask" and rest in declared(Queue):
             others = {name: each for name, each in spec.ask.others if name != rest}
             others |= {} if value is None else {rest: value}
-            spec = replace(spec, ask=_with(spec.ask, "others", tuple(others.items())))
+            spec = replace(spec, ask=alter.having(spec.ask, "others", tuple(others.items())))
         else:
-            raise Refusal("not_modifiable", path=path)
+            spec = alter.altered(spec, head, rest, value)
     return spec
-
-
-def _with(node: Any, name: str, value: Any) -> Any:
-    """A spec (or what it asks) with another value of the right kind. Raises Refusal."""
-    value = () if value is None and name in ("needs", "consumables") else value
-    fields: dict[str, Any] = msgspec.to_builtins(node)
-    try:
-        return msgspec.convert(fields | {name: value}, type(node))
-    except msgspec.ValidationError:
-        raise Refusal("bad_modification", value=value, name=name) from None
 
 
 def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
@@ -291,7 +296,7 @@ def rerun(tx: Transaction, command: cm.RerunRequests, caller: Caller) -> Any:
             raise _wrong_state(tx, request, "deleted_not_rerun")
         if request.state is State.EXITING:
             raise _wrong_state(tx, request, "in_delivery")
-        end(tx, request, by(caller, request), rerun=True)
+        end(tx, request, by(caller, request), signal=9 if command.force else 15, rerun=True)
 
     return each(tx, command.ids, one, caller)
 

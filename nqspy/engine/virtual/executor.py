@@ -10,7 +10,7 @@ from math import ceil
 
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
-from nqspy.model.actions import Action, Forget, Kill, Resume, Signal, Start, Suspend
+from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import Observation, ObservedEnded, ObservedLost, ObservedRunning, ObservedVoid
 from nqspy.model.requests import Ending, EndReason, Request, State, Used, finite
@@ -111,16 +111,20 @@ class VirtualExecutor:
         self.begun: list[tuple[Seq, int]] = []
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
-        """Starts, suspends, resumes, signals, kills and forgets; everything else has no meaning here."""
+        """Starts, suspends, resumes, adjusts, signals, kills and forgets; all else has no meaning here."""
         if isinstance(action, Start):
             if request is not None and action.attempt > self._latest.get(action.seq, 0):
                 self._start(action, request, site, now)
         elif isinstance(action, Forget):
             self._ends.pop((action.seq, action.attempt), None)
-        elif isinstance(action, (Suspend, Resume, Kill, Signal)):
+        elif isinstance(action, (Suspend, Resume, Kill, Signal, Adjust)):
             attempt = self._attempts.get(action.seq)
-            if attempt is not None and attempt.attempt == action.attempt:
+            if attempt is None or attempt.attempt != action.attempt:
+                return
+            if not isinstance(action, Adjust):
                 self._act(action, attempt, now)
+            elif request is not None:
+                self._adjust(attempt, request, site, now)
 
     def _start(self, action: Start, request: Request, site: Site, now: Instant) -> None:
         attempt = self._take(action.seq, action.attempt, request, site, now)
@@ -165,6 +169,12 @@ class VirtualExecutor:
         if attempt.end is not None:
             self._heap.drop(attempt.number)
             attempt.end = None
+
+    def _adjust(self, attempt: _Attempt, request: Request, site: Site, now: Instant) -> None:
+        """It is ended at another wall time from now on."""
+        self._spent += attempt.settle(now)
+        attempt.wall_limit = None if attempt.run.unlimited else _limits(request, site)[0]
+        self._schedule(attempt, now)
 
     def _act(self, action: Action, attempt: _Attempt, now: Instant) -> None:
         self._spent += attempt.settle(now)

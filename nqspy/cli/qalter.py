@@ -1,0 +1,76 @@
+"""``qalter``: changes what requests ask for; of running ones what can still matter."""
+
+from nqspy.cli import acting, fast
+from nqspy.cli.draft import SubmissionDraft, Surroundings
+from nqspy.cli.fast import DaemonConnection, Failure, Given
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    Values = dict[str, object]
+
+_OWN = ("home", "help", "holds", "owner")
+_LAYOUTS = ("select", "nodes")
+"""Resources whose value is a whole selection: what it does not name is asked for no more."""
+
+
+def values_of(found: list[Given], home: "str | None") -> "Values":
+    """What the options change, by path below a request's specification. Raises Failure."""
+    here = Surroundings()
+
+    def date(text: str) -> int:
+        from nqspy.cli.dates import parse_date
+        from nqspy.cli.qsub import ask_now
+
+        return parse_date(text, *ask_now(DaemonConnection(home)))
+
+    draft = SubmissionDraft("pbs", date, here.workdir)
+    options = [given for given in found if given.target not in _OWN]
+    if any(given.kind == "keep" for given in options):
+        draft.output.update(dict.fromkeys(("keep_stdout", "keep_stderr"), False))
+    draft.apply(options, "command")
+    spec = draft.item("", "", [], here)["spec"]
+    assert isinstance(spec, dict)
+    values: Values = {name: spec[name] for name in draft.spec if name != "name_given"}
+    _put_parts(values, spec)
+    if any(_selects(given) for given in options):
+        values.setdefault("ask/memory", None)
+    for given in found:
+        if given.target in ("holds", "owner"):
+            values[given.target] = given.value.partition("@")[0]
+    return values
+
+
+def _put_parts(values: "Values", spec: "dict[str, dict[str, object]]") -> None:
+    ask = dict(spec.get("ask", {}))
+    others = ask.pop("others", ())
+    assert isinstance(others, list | tuple)
+    values |= {f"ask/{name}": value for name, value in (*ask.items(), *others)}
+    for part in ("output", "mail"):
+        values |= {f"{part}/{name}": value for name, value in spec.get(part, {}).items()}
+    notes: dict[str, list[object]] = {}
+    for note in spec.get("attributes", ()):
+        name, colon, value = note.partition(":")
+        notes.setdefault(name, []).append(value if colon else True)
+    values |= {f"attributes/{name}": noted for name, noted in notes.items()}
+
+
+def _selects(given: Given) -> bool:
+    return given.kind == "resources" and any(
+        piece.strip().partition("=")[0] in _LAYOUTS for piece in given.value.split(",")
+    )
+
+
+def body(words: list[str]) -> int:
+    """The command: gives its exit status."""
+    given, found, ids = acting.read("qalter", words)
+    values = values_of(found, given.get("home"))
+    if not values:
+        raise Failure(f"what shall be changed? {fast.usage('qalter')}", 2)
+    return acting.tell("qalter", "modify", given.get("home"), ids=ids, values=values)
+
+
+def main() -> "NoReturn":
+    """Entry point of the command."""
+    fast.main("qalter", body)

@@ -1,0 +1,112 @@
+"""What people do to running requests without ending them (signals, messages into their output), and two
+waiting ones that exchange their places."""
+
+from dataclasses import replace
+from typing import Any
+
+from nqspy.engine.handlers.arrays import each
+from nqspy.engine.handlers.context import Transaction
+from nqspy.engine.handlers.people import need_owner
+from nqspy.engine.handlers.requests import SIGNALS
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.actions import Signal, WriteOutput
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Instant, rank_of
+from nqspy.model.indices import Runs
+from nqspy.model.people import Caller
+from nqspy.model.requests import Request, State
+from nqspy.model.transitions import WAITING
+
+LINE_MAX = 4_000
+"""Characters of a message: what a datagram takes, however it is written."""
+_RUNNING = (State.RUNNING, State.SUSPENDED)
+
+
+def signal(tx: Transaction, command: cm.SignalRequests, caller: Caller) -> Any:
+    """All processes of running requests get the signal; by 0 it is only seen whether they could."""
+    if not 0 <= command.signal <= SIGNALS:
+        raise Refusal("bad_signal", signal=command.signal)
+
+    def one(request: Request) -> None:
+        need_owner(tx.site, caller, request, "signal")
+        if request.state not in _RUNNING or request.array is not None:
+            id = tx.site.id_of(request.seq)
+            raise Refusal("no_signal_now", id=id, state=request.state.value)
+        if command.signal:
+            tx.act(Signal(request.seq, request.attempts, command.signal))
+
+    return each(tx, command.ids, one, caller, lambda array, left: one(array))
+
+
+def message(tx: Transaction, command: cm.WriteMessage, caller: Caller) -> Any:
+    """A line into the output of running requests, one after the other as they are asked for."""
+    text = command.message.removesuffix("\n")
+    plain = text.replace("\t", "").replace("\n", "")
+    if not plain or not plain.isprintable() or len(text) > LINE_MAX or not command.streams:
+        raise Refusal("bad_line", most=LINE_MAX)
+
+    def one(request: Request) -> None:
+        need_owner(tx.site, caller, request, "write to")
+        if request.state not in _RUNNING or request.array is not None:
+            id = tx.site.id_of(request.seq)
+            raise Refusal("no_message_now", id=id, state=request.state.value)
+        tx.act(WriteOutput(request.seq, request.attempts, f"{text}\n", command.streams))
+
+    return each(tx, command.ids, one, caller, lambda array, left: one(array))
+
+
+def exchange(tx: Transaction, command: cm.ExchangeRequests, caller: Caller) -> Any:
+    """The first has the second's place in their queue from now on, and the other way round: its date in
+    queue, and its priority among its owner's own. Both or none."""
+    if len(command.ids) != 2:
+        raise Refusal("two_requests", count=len(command.ids))
+    found: list[Request] = []
+
+    def one(request: Request) -> None:
+        need_owner(tx.site, caller, request, "order")
+        if request.state not in WAITING:
+            id = tx.site.id_of(request.seq)
+            raise Refusal("not_waiting", id=id, state=request.state.value, done="ordered")
+        found.append(request)
+
+    def some(array: Request, left: Runs) -> None:
+        if left:
+            raise Refusal("whole_array", id=tx.site.id_of(array.seq))
+        one(array)
+
+    answer = each(tx, command.ids, one, caller, some)
+    if answer["failed"]:
+        return answer | {"done": []}
+    if len(found) != 2:  # indices of an array that are requests of their own
+        raise Refusal("two_requests", count=len(found))
+    first, second = found
+    _exchange(tx, first, second, caller)
+    return answer
+
+
+def _exchange(tx: Transaction, one: Request, other: Request, caller: Caller) -> None:
+    if one is other:
+        return
+    ids = {"id": tx.site.id_of(one.seq), "other": tx.site.id_of(other.seq)}
+    if one.queue != other.queue:
+        raise Refusal("other_queue", id=ids["id"], other=ids["other"], queue=one.queue, there=other.queue)
+    if one.rank != other.rank:
+        raise Refusal("other_rank", id=ids["id"], other=ids["other"])
+    dates = _dates(one, other, tx.now)
+    for request, date in zip((one, other), dates, strict=True):
+        tx.emit(ev.Redated((request.seq,), date, None, caller.user))
+    priorities = one.spec.priority, other.spec.priority
+    if one.owner == other.owner and priorities[0] != priorities[1]:
+        for request, priority in zip((one, other), reversed(priorities), strict=True):
+            tx.emit(ev.Modified(request.seq, replace(request.spec, priority=priority), caller.user))
+    tx.dirty()
+
+
+def _dates(one: Request, other: Request, now: Instant) -> tuple[Instant, Instant]:
+    """The dates in queue that they get: each other's; where these are equal a ms tells who is first now."""
+    mine, theirs = one.date_in_queue, other.date_in_queue
+    if mine != theirs:
+        return theirs, mine
+    before, after = Instant(mine - 1), Instant(min(mine + 1, now))
+    return (after, before) if rank_of(one.seq) < rank_of(other.seq) else (before, after)

@@ -1,0 +1,148 @@
+"""What ``modify`` changes beside what a request asks for: holds, output, mail, notes; and what of it can
+still matter once the request runs."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from nqspy.core.runtime import wall_limit
+from nqspy.engine.handlers.context import Transaction
+from nqspy.engine.handlers.people import role_of
+from nqspy.model import events as ev
+from nqspy.model.cause import Cause
+from nqspy.model.errors import Refusal
+from nqspy.model.lifecycle import ages_when_eligible
+from nqspy.model.people import Caller
+from nqspy.model.requests import Request, Spec, State
+from nqspy.model.units import format_time
+
+WHILE_RUNNING = frozenset(("ask/wall", "name", "rerunnable", "owner"))
+"""Paths that can still matter to a running request; besides, all of its mail and its output's places."""
+_PLACES = {
+    "stdout": "stdout", "keep_stdout": "stdout", "stderr": "stderr", "keep_stderr": "stderr",
+}  # fmt: skip
+"""What says where a stream goes, and the stream."""
+_NO_NOTES = ("after", "")
+"""What an attribute may not be called here: dependencies are given at submission."""
+
+
+def having(node: Any, name: str, value: Any) -> Any:
+    """A spec (or a part of one) with another value of the right kind. Raises Refusal."""
+    value = () if value is None and name in ("needs", "consumables") else value
+    fields: dict[str, Any] = msgspec.to_builtins(node)
+    try:
+        return msgspec.convert(fields | {name: value}, type(node))
+    except msgspec.ValidationError:
+        raise Refusal("bad_modification", value=value, name=name) from None
+
+
+def altered(spec: Spec, head: str, rest: str, value: Any) -> Spec:
+    """The spec with another output, mail, umask or note (``attributes/NAME``: values, none: taken back).
+    Raises Refusal."""
+    if head == "output" and rest in spec.output.__slots__:
+        return replace(spec, output=having(spec.output, rest, value))
+    if head == "mail" and rest in spec.mail.__slots__:
+        return replace(spec, mail=having(spec.mail, rest, value))
+    if head == "umask" and not rest:
+        changed: Spec = having(spec, head, value)
+    elif head == "attributes" and rest not in _NO_NOTES and ":" not in rest:
+        others = [each for each in spec.attributes if each.partition(":")[0] != rest]
+        noted = value if isinstance(value, list) else [] if value is None else [value]
+        more = [f"{rest}:{each}" if each is not True else rest for each in noted]
+        changed = having(spec, head, (*others, *more))
+    else:
+        raise Refusal("not_modifiable", path=f"{head}/{rest}" if rest else head)
+    return changed
+
+
+# ---------------------------------------------------------------- of running requests
+
+
+def need_alterable(tx: Transaction, request: Request, paths: Iterable[str]) -> None:
+    """Raises Refusal unless all of this can still matter to a started request."""
+    id = tx.site.id_of(request.seq)
+    if request.state is State.EXITING:
+        raise Refusal("in_delivery", id=id, state=request.state.value)
+    output = request.spec.output
+    direct = {"stdout": output.direct_stdout, "stderr": output.direct_stderr}
+    for path in paths:
+        head, _, rest = path.partition("/")
+        if head == "output" and rest in _PLACES:
+            if direct[_PLACES[rest]]:
+                raise Refusal("written_in_place", id=id, stream=_PLACES[rest])
+        elif path not in WHILE_RUNNING and head != "mail":
+            raise Refusal("while_running", id=id, what=(rest or head).rpartition("/")[2])
+
+
+def need_lower(tx: Transaction, request: Request, spec: Spec, user: bool, caller: Caller) -> None:
+    """Raises Refusal where a user gives a running request more wall time than others could count on."""
+    settings = tx.site.settings
+    before = wall_limit(settings, request.queue, request.spec.ask)
+    after = wall_limit(settings, request.queue, spec.ask)
+    if user and before is not None and (after is None or after > before):
+        limit = format_time(before)
+        raise Refusal("raised_by_operators", id=tx.site.id_of(request.seq), limit=limit)
+
+
+def need_to_stay(tx: Transaction, request: Request, owner: Any, caller: Caller) -> None:
+    """Raises Refusal where a request shall become another's."""
+    if owner is not None and owner != request.owner:
+        id = tx.site.id_of(request.seq)
+        raise Refusal("stays_its_owners", id=id, owner=request.owner, user=str(owner)[:40])
+
+
+# ---------------------------------------------------------------- holds
+
+
+def check_letters(tx: Transaction, letters: Any, caller: Caller) -> None:
+    """Raises Refusal unless these are letters of holds that the caller may put on and take off."""
+    if letters is None:
+        return
+    if not isinstance(letters, str) or not letters or (letters != "n" and letters.strip("uos")):
+        raise Refusal("bad_hold", letter=letters)
+    others = letters.strip("un")
+    if others and role_of(tx.site.settings, caller) == "user":
+        raise Refusal("hold_needs_operator", letter=others[0])
+
+
+def letters_of(letters: str | None, usual: str) -> str:
+    """The holds that a command is about: those it names, n: none of them."""
+    return usual if letters is None else letters.replace("n", "")
+
+
+def holds_in(tx: Transaction, values: dict[str, Any], caller: Caller) -> str | None:
+    """The holds that ``values`` ask for, taken out of them; None where they ask for none. Raises Refusal."""
+    if "holds" not in values:
+        return None
+    letters = values.pop("holds")
+    check_letters(tx, letters if letters is not None else "", caller)
+    return letters_of(letters, "")
+
+
+def put_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
+    """Puts these holds on a waiting request, as far as it has them not."""
+    cause = Cause("owner" if caller.user == request.owner else "operator", caller.user)
+    for letter in dict.fromkeys(letters):
+        if letter not in request.holds:
+            tx.emit(ev.Held((request.seq,), letter, caller.user, cause=cause))
+            tx.dirty()
+
+
+def take_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
+    """Takes these holds off a held request."""
+    aging = ages_when_eligible(tx.site, request.queue)
+    tx.emit(ev.Released((request.seq,), letters, caller.user, aging))
+    tx.dirty()
+
+
+def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -> None:
+    """Has a waiting request have these holds and no others. Raises Refusal where one of the others is not
+    the caller's to take off."""
+    surplus = "".join(letter for letter in request.holds if letter not in letters)
+    if surplus.strip("u") and role_of(tx.site.settings, caller) == "user":
+        raise Refusal("not_your_hold", id=tx.site.id_of(request.seq), letters=request.letters)
+    put_holds(tx, request, letters, caller)
+    if surplus:
+        take_holds(tx, request, surplus, caller)

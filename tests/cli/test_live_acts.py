@@ -1,0 +1,194 @@
+"""qalter, qsig, qmsg, qrerun, qorder, qlimit and qping against a real daemon, and what befalls them when it
+is killed or the request has just ended."""
+
+import getpass
+import signal
+
+import pytest
+from daemon.live import until
+from stillness import stands_still
+
+GATE = "echo up; while [ ! -e gate ]; do sleep 0.02; done; echo down"
+
+
+@pytest.fixture
+def gate(office):
+    """A file for which jobs wait."""
+    path = office.work / "gate"
+    path.unlink(missing_ok=True)
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def test_a_waiting_request_is_altered_by_every_posix_option(office):
+    office.set("create group d1 share=1", f"add members=({getpass.getuser()}) d1")
+    id = office.qsub("true\n", "-h")
+    words = (
+        "-a 203703022100 -A d1 -c n -e /tmp/err -h u -j oe -k n -l select=2:mem=1gb,walltime=0:3:0 -m be "
+        "-M anne -N other -o out -p 7 -r n -S /bin/bash"
+    )
+    assert office.run("qalter", *words.split(), id).ok().out == ""
+    job, full = office.job(id), office.run("qstat", "-f", id).ok().out
+    assert (job["name"], job["account"], job["held"]) == ("other", "d1", ["u"])
+    assert (job["requested"]["pes"], job["requested"]["wall_s"]) == (2, 180)
+    assert job["requested"]["memory_bytes"] == 2 << 30
+    assert job["output"] == f"{office.work}/out"
+    assert "    Mail_Points = be\n" in full
+    assert "    Rerunable = False\n" in full
+    assert "    Shell_Path_List = /bin/bash\n" in full
+    assert "    Priority = 7\n" in full
+    office.run("qalter", "-l", "select=1", id).ok()
+    assert office.job(id)["requested"]["memory_bytes"] is None, "the whole selection is replaced"
+    office.run("qalter", "-u", "somebody", id).refused(id, "stays")
+    office.run("qdel", id).ok()
+
+
+def test_the_statuses_are_those_of_pbs_and_each_failure_has_its_line(office, gate):
+    running = office.submit(GATE, rerunnable=False)
+    office.running(running)
+    waiting = office.submit("true", held=True)
+    done = office.run("qalter", "-p", "3", running, "4711", waiting)
+    assert done.status == 153
+    assert done.err.splitlines()[1] == f"qalter: Unknown Job Id 4711.{running.partition('.')[2]}"
+    assert done.err.startswith(f"qalter: Cannot modify attribute while job running {running}: priority")
+    assert "    Priority = 3\n" in office.run("qstat", "-f", waiting).ok().out
+    statuses = {
+        ("qalter", "-p", "3"): 167,
+        ("qhold",): 168,
+        ("qmove", "batch"): 168,
+        ("qrerun",): 190,
+        ("qsig", "-s", "0"): 0,
+    }
+    assert {words: office.run(*words, running).status for words in statuses} == statuses
+    assert office.run("qmove", "nowhere", waiting).status == 170
+    assert office.run("qsig", "-s", "NOSUCH", running).status == 165
+    gate.touch()
+    office.ended(running)
+    for words in (["qsig"], ["qrerun"], ["qmsg", "text"], ["qalter", "-N", "x"], ["qhold"], ["qdel"]):
+        done = office.run(*words, running)
+        assert (done.status, done.err) == (35, f"{words[0]}: Job has finished {running}\n")
+    office.run("qdel", waiting).ok()
+    assert office.run("qdel", waiting).status == 35
+
+
+def test_a_lowered_wall_time_ends_a_running_request(office):
+    id = office.submit("while :; do sleep 0.02; done", wall="1:00:00")
+    office.running(id)
+    office.run("qalter", "-l", "walltime=1", id).ok()
+    assert office.ended(id)["end_reason"] == "wall_limit"
+
+
+def test_a_changed_wall_time_holds_though_the_daemon_is_killed_before_and_after(live):
+    id = live.submit("while :; do sleep 0.02; done", wall="1:00:00")
+    live.running(id)
+    live.run("qalter", "-l", "walltime=3", id).ok()
+    live.kill()
+    live.start()
+    assert live.job(id)["requested"]["wall_s"] == 3
+    assert live.ended(id)["end_reason"] == "wall_limit"
+
+
+def test_a_renamed_request_delivers_under_its_new_name(office, gate):
+    id = office.submit(GATE, name="former")
+    office.running(id)
+    office.run("qalter", "-N", "later", "-m", "n", id).ok()
+    assert office.job(id)["output"] == f"{office.work}/later.o{id.partition('.')[0]}"
+    gate.touch()
+    ended = office.ended(id)
+    assert office.text(f"later.o{ended['seq']}") == "up\ndown\n"
+    assert ended["output"] == f"{office.work}/later.o{ended['seq']}"
+
+
+def test_signals_by_name_and_number_and_suspend_and_resume(office):
+    id = office.submit(
+        "trap 'echo told' USR1; echo $$; while [ ! -e end ]; do sleep 0.02; done", workdir=office.work
+    )
+    office.running(id)
+    pid = int(until(lambda: office.run("qcat", id).out.strip(), "its pid"))
+    office.run("qsig", "-s", "SIGUSR1", id).ok()
+    until(lambda: office.run("qcat", id).out.endswith("told\n"), "the signal")
+    office.run("qsig", "-s", "suspend", id).ok()
+    until(lambda: stands_still(pid), "it stops")
+    assert office.job(id)["state"] == "suspended"
+    assert office.run("qsig", "-s", "suspend", id).status == 168
+    office.run("qsig", "-s", "resume", id).ok()
+    until(lambda: not stands_still(pid), "it goes on")
+    office.run("qsig", "-s9", id).ok()
+    ended = office.ended(id)
+    assert (ended["end_reason"], ended["exit_signal"]) == ("signal", signal.SIGKILL)
+
+
+def test_messages_stand_in_the_output_in_order(office, gate):
+    id = office.submit(GATE)
+    office.running(id)
+    until(lambda: office.run("qcat", id).out == "up\n", "its first line")
+    office.run("qmsg", "-O", "the disk is nearly full", id).ok()
+    for number in range(3):
+        office.run("qmsg", f"warning {number}", id).ok()
+    until(lambda: office.run("qcat", "-e", id).out.count("\n") == 3, "the warnings")
+    gate.touch()
+    seq = office.ended(id)["seq"]
+    assert office.text(f"STDIN.o{seq}") == "up\nthe disk is nearly full\ndown\n"
+    assert office.text(f"STDIN.e{seq}") == "warning 0\nwarning 1\nwarning 2\n"
+
+
+def test_a_request_is_run_again_by_force(office):
+    office.set("set grace 60")
+    id = office.submit("trap '' TERM; echo run; while :; do sleep 0.02; done")
+    office.running(id)
+    office.run("qrerun", "-W", "force", id).ok()
+    office.until(id, lambda job: job["attempt"] == 2 and job["state"] == "running", "run again")
+    office.run("qdel", "-k", id).ok()
+    office.ended(id)
+    office.set("set grace 10")
+
+
+def test_two_waiting_requests_exchange_their_places(office):
+    office.set("stop queue batch")
+    ids = [office.submit("true") for _ in range(3)]
+    office.run("qorder", ids[2], ids[0]).ok()
+    assert [office.job(id)["position"] for id in ids] == [3, 2, 1]
+    office.run("qorder", ids[0], "4711").refused("Unknown Job Id 4711")
+    office.run("qdel", *ids).ok()
+    office.set("start queue batch")
+
+
+def test_releasing_what_is_not_held_is_no_error(office):
+    office.set("stop queue batch")
+    id = office.submit("true")
+    office.run("qrls", id).ok()
+    office.run("qhold", "-h", "uos", id).ok()
+    office.run("qrls", "-h", "so", id).ok()
+    assert office.job(id)["held"] == ["u"]
+    office.run("qdel", id).ok()
+    office.set("start queue batch")
+
+
+def test_a_signal_and_a_rerun_to_those_that_end_at_that_moment_do_no_harm(office):
+    for _ in range(15):
+        id = office.submit("true")
+        office.run("qsig", "-s", "CONT", id)
+        office.run("qrerun", id)
+        job = office.ended(id)
+        assert (job["end_reason"], job["exit_status"]) == ("exit", 0)
+    assert office.run("qstat").ok().out == ""
+
+
+def test_the_limits_are_listed_with_their_options(office):
+    lines = office.run("qlimit").ok().lines
+    assert lines[0].split() == ["Per-process", "core", "file", "size", "-lc"]
+    assert all(line.startswith("  ") for line in lines if line)
+    assert next(line for line in lines if "-lF" in line).endswith("Enforced per-process")
+    assert next(line for line in lines if "-lq" in line).endswith("Not run-time enforceable")
+    assert lines[-1].startswith("  Shell strategy: ")
+    assert "RLIMIT_CORE" in office.run("qlimit", "-v").ok().lines[0]
+    office.run("qlimit", "elsewhere").refused("host elsewhere is not served here")
+
+
+def test_qping_tells_whether_the_daemon_answers(live):
+    name = live.job(live.submit("true", held=True))["id"].partition(".")[2]
+    assert live.run("qping").ok().out == f"{name}: nqsd answers\n"
+    live.run("qping", name).ok()
+    live.run("qping", "elsewhere").refused("elsewhere")
+    live.stop()
+    live.run("qping").refused("no nqsd answers")
