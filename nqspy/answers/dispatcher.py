@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from nqspy.answers import administration, fields, language, listing, queries, texts
+from nqspy.answers import administration, choosing, fields, graph, language, listing, queries, texts
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
 from nqspy.answers.waiting import OpenQuestions
@@ -261,6 +261,8 @@ _OF_STATE: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "reload_queues": _reload_queues,
     "qstat": listing.qstat,
     "list_requests": listing.list_requests,
+    "choose": choosing.choose,
+    "graph": graph.answer,
     **queries.QUESTIONS,
 }
 

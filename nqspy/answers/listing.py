@@ -90,7 +90,7 @@ class RequestChoice:
         if unknown:
             raise Refusal("unknown_queue", queue=unknown[0])
         self.user = message.get("user")
-        self.state = _state(message.get("state"))
+        self.state = state_named(message.get("state"))
         self.ended = bool(message.get("ended")) or self.state is State.ENDED
         self.history = bool(message.get("history"))
         self.expand = bool(message.get("expand"))
@@ -165,7 +165,8 @@ class RequestChoice:
         return self.unknown[-1].status if self.unknown else 0
 
 
-def _state(word: Any) -> State | None:
+def state_named(word: Any) -> State | None:
+    """The state of that name, None where none is named. Raises Refusal."""
     if not word:
         return None
     try:

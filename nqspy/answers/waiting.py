@@ -32,9 +32,16 @@ Told = Callable[[rpc.Asked], AbstractContextManager[None]]
 
 @dataclass(slots=True)
 class _Ends:
+    """``left``: those of ``seqs`` that have not ended; ``any``: the first end suffices."""
+
     asked: rpc.Asked
     seqs: list[Seq]
     left: set[Seq] = field(default_factory=set)
+    any: bool = False
+
+    def due(self) -> bool:
+        """Whether that has come for which it was waited."""
+        return not self.left or (self.any and len(self.left) < len(set(self.seqs)))
 
 
 class OpenQuestions:
@@ -78,33 +85,37 @@ class OpenQuestions:
     # ------------------------------------------------------------ ends
 
     def wait(self, asked: rpc.Asked) -> bytes | None:
-        """Answers once all of ``ids`` have ended: their objects, or (text form) the last one's exit
-        status."""
+        """Answers once all of ``ids`` have ended (``any``: one of them): their objects, or by text form the
+        last one's exit status (`wait`), or what went wrong with which (`qwait`)."""
         site = self._serving.engine.site
         seqs = seqs_of(self._serving, asked.message["ids"])
-        ends = _Ends(asked, seqs, {seq for seq in seqs if site.to_be(seq) is not None})
+        left = {seq for seq in seqs if site.to_be(seq) is not None}
+        ends = _Ends(asked, seqs, left, bool(asked.message.get("any")))
         Visibility(self._serving, asked.caller).need(*seqs)
-        if ends.left:
-            self._ends.append(ends)
-            return None
-        return self._ended(ends)
+        if ends.due():
+            return self._ended(ends)
+        self._ends.append(ends)
+        return None
 
     def _look_at_ends(self) -> None:
         site = self._serving.engine.site
         for ends in tuple(self._ends):
             ends.left = {seq for seq in ends.left if seq in site.requests or site.to_be(seq) is not None}
-            if not ends.left or ends.asked.handle.gone:
+            if ends.due() or ends.asked.handle.gone:
                 self._ends.remove(ends)
                 with self._told(ends.asked):
                     self._serving.server.reply(ends.asked.handle, self._ended(ends))
 
     def _ended(self, ends: _Ends) -> bytes:
-        rows = listing.ended_objects(self._serving, ends.seqs, Visibility(self._serving, ends.asked.caller))
-        id = ends.asked.handle.id
-        if ends.asked.message.get("text") is None:
+        seqs = [seq for seq in ends.seqs if seq not in ends.left]
+        rows = listing.ended_objects(self._serving, seqs, Visibility(self._serving, ends.asked.caller))
+        id, form = ends.asked.handle.id, ends.asked.message.get("text")
+        if form is None:
             return messages.result_answer(id, rows)
         if not rows:  # hidden meanwhile by another setting
             raise Refusal("hidden_since")
+        if form == "qwait":
+            return _told(id, rows, ends.any)
         last = rows[-1]
         status = last["exit_status"] if last["exit_status"] is not None else 128 + (last["exit_signal"] or 0)
         return messages.text_answer(id, status if last["end_reason"] != "deleted" or status else 3)
@@ -168,6 +179,7 @@ class OpenQuestions:
         return _piece(asked, data, offset)
 
     def _cat_ended(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes:
+        """Of one that has ended the place of its output: whoever asks reads it with his own rights."""
         site = self._serving.engine.site
         name = site.id_of(seq)
         rows = listing.ended_objects(self._serving, [seq], Visibility(self._serving, asked.caller))
@@ -179,9 +191,9 @@ class OpenQuestions:
         undelivered = self._undelivered(asked, seq, offset)
         if undelivered is not None:
             return _piece(asked, undelivered, offset)
-        if offset or asked.message.get("follow"):
-            return messages.text_answer(asked.handle.id, 0, "", "", next=offset, done=True, path=path)
-        raise Refusal("output_delivered", id=name, path=path)
+        if path is None:
+            raise Refusal("wrote_nothing", id=name)
+        return messages.text_answer(asked.handle.id, 0, "", "", next=offset, done=True, path=path)
 
     def _undelivered(self, asked: rpc.Asked, seq: Seq, offset: int) -> bytes | None:
         """A piece of the output of an ended request that had to stay in the spool, which is closed to its
@@ -205,3 +217,17 @@ class OpenQuestions:
 def _piece(asked: rpc.Asked, data: bytes, offset: int) -> bytes:
     out = data.decode("latin-1")
     return messages.output_answer(asked.handle.id, out, next=offset + len(data), done=not data)
+
+
+def _told(id: int, rows: listing.Objects, any: bool) -> bytes:
+    """What somebody is told who has waited for requests: a line for each that did not end well; where he
+    waited for any, its identifier besides. The exit status is 1 where there is a line."""
+    bad = [row for row in rows if (row["end_reason"], row["exit_status"]) != ("exit", 0)]
+    lines = [f"{row['id']} ended: {row['end_reason']}{_code(row)}\n" for row in bad]
+    out = "".join(f"{row['id']}\n" for row in rows) if any else ""
+    return messages.text_answer(id, 1 if bad else 0, out, "".join(lines))
+
+
+def _code(row: dict[str, Any]) -> str:
+    status = "" if row["exit_status"] is None else f", exit status {row['exit_status']}"
+    return status + ("" if row["exit_signal"] is None else f", signal {row['exit_signal']}")

@@ -11,28 +11,97 @@ if TYPE_CHECKING:
 
     Make = Callable[[str, list[str], list[Given]], dict[str, object]]
 
+_NAME, _AFTER = "name:", "after:"
+_WORDS = ("ok", "any", "fail", "start", "each")
+
 
 def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]]:
     """The items of all lines, in order; ``make`` writes one from script, arguments and options. Raises
     Failure naming the line: then nothing is submitted."""
-    items: list[dict[str, object]] = []
-    for number, line in enumerate(_text(file).split("\n"), 1):
-        try:
-            words = _words(line)
-            if words:
-                items.append({**_item(words, parser, make), "line": number})
-        except (Failure, Wrong) as problem:
-            raise Failure(f"{file} line {number}: {problem}") from None
+    lines: list[tuple[int, list[str]]] = []
+    number = 0
+    try:
+        for number, line in enumerate(_text(file).split("\n"), 1):
+            if words := _words(line):
+                lines.append((number, words))
+        reading = NamedLines(parser, make, lines)
+        items: list[dict[str, object]] = []
+        for number, words in lines:
+            items.append({**reading.item(words), "line": number})
+    except (Failure, Wrong) as problem:
+        raise Failure(f"{file} line {number}: {problem}") from None
     if not items:
         raise Failure(f"{file}: the list is empty")
     return items
 
 
-def _item(words: list[str], parser: Parser, make: "Make") -> dict[str, object]:
-    options, operands = parser.parse(words)
-    if not operands:
-        raise Failure("the line names no script")
-    return make(operands[0], operands[1:], options)
+class NamedLines:
+    """The lines of a list that is being read. A line may begin with ``name:X`` and ``after:X[:WORD]``: it
+    waits for all earlier lines of that name, or for the request of that identifier."""
+
+    def __init__(self, parser: Parser, make: "Make", lines: "list[tuple[int, list[str]]]") -> None:
+        self._parser, self._make = parser, make
+        self._places: dict[str, list[int]] = {}
+        self._count = 0
+        # Where each name stands first, so that it can be said of one that stands too late.
+        self._first: dict[str, int] = {}
+        for number, words in lines:
+            for word in _leading(words):
+                if word.startswith(_NAME):
+                    self._first.setdefault(word.removeprefix(_NAME), number)
+
+    def item(self, words: list[str]) -> dict[str, object]:
+        """The item of the next line. Raises Failure, Wrong."""
+        leading = _leading(words)
+        names = [word.removeprefix(_NAME) for word in leading if word.startswith(_NAME)]
+        if len(names) > 1:
+            raise Failure(f"{_NAME}{names[1]}: a line has one name, and has {_NAME}{names[0]} already")
+        ours: list[str] = []
+        earlier: list[tuple[int, str]] = []
+        for word in leading:
+            if word.startswith(_AFTER):
+                id, places = self._awaited(word)
+                ours += ["--after", id] if id else []
+                earlier += [each for each in places if each not in earlier]
+        for name in names:
+            ours += ["-N", _checked(name)]
+        given, _ = self._parser.parse(ours)
+        options, operands = self._parser.parse(words[len(leading) :])
+        if not operands:
+            raise Failure("the line names no script")
+        item = self._make(operands[0], operands[1:], given + options)
+        for name in names:
+            self._places.setdefault(name, []).append(self._count)
+        self._count += 1
+        return {**item, "after": earlier} if earlier else item
+
+    def _awaited(self, word: str) -> "tuple[str, list[tuple[int, str]]]":
+        """The dependency on a request that there is (as ``--after`` has it), else places of earlier lines and
+        what is awaited of them."""
+        name, colon, said = word.removeprefix(_AFTER).partition(":")
+        if not name or (colon and said not in _WORDS):
+            raise Failure(f"{word} is no dependency; write it like after:NAME, after:NAME:any, after:17:fail")
+        if "0" <= name[0] <= "9":
+            return word.removeprefix(_AFTER), []
+        if name not in self._places:
+            late = self._first.get(name)
+            where = f"; line {late} is, and a line waits for earlier ones only" if late else ""
+            raise Failure(f"{word}: no line before this one is named {name}{where}")
+        return "", [(place, said or "ok") for place in self._places[name]]
+
+
+def _leading(words: list[str]) -> list[str]:
+    """The words at the beginning of a line that say its name and what it waits for."""
+    count = 0
+    while count < len(words) and words[count].startswith((_NAME, _AFTER)):
+        count += 1
+    return words[:count]
+
+
+def _checked(name: str) -> str:
+    if not name or ":" in name or "0" <= name[0] <= "9":
+        raise Failure(f"{_NAME}{name}: a name begins with no digit and holds no colon")
+    return name
 
 
 def _words(line: str) -> list[str]:

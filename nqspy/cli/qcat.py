@@ -1,6 +1,7 @@
 """``qcat``: shows the output of a request so far, and what is added while it runs."""
 
-from _json import scanstring
+import os
+import stat
 
 from nqspy.cli import fast
 from nqspy.cli.fast import DaemonConnection, Failure, HelpWanted
@@ -41,22 +42,27 @@ def _copy(daemon: DaemonConnection, id: str, stream: str, follow: bool) -> int:
             fast.complain("qcat", answer.err)
         begun, offset = offset, answer.number("next", offset)
         done = '"done":true' in answer.rest
-        if done and follow:
-            return answer.status or _rest(answer, offset)
-        if answer.status or done or (offset == begun and not follow):
+        if done:
+            return answer.status or _rest(id, answer, offset)
+        if answer.status or (offset == begun and not follow):
             return answer.status
 
 
-def _rest(answer: fast.TextAnswer, offset: int) -> int:
-    """What was written between the last answer and the end lies where the output was delivered; it is read
-    with the rights of whoever asked."""
-    at = answer.rest.find('"path":"')
-    if at < 0:
+def _rest(id: str, answer: fast.TextAnswer, offset: int) -> int:
+    """What was not read in the spool lies where the output was delivered; it is read with the rights of
+    whoever asked, and only where it is a file."""
+    path = answer.text("path")
+    if not path:
         return 0
-    with open(scanstring(answer.rest, at + 8, True)[0], "rb") as file:
-        file.seek(offset)
-        while piece := file.read(1 << 16):
-            fast.write(1, piece)
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Failure(f"Job has finished {id}; its output {path}: {error.strerror}", 35) from None
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        raise Failure(f"its output went to {path}, which is no file")
+    os.lseek(file, offset, os.SEEK_SET)
+    while piece := os.read(file, 1 << 16):
+        fast.write(1, piece)
     return 0
 
 

@@ -3,8 +3,8 @@
 import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
 import os
 
-from nqspy.cli import acting, fast
-from nqspy.cli.fast import Failure, Given
+from nqspy.cli import acting, choice, fast
+from nqspy.cli.fast import DaemonConnection, Failure, Given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,14 +45,30 @@ def _how(found: "list[Given]") -> "tuple[bool, int | None]":
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    given, found, ids = acting.read("qdel", words, _signal_option)
+    given, found, ids = acting.read("qdel", words, _signal_option, least=0)
     force, mails = _how(found)
+    home, chosen = given.get("home"), choice.is_needed(given, ids)
+    if chosen:
+        ids = _chosen(given, ids, home)
+    elif not ids:
+        raise Failure(f"which request? {fast.usage('qdel')}", 2)
+    if not ids:
+        return 0
     dialect = given.get("dialect") or os.environ.get("NQSPY_DIALECT") or "pbs"
     return acting.tell(
-        "qdel", "delete", given.get("home"), ids=ids, owner=given.get("owner"),
-        kill="kill" in given or force, mails=mails,
+        "qdel", "delete", home, ids=ids, owner=given.get("owner"), kill="kill" in given or force, mails=mails,
         signal=int(given["signal"]) if "signal" in given else None, force=dialect != "nqs",
+        cascade="cascade" in given, lenient=chosen,
     )  # fmt: skip
+
+
+def _chosen(given: "dict[str, str]", operands: list[str], home: "str | None") -> list[str]:
+    """The requests that are meant; how many is asked back on a terminal where nobody can see it."""
+    user = {"user": given["owner"]} if "owner" in given else {}
+    ids, count = choice.choose("qdel", DaemonConnection(home), given, operands, **user)
+    if "yes" not in given:
+        choice.confirm("qdel", count, "deleted")
+    return ids
 
 
 def main() -> "NoReturn":

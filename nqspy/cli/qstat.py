@@ -59,6 +59,10 @@ def _width() -> int:
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
+    if "--graph" in words:
+        from nqspy.cli.graph import body as graph
+
+        return graph(words)
     question, home = message(words)
     return fast.show("qstat", DaemonConnection(home).call(question, repeat=True))
 

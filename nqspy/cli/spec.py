@@ -117,6 +117,7 @@ QSTAT: Table = (
     (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),
     (("--ended",), "ended", "on", "", "only those that have ended"),
     (("--why",), "why", "text", "ID", "why a request waits, or what ended it"),
+    (("--graph",), "graph", "on", "", "who waits for whom, as a tree"),
     HOME,
     HELP,
 )
@@ -126,6 +127,11 @@ QDEL: Table = (
     (("-u",), "owner", "text", "USER", "requests of this user (managers and operators)"),
     (("-W",), "how", "text", "force|suppress_email[=N]",
      "kill at once; so many mails (none) about it at most"),
+    (("--all",), "all", "on", "", "all your requests that have not ended"),
+    (("--name",), "name", "text", "PATTERN", "only of this name, e.g. 'sim*'"),
+    (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),
+    (("--cascade",), "cascade", "on", "", "what waits for them, directly or not, as well"),
+    (("--yes",), "yes", "on", "", "ask nothing back"),
     DIALECT,
     HOME,
     HELP,
@@ -170,6 +176,14 @@ QMSG: Table = (
     HOME,
     HELP,
 )
+QWAIT: Table = (
+    (("--all",), "all", "on", "", "for all your requests that have not ended"),
+    (("--name",), "name", "text", "PATTERN", "for those of this name, e.g. 'sim*'"),
+    (("--any",), "any", "on", "", "until the first of them has ended; prints its identifier"),
+    (("--timeout",), "timeout", "time", "TIME", "at most so long; exit status 124 then"),
+    HOME,
+    HELP,
+)
 QORDER: Table = (HOME, HELP)
 QCHKPNT: Table = (HOME, HELP)
 QLIMIT: Table = ((("-v",), "verbose", "on", "", "how each is kept, in a sentence"), HOME, HELP)
@@ -198,7 +212,7 @@ SUMMARIES = {
         "Submit a request; without a script it is read from standard input.",
     ),
     "qstat": ("[OPTIONS] [ID|QUEUE]...", "Show requests, queues and why requests wait."),
-    "qdel": ("[OPTIONS] [-SIGNAL] ID...", "Delete requests, or send them a signal."),
+    "qdel": ("[OPTIONS] [-SIGNAL] [ID|FROM-TO|PATTERN]...", "Delete requests, or send them a signal."),
     "qhold": ("[OPTIONS] ID...", "Hold waiting requests."),
     "qrls": ("[OPTIONS] ID...", "Release held requests."),
     "qmove": ("[OPTIONS] QUEUE ID...", "Move waiting requests into another queue."),
@@ -206,6 +220,7 @@ SUMMARIES = {
     "qrerun": ("[OPTIONS] ID...", "End running requests and queue them again."),
     "qsig": ("[OPTIONS] ID...", "Send a signal to running requests."),
     "qmsg": ("[OPTIONS] MESSAGE ID...", "Write a line into the output of running requests."),
+    "qwait": ("[OPTIONS] [ID]...", "Return when requests have ended: 0 where all ended well."),
     "qorder": ("[OPTIONS] ID ID", "Have two waiting requests exchange their places."),
     "qchkpnt": ("[OPTIONS] ID...", "Not offered: requests are not checkpointed here."),
     "qlimit": ("[OPTIONS] [HOST]...", "Show the limits that a request may ask for."),
@@ -220,6 +235,6 @@ SUMMARIES = {
 
 TABLES = {
     "qsub": QSUB, "qstat": QSTAT, "qdel": QDEL, "qhold": QHOLD, "qrls": QRLS, "qmove": QMOVE, "qcat": QCAT,
-    "qmgr": QMGR, "qalter": QALTER, "qrerun": QRERUN, "qsig": QSIG, "qmsg": QMSG, "qorder": QORDER,
-    "qchkpnt": QCHKPNT, "qlimit": QLIMIT, "qping": QPING,
+    "qmgr": QMGR, "qalter": QALTER, "qrerun": QRERUN, "qsig": QSIG, "qmsg": QMSG, "qwait": QWAIT,
+    "qorder": QORDER, "qchkpnt": QCHKPNT, "qlimit": QLIMIT, "qping": QPING,
 }  # fmt: skip

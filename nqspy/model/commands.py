@@ -10,7 +10,7 @@ import msgspec
 
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant
-from nqspy.model.requests import Spec
+from nqspy.model.requests import AfterWord, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,8 @@ class Submission:
     ``script`` is the script's bytes as Latin-1 text (exact for any bytes); ``environment`` the job's
     variables as
     ``NAME=value`` separated by NUL, Latin-1 likewise; ``user``: run as this user (managers); ``line``: line
-    of the list.
+    of the list. ``after``: places, counted from 0, of requests earlier in the same message that it waits for,
+    each with what must become of it.
     """
 
     spec: Spec
@@ -41,6 +42,7 @@ class Submission:
     environment: str = ""
     user: str | None = None
     line: int | None = None
+    after: tuple[tuple[int, AfterWord], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class ApplyFiles(Command):
 @dataclass(frozen=True, slots=True)
 class Delete(Command):
     """Delete waiting requests. Started ones are ended with ``kill`` or ``force`` (POSIX); with a ``signal``
-    they get that and no more. ``mails``: so many owners' mails go out at most."""
+    they get that and no more. ``mails``: so many owners' mails go out at most; ``cascade``: what waits for
+    them is deleted too; ``lenient``: one that has ended meanwhile is no failure."""
 
     cmd: ClassVar[str] = "delete"
     ids: tuple[str, ...]
@@ -90,6 +93,8 @@ class Delete(Command):
     force: bool = False
     owner: str | None = None
     mails: int | None = None
+    cascade: bool = False
+    lenient: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     # ------------------------------------------------------------ requests, queues and other objects
     ("bad_id", 1): {
         "bad_id": "illegally formed job identifier: {text}",
+        "bad_range": "illegally formed job identifier: {text}; a range is written like 3-9"
+        " and spans at most {most} numbers",
         "bad_indices": "illegally formed job identifier: {said}",
         "many_indices": "illegally formed job identifier: {text} names more than {most} indices;"
         " {whole} names them all",
@@ -33,11 +35,12 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     },
     ("has_ended", 35): {
         "has_ended": "Job has finished {id}",
-        "output_delivered": "Job has finished {id}; its output lies in {path}",
+        "wrote_nothing": "Job has finished {id}; it was deleted before it wrote anything",
     },
     ("unknown_request", 153): {
         "unknown_request": "Unknown Job Id {id}",
         "no_such_index": "Unknown Job Id {id}: it has no index {some}, only {known}",
+        "none_chosen": "there is no such request: {what}",
         "hidden_since": "they have ended, and are not to be seen any more",
     },
     ("unknown_queue", 170): {
@@ -148,6 +151,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "so_many_awaited": "--after: a request may wait for {most} others, not {count}",
         "bad_dependency": "--after: {text!r} is no dependency;"
         " write it like 17, 17:ok, 17:any, 17:fail, 17:start or 17[]:each",
+        "bad_place": "a request waits for earlier ones of its list, not for number {place} of it",
         "unknown_prerequisite": "--after: there is no request {id}",
         "bad_prerequisite": "--after: {name!r} is no identifier of a request",
         "each_of_arrays": "--after {id}:each: only an array can wait for an array index by index",

@@ -73,6 +73,8 @@ TABLE = [
     ("qstat", ALL, lambda id: {"text": "why", "operands": [id]}),
     ("list_requests", ALL, lambda id: {"ids": [id]}),
     ("wait", ALL, lambda id: {"ids": ["1"]}),
+    ("choose", ALL, lambda id: {"operands": [id]}),
+    ("graph", ALL, lambda id: {"ids": [id]}),
     ("events", ALL, lambda id: {"after": 0}),
     ("limits", ALL, lambda id: {"text": "qlimit"}),
     ("cat", OWNERS, lambda id: {"request": id}),

@@ -3,6 +3,7 @@
 import re
 import signal
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 from daemon.live import until
@@ -134,9 +135,10 @@ def test_output_so_far_can_be_read_and_followed_to_the_end(office):
     gate.touch()
     out, err = follower.communicate(timeout=120)
     assert (out, err, follower.returncode) == ("two\nthree", "", 0)
-    done = office.run("qcat", id)
-    assert done.status != 0
-    assert office.ended(id)["output"] in done.err
+    assert office.run("qcat", id).ok().out == "one\ntwo\nthree", "what was delivered, once it has ended"
+    assert office.run("qcat", "-e", id).ok().out == "oops\n"
+    Path(office.ended(id)["output"]).unlink()
+    office.run("qcat", id).refused("Job has finished", office.ended(id)["output"])
 
 
 def test_output_of_what_has_not_started_or_is_unknown(office):

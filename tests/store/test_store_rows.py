@@ -27,6 +27,7 @@ RUN = Attempt(
     preempted_bytes=12,
     units=(("gpu", ("0", "3")),),
     suspended_time=13,
+    adjusted=True,
 )
 FULL = Request(
     seq=17,

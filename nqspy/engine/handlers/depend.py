@@ -1,15 +1,16 @@
 """Requests that wait for others: what a submission names is read and judged, and whoever awaited a start or
 an end is told of it in the same commit."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from nqspy.core.queueing.depend import BEGUN, DROPPED, WHO, Judgement, awaited, judge
 from nqspy.engine.handlers.arrays import delete_left, end_if_over
+from nqspy.engine.handlers.consequences import Consequences
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.requests import drop
 from nqspy.model import indices
-from nqspy.model.actions import Notify
+from nqspy.model.commands import Submission
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Deleted, DependencyFailed, DependencyMet, Ended, Started
 from nqspy.model.ids import Seq, array_key, array_of, index_of, is_array, number_of, request_named
@@ -20,16 +21,15 @@ from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Re
 
 AFTER_MAX = 1_000
 """Requests that one request may wait for."""
-NAMED = 20
-"""Requests that a mail names; the others are counted."""
 ATTRIBUTES_MAX = 100
 """Other attributes that a request may have."""
 _PREFIX = "after:"
 _ENDED_WELL = "ended with exit status 0"
 
 
-def read_after(tx: Transaction, spec: Spec, caller: Caller) -> Spec:
-    """The spec with what its attributes ``after:ID:WORD`` say in ``after``. Raises Refusal.
+def read_after(tx: Transaction, spec: Spec, caller: Caller, more: int = 0) -> Spec:
+    """The spec with what its attributes ``after:ID:WORD`` say in ``after``; it waits for so many ``more``
+    besides. Raises Refusal.
 
     A request can name only what has an identifier already, that is, earlier ones, and nothing adds to
     ``after`` later: there can be no cycle.
@@ -38,10 +38,10 @@ def read_after(tx: Transaction, spec: Spec, caller: Caller) -> Spec:
         raise Refusal("too_many_awaited", most=AFTER_MAX)
     ours = [each.removeprefix(_PREFIX) for each in spec.attributes if each.startswith(_PREFIX)]
     after = tuple(dict.fromkeys((*spec.after, *(_read(tx, text) for text in ours))))
+    if len(after) + more > AFTER_MAX:
+        raise Refusal("so_many_awaited", most=AFTER_MAX, count=len(after) + more)
     if not after:
         return spec
-    if len(after) > AFTER_MAX:
-        raise Refusal("so_many_awaited", most=AFTER_MAX, count=len(after))
     tx.look_up({key for each in after for key in (each.seq, array_key(each.seq))})
     after = tuple(_known(tx, spec, each, caller) for each in after)
     others = tuple(each for each in spec.attributes if not each.startswith(_PREFIX))
@@ -69,12 +69,41 @@ def _asked(tx: Transaction, array: Seq) -> Runs:
 
 def _check_each(tx: Transaction, spec: Spec, array: Seq) -> None:
     """Raises Refusal unless both are arrays of the same indices."""
-    name, theirs = tx.site.id_of(array), _asked(tx, array)
-    if not is_array(array) or spec.array is None:
+    _check_equal(spec, tx.site.id_of(array), _asked(tx, array) if is_array(array) else None)
+
+
+def _check_equal(spec: Spec, name: str, theirs: Runs | None) -> None:
+    """Raises Refusal unless it is an array of the same indices as that of this name (None: it is none)."""
+    if theirs is None or spec.array is None:
         raise Refusal("each_of_arrays", id=name)
     own = spec.array.indices
     if indices.minus(own, theirs) or indices.minus(theirs, own):
         raise Refusal("unequal_indices", id=name, theirs=indices.show(theirs), own=indices.show(own))
+
+
+def check_places(items: Sequence[Submission]) -> None:
+    """Raises Refusal unless the requests of a submission wait for earlier ones of it."""
+    for place, item in enumerate(items):
+        for other, _ in item.after:
+            if not 0 <= other < place:
+                line = place + 1 if item.line is None else item.line
+                raise Refusal("in_line", line=line, said=Refusal("bad_place", place=other))
+
+
+def placed(spec: Spec, item: Submission, specs: Sequence[Spec], seqs: Sequence[Seq]) -> Spec:
+    """The spec with what it waits for of its own submission, whose requests have these specs and numbers.
+    Raises Refusal where it shall wait index by index, and the two are not arrays of the same indices."""
+    if not item.after:
+        return spec
+    for place, word in item.after:
+        array, name = specs[place].array, specs[place].name
+        try:
+            if word == "each":
+                _check_equal(spec, name, None if array is None else array.indices)
+        except Refusal as refusal:
+            raise Refusal("in_line", line=item.line or len(seqs), said=refusal) from None
+    more = (Dependency(seqs[place], word) for place, word in item.after)
+    return replace(spec, after=tuple(dict.fromkeys((*spec.after, *more))))
 
 
 def _read(tx: Transaction, text: str) -> Dependency:
@@ -93,18 +122,25 @@ def _read(tx: Transaction, text: str) -> Dependency:
 # ---------------------------------------------------------------- at submission
 
 
-def judge_now(tx: Transaction, seq: Seq, after: Iterable[Dependency]) -> None:
-    """Tells a new request what has become already of those it names: the same as if it happened now."""
+def judge_now(tx: Transaction, seqs: Iterable[Seq]) -> None:
+    """Tells new requests what has become already of those they name: the same as if it happened now."""
+    what = Consequences()
+    for seq in seqs:
+        _judge(tx, seq, tx.site.requests[seq].spec.after, what)
+    what.tell(tx)
+
+
+def _judge(tx: Transaction, seq: Seq, after: Iterable[Dependency], what: Consequences) -> None:
     for prerequisite in dict.fromkeys(each.seq for each in after):
-        _tell(tx, prerequisite, _so_far(tx, prerequisite), (seq,))
+        _tell(tx, prerequisite, _so_far(tx, prerequisite), (seq,), what)
     for each in after:
         if each.word == "each" and (request := tx.request_that_was(each.seq)) is not None:
             state = request.array
             assert state is not None
             lost = indices.plus(state.badly, state.dropped)
             gone = state.left if each.seq not in tx.site.requests else ()
-            _tell_each(tx, each.seq, state.well, True, _ENDED_WELL, (seq,))
-            _tell_each(tx, each.seq, indices.plus(lost, gone), False, "did not end well", (seq,))
+            _tell_each(tx, each.seq, state.well, True, _ENDED_WELL, (seq,), what)
+            _tell_each(tx, each.seq, indices.plus(lost, gone), False, "did not end well", (seq,), what)
 
 
 def unmet_now(tx: Transaction, after: Iterable[Dependency]) -> tuple[Dependency, ...]:
@@ -148,38 +184,39 @@ def settle(tx: Transaction) -> None:
     What that brings about (a deletion, say) is an event again and looked at in its turn: a long chain of
     dependants is a long loop and no deep recursion.
     """
-    group, events = tx.group, tx.group.batch.events
+    group, events, what = tx.group, tx.group.batch.events, Consequences()
     while group.settled < len(events):
         event = events[group.settled].event
         group.settled += 1
         if isinstance(event, Started | Ended | Deleted):
             if not (isinstance(event, Deleted) and event.indices):
-                _tell_dependants(tx, event.seq, judge(event))
+                _tell_dependants(tx, event.seq, judge(event), what)
             if array_of(event.seq) is not None or is_array(event.seq):
-                _settle_array(tx, event)
+                _settle_array(tx, event, what)
+    what.tell(tx)
 
 
-def _tell_dependants(tx: Transaction, prerequisite: Seq, said: Judgement) -> None:
+def _tell_dependants(tx: Transaction, prerequisite: Seq, said: Judgement, what: Consequences) -> None:
     dependants = tx.site.dependants.get(prerequisite)
     if dependants:
-        _tell(tx, prerequisite, said, sorted(dependants))
+        _tell(tx, prerequisite, said, sorted(dependants), what)
 
 
-def _settle_array(tx: Transaction, event: Started | Ended | Deleted) -> None:
+def _settle_array(tx: Transaction, event: Started | Ended | Deleted, what: Consequences) -> None:
     """What the start or end of indices means for those that await them one by one, and for their array."""
     array = array_of(event.seq) or event.seq
     if isinstance(event, Started):
-        _tell_dependants(tx, array, BEGUN)
+        _tell_dependants(tx, array, BEGUN, what)
         return
     index, some = index_of(event.seq), event.indices if isinstance(event, Deleted) else ()
     if some:
         for seq in [seq for seq in tx.site.dependants if array_of(seq) == array]:
             if indices.has(some, index_of(seq) or 0):
-                _tell_dependants(tx, seq, DROPPED)
+                _tell_dependants(tx, seq, DROPPED, what)
     concerned = ((index, index, 1),) if index is not None else some or _never_begun(tx, event)
     if concerned and (dependants := tx.site.dependants.get(array)):
         said = judge(event)
-        _tell_each(tx, array, concerned, "ok" in said.met, said.text, sorted(dependants))
+        _tell_each(tx, array, concerned, "ok" in said.met, said.text, sorted(dependants), what)
     end_if_over(tx, array, event.who if isinstance(event, Deleted) else "")
 
 
@@ -189,7 +226,9 @@ def _never_begun(tx: Transaction, event: Ended | Deleted) -> Runs:
     return () if ended is None or ended[0].array is None else ended[0].array.left
 
 
-def _tell_each(tx: Transaction, array: Seq, some: Runs, well: bool, text: str, seqs: Iterable[Seq]) -> None:
+def _tell_each(
+    tx: Transaction, array: Seq, some: Runs, well: bool, text: str, seqs: Iterable[Seq], what: Consequences
+) -> None:
     """Tells arrays whose indices await those of another one by one."""
     for seq in seqs:
         request = tx.site.requests.get(seq)
@@ -207,24 +246,26 @@ def _tell_each(tx: Transaction, array: Seq, some: Runs, well: bool, text: str, s
             delete_left(tx, request, theirs, WHO, said)
         else:
             first = not any(each.never for each in request.array.held) if request.array is not None else False
+            if first:
+                what.holds(request, array, said)
             said = f"{said}: what they wait for can never come about"
             tx.emit(DependencyFailed((seq,), array, ("each",), said, indices=theirs))
-            if first:
-                _mail_held(tx, (seq,), said)
 
 
 def _index_name(tx: Transaction, array: Seq, some: Runs) -> str:
     return tx.site.id_of(array).replace("[]", f"[{indices.show(some)}]", 1)
 
 
-def _tell(tx: Transaction, prerequisite: Seq, said: Judgement, seqs: Iterable[Seq]) -> None:
+def _tell(
+    tx: Transaction, prerequisite: Seq, said: Judgement, seqs: Iterable[Seq], what: Consequences
+) -> None:
     text = f"{tx.site.id_of(prerequisite)} {said.text}"
     met = _awaiting(tx, prerequisite, said.met, seqs)
     if met:
         _tell_met(tx, prerequisite, said.met, text, met)
     never = _awaiting(tx, prerequisite, said.never, seqs)
     if never:
-        _tell_never(tx, prerequisite, said.never, text, never)
+        _tell_never(tx, prerequisite, said.never, text, never, what)
 
 
 def _tell_met(
@@ -251,7 +292,12 @@ def _awaiting(
 
 
 def _tell_never(
-    tx: Transaction, prerequisite: Seq, words: tuple[AfterWord, ...], text: str, seqs: tuple[Seq, ...]
+    tx: Transaction,
+    prerequisite: Seq,
+    words: tuple[AfterWord, ...],
+    text: str,
+    seqs: tuple[Seq, ...],
+    what: Consequences,
 ) -> None:
     """What can never be met any more, by ``set dependency_failed``: held, deleted, or run all the same."""
     missed = " or ".join(awaited(tx.site, Dependency(prerequisite, word)) for word in words)
@@ -260,32 +306,17 @@ def _tell_never(
             _tell_met(tx, prerequisite, words, f"{text}; it runs all the same", seqs)
         case "delete":
             for seq in seqs:
+                what.deletes(tx.site.requests[seq], prerequisite, text)
                 _drop(tx, tx.site.requests[seq], f"{text}; it waited until {missed}")
         case _:
-            text = f"{text}: what it waits for can never come about"
-            tx.emit(DependencyFailed(seqs, prerequisite, words, text))
-            _mail_held(tx, seqs, text)
+            for seq in seqs:
+                what.holds(tx.site.requests[seq], prerequisite, text)
+            never = f"{text}: what it waits for can never come about"
+            tx.emit(DependencyFailed(seqs, prerequisite, words, never))
 
 
 def _drop(tx: Transaction, request: Request, text: str) -> None:
     if request.array is None:
-        drop(tx, request, WHO, text)
+        drop(tx, request, WHO, text, tell=False)
     else:
         delete_left(tx, request, (), WHO, text)
-
-
-def _mail_held(tx: Transaction, seqs: tuple[Seq, ...], text: str) -> None:
-    """One mail for each person, however many of theirs are held."""
-    people: dict[str, list[Seq]] = {}
-    for seq in seqs:
-        request = tx.site.requests[seq]
-        people.setdefault(request.spec.mail.to or request.owner, []).append(seq)
-    for to, theirs in people.items():
-        names = [f"{tx.site.id_of(seq)} ({tx.site.requests[seq].name})" for seq in theirs[:NAMED]]
-        more = f" and {len(theirs) - NAMED} more" if len(theirs) > NAMED else ""
-        listed = ", ".join(names) + more
-        said = f"{text}. It stays held: {listed}. An operator can release it, its owner delete it."
-        subject = (
-            f"nqspy: {tx.site.id_of(theirs[0])} is held" if len(theirs) == 1 else "nqspy: requests are held"
-        )
-        tx.act(Notify(to, subject, said, theirs[0]))

@@ -8,7 +8,7 @@ from typing import Any
 from nqspy.core.accounting import health
 from nqspy.core.consumables import resolved
 from nqspy.core.preemption import resume
-from nqspy.engine.handlers import alter
+from nqspy.engine.handlers import alter, cascade
 from nqspy.engine.handlers.arrays import delete_left, each
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
@@ -79,7 +79,11 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
         delete_left(tx, array, left, caller.user)
         tx.dirty()
 
-    return each(tx, command.ids, one, caller, some)
+    ids = cascade.ids(tx, command, caller) if command.cascade else command.ids
+    answer = each(tx, ids, one, caller, some)
+    if command.lenient:
+        answer["failed"] = [failed for failed in answer["failed"] if failed["code"] != "has_ended"]
+    return answer
 
 
 def drop(tx: Transaction, request: Request, who: str, text: str = "", tell: bool = True) -> bool:

@@ -83,7 +83,7 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
         raise Refusal("empty_list")
     if len(command.key) > KEY_MAX or not (command.key or "k").isprintable():
         raise Refusal("bad_key", most=KEY_MAX)
-    if sum(len(item.spec.attributes) for item in command.items) > NAMED_MAX:
+    if sum(len(item.spec.attributes) + len(item.after) for item in command.items) > NAMED_MAX:
         raise Refusal("too_many_named", most=NAMED_MAX)
     owners = _owners(tx, command, caller)
     digest = sha256(_encode(command.items)).hexdigest()[:32] if command.key else ""
@@ -93,28 +93,37 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
             return {"ids": [tx.site.id_of(seq) for seq in before], "repeated": True}
     if tx.journal.low():
         raise Refusal("no_room")
+    depend.check_places(command.items)
     room, failed = QueueQuota(tx), SubmissionFailures()
     try:
         accepted = [_accept(tx, item, caller, room, failed) for item in command.items]
+        keys = _linked(tx, command, accepted)
     except Refusal:
         failed.tell(tx)
         raise
     if command.dry_run:
         failed.tell(tx)
         rows = [_would(tx, each, len(accepted) == 1) for each in accepted]
-        seqs = tuple(_key(each.spec, tx.site.next_seq + place) for place, each in enumerate(accepted))
-        return {"dry_run": rows} | _warned(tx, accepted, seqs, caller)
+        return {"dry_run": rows} | _warned(tx, accepted, keys, caller)
     shared = Shared() if len(accepted) > 1 else None
     seqs = tuple(_take_in(tx, each, command.key, digest, shared) for each in accepted)
     room.taken()
     failed.tell(tx, seqs)
     if command.key:
         _remember(tx, command.key, digest, seqs)
-    for seq, each in zip(seqs, accepted, strict=True):
-        depend.judge_now(tx, seq, each.spec.after)
+    depend.judge_now(tx, seqs)
     tx.dirty()
     done = {"ids": [tx.site.id_of(seq) for seq in seqs], "queues": [each.target for each in accepted]}
     return done | _warned(tx, accepted, seqs, caller)
+
+
+def _linked(tx: Transaction, command: Submit, accepted: list[Accepted]) -> tuple[Seq, ...]:
+    """Has each wait for those before it that it names; gives the numbers they will have. Raises Refusal."""
+    keys = tuple(_key(each.spec, tx.site.next_seq + place) for place, each in enumerate(accepted))
+    specs = [each.spec for each in accepted]
+    for item, each in zip(command.items, accepted, strict=True):
+        each.spec = depend.placed(each.spec, item, specs, keys)
+    return keys
 
 
 def _warned(
@@ -198,7 +207,7 @@ def _check(
         listed=item.line is not None, array=array_of(spec.array), ask=resolved(site, spec.ask),
     )  # fmt: skip
     check_spec(site, spec)
-    spec = depend.read_after(tx, spec, caller)
+    spec = depend.read_after(tx, spec, caller, len(item.after))
     who = ""
     if tx.exits.has("submit"):
         spec, who = _ask_exits(tx, spec, script, failed)

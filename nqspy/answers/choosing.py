@@ -1,0 +1,106 @@
+"""Which requests somebody means who says more than identifiers: ranges, names, states, all of one's own. The
+commands that act on many ask first, then name those that were found."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+from nqspy.answers.listing import SLICE, state_named
+from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
+from nqspy.model.errors import Refusal
+from nqspy.model.ids import Seq, array_key, array_of, number_of, rank_of, request_named
+from nqspy.model.requests import Spec, State
+from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
+
+WIDEST = 100_000
+"""Numbers that a range may span."""
+
+
+class Meant:
+    """What was asked for: requests of ``user``, of these numbers or of names like these where such are given.
+    ``ended``: those that have ended count too. Raises Refusal."""
+
+    def __init__(self, serving: Serving, asked: rpc.Asked) -> None:
+        self.site, message = serving.engine.site, asked.message
+        self.user: str = message.get("user") or asked.caller.user
+        self.name: str | None = message.get("name")
+        self.state: State | None = state_named(message.get("state"))
+        self.ended = bool(message.get("ended"))
+        self.operands: list[str] = message.get("operands") or []
+        self.patterns = [word for word in self.operands if not word[:1].isdigit()]
+        self.ranges = [self._range(word) for word in self.operands if word[:1].isdigit()]
+
+    def _range(self, word: str) -> range:
+        number, dot, host = word.partition(".")
+        first, dash, last = number.partition("-")
+        begin = request_named(f"{first}{dot}{host}", self.site.name)
+        end = request_named(f"{last}{dot}{host}", self.site.name) if dash else begin
+        if begin is None or end is None or not 0 <= end - begin < WIDEST:
+            raise Refusal("bad_range", text=word[:80], most=WIDEST)
+        return range(begin, min(end + 1, self.site.next_seq))
+
+    def means(self, seq: Seq, spec: Spec, state: State) -> bool:
+        """Whether a request is one of those asked for."""
+        if spec.owner != self.user or self.state not in (None, state):
+            return False
+        if self.name and not fnmatchcase(spec.name, self.name):
+            return False
+        if not self.operands:
+            return True
+        return any(number_of(seq) in each for each in self.ranges) or any(
+            fnmatchcase(spec.name, each) for each in self.patterns
+        )
+
+    def what(self) -> str:
+        """What was asked for, as a refusal quotes it."""
+        said = [" ".join(self.operands)] if self.operands else []
+        said += [f"name {self.name}"] if self.name else []
+        said += [f"state {self.state.value}"] if self.state else []
+        return f"{', '.join(said)[:200] or 'any'} of {self.user}'s"
+
+
+def choose(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
+    """The identifiers, in order. Raises Refusal where there are none, though not for all of one's own."""
+    wish, sight = Meant(serving, asked), Visibility(serving, asked.caller)
+    found: set[Seq] = set()
+    for number, request in enumerate(list(wish.site.requests.values()), 1):
+        if wish.means(request.seq, request.spec, request.state) and sight.sees(request.spec):
+            found.add(request.seq)
+        if number % SLICE == 0:
+            yield None
+    if wish.ended:
+        for last in _gone(serving, wish, bool(found)):
+            yield None
+            found.update(last)
+    if not found and (wish.operands or wish.name or wish.state):
+        raise Refusal("none_chosen", what=wish.what())
+    whole = {seq for seq in found if array_of(seq) not in found}  # an array stands for its indices
+    yield _answer(asked, [wish.site.id_of(seq) for seq in sorted(whole, key=rank_of)])
+
+
+def _gone(serving: Serving, wish: Meant, found: bool) -> Iterator[list[Seq]]:
+    """Those that have ended: all of these numbers; of a name the one that ended last, where none is left that
+    has not."""
+    numbers = {seq for each in wish.ranges for seq in each}
+    some = sorted({*numbers, *map(array_key, numbers)} - wish.site.requests.keys())
+    for start in range(0, len(some), SLICE):
+        rows = serving.readers.live.ended(seqs=some[start : start + SLICE])
+        yield [row["seq"] for row in rows if wish.means(row["seq"], row["spec"], State.ENDED)]
+    if found or wish.ranges or not (wish.name or wish.patterns):
+        return
+    latest: list[Seq] = []
+    for number, row in enumerate(serving.readers.live.ended(owner=wish.user), 1):
+        if wish.means(row["seq"], row["spec"], State.ENDED):
+            latest = [row["seq"]]
+        if number % SLICE == 0:
+            yield []
+    yield latest
+
+
+def _answer(asked: rpc.Asked, ids: list[str]) -> bytes:
+    if asked.message.get("text") is None:
+        result: dict[str, Any] = {"ids": ids}
+        return messages.result_answer(asked.handle.id, result)
+    return messages.text_answer(asked.handle.id, 0, "".join(f"{id}\n" for id in ids))

@@ -1,0 +1,78 @@
+"""``qstat --graph``: who waits for whom, as far as the caller may see."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from nqspy.answers.listing import SLICE
+from nqspy.answers.named import seqs_of
+from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
+from nqspy.model.ids import Seq, rank_of
+from nqspy.model.requests import Request
+from nqspy.report.graph import tree
+from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
+
+
+def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
+    """The trees of these requests (``ids``), or of all that wait for others or are awaited. Raises Refusal
+    for an identifier of none."""
+    site, sight = serving.engine.site, Visibility(serving, asked.caller)
+    asked_for = seqs_of(serving, asked.message.get("ids") or ())
+    sight.need(*asked_for)
+    wanted = _connected(serving, asked_for) if asked_for else set(site.dependants)
+    edges: dict[Seq, list[tuple[str, Seq]]] = {}
+    behind: set[Seq] = set()
+    for number, seq in enumerate(sorted(wanted, key=rank_of), 1):
+        below = [each for each in _waiting_for(serving, seq) if sight.sees(each[1].spec)]
+        awaited = site.requests.get(seq)
+        if awaited is not None and sight.sees(awaited.spec):
+            edges[seq] = [(word, each.seq) for word, each in below]
+            behind.update(each.seq for _, each in below)
+        if number % SLICE == 0:
+            yield None
+    seen = [site.requests[seq] for seq in sorted(wanted | behind, key=rank_of) if seq in site.requests]
+    labels = {each.seq: _label(serving, each) for each in seen if sight.sees(each.spec)}
+    below_them = {seq: [each for each in some if each[1] in labels] for seq, some in edges.items()}
+    roots = [seq for seq in labels if seq not in behind]
+    yield _told(serving, asked, asked_for, list(tree(roots, below_them, labels)))
+
+
+def _waiting_for(serving: Serving, seq: Seq) -> Iterator[tuple[str, Request]]:
+    """Who waits for a request, and for what of it."""
+    site = serving.engine.site
+    for number in sorted(site.dependants.get(seq, ()), key=rank_of):
+        request = site.requests.get(number)
+        if request is not None:
+            words = [one.word for one in request.unmet if one.seq == seq]
+            yield " and ".join(words) or "each", request
+
+
+def _connected(serving: Serving, seqs: list[Seq]) -> set[Seq]:
+    """These requests, and all that is connected with them by waiting."""
+    site = serving.engine.site
+    found: set[Seq] = set()
+    left = [seq for seq in seqs if seq in site.requests]
+    while left:
+        seq = left.pop()
+        if seq in found:
+            continue
+        found.add(seq)
+        awaited = site.requests[seq].awaits()
+        left += [each for each in (*awaited, *site.dependants.get(seq, ())) if each in site.requests]
+    return found
+
+
+def _label(serving: Serving, request: Request) -> str:
+    never = "  (what it waits for can never come about)" if request.never else ""
+    id = serving.engine.site.id_of(request.seq)
+    return f"{id} {request.name}  {request.owner}  {request.state.value}{never}"
+
+
+def _told(serving: Serving, asked: rpc.Asked, seqs: list[Seq], lines: list[str]) -> bytes:
+    ended = [seq for seq in seqs if seq not in serving.engine.site.requests]
+    lines = [*(f"{serving.engine.site.id_of(seq)}  ended" for seq in ended), *lines]
+    text = "".join(f"{line}\n" for line in lines)
+    if asked.message.get("text") is None:
+        return messages.result_answer(asked.handle.id, {"text": text})
+    return messages.text_answer(asked.handle.id, 0, text)

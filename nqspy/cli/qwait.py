@@ -1,0 +1,53 @@
+"""``qwait``: returns when requests have ended, with an exit status that tells how."""
+
+import _signal  # type: ignore[import-not-found]  # the C half of signal: loaded at start
+
+from nqspy.cli import acting, choice, fast
+from nqspy.cli.fast import DaemonConnection, Failure
+from nqspy.cli.values import UNLIMITED, Wrong, parse_time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+LATE = 124
+"""Exit status when they have not ended in time, as that of timeout(1)."""
+
+
+def _hurry(text: str) -> None:
+    """Ends this command after that time, unless it has ended before. Raises Failure."""
+    try:
+        ms = parse_time(text)
+    except Wrong as error:
+        raise Failure(f"--timeout: {error}", 2) from None
+
+    def late(number: int, frame: object) -> None:
+        raise Failure(f"not all has ended within {text}", LATE)
+
+    if ms != UNLIMITED:
+        _signal.signal(_signal.SIGALRM, late)
+        _signal.setitimer(_signal.ITIMER_REAL, max(ms / 1000, 0.001))
+
+
+def body(words: list[str]) -> int:
+    """The command: gives its exit status."""
+    given, _, ids = acting.read("qwait", words, least=0)
+    daemon, first = DaemonConnection(given.get("home")), "any" in given
+    if "timeout" in given:
+        _hurry(given["timeout"])
+    if choice.is_needed(given, ids):
+        ids, _ = choice.choose("qwait", daemon, given, ids, ended="all" not in given)
+    elif not ids:
+        raise Failure(f"which request? {fast.usage('qwait')}", 2)
+    if not ids:
+        return 0
+    message: dict[str, object] = {"cmd": "wait", "text": "qwait", "ids": ids, "any": first}
+    ended = daemon.call(message, keyed=True, repeat=True, patient=True)
+    if "timeout" in given:
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+    return fast.show("qwait", ended)
+
+
+def main() -> "NoReturn":
+    """Entry point of the command."""
+    fast.main("qwait", body)

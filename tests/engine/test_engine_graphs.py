@@ -1,0 +1,260 @@
+"""Small graphs in one transaction, what a failure brings about told once, and deletions that take along what
+waits."""
+
+import pytest
+from engine.harness import ANNE, OLGA, PLAIN, Centre, item
+
+from nqspy.engine.virtual.executor import Run
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.requests import Dependency
+
+
+def by_name(request):
+    """A request named bad7 ends with status 7, others well, after ten minutes."""
+    return Run(wall=600_000, status=int(request.name[3:]) if request.name.startswith("bad") else 0)
+
+
+def centre(**more):
+    return Centre(lengths=by_name, pes=8, **more)
+
+
+def graph(site, *lines, by=ANNE, **more):
+    """A list of (line, places and words that it waits for)."""
+    items = [
+        cm.Submission(**{**_fields(item(line, site.sim.now, number=n)), "after": tuple(after)})
+        for n, (line, after) in enumerate(lines, 1)
+    ]
+    return site.ask(cm.Submit(tuple(items), **more), by)
+
+
+def _fields(submission):
+    return {name: getattr(submission, name) for name in submission.__slots__}
+
+
+# ---------------------------------------------------------------- a list that is a graph
+
+
+def test_a_diamond_runs_from_the_top_to_the_bottom():
+    site = centre()
+    site.submit("ben")
+    graph(
+        site,
+        ("anne", ()),
+        ("anne", ((0, "ok"),)),
+        ("anne", ((0, "start"),)),
+        ("anne", ((1, "ok"), (2, "any"))),
+    )
+    assert [site.state(seq) for seq in (2, 3, 4, 5)] == ["running", "held", "running", "held"]
+    assert site.request(5).spec.after == (Dependency(3, "ok"), Dependency(4, "any"))
+    site.is_sound()
+    site.later(minutes=11)
+    assert site.starts() == [1, 2, 4, 3]
+    site.later(minutes=11)
+    assert site.starts() == [1, 2, 4, 3, 5]
+    site.is_sound()
+
+
+def test_what_is_awaited_of_earlier_requests_and_of_the_list_add_up():
+    site = centre()
+    site.submit("ben name=bad3")
+    graph(site, ("anne", ()), ("anne after=1:fail", ((0, "ok"),)))
+    assert site.request(3).unmet == (Dependency(1, "fail"), Dependency(2, "ok"))
+    site.later(minutes=11)
+    assert site.starts() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("after", [((1, "ok"),), ((2, "ok"),), ((-1, "ok"),), ((7, "any"),)])
+def test_nobody_waits_for_himself_or_for_a_later_one_and_then_nothing_is_accepted(after):
+    site = centre()
+    items = (item("anne", site.sim.now, number=4), _with(item("anne", site.sim.now, number=9), after))
+    refusal = site.refused(cm.Submit(items), ANNE)
+    assert str(refusal).startswith("line 9: a request waits for earlier ones of its list")
+    assert refusal.status == 206
+
+
+def _with(submission, after):
+    return cm.Submission(**{**_fields(submission), "after": after})
+
+
+def test_a_list_is_a_graph_again_after_a_restart_and_the_same_key_gives_the_same():
+    site = centre()
+    answer = graph(site, ("anne held", ()), ("anne", ((0, "ok"),)), key="k")
+    site.sim.restart()
+    again = graph(site, ("anne held", ()), ("anne", ((0, "ok"),)), key="k")
+    assert (again["ids"], again["repeated"]) == (answer["ids"], True)
+    assert site.request(2).unmet == (Dependency(1),)
+    other = _with(item("anne", site.sim.now, number=2), ((0, "any"),))
+    refusal = site.refused(cm.Submit((item("anne held", site.sim.now, number=1), other), "k"), ANNE)
+    assert refusal.code == "key_reused"
+
+
+def test_a_request_waits_for_a_thousand_of_its_list_and_for_no_more():
+    site = centre().qmgr("stop queue batch")
+    many = [("anne", ())] * 1000
+    graph(site, *many, ("anne", [(place, "ok") for place in range(1000)]))
+    assert len(site.request(1001).unmet) == 1000
+    refused = _with(item("anne", site.sim.now, number=1002), [(place, "ok") for place in range(1001)])
+    items = tuple(item("anne", site.sim.now, number=n) for n in range(1, 1002))
+    refusal = site.refused(cm.Submit((*items, refused)), ANNE)
+    assert str(refusal) == "line 1002: --after: a request may wait for 1000 others, not 1001"
+
+
+def test_a_dry_run_of_a_graph_accepts_nothing():
+    site = centre()
+    answer = graph(site, ("anne", ()), ("anne", ((0, "ok"),)), dry_run=True)
+    assert [row["queue"] for row in answer["dry_run"]] == ["batch", "batch"]
+    assert not site.site.requests
+
+
+def test_arrays_of_a_list_wait_for_each_other_index_by_index():
+    site = centre()
+    answer = graph(site, ("anne array=1-3", ()), ("anne array=1-3", ((0, "each"),)), ("anne", ((1, "ok"),)))
+    assert answer["ids"] == ["1[].sim", "2[].sim", "3.sim"]
+    site.later(hours=1)
+    assert not site.site.requests
+    assert {each.end_reason for each in site.events(ev.Ended)} == {"exit"}
+    starts = [site.site.id_of(seq) for seq in site.starts()]
+    assert starts[-1] == "3.sim"
+    assert all(starts.index(f"1[{n}].sim") < starts.index(f"2[{n}].sim") for n in (1, 2, 3))
+    site.is_sound()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("array=1-3", "array=1-4"), ("", "array=1-3"), ("array=1-3", "")]
+)
+def test_index_by_index_the_arrays_of_a_list_are_equal_or_refused(first, second):
+    site = centre()
+    items = (
+        item(f"anne name=x {first}", site.sim.now, number=1),
+        _with(item(f"anne {second}", site.sim.now, number=2), ((0, "each"),)),
+    )
+    refusal = site.refused(cm.Submit(items), ANNE)
+    assert str(refusal).startswith("line 2: --after x:each: ")
+    assert refusal.status == 206
+
+
+def test_a_cascade_takes_along_what_waits_for_indices():
+    site = centre().qmgr("stop queue batch")
+    graph(site, ("anne array=1-3", ()), ("anne array=1-3", ((0, "each"),)))
+    site.submit("anne after=1[2]", "anne")
+    answer = site.ask(cm.Delete(("1",), cascade=True), ANNE)
+    assert answer["failed"] == []
+    assert list(site.site.requests) == [4]
+    site.is_sound()
+
+
+# ---------------------------------------------------------------- consequences are told once
+
+
+def notes(site, to):
+    return [notice for notice in site.sim.notices if notice.to == to]
+
+
+def test_a_chain_that_falls_is_one_mail_for_each_person():
+    site = centre().qmgr("set dependency_failed delete")
+    site.submit("olga name=bad3", "anne mail=abort after=1")
+    for n in range(2, 40):
+        site.submit(f"anne mail=abort after={n}")
+    site.submit("ben mail=abort after=40", "ben mail=abort after=1", "eva after=40")
+    site.later(minutes=11)
+    assert not site.site.requests
+    [mail] = notes(site, "anne")
+    assert mail.subject == "nqspy: 39 requests are deleted"
+    assert mail.text.startswith(
+        "1.sim ended with exit status 3. What waited for that was deleted: 2.sim (STDIN)"
+    )
+    assert mail.text.endswith("and 19 more.")
+    [mail] = notes(site, "ben")
+    assert "42.sim (STDIN), 41.sim (STDIN)" in mail.text, "the root is told, whatever lies between"
+    assert not notes(site, "eva"), "who has not asked for mail gets none"
+
+
+def test_five_hundred_that_stay_held_are_one_mail_and_one_event():
+    site = centre()
+    site.submit("olga name=bad3")
+    graph(site, *[("anne after=1", ())] * 500)
+    site.later(minutes=11)
+    [mail] = notes(site, "anne")
+    assert mail.subject == "nqspy: 500 requests are held"
+    [failed] = site.events(ev.DependencyFailed)
+    assert len(failed.seqs) == 500
+
+
+def test_a_list_whose_prerequisite_had_failed_before_is_one_mail():
+    site = centre()
+    site.submit("olga name=bad3")
+    site.later(minutes=11)
+    graph(site, *[("anne after=1", ())] * 50)
+    [mail] = notes(site, "anne")
+    assert mail.subject == "nqspy: 50 requests are held"
+
+
+def test_two_failures_are_two_mails():
+    site = centre()
+    site.submit("olga name=bad3", "olga name=bad4", "anne after=1", "anne after=2")
+    site.later(minutes=11)
+    assert [mail.text.split(" ended")[0] for mail in notes(site, "anne")] == ["1.sim", "2.sim"]
+
+
+# ---------------------------------------------------------------- --cascade
+
+
+def test_what_waits_is_deleted_too_and_nobody_is_told_that_anything_failed():
+    site = centre().qmgr("stop queue batch")
+    site.submit("anne", "anne after=1", "anne after=1:fail", "anne after=2,3:any", "anne")
+    answer = site.ask(cm.Delete(("1",), cascade=True), ANNE)
+    assert sorted(answer["done"]) == ["1.sim", "2.sim", "3.sim", "4.sim"]
+    assert answer["failed"] == []
+    assert list(site.site.requests) == [5]
+    assert not site.sim.notices
+    assert not site.events(ev.DependencyFailed, ev.DependencyMet)
+    site.is_sound()
+
+
+def test_without_it_they_are_judged_by_the_deletion():
+    site = centre().qmgr("stop queue batch")
+    site.submit("anne", "anne after=1", "anne after=1:fail")
+    site.ask(cm.Delete(("1",)), ANNE)
+    assert [site.state(seq) for seq in (2, 3)] == ["held", "queued"]
+
+
+def test_of_a_running_one_the_waiting_go_at_once():
+    site = centre()
+    site.submit("anne", "anne after=1", "anne after=2")
+    site.ask(cm.Delete(("1",), force=True, cascade=True), ANNE)
+    assert [site.state(seq) for seq in (1, 2, 3)] == ["ended"] * 3
+    assert site.starts() == [1]
+
+
+def test_those_of_others_stay_and_are_named():
+    site = centre().qmgr("stop queue batch")
+    site.submit("anne", "ben after=1", "anne after=2")
+    answer = site.ask(cm.Delete(("1",), cascade=True), ANNE)
+    assert sorted(answer["done"]) == ["1.sim", "3.sim"]
+    assert [(each["id"], each["status"]) for each in answer["failed"]] == [("2.sim", 159)]
+    assert site.request(2).never
+
+
+@pytest.mark.parametrize("command", [cm.Delete(("1",), cascade=True), cm.Delete(("1",), 0, 10, cascade=True)])
+def test_what_is_not_deleted_itself_takes_nobody_along(command):
+    site = centre()
+    site.submit("anne", "anne after=1")
+    site.ask(command, OLGA)
+    assert site.state(2) == "held"
+
+
+def test_who_is_named_and_waits_is_deleted_once():
+    site = centre().qmgr("stop queue batch")
+    site.submit("anne", "anne after=1", "anne after=2")
+    answer = site.ask(cm.Delete(("1", "2", "3.sim"), cascade=True), ANNE)
+    assert (sorted(answer["done"]), answer["failed"]) == (["1.sim", "2.sim", "3.sim"], [])
+
+
+def test_what_was_chosen_and_has_ended_meanwhile_is_no_failure():
+    site = Centre(PLAIN, length=1)
+    site.submit("anne", "anne held")
+    site.later(seconds=2)
+    answer = site.ask(cm.Delete(("1", "2", "9"), lenient=True), ANNE)
+    assert answer["done"] == ["2.sim"]
+    assert [each["id"] for each in answer["failed"]] == ["9"]
