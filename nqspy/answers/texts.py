@@ -76,4 +76,5 @@ def _word(queue: str) -> str:
 def _many(id: int, value: dict[str, Any]) -> bytes:
     failed = value.get("failed", [])
     err = "".join(f"{each['text']}\n" for each in failed)
-    return messages.text_answer(id, failed[-1]["status"] if failed else 0, "", err)
+    status = next((each["status"] for each in reversed(failed) if each["status"]), 0)
+    return messages.text_answer(id, status, "", err)

@@ -9,9 +9,9 @@ _BY = ("all", "name", "state")
 
 
 def chooses(word: str) -> bool:
-    """Whether an operand is a range or a pattern, and no identifier."""
+    """Whether an operand is a range or a pattern, and no identifier (``17.my-host``, ``17[3-9]``)."""
     if "0" <= word[:1] <= "9":
-        return "-" in word.partition(".")[0]
+        return "-" in word.partition(".")[0].partition("[")[0]
     return any(char in word for char in "*?[")
 
 

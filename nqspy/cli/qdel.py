@@ -58,7 +58,7 @@ def body(words: list[str]) -> int:
     return acting.tell(
         "qdel", "delete", home, ids=ids, owner=given.get("owner"), kill="kill" in given or force, mails=mails,
         signal=int(given["signal"]) if "signal" in given else None, force=dialect != "nqs",
-        cascade="cascade" in given, lenient=chosen,
+        cascade="cascade" in given, lenient=chosen, history="history" in given,
     )  # fmt: skip
 
 

@@ -127,6 +127,7 @@ QDEL: Table = (
     (("-u",), "owner", "text", "USER", "requests of this user (managers and operators)"),
     (("-W",), "how", "text", "force|suppress_email[=N]",
      "kill at once; so many mails (none) about it at most"),
+    (("-x",), "history", "on", "", "one that has ended is no failure; its record stays"),
     (("--all",), "all", "on", "", "all your requests that have not ended"),
     (("--name",), "name", "text", "PATTERN", "only of this name, e.g. 'sim*'"),
     (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),

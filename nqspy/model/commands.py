@@ -84,7 +84,8 @@ class ApplyFiles(Command):
 class Delete(Command):
     """Delete waiting requests. Started ones are ended with ``kill`` or ``force`` (POSIX); with a ``signal``
     they get that and no more. ``mails``: so many owners' mails go out at most; ``cascade``: what waits for
-    them is deleted too; ``lenient``: one that has ended meanwhile is no failure."""
+    them is deleted too; ``lenient``: one that has ended meanwhile is no failure;
+    ``history``: nor is one that had ended before, but it is told that its record stays."""
 
     cmd: ClassVar[str] = "delete"
     ids: tuple[str, ...]
@@ -95,6 +96,7 @@ class Delete(Command):
     mails: int | None = None
     cascade: bool = False
     lenient: bool = False
+    history: bool = False
 
 
 @dataclass(frozen=True, slots=True)

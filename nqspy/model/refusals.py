@@ -37,6 +37,9 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "has_ended": "Job has finished {id}",
         "wrote_nothing": "Job has finished {id}; it was deleted before it wrote anything",
     },
+    ("record_stays", 0): {
+        "record_stays": "Job has finished {id}; its record stays, as reports and dependencies rest on it",
+    },
     ("unknown_request", 153): {
         "unknown_request": "Unknown Job Id {id}",
         "no_such_index": "Unknown Job Id {id}: it has no index {some}, only {known}",

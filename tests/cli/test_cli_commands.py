@@ -99,6 +99,7 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
         ("qrls -h n 17", {"cmd": "release", "letter": "n", "lenient": True}),
         ("qdel -W force -Wsuppress_email=-1 17", {"kill": True, "mails": 0}),
         ("qdel -W suppress_email=3,force 17", {"kill": True, "mails": 3}),
+        ("qdel --cascade -x 17", {"cascade": True, "history": True, "lenient": False}),
         ("qdel -W suppress_email 17", {"kill": False, "mails": 0}),
         ("qrerun 17 18", {"cmd": "rerun", "ids": ["17", "18"], "force": False}),
         ("qrerun -W force 17", {"cmd": "rerun", "force": True}),

@@ -2,6 +2,7 @@
 is killed or the request has just ended."""
 
 import getpass
+import os
 import signal
 
 import pytest
@@ -192,3 +193,49 @@ def test_qping_tells_whether_the_daemon_answers(live):
     live.run("qping", "elsewhere").refused("elsewhere")
     live.stop()
     live.run("qping").refused("no nqsd answers")
+
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: jobs of another user")
+
+
+@pytest.mark.privileged
+@ROOT
+def test_a_message_is_written_in_place_with_its_owners_rights_only(live, open_folder):
+    folder, precious = open_folder / "theirs", live.work / "precious"
+    folder.mkdir(mode=0o755)
+    os.chown(folder, 65534, 65534)
+    precious.write_text("root's\n")
+    live.work, target = open_folder, folder / "errors"
+    options = ("-h", "-u", "nobody", "-re", "-e", str(target))
+    id = live.qsub(f"while [ ! -e {folder}/gate ]; do sleep 0.02; done\n", *options)
+    live.run("qrls", id).ok()
+    live.running(id)
+    until(target.exists, "its errors are there")
+    live.run("qmsg", "hello", id).ok()
+    until(lambda: target.read_text() == "hello\n", "the message")
+    assert target.stat().st_uid == 65534
+    target.unlink()
+    target.symlink_to(precious)
+    os.lchown(target, 65534, 65534)
+    live.run("qmsg", "stray", id).ok()
+    (folder / "gate").touch()
+    live.ended(id)
+    assert precious.read_text() == "root's\n"
+
+
+@pytest.mark.privileged
+@ROOT
+def test_output_of_an_ended_request_is_read_with_the_rights_of_who_asks(live, open_folder):
+    live.work, folder = open_folder, open_folder / "theirs"
+    folder.mkdir(mode=0o755)
+    os.chown(folder, 65534, 65534)
+    id = live.qsub("umask 077; echo secret\n", "-u", "nobody", "-o", f"{folder}/out")
+    live.ended(id)
+    os.chmod(folder / "out", 0o600)
+    assert live.run("qcat", id).ok().out == "secret\n", "root may"
+    (folder / "out").unlink()
+    os.mkfifo(folder / "out")
+    live.run("qcat", id).refused("which is no file")
+    (folder / "out").unlink()
+    (folder / "out").symlink_to(live.work / "nothing")
+    live.run("qcat", id).refused(f"Job has finished {id}", "No such file")

@@ -271,3 +271,13 @@ def test_on_a_terminal_it_asks_back_how_many(office):
     office.submit("true", held=True)
     status, shown = on_a_terminal(office, b"\x04", "--all", "--yes")
     assert (status, "go on" in shown) == (0, False)
+
+
+def test_with_x_one_that_has_ended_is_no_failure_and_its_record_stays(office):
+    id, waiting = office.submit("true"), office.submit("true", held=True)
+    office.ended(id)
+    done = office.run("qdel", "-x", id, waiting).ok()
+    assert done.err.startswith(f"qdel: Job has finished {id}; its record stays")
+    assert office.run("qdel", "-x", id, "4711").status == 153
+    assert office.job(id)["exit_status"] == 0
+    assert office.job(waiting)["end_reason"] == "deleted"

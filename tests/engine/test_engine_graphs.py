@@ -258,3 +258,13 @@ def test_what_was_chosen_and_has_ended_meanwhile_is_no_failure():
     answer = site.ask(cm.Delete(("1", "2", "9"), lenient=True), ANNE)
     assert answer["done"] == ["2.sim"]
     assert [each["id"] for each in answer["failed"]] == ["9"]
+
+
+def test_a_record_stays_and_that_is_told_without_being_a_failure():
+    site = Centre(PLAIN, length=1)
+    site.submit("anne", "anne held")
+    site.later(seconds=2)
+    answer = site.ask(cm.Delete(("1", "9", "2"), history=True), ANNE)
+    assert answer["done"] == ["2.sim"]
+    assert [(each["id"], each["status"]) for each in answer["failed"]] == [("9", 153), ("1", 0)]
+    assert answer["failed"][1]["text"].startswith("Job has finished 1.sim; its record stays")

@@ -12,6 +12,7 @@ from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import role_of
 from nqspy.model import events as ev
 from nqspy.model.cause import Cause
+from nqspy.model.commands import Delete
 from nqspy.model.errors import Refusal
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
@@ -146,3 +147,19 @@ def set_holds(tx: Transaction, request: Request, letters: str, caller: Caller) -
     put_holds(tx, request, letters, caller)
     if surplus:
         take_holds(tx, request, surplus, caller)
+
+
+# ---------------------------------------------------------------- deletions
+
+
+def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[str, Any]:
+    """What became of a deletion, but for what whoever asked takes for no failure: that one has ended."""
+    gone = [each for each in answer["failed"] if each["code"] == "has_ended"]
+    failed = [each for each in answer["failed"] if each["code"] != "has_ended"]
+    if command.history:
+        names = [each["text"].removeprefix("Job has finished ") for each in gone]
+        told = [Refusal("record_stays", id=name).as_told() for name in names]
+        failed += [{"id": each["id"]} | said for each, said in zip(gone, told, strict=True)]
+    elif not command.lenient:
+        return answer
+    return answer | {"failed": failed}

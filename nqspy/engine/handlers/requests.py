@@ -80,10 +80,7 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
         tx.dirty()
 
     ids = cascade.ids(tx, command, caller) if command.cascade else command.ids
-    answer = each(tx, ids, one, caller, some)
-    if command.lenient:
-        answer["failed"] = [failed for failed in answer["failed"] if failed["code"] != "has_ended"]
-    return answer
+    return alter.forgiven(tx, command, each(tx, ids, one, caller, some))
 
 
 def drop(tx: Transaction, request: Request, who: str, text: str = "", tell: bool = True) -> bool:
