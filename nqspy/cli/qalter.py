@@ -30,10 +30,11 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
     if any(given.kind == "keep" for given in options):
         draft.output.update(dict.fromkeys(("keep_stdout", "keep_stderr"), False))
     draft.apply(options, "command")
+    asked = {"output": dict(draft.output), "mail": dict(draft.mail)}  # before defaults are filled in
     spec = draft.item("", "", [], here)["spec"]
     assert isinstance(spec, dict)
     values: Values = {name: spec[name] for name in draft.spec if name != "name_given"}
-    _put_parts(values, spec)
+    _put_parts(values, spec | asked)
     if any(_selects(given) for given in options):
         values.setdefault("ask/memory", None)
     for given in found:
