@@ -14,6 +14,7 @@ from nqspy.model import events as ev
 from nqspy.model.cause import Cause
 from nqspy.model.commands import Delete
 from nqspy.model.errors import Refusal
+from nqspy.model.ids import request_named
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec, State
@@ -157,7 +158,8 @@ def forgiven(tx: Transaction, command: Delete, answer: dict[str, Any]) -> dict[s
     gone = [each for each in answer["failed"] if each["code"] == "has_ended"]
     failed = [each for each in answer["failed"] if each["code"] != "has_ended"]
     if command.history:
-        names = [each["text"].removeprefix("Job has finished ") for each in gone]
+        seqs = [request_named(each["id"], tx.site.name) for each in gone]
+        names = [tx.site.id_of(seq) if seq is not None else gone[n]["id"] for n, seq in enumerate(seqs)]
         told = [Refusal("record_stays", id=name).as_told() for name in names]
         failed += [{"id": each["id"]} | said for each, said in zip(gone, told, strict=True)]
     elif not command.lenient:
