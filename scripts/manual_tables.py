@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from nqspy.cli.spec import TABLES
 from nqspy.model import registry
 from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS, Query
@@ -23,6 +24,13 @@ from nqspy.qmgr.grammar import FORMS, SHOWS, Form
 ROOT = Path(__file__).resolve().parents[1]
 MANUAL = ROOT / "nqspy" / "manual"
 BLOCK = re.compile(r"(<!-- table: ([a-z_ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+POSIX = {
+    "qalter": "a A c e h j k l m M N o p r S u", "qdel": "", "qhold": "h", "qmove": "", "qmsg": "E O",
+    "qrerun": "", "qrls": "h", "qselect": "a A c h l N p q r s u", "qsig": "s", "qstat": "f Q B",
+    "qsub": "a A c C e h j k l m M N o p q r S u v V z",
+}  # fmt: skip
+"""The options of the batch utilities of POSIX 1003.1."""
 
 WRITTEN = {
     "count": "number",
@@ -144,6 +152,27 @@ def _usage(form: Form) -> str:
     return f"`{form.usage}`" if form.usage else ""
 
 
+def posix_table() -> str:
+    """What the parsers of the commands make of POSIX's options, and what else they take or refuse."""
+    rows = ((f"`{name}`", *_taken(name, options.split())) for name, options in POSIX.items())
+    return table(("utility", "of POSIX", "others", "refused by name"), rows)
+
+
+def _taken(name: str, options: list[str]) -> tuple[str, str, str]:
+    if name not in TABLES:
+        return "not offered", "", ""
+    kinds = {flag: row[2] for row in TABLES[name] for flag in row[0]}
+    wanted = [f"-{option}" for option in options]
+    refused = [flag for flag in (*wanted, *kinds) if kinds.get(flag, "refused").startswith("refused")]
+    mine = [flag for flag in wanted if flag not in refused]
+    others = [flag for flag in kinds if flag not in (*wanted, *refused)]
+    return _flags(mine) or "none", _flags(others), _flags(dict.fromkeys(refused))
+
+
+def _flags(flags: Iterable[str]) -> str:
+    return f"`{' '.join(flags)}`" if flags else ""
+
+
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A Markdown table."""
     lines = [_row(head), _row(("---",) * len(head)), *(_row(row) for row in rows)]
@@ -163,6 +192,7 @@ def tables() -> dict[str, str]:
     }
     return found | {
         "events": events_table(),
+        "posix": posix_table(),
         "wire": wire_table(),
         "commands": commands_table(),
         "shows": shows_table(),

@@ -12,7 +12,18 @@ from typing import Any
 
 import msgspec
 
-from nqspy.answers import administration, choosing, fields, graph, language, listing, queries, texts
+from nqspy.answers import (
+    administration,
+    choosing,
+    fields,
+    graph,
+    language,
+    listing,
+    pbs_select,
+    pbs_views,
+    queries,
+    texts,
+)
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
 from nqspy.answers.waiting import OpenQuestions
@@ -260,6 +271,8 @@ _OF_STATE: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "shutdown": _shutdown,
     "reload_queues": _reload_queues,
     "qstat": listing.qstat,
+    "qselect": pbs_select.qselect,
+    "pbsnodes": pbs_views.nodes,
     "list_requests": listing.list_requests,
     "choose": choosing.choose,
     "graph": graph.answer,

@@ -26,6 +26,11 @@ Word = Annotated[str, msgspec.Meta(max_length=4096)] | None
 Flag = bool | None
 Number = Annotated[int, msgspec.Meta(ge=0, le=NUMBER_MAX)] | None
 Ids = Annotated[list[Annotated[str, msgspec.Meta(max_length=300)]], msgspec.Meta(max_length=IDS_MAX)]
+Criteria = Annotated[
+    list[tuple[Annotated[str, msgspec.Meta(max_length=1)], Annotated[str, msgspec.Meta(max_length=4096)]]],
+    msgspec.Meta(max_length=100),
+]
+"""Options of ``qselect``, each a letter and its value."""
 
 _LIST = {"ids": Ids | None, "queue": Word, "user": Word, "state": Word, "ended": Flag, "history": Flag}
 
@@ -33,7 +38,12 @@ FIELDS: dict[str, dict[str, Any]] = {
     "shutdown": {"mode": Word},
     "qmgr": {"script": str, "source": Word}
     | dict.fromkeys(("atomic", "check", "plan", "json", "file"), Flag),
-    "qstat": _LIST | {"operands": Ids | None, "request": Word, "json": Flag, "mpp": Flag, "posix": Flag},
+    "qstat": _LIST
+    | {"operands": Ids | None, "request": Word}
+    | dict.fromkeys(("json", "mpp", "posix", "shared"), Flag)
+    | dict.fromkeys(("letters", "format", "delimiter"), Word),
+    "qselect": {"criteria": Criteria | None, "letters": Word},
+    "pbsnodes": {"operands": Ids | None} | dict.fromkeys(("letters", "format", "delimiter"), Word),
     "list_requests": _LIST | {"operands": Ids | None},
     "limits": {"hosts": Ids | None, "verbose": Flag},
     "wait": {"ids": Annotated[Ids, msgspec.Meta(min_length=1)], "any": Flag},

@@ -1,11 +1,12 @@
-"""qstat: requests as tables and objects, made in slices so that a long list never stalls the engine."""
+"""qstat: requests as objects, and why they wait; made in slices so that a long list never stalls the
+engine. Its tables and PBS forms: `pbs_jobs`."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from nqspy.answers import queues
+from nqspy.answers import pbs_jobs, pbs_views, queues
 from nqspy.answers.named import seqs_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
@@ -13,14 +14,13 @@ from nqspy.answers.visibility import Visibility
 from nqspy.decider import estimates
 from nqspy.decider.estimates import PATIENCE, LateEstimate
 from nqspy.engine.explain import Places, chain, reasons_of
-from nqspy.engine.handlers.advice import shared
 from nqspy.model import indices
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.ids import Seq, index_of, is_array, member, rank_of, request_named
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
-from nqspy.report import json_objects, tables
+from nqspy.report import json_objects, why
 from nqspy.report.event_objects import used_object
 from nqspy.report.time_text import Zone
 from nqspy.rpc import messages
@@ -215,10 +215,8 @@ def _escaped(objects: Objects) -> bytes:
     return messages.escaped(_written(objects).decode())
 
 
-def _objects(
-    serving: Serving, choice: RequestChoice, into: Objects, *, options: bool = False
-) -> Iterator[None]:
-    """Fills ``into``, pausing after each slice; with ``options`` those of each request besides."""
+def _objects(serving: Serving, choice: RequestChoice, into: Objects) -> Iterator[None]:
+    """Fills ``into``, pausing after each slice."""
     gone: Objects = []
     sight, place = choice.sight, Lister(serving, choice.sight).place
     for row in choice.gone(serving):
@@ -226,15 +224,9 @@ def _objects(
             yield None
         else:
             gone.append(sight.mask(json_objects.ended_object(row, place)))
-            if options:
-                gone[-1]["options"] = json_objects.options(row["spec"])
     lister = Lister(serving, sight)
     for requests in choice.slices():
-        found = lister.objects(requests)
-        if options:
-            for each, request in zip(found, requests, strict=True):
-                each["options"] = json_objects.options(request.spec)
-        into += found
+        into += lister.objects(requests)
         yield None
     into += gone
     if choice.seqs:
@@ -260,38 +252,30 @@ def _answer(asked: rpc.Asked, choice: RequestChoice, text: str) -> bytes:
 def qstat(serving: Serving, asked: rpc.Asked) -> Any:
     """The answer in the form that ``text`` names."""
     form = str(asked.message.get("text") or "table")
+    if asked.message.get("posix"):
+        form = "posix"
     summary = queues.form_of(asked.message, form)
     if summary is not None:
         return messages.text_answer(asked.handle.id, 0, summary(serving, asked.message))
     if form == "why":
         return _why(serving, asked)
-    if form == "table":
-        return _table(serving, asked)
     if form == "json":
         return _json(serving, asked)
-    render = _RENDERERS.get(form)
-    if render is None:
+    made = _PBS.get(form)
+    if made is None:
         raise Refusal("bad_form", form=form)
-    return _rendered(serving, asked, render)
+    return made(serving, asked)
 
 
-def _rendered(serving: Serving, asked: rpc.Asked, render: Callable[[Objects], str]) -> Iterator[bytes | None]:
-    found: Objects = []
-    choice = RequestChoice(serving, asked.message, asked.caller)
-    yield from _objects(serving, choice, found, options=render is tables.full)
-    if render is tables.full:
-        _mark(serving, choice.sight, found)
-    yield _answer(asked, choice, render(found))
-
-
-def _mark(serving: Serving, sight: Visibility, found: Objects) -> None:
-    """Notes which output files others write too, and that there are several domains."""
-    site = serving.engine.site
-    for each in found:
-        each["divided"] = site.is_divided()
-        request = site.requests.get(_key(serving, each))
-        if request is not None and (said := shared(site, request, sight.sees)):
-            each["shared_output"] = said
+_PBS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
+    "table": pbs_jobs.table,
+    "alternate": pbs_jobs.alternate,
+    "full": pbs_jobs.full,
+    "posix": pbs_views.queue_list,
+    "queue_limits": pbs_views.queue_limits,
+    "server": pbs_views.server,
+}
+"""PBS's forms of ``qstat``."""
 
 
 def _key(serving: Serving, made: dict[str, Any]) -> Seq:
@@ -307,32 +291,6 @@ def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     if found:
         pieces = pieces[:-1]
     yield messages.pieces_answer(asked.handle.id, choice.status(), (*pieces, b"]\\n"), choice.complaint())
-
-
-def _table(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
-    """The POSIX table, straight from the requests: no objects are made."""
-    choice = RequestChoice(serving, asked.message, asked.caller)
-    samples, name = serving.engine.samples, serving.engine.site.name
-    parts = []
-    for row in choice.gone(serving):
-        if row is None:
-            yield None
-        else:
-            parts.append(tables.posix_text([tables.row_of_ended(row, name)]))
-    for requests in choice.slices():
-        rows = []
-        for request in requests:
-            used = samples.get(request.seq, request.used).cpu if request.started is not None else None
-            rows.append(tables.row_of(request, name, used))
-        parts.append(tables.posix_text(rows))
-        yield None
-    yield _answer(asked, choice, tables.posix_lines(parts))
-
-
-_RENDERERS: dict[str, Callable[[Objects], str]] = {
-    "full": tables.full,
-    "batch": tables.posix_table,
-}
 
 
 def _why(serving: Serving, asked: rpc.Asked) -> Work:
@@ -357,7 +315,7 @@ def _why(serving: Serving, asked: rpc.Asked) -> Work:
         if message.get("json"):
             text = json_objects.encode(found).decode() + "\n"
         else:
-            text = "".join(map(tables.why_text, found))
+            text = "".join(map(why.why_text, found))
         return _answer(asked, choice, text)
 
     return work

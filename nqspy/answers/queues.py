@@ -43,30 +43,30 @@ FORMS: dict[str, Summary] = {
     "complexes": _summary(summaries.complexes),
     "limits": _summary(summaries.limits),
     "mpp": _summary(summaries.mpp),
-    "posix": _summary(summaries.queues_posix),
-    "server": lambda serving, message: server_text(serving),
 }
-"""Forms of ``qstat`` that are about queues and the server."""
+"""NQS's forms of ``qstat`` that are about queues."""
 
 
 def form_of(message: dict[str, Any], form: str) -> Summary | None:
     """The summary that a message asks for; None when it asks for requests."""
-    for word in ("mpp", "posix"):
-        if message.get(word):
-            return FORMS[word]
-    return FORMS.get(form)
+    return FORMS["mpp"] if message.get("mpp") else FORMS.get(form)
+
+
+def by_state(site: Site) -> dict[str, int]:
+    """How many requests there are, by state word."""
+    tally: dict[str, int] = {}
+    for (_, state), number in _tally(site).items():
+        tally[state.value] = tally.get(state.value, 0) + number
+    return tally
+
+
+def state_of(serving: Serving) -> str:
+    """What PBS calls the state of this server."""
+    return "Terminating" if serving.engine.resting else "Active"
 
 
 def server_text(serving: Serving) -> str:
     """``qstat -B``: the server in one row."""
     site = serving.engine.site
-    tally: Counter[State] = Counter()
-    for (_, state), number in _tally(site).items():
-        tally[state] += number
-    head = "Server             Max   Tot   Que   Run   Hld   Wat   Trn   Ext Status\n"
-    rule = "---------------- ----- ----- ----- ----- ----- ----- ----- ----- -----------\n"
-    states = (State.QUEUED, State.RUNNING, State.HELD, State.WAITING, State.ROUTING, State.EXITING)
-    numbers = "".join(f" {tally[state]:5d}" for state in states)
-    most = site.settings.global_.run_limit or 0
-    row = f"{site.name[:16]:<16} {most:5d} {len(site.requests):5d}{numbers} Active"
-    return f"{head}{rule}{row}\n"
+    row = (site.name, site.settings.global_.run_limit, len(site.requests), state_of(serving))
+    return summaries.server_posix(*row, by_state(site))

@@ -12,16 +12,7 @@ def answer(command: str, words: list[str]) -> int:
     if len(words) > 1:
         os.write(2, f"{command}: --version stands alone, without {words[1]!a}\n".encode())
         return 2
+    from nqspy.rpc.version import version
+
     os.write(1, f"pbs_version = {version()}\n".encode())
     return 0
-
-
-def version() -> str:
-    """The version of nqspy: digits and dots, as PBS clients read them."""
-    from importlib.metadata import PackageNotFoundError
-    from importlib.metadata import version as installed
-
-    try:
-        return installed("nqspy")
-    except PackageNotFoundError:
-        return "0.0.0"  # run from its sources

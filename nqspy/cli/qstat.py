@@ -1,35 +1,43 @@
 """``qstat``: asks the daemon for a table, a summary or JSON, and prints what comes back."""
 
 import os
+from _json import scanstring
 
 from nqspy.cli import fast
-from nqspy.cli.fast import DaemonConnection, Failure, HelpWanted
+from nqspy.cli.fast import DaemonConnection, Failure
+from nqspy.cli.pbs_options import dialect_of, format_of, read_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from nqspy.cli.fast import Given
+    from nqspy.cli.fast import Given, TextAnswer
 
-_FORMS = ("why", "full", "json", "server", "pipes", "complexes", "limits")
+_LETTERS = frozenset("airHnsTGM1wxEtJ")
+"""Options without a value that the daemon heeds in PBS's forms."""
+_FORMS = ("why", "json", "server", "complexes", "limits")
 """Options that choose the form of the answer, the first one given counts."""
+_APART = (("-a", "-i", "-r", "-q", "-H"), ("-G", "-M"), ("-Q", "-B"), ("-q", "-f"), ("-q", "-F"))
+"""Options of which one alone may be given."""
+_NOT_WITH_FORMAT = frozenset(("-w", "-1", "-a", "-i", "-r", "-H", "-n", "-s", "-T", "-G", "-M"))
 
 _USUAL_WIDTH = 80
 
 
 def message(words: list[str]) -> "tuple[dict[str, object], str | None]":
     """The question, and the home it goes to. Raises Failure, HelpWanted."""
-    given, found, operands = fast.read_options("qstat", words)
-    if "help" in given:
-        raise HelpWanted
+    given, found, operands = read_options("qstat", words)
     if "why" in given:
         operands = [_asked_about(found), *operands]
+    flags, dialect = {one.flag for one in found}, dialect_of(given)
     question: dict[str, object] = {
-        "cmd": "qstat", "text": _form(given), "operands": operands, "queue": given.get("queue"),
+        "cmd": "qstat", "text": _form(given, flags, dialect), "operands": operands,
+        "queue": given.get("queue"),
         "user": given.get("user"), "state": given.get("state"), "tty": os.isatty(1), "width": _width(),
-        "posix": "queues" in given,
+        "posix": "queues" in given, "letters": _letters(flags, dialect), "format": _format(given, flags),
+        "delimiter": given.get("delimiter"), "shared": True,
     }  # fmt: skip
-    for flag in ("ended", "all", "history", "json", "mpp", "expand"):
+    for flag in ("ended", "history", "json", "mpp", "expand"):
         question[flag] = flag in given
     return question, given.get("home")
 
@@ -42,11 +50,49 @@ def _asked_about(found: "list[Given]") -> str:
     return id
 
 
-def _form(given: dict[str, str]) -> str:
+def _form(given: dict[str, str], flags: set[str], dialect: str) -> str:
+    """The form of the answer. Raises Failure for options that do not go together."""
     for form in _FORMS:
         if form in given:
             return form
-    return "queues" if {"queues", "batch", "mpp"} & given.keys() else "table"
+    if "queues" in given or "batch" in given or "mpp" in given:
+        return "queues"
+    if "-q" in flags:
+        return "queue_limits"
+    if "pipes" in given and dialect != "pbs":
+        return "pipes"
+    if "-f" in flags or "-F" in flags:
+        return "full"
+    # NQS's -a and -u show the one table there was
+    alternate = "alternate" in given or "-u" in flags
+    if dialect == "nqs":
+        alternate = bool(flags & {"-i", "-r", "-H", "-n", "-s", "-T", "-G", "-M"})
+    return "alternate" if alternate else "table"
+
+
+def _letters(flags: set[str], dialect: str) -> str:
+    """PBS's options as letters. Raises Failure where they do not go together, with status 2 as PBS does."""
+    for apart in _APART:
+        both = [flag for flag in apart if flag in flags]
+        if len(both) > 1:
+            raise Failure(f"conflicting options: {both[0]} and {both[1]}", 2)
+    if "-1" in flags and not flags & {"-n", "-s", "-f"}:
+        raise Failure(
+            "conflicting options: -1 says where -n and -s, or -f, put what they show; give one of them", 2
+        )
+    letters = [flag[1:] for flag in flags if flag[1:] in _LETTERS]
+    if "-p" in flags and dialect == "pbs":
+        letters.append("p")
+    if "-f" in flags:
+        letters.append("f")
+    return "".join(sorted(letters))
+
+
+def _format(given: dict[str, str], flags: set[str]) -> "str | None":
+    form = format_of(given)
+    if form and (other := sorted(flags & _NOT_WITH_FORMAT)):
+        raise Failure(f"conflicting options: -F and {other[0]}", 2)
+    return form
 
 
 def _width() -> int:
@@ -64,7 +110,23 @@ def body(words: list[str]) -> int:
 
         return graph(words)
     question, home = message(words)
-    return fast.show("qstat", DaemonConnection(home).call(question, repeat=True))
+    answer = DaemonConnection(home).call(question, repeat=True)
+    if answer.rest.startswith(',"shared":['):
+        answer.out = _put_together(answer)
+    return fast.show("qstat", answer)
+
+
+def _put_together(answer: "TextAnswer") -> str:
+    """The text of an answer whose parts that stand in it many times came once: a number between two marks
+    stands for each."""
+    shared, at = [], len(',"shared":[')
+    while answer.rest[at] == '"':
+        text, at = scanstring(answer.rest, at + 1, True)
+        shared.append(text)
+        at += answer.rest[at] == ","
+    pieces = answer.out.split("\x01")
+    pieces[1::2] = [shared[int(number)] for number in pieces[1::2]]
+    return "".join(pieces)
 
 
 def main() -> "NoReturn":

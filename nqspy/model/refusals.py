@@ -35,6 +35,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     },
     ("has_ended", 35): {
         "has_ended": "Job has finished {id}",
+        "is_history": "{id} Job has finished, use -x or -H to obtain historical job information",
         "wrote_nothing": "Job has finished {id}; it was deleted before it wrote anything",
     },
     ("record_stays", 0): {
@@ -46,6 +47,10 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "none_chosen": "there is no such request: {what}",
         "hidden_since": "they have ended, and are not to be seen any more",
     },
+    ("unknown_server", 160): {
+        "unknown_server": "cannot connect to server {server} (errno=15008): this is {name}"
+    },
+    ("unknown_node", 1): {"unknown_node": "Unknown node {node}; there is {name}"},
     ("unknown_queue", 170): {
         "unknown_queue": "Unknown queue {queue}",
         "no_such_queue": "Unknown queue {queue}; queues: {known}",
@@ -138,6 +143,10 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "script_too_large": "the script is larger than {most} (set server script_limit)",
         "environment_too_large": "the environment is larger than {most} MiB",
     },
+    ("answer_too_large", 2): {
+        "answer_too_large": "the answer would be larger than {most} MiB; name fewer jobs,"
+        " or leave out ended ones",
+    },
     ("too_many", 206): {"too_many_named": "a list may name {most} dependencies and attributes in all"},
     ("too_many", 1): {
         "too_many_requests": "one message names at most {most} requests, not {count}",
@@ -196,6 +205,8 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "bad_mode": "{mode!r} is no way to stop; there are leave, drain and requeue",
         "lines_of_shift": "the lines of a shift are set by a script: send define shift as a message qmgr",
         "bad_form": "qstat has no form {form!r}",
+        "bad_format": "there is no format {form!r}; formats: {known}",
+        "bad_criterion": "illegal -{option} value {value!r}: {wanted}",
         "bad_state": "there is no state {word}; states: {known}",
         "night_to_come": "there is no night of {day} yet: it is {now}",
         "night_too_early": "there is no night of {day}: the journal begins on {begin}",

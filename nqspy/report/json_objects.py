@@ -147,20 +147,6 @@ _COUNTED = {
 """Where indices are counted by their state; the others are queued."""
 
 
-def options(spec: Spec) -> dict[str, Any]:
-    """What ``qstat -f`` shows besides: options of a request, those with a default filled in."""
-    mail = spec.mail
-    points = {"a": mail.abort, "b": mail.begin, "e": mail.end, "r": mail.rerun, "t": mail.transfer}
-    return {
-        "mail_points": "".join(letter for letter, wanted in points.items() if wanted) or "n",
-        "mail_users": mail.to,
-        "priority": spec.priority or 0,
-        "rerunnable": spec.rerunnable,
-        "nice": spec.ask.nice,
-        "shell": spec.shell,
-    }
-
-
 def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] | None:
     """``redated{at who cause}`` of ``qstat --why``: who gave it its date in queue, and whose start was the
     cause; None where it has the one of its submission."""

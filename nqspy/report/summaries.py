@@ -129,9 +129,9 @@ def _gates(queue: Queue, counts: Mapping[str, int]) -> tuple[str, str]:
 _QUEUE_ROW = "%-16s %5s %5s %3s %3s %5s %5s %5s %5s %5s %5s %s\n"
 
 
-def queues_posix(site: Site, counts: Counts) -> str:
+def queues_posix(queues: Sequence[Queue], counts: Counts) -> str:
     """``qstat -Q``: the table of pbs-clients.md 8.5; nothing when there are no queues."""
-    rows = [_posix_queue(queue, counts.get(queue.name, {})) for queue in site.settings.queues.values()]
+    rows = [_posix_queue(queue, counts.get(queue.name, {})) for queue in queues]
     heads = ("Queue", "Max", "Tot", "Ena", "Str", "Que", "Run", "Hld", "Wat", "Trn", "Ext", "Type")
     rule = ("-" * 16, *["-" * 5] * 2, *["-" * 3] * 2, *["-" * 5] * 6, "-" * 4)
     return "".join(_QUEUE_ROW % row for row in (heads, rule, *rows)) if rows else ""
@@ -140,5 +140,17 @@ def queues_posix(site: Site, counts: Counts) -> str:
 def _posix_queue(queue: Queue, counts: Mapping[str, int]) -> tuple[object, ...]:
     kind = "Exec" if queue.kind == "batch" else "Rout"
     gates = ("yes" if queue.enabled else "no", "yes" if queue.started else "no")
-    name = queue.name if len(queue.name) <= 15 else queue.name[:15] + "*"
+    name = queue.name if len(queue.name) <= 16 else queue.name[:15] + "*"
     return (name, queue.run_limit or 0, sum(counts.values()), *gates, *_numbers(counts, _POSIX), kind)
+
+
+_SERVER_ROW = "%-16s %5s %5s %5s %5s %5s %5s %5s %5s %s\n"
+
+
+def server_posix(name: str, run_limit: int | None, total: int, state: str, counts: Mapping[str, int]) -> str:
+    """``qstat -B``: the server in one row."""
+    heads = ("Server", "Max", "Tot", "Que", "Run", "Hld", "Wat", "Trn", "Ext", "Status")
+    rule = ("-" * 16, *["-" * 5] * 8, "-" * 11)
+    shown = name if len(name) <= 16 else name[:15] + "*"
+    row = (shown, run_limit or 0, total, *_numbers(counts, _POSIX), state)
+    return "".join(_SERVER_ROW % each for each in (heads, rule, row))

@@ -18,6 +18,7 @@ class Zone:
     def __init__(self, name: str) -> None:
         self.info = _zone(name)
         self._minutes: dict[int, tuple[str, str]] = {}
+        self._minutes_in_c: dict[int, tuple[str, str]] = {}
 
     def stamp(self, at: int | None) -> str | None:
         """``2026-03-02T20:55:00.000+01:00``; None for None."""
@@ -30,6 +31,17 @@ class Zone:
         if parts is None:
             parts = self._remember(minute)
         return f"{parts[0]}{rest // 1000:02d}.{rest % 1000:03d}{parts[1]}"
+
+    def ctime(self, at: int) -> str:
+        """``Mon Mar  2 20:55:00 2026``: as C's ``ctime`` writes it."""
+        minute, rest = divmod(at, MINUTE)
+        parts = self._minutes_in_c.get(minute)
+        if parts is None:
+            if len(self._minutes_in_c) >= _MOST_KEPT:
+                self._minutes_in_c.clear()
+            whole = self.local(minute * MINUTE).ctime()
+            parts = self._minutes_in_c[minute] = (whole[:17], whole[19:])
+        return f"{parts[0]}{rest // 1000:02d}{parts[1]}"
 
     def _remember(self, minute: int) -> tuple[str, str]:
         if len(self._minutes) >= _MOST_KEPT:

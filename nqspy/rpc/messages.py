@@ -60,10 +60,19 @@ def escaped(text: str) -> bytes:
     return _text(plain(text))[1:-1]
 
 
-def pieces_answer(id: int, status: int, pieces: Iterable[bytes], err: str = "") -> bytes:
-    """`text_answer` of a long text of which the parts were `escaped` one by one."""
+def pieces_answer(
+    id: int, status: int, pieces: Iterable[bytes], err: str = "", shared: Iterable[bytes] | None = None
+) -> bytes:
+    """`text_answer` of a long text of which the parts were `escaped` one by one. ``shared``: parts that stand
+    in it many times, as `reference` names them by their numbers."""
     head = b'{"id":%d,"ok":%b,"exit":%d,"out":"' % (id, b"true" if status == 0 else b"false", status)
-    return b"".join((head, *pieces, b'","err":%b}\n' % _text(plain(err))))
+    rest = b"" if shared is None else b',"shared":[%b]' % b",".join([b'"%b"' % each for each in shared])
+    return b"".join((head, *pieces, b'","err":%b%b}\n' % (_text(plain(err)), rest)))
+
+
+def reference(number: int) -> bytes:
+    """What stands for a shared part; no text has such a character in it (`plain`)."""
+    return b"\\u0001%d\\u0001" % number
 
 
 def list_answer(id: int, pieces: Iterable[bytes]) -> bytes:

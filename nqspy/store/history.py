@@ -4,7 +4,7 @@ Rows move into files while others read. So each look at a table is followed by o
 that has grown, what was seen may have had gaps, and is looked for in the new files first.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +212,13 @@ class EventHistory:
                 if line.startswith(mark):
                     return archive.blob_of(line)
         raise KeyError(digest)
+
+    def blobs(self, digests: Collection[str]) -> dict[str, bytes]:
+        """Those scripts and environments that are in the database, not those in files."""
+        query = BlobRow.select(BlobRow.digest, BlobRow.body, BlobRow.codec).where(
+            BlobRow.digest.in_(list(digests))
+        )
+        return {digest: rows.blob_body(body, codec) for digest, body, codec in self._fetch(query)}
 
 
 def _event(row: rows.Row) -> Recorded:

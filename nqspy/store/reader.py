@@ -1,7 +1,7 @@
 """Reading beside the writer: ended requests and the history, from any thread, without stopping commits."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,10 @@ class Reader:
     def blob(self, digest: str) -> bytes:
         """A script or environment. Raises KeyError."""
         return self._history.blob(digest)
+
+    def blobs(self, digests: Collection[str]) -> dict[str, bytes]:
+        """Those scripts and environments that are in the database, not those in files."""
+        return self._history.blobs(digests)
 
     def settings(self, path: str) -> Any:
         """One object of the settings there is one of, by its path (``backup``), as it was last committed."""

@@ -71,6 +71,8 @@ TABLE = [
     ("qmgr", MANAGERS, lambda id: {"script": "set grace 10", "plan": True}),
     ("qstat", ALL, lambda id: {"text": "table"}),
     ("qstat", ALL, lambda id: {"text": "why", "operands": [id]}),
+    ("qselect", ALL, lambda id: {"criteria": [["u", "anne"]]}),
+    ("pbsnodes", ALL, lambda id: {}),
     ("list_requests", ALL, lambda id: {"ids": [id]}),
     ("wait", ALL, lambda id: {"ids": ["1"]}),
     ("choose", ALL, lambda id: {"operands": [id]}),

@@ -45,6 +45,9 @@ def in_a_process(line: str, home: Path, **more: str) -> "subprocess.CompletedPro
         "qsub -q night -lT 600 -lM 32mw -x -l pes=3 job.sh",
         "qsub --list d.list",
         "qstat",
+        "qstat -f -F json 17",
+        "qselect -s Q",
+        "pbsnodes -a",
         "qdel 17",
         "qhold 17",
         "qrls 17",
@@ -73,7 +76,6 @@ def test_a_fast_start_imports_nothing_heavy(desk, line):
     ("line", "expected"),
     [
         ("qstat", {"text": "table", "operands": [], "ended": False, "json": False, "width": 0, "tty": False}),
-        ("qstat -a -u anne night", {"text": "table", "all": True, "user": "anne", "operands": ["night"]}),
         ("qstat -f 17 18.ymp", {"text": "full", "operands": ["17", "18.ymp"]}),
         ("qstat -x", {"text": "table", "history": True}),
         ("qstat -b", {"text": "queues", "posix": False}),

@@ -18,6 +18,9 @@ LINES = [
     "qsub --list night.list --dry-run",
     "qstat -a -f 17 18.ymp --queue night --state held --ended",
     "qstat 17 --json",
+    "qstat -x -f -F json -u anne,ben 17 -E",
+    "qselect -l mem.ge.1gb -s QR -u anne -x",
+    "pbsnodes -a -F dsv -D ; ymp",
     "qdel 17 18 -k -u anne",
     "qhold -h o 17",
     "qcat -e -f 17.ymp",
@@ -35,6 +38,8 @@ GLUED = [
     ("qsub -xzh -hq night", "qsub -x -z -h -h -q night --"),
     ("qsub --key=a=b --list=x", "qsub --key a=b --list x --"),
     ("qstat -xf -uanne 17", "qstat -x -f -u anne -- 17"),
+    ("qstat -xfFjson 17", "qstat -x -f -F json -- 17"),
+    ("qselect -ts.gt.1200 -p.ge.5 -lmem.ge.1gb -sQR", "qselect -t s.gt.1200 -p .ge.5 -l mem.ge.1gb -s QR --"),
     ("qcat -ef 17", "qcat -e -f -- 17"),
 ]
 

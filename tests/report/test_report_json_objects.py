@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from report.pbs_book import CONTEXT
 
 from nqspy.core.queueing.order import Place
 from nqspy.model import events as ev
@@ -12,8 +13,9 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import BadValue
 from nqspy.model.reasons import ReasonCode, told
 from nqspy.model.requests import Dependency, Output, State, Used
-from nqspy.report import json_objects, tables
+from nqspy.report import json_objects
 from nqspy.report.event_objects import event_line, event_object
+from nqspy.report.pbs_attributes import Subject, attributes
 from nqspy.report.time_text import parse_day, parse_since, zone_of
 
 PARIS = zone_of("Europe/Paris")
@@ -92,7 +94,7 @@ def test_a_request_that_waits_for_others_names_each_once_and_is_held_by_the_syst
     waiting = replace(request, state=State.HELD, unmet=after)
     made = json_objects.request_object(waiting, place(book, 5))
     assert (made["depends_on"], made["held"]) == (["7.ymp", "8.ymp"], ["s"])
-    assert "  substate = 22\n" in tables.full([made])
+    assert attributes(Subject(waiting), CONTEXT)["substate"] == 22
     both = json_objects.request_object(replace(waiting, holds="u"), place(book, 5))
     assert both["held"] == ["s", "u"]
 

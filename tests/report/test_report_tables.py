@@ -1,126 +1,29 @@
-"""qstat's texts, character by character where other programs read them."""
-
-from timeit import repeat
+"""What `qstat --why` says, and the summaries of queues, character by character where other programs read
+them."""
 
 import pytest
-from msgspec import structs
+from report.pbs_book import house
 
 from nqspy.core import features  # noqa: F401  declares the kinds of reasons
 from nqspy.model import events as ev
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import KINDS
 from nqspy.model.requests import Used
-from nqspy.report import json_objects, summaries, tables
+from nqspy.report import json_objects, summaries
 from nqspy.report.time_text import zone_of
+from nqspy.report.why import why_text
 
 PARIS = zone_of("Europe/Paris")
-
-TABLE = (
-    "Job id            Name             User              Time Use S Queue\n"
-    "----------------  ---------------- ----------------  -------- - -----\n"
-    "1.ymp             job              anne              01:01:01 R night           \n"
-    "2.ymp             a-very-long-nam* anne                     0 Q night           \n"
-)
 
 
 @pytest.fixture
 def book(diary):
-    """One request runs, one waits, one is held."""
-    book = diary(pes=4, d1=1)
-    one = book.submit(0, "d1", pes=2, cpu=7_200_000, memory=64 << 20)
-    book.submit(0, "d1", name="a-very-long-name-indeed")
-    held = book.submit(0, "d1", queue="day")
-    book.decide(10, one)
-    runs = book.site.requests[one]
-    runs.attempt = structs.replace(runs.run, used=Used(3_661_000, 4_000_000, 5 << 20))
-    book.add(20, ev.Held((held,), "u", "anne"))
-    return book
-
-
-def rows(book):
-    return [tables.row_of(r, "ymp", r.used.cpu if r.started else None) for r in book.site.requests.values()]
+    return house(diary)
 
 
 def objects(book):
     place = json_objects.AnswerContext("ymp", PARIS, book.at(30))
     return [json_objects.request_object(r, place) for r in book.site.requests.values()]
-
-
-def test_the_posix_table_has_openpbss_widths(book):
-    assert tables.posix_rows(rows(book)[:2]) == TABLE
-    assert tables.posix_table(objects(book)[:2]) == TABLE
-    assert all(len(line.split()) == 6 for line in TABLE.splitlines()[2:])
-
-
-def test_no_requests_print_nothing():
-    assert tables.posix_rows([]) == ""
-    assert tables.full([]) == ""
-
-
-def test_ids_are_cut_and_show_the_first_label_only(diary):
-    book = diary()
-    seq = book.submit(0, "default", owner="a" * 20)
-    row = tables.row_of(book.site.requests[seq], "ymp.centre.example", None)
-    assert row[0] == "1.ymp"
-    assert row[2] == "a" * 15 + "*"
-    assert tables.row_of(book.site.requests[seq], "h" * 40, None)[0] == "1." + "h" * 14 + "*"
-
-
-def test_an_ended_request_is_f_with_its_cpu_time(book):
-    request = book.site.requests[1]
-    ended = ev.Ended(1, 1, "exit", 0, None, Used(61_000))
-    row = {"seq": 1, "spec": request.spec, "queue": "night", "ended": ended}
-    assert tables.row_of_ended(row, "ymp") == ("1.ymp", "job", "anne", "00:01:01", "F", "night")
-
-
-def test_a_thousand_rows_take_milliseconds(diary):
-    book = diary()
-    for _ in range(1000):
-        book.submit(0, "default")
-    requests = list(book.site.requests.values())
-
-    def render():
-        tables.posix_rows([tables.row_of(request, "ymp", None) for request in requests])
-
-    assert min(repeat(render, number=1, repeat=20)) < 0.015
-
-
-def test_the_full_form_has_its_lines_in_openpbss_order(book):
-    text = tables.full(objects(book))
-    first = text.split("\n\n")[0].split("\n")
-    assert first[0] == "Job Id: 1.ymp"
-    assert first[1:9] == [
-        "    Job_Name = job",
-        "    Job_Owner = anne@ymp",
-        "    resources_used.cput = 01:01:01",
-        "    resources_used.mem = 5120kb",
-        "    resources_used.ncpus = 2",
-        "    resources_used.walltime = 01:06:40",
-        "    job_state = R",
-        "    queue = night",
-    ]
-    assert "    ctime = Mon Mar  2 21:00:00 2026" in first
-    assert "    exec_host = ymp/0*2" in first
-    assert "    Resource_List.mem = 65536kb" in first
-    assert "    Output_Path = ymp:/home/anne/w/job.o1" in first
-    assert text.endswith("\n\n")
-    found = [line for line in text.split("\n") if "Job Id:" in line or "job_state =" in line]
-    assert found[::2] == ["Job Id: 1.ymp", "Job Id: 2.ymp", "Job Id: 3.ymp"]
-    assert [line[-1] for line in found[1::2]] == ["R", "Q", "H"]
-
-
-def test_long_values_are_folded_at_commas_and_can_be_read_back(book):
-    many = objects(book)[0] | {"depends_on": [f"{n}.ymp" for n in range(100, 160)], "name": "x" * 200}
-    text = tables.full([many])
-    assert all(len(line) < 78 for line in text.split("\n"))
-    flat = text.replace("\n\t", "")
-    assert "    depend = " + ",".join(many["depends_on"]) + "\n" in flat
-    assert "    Job_Name = " + "x" * 200 + "\n" in flat
-
-
-def test_a_signal_is_256_and_its_number(book):
-    killed = objects(book)[0] | {"state": "ended", "exit_signal": 9, "end_reason": "signal"}
-    assert "    Exit_status = 265\n" in tables.full([killed])
 
 
 # ---------------------------------------------------------------- queues
@@ -173,7 +76,7 @@ def test_complexes_show_limits_and_members(book):
 
 
 def test_the_posix_queue_table(book):
-    text = summaries.queues_posix(book.site, COUNTS).splitlines()
+    text = summaries.queues_posix(list(book.site.settings.queues.values()), COUNTS).splitlines()
     assert text[0] == "Queue              Max   Tot Ena Str   Que   Run   Hld   Wat   Trn   Ext Type"
     assert text[1] == "---------------- ----- ----- --- --- ----- ----- ----- ----- ----- ----- ----"
     assert text[2] == "night                0     2 yes yes     1     1     0     0     0     0 Exec"
@@ -189,7 +92,7 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "position": 1,
         "estimate": {"start": "2026-03-02T21:10:00.000+01:00", "basis": "limits of what runs"},
     }
-    text = tables.why_text(waiting)
+    text = why_text(waiting)
     for words in (
         "2.ymp",
         "run limit 1 is reached",
@@ -232,7 +135,7 @@ def test_what_is_needed_follows_from_the_kind_of_its_reason(book, kind, who, val
     said = KINDS[kind](who, *values)
     assert text in said.text
     reason = {"reason": json_objects.reason_object(said, PARIS), "needed": said.needed}
-    [line] = [each for each in tables.why_text(objects(book)[1] | reason).splitlines() if "needed:" in each]
+    [line] = [each for each in why_text(objects(book)[1] | reason).splitlines() if "needed:" in each]
     assert needed in f"{' '.join(line.split())}$"
 
 
@@ -243,9 +146,9 @@ def test_a_deleted_prerequisite_is_told_with_who_deleted_it(book):
         "reason": {"code": "ENDED", "who": "anne", "text": "", "until": None},
     }  # fmt: skip
     told = objects(book)[1] | {"chain": [link]}
-    assert "2.ymp waits for 1.ymp:ok, ended (deleted): by anne\n" in tables.why_text(told)
+    assert "2.ymp waits for 1.ymp:ok, ended (deleted): by anne\n" in why_text(told)
     told["chain"] = [link | {"reason": {**link["reason"], "who": ""}}]
-    assert "1.ymp:ok, ended (deleted)\n" in tables.why_text(told)
+    assert "1.ymp:ok, ended (deleted)\n" in why_text(told)
 
 
 def test_why_says_who_redated_a_request_when_and_because_of_whose_start(book):
@@ -258,7 +161,7 @@ def test_why_says_who_redated_a_request_when_and_because_of_whose_start(book):
     }
     assert told["redated"] == {"at": told["date_in_queue"], "who": "machine_gun", "cause": "1.ymp"}
     line = f"it counts as submitted at {told['date_in_queue']}, set by machine_gun when 1.ymp was started"
-    assert line in tables.why_text(told)
+    assert line in why_text(told)
 
 
 def test_why_of_an_ended_request_says_what_ended_it(book):
@@ -268,9 +171,7 @@ def test_why_of_an_ended_request_says_what_ended_it(book):
         "seq": 1, "spec": request.spec, "queue": "night", "submitted": request.submitted, "ended": ended,
         "at": book.at(60), "request": request,
     }  # fmt: skip
-    text = tables.why_text(
-        json_objects.ended_object(row, json_objects.AnswerContext("ymp", PARIS, book.at(60)))
-    )
+    text = why_text(json_objects.ended_object(row, json_objects.AnswerContext("ymp", PARIS, book.at(60))))
     assert "wall_limit, signal 15" in text
     assert "wall limit 2 s" in text
     assert "1.00 s CPU" in text

@@ -43,6 +43,14 @@ def test_long_answers_come_in_slices_without_a_gap(sqlite, reader, tell_story):
     assert [r.n for r in reader.events(after=2, limit=SLICE + 1)] == list(range(3, SLICE + 4))
 
 
+def test_blobs_are_read_together_and_those_that_are_not_there_left_out(sqlite, reader, tell_story):
+    story = tell_story(sqlite)
+    kept = {story.keep(body): body for body in (b"", b"A=1", b"x" * 100_000)}
+    story.commit()
+    assert reader.blobs({*kept, "0" * 64}) == kept
+    assert reader.blobs(()) == {}
+
+
 def test_a_clock_that_was_set_back_hides_no_event(sqlite, reader, tell_story):
     story = tell_story(sqlite)
     for at in (5_000_000, 9_000_000, 6_000_000, 7_000_000):

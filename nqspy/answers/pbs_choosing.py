@@ -1,0 +1,190 @@
+"""Which jobs a PBS form is about: identifiers, destinations, and what options narrow them to (pbs-clients.md
+2, 8)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from nqspy.answers.named import seqs_of
+from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
+from nqspy.model import indices
+from nqspy.model.errors import Refusal, listed
+from nqspy.model.ids import Instant, Seq, array_of, index_of, is_array, member, number_of
+from nqspy.model.people import Caller
+from nqspy.model.requests import Request, State
+from nqspy.model.site import Site
+from nqspy.ports import EndedRow
+
+_NARROWED = {
+    "i": frozenset(
+        {State.EXITING, State.HELD, State.QUEUED, State.ARRIVING, State.ROUTING, State.WAITING}
+    ),
+    "r": frozenset({State.RUNNING, State.SUSPENDED}),
+    "H": frozenset({State.ENDED}),
+}  # fmt: skip
+
+
+class JobChoice:
+    """The jobs asked for. ``letters``: options without a value. What is wrong with an operand is kept in
+    ``wrong``, the others are shown. Raises Refusal for a queue or state of an option that there is not."""
+
+    def __init__(self, serving: Serving, message: Mapping[str, Any], caller: Caller) -> None:
+        self.site = serving.engine.site
+        self.sight = Visibility(serving, caller)
+        self.wrong: list[Refusal] = []
+        self._reader = serving.readers.live
+        letters = str(message.get("letters") or "")
+        self._read_operands(serving, [str(word) for word in message.get("operands") or ()])
+        if "E" in letters:
+            self.seqs.sort(key=_by_number)
+        self._places = {seq: place for place, seq in reversed(list(enumerate(self.seqs)))}
+        queue = message.get("queue")
+        self._queue = queue_of(self.site, str(queue)) if queue else ""
+        self._users = {word.partition("@")[0] for word in str(message.get("user") or "").split(",") if word}
+        self._states = _states(message.get("state"), letters, bool(message.get("ended")))
+        self._history = "x" in letters or self._states == _NARROWED["H"]
+        self._arrays_only, self._expand = "J" in letters, not {"t", "T"}.isdisjoint(letters)
+        keep = self.site.settings.history.keep
+        self._since = None if keep is None else Instant(serving.clock.now() - keep)
+
+    def _read_operands(self, serving: Serving, operands: list[str]) -> None:
+        self.seqs: list[Seq] = []
+        self._queues: set[str] = set()
+        self._whole = not operands
+        for word in operands:
+            try:
+                if word[:1].isdigit():
+                    self.seqs += seqs_of(serving, (word,))
+                else:
+                    self._queues.add(queue_of(self.site, word))
+                    self._whole = True
+            except Refusal as refusal:
+                self.wrong.append(refusal)
+        if "" in self._queues:
+            self._queues.clear()
+
+    # ------------------------------------------------------------ jobs
+
+    def requests(self) -> Iterator[Request]:
+        """Those that have not ended: the ones named in their order, then of destinations; an array as one,
+        and behind it its indices where they are asked for."""
+        for seq in self._expanded(dict.fromkeys(self.seqs)):
+            found = self.site.to_be(seq)
+            if found is not None and self._fits(found, found.shown_state):
+                yield found
+        if self._whole and self._states != _NARROWED["H"]:
+            yield from self._of_destinations()
+
+    def _of_destinations(self) -> Iterator[Request]:
+        named, arrays = set(self.seqs), bool(self.site.members)
+        shown = [seq for seq in self.site.requests if not (arrays and array_of(seq))]
+        for seq in self._expanded(shown):
+            found = self.site.requests.get(seq) or self.site.to_be(seq)
+            if found is not None and seq not in named and self._listed(found, found.shown_state):
+                yield found
+
+    def _expanded(self, seqs: Iterable[Seq]) -> Iterator[Seq]:
+        """Behind each array its indices that have not ended, where they are asked for."""
+        for seq in seqs:
+            yield seq
+            request = self.site.requests.get(seq) if self._expand and is_array(seq) else None
+            if request is not None and request.array is not None:
+                own = (index_of(each) or 0 for each in self.site.members.get(seq, ()))
+                for index in indices.each(indices.plus(request.array.left, indices.of(own))):
+                    yield member(seq, index)
+
+    def rows(self) -> Iterator[EndedRow]:
+        """Those that have ended; told of in ``wrong`` where they are named and not asked for, as are
+        identifiers of no job."""
+        yield from self._named_rows()
+        if self._whole and self._history:
+            named = set(self.seqs)
+            owner = next(iter(self._users)) if len(self._users) == 1 else None
+            for row in self._reader.ended(owner=owner, since=self._since):
+                seq = row["seq"]
+                hidden = not self._expand and array_of(seq) is not None
+                if seq not in named and not hidden and self._listed(row["request"], State.ENDED):
+                    yield row
+
+    def _named_rows(self) -> Iterator[EndedRow]:
+        seqs = dict.fromkeys(self.seqs)
+        missing = [seq for seq in seqs if not self._is_to_be(seq)]
+        found = {row["seq"]: row for row in (self._reader.ended(seqs=missing) if missing else ())}
+        for seq in missing:
+            row, id = found.get(seq), self.site.id_of(seq)
+            if row is None or not self.sight.sees(row["spec"]):
+                self.wrong.append(Refusal("unknown_request", id=id))
+            elif not self._history:
+                self.wrong.append(Refusal("is_history", id=id))
+            elif self._fits(row["request"], State.ENDED):
+                yield row
+
+    def _is_to_be(self, seq: Seq) -> bool:
+        request = self.site.to_be(seq)
+        return request is not None and self.sight.sees(request.spec)
+
+    def order(self, seq: Seq) -> tuple[int, ...]:
+        """Where a job stands: those named in their order, indices behind their array, the others by their
+        numbers."""
+        place = self._places.get(seq)
+        if place is None and (array := array_of(seq)) is not None:
+            place = self._places.get(array)
+        return (1, *_by_number(seq)) if place is None else (0, place, *_by_number(seq))
+
+    def _listed(self, request: Request, state: State) -> bool:
+        return (not self._queues or request.queue in self._queues) and self._fits(request, state)
+
+    def _fits(self, request: Request, state: State) -> bool:
+        return (
+            (self.sight.all or self.sight.sees(request.spec))
+            and (self._states is None or state in self._states)
+            and (not self._users or request.owner in self._users)
+            and (not self._queue or request.queue == self._queue)
+            and (not self._arrays_only or self._of_arrays(request.seq))
+        )
+
+    def _of_arrays(self, seq: Seq) -> bool:
+        return is_array(seq) or (self._expand and array_of(seq) is not None)
+
+    # ------------------------------------------------------------ what was wrong
+
+    def complaint(self) -> str:
+        """A line for each operand that is wrong."""
+        return "".join([f"{each}\n" for each in self.wrong])
+
+    def status(self) -> int:
+        """The exit status of the command: that of the last failure."""
+        return self.wrong[-1].status if self.wrong else 0
+
+
+def _by_number(seq: Seq) -> tuple[int, int]:
+    """The order of numbers, indices behind their array."""
+    index = index_of(seq)
+    return number_of(seq), -1 if index is None else index
+
+
+def queue_of(site: Site, destination: str) -> str:
+    """The queue of ``queue``, ``queue@server``; empty: ``@server``, all there are. Raises Refusal."""
+    queue, at, server = destination.partition("@")
+    if at:
+        need_server(site, server)
+    if queue and queue not in site.settings.queues:
+        raise Refusal("unknown_queue", queue=queue)
+    return queue
+
+
+def need_server(site: Site, name: str) -> None:
+    """Raises Refusal for a name that is not this server's."""
+    if name not in (site.name, site.name.partition(".")[0], site.host, ""):
+        raise Refusal("unknown_server", server=name, name=site.name)
+
+
+def _states(word: Any, letters: str, ended: bool) -> frozenset[State] | None:
+    if word:
+        try:
+            return frozenset({State(str(word).lower())})
+        except ValueError:
+            raise Refusal("bad_state", word=word, known=listed(State)) from None
+    if ended:
+        return _NARROWED["H"]
+    return next((_NARROWED[letter] for letter in _NARROWED if letter in letters), None)

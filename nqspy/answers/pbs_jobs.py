@@ -1,0 +1,310 @@
+"""qstat of requests as PBS clients read it: the tables and the full form, as text, JSON or DSV
+(pbs-clients.md 8).
+
+Made in slices, each bound in time: engine and submissions go on between two of them.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
+from functools import partial
+from itertools import islice, pairwise
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from nqspy.answers.pbs_choosing import JobChoice
+from nqspy.answers.serving import Serving
+from nqspy.answers.slow import Work
+from nqspy.decider import estimates
+from nqspy.engine.explain import reasons_of
+from nqspy.engine.handlers.advice import shared
+from nqspy.engine.handlers.people import role_of
+from nqspy.model.errors import Refusal
+from nqspy.model.events import Ended
+from nqspy.model.people import Caller
+from nqspy.model.reasons import Reason
+from nqspy.model.requests import Request, Spec, State, Used
+from nqspy.ports import EndedRow
+from nqspy.report import pbs_attributes, pbs_forms, pbs_tables
+from nqspy.report.pbs_attributes import PbsContext, Subject
+from nqspy.report.pbs_objects import node_name
+from nqspy.report.pbs_values import VariableList
+from nqspy.report.time_text import Zone
+from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
+from nqspy.rpc.version import version
+
+SLICE_TIME, SHORTEST, LONGEST = 0.004, 0.001, 0.01
+"""How long a slice may take, real seconds: while nobody else wants the engine; at least, at most while others
+do."""
+IDLE = 0.0005
+"""Time between two slices in which nobody else has wanted it."""
+SLICE = 32
+"""Jobs that are looked at together."""
+_MOST_TEXTS = 1_000
+MOST_BYTES = 192 << 20
+"""Of one answer: what is greater is refused, before it fills the memory."""
+
+Steps = Iterator[bytes | Work | None]
+T = TypeVar("T", bytes, str, Subject)
+
+
+class Subjects:
+    """Makes subjects of requests, as of one moment. ``full``: with their variables, where the caller may see
+    them."""
+
+    def __init__(self, serving: Serving, choice: JobChoice, caller: Caller, *, full: bool) -> None:
+        self._serving, self._choice, self._full = serving, choice, full
+        site = serving.engine.site
+        domains = site.domains_by_queue() if site.is_divided() else {}
+        self.now = serving.clock.now()
+        self.context = PbsContext(site.name, node_name(site), Zone(site.timezone), domains)
+        self._texts: dict[Reason, str] = {}
+        self._variables: dict[tuple[str, str, str], VariableList | None] = {}
+        self._all, self._user = role_of(site.settings, caller) != "user", caller.user
+
+    def live(self, requests: list[Request], *, comments: bool) -> list[Subject]:
+        """Of requests that have not ended; ``comments``: with why each waits."""
+        reasons = reasons_of(self._serving.engine, [r.seq for r in requests]) if comments else {}
+        if self._full:
+            self._read_variables([request.spec for request in requests])
+        return [self._live(each, reasons.get(each.seq), comments=comments) for each in requests]
+
+    def _live(self, request: Request, reason: Reason | None, *, comments: bool) -> Subject:
+        engine = self._serving.engine
+        used: Used | None = None
+        members: tuple[Request, ...] = ()
+        if request.array is not None:
+            used = pbs_attributes.used_by_indices(request.array)
+            members = tuple(engine.site.requests[seq] for seq in engine.site.members.get(request.seq, ()))
+        elif request.attempt is not None:
+            used = request.used_until(self.now, engine.samples.get(request.seq))
+        return Subject(
+            request,
+            used,
+            self._comment(request, reason) if comments else "",
+            self._variables_of(request.spec),
+            shared_output=shared(engine.site, request, self._choice.sight.sees) if self._full else "",
+            members=members,
+        )
+
+    def ended(self, rows: list[EndedRow]) -> list[Subject]:
+        """Of requests that have ended."""
+        if self._full:
+            self._read_variables([row["spec"] for row in rows])
+        return [
+            Subject(
+                row["request"],
+                row["ended"].used if isinstance(row["ended"], Ended) else None,
+                self._choice.sight.masked(pbs_attributes.comment_of(row["ended"])),
+                self._variables_of(row["spec"]),
+                row["ended"],
+                row["at"],
+            )
+            for row in rows
+        ]
+
+    def _comment(self, request: Request, reason: Reason | None) -> str:
+        if reason is None:
+            return request.hold_text if request.state is State.HELD else ""
+        text = self._texts.get(reason)
+        if text is None:
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            text = self._texts[reason] = self._choice.sight.masked(reason.text)
+        return text
+
+    # ------------------------------------------------------------ variables
+
+    def _variables_of(self, spec: Spec) -> VariableList | None:
+        return (
+            self._variables.get((spec.environment, spec.workdir, spec.queue))
+            if self._may_read(spec)
+            else None
+        )
+
+    def _may_read(self, spec: Spec) -> bool:
+        """Variables hold passwords: they are their owner's and the operators'."""
+        return self._full and (self._all or spec.owner == self._user)
+
+    def _read_variables(self, specs: Iterable[Spec]) -> None:
+        keys = {(spec.environment, spec.workdir, spec.queue) for spec in specs if self._may_read(spec)}
+        new = keys - self._variables.keys()
+        if not new:
+            return
+        if len(self._variables) > SLICE:
+            self._variables.clear()
+            new = keys
+        bodies = self._serving.readers.live.blobs({digest for digest, _, _ in new})
+        for digest, workdir, queue in new:
+            body = bodies.get(digest)
+            self._variables[digest, workdir, queue] = (
+                None if body is None else VariableList.of(body, workdir, queue)
+            )
+
+
+# ---------------------------------------------------------------- in slices
+
+
+class Listing:
+    """Makes the parts of one answer, in the order in which they are shown."""
+
+    def __init__(
+        self, serving: Serving, asked: rpc.Asked, *, full: bool = False, comments: bool = False
+    ) -> None:
+        self.choice = JobChoice(serving, asked.message, asked.caller)
+        self.subjects = Subjects(serving, self.choice, asked.caller, full=full)
+        self.id = asked.handle.id
+        self._comments = comments
+
+    def slices(self) -> Iterator[list[Subject] | None]:
+        """The subjects, some at a time; None where others may have their turn."""
+        end = time.thread_time() + SLICE_TIME
+        for some in self._some():
+            yield some
+            if time.thread_time() >= end:
+                left = time.monotonic()
+                yield None
+                end = time.thread_time() + _time_for_slice(time.monotonic() - left)
+
+    def _some(self) -> Iterator[list[Subject]]:
+        for requests in _batches(self.choice.requests()):
+            yield self.subjects.live(requests, comments=self._comments)
+        for rows in _batches(self.choice.rows()):
+            yield self.subjects.ended(rows)
+
+    def collected(self, into: list[T], write: Callable[[list[Subject]], list[T]]) -> Iterator[None]:
+        """Fills ``into`` with what is made of each subject, in order; None after each slice."""
+        orders: list[tuple[int, ...]] = []
+        for some in self.slices():
+            if some is None:
+                yield None
+                continue
+            orders += [self.choice.order(each.request.seq) for each in some]
+            into += write(some)
+        if any(one > other for one, other in pairwise(orders)):
+            into[:] = [part for _, part in sorted(zip(orders, into, strict=True), key=itemgetter(0))]
+
+    def answer(self, text: str) -> bytes:
+        """What was found, and a line on stderr for what was not."""
+        return messages.text_answer(self.id, self.choice.status(), text, self.choice.complaint())
+
+
+def _time_for_slice(away: float) -> float:
+    """A quarter of the time that others have had since the last one: they keep four fifths of the engine,
+    however many ask for lists."""
+    return SLICE_TIME if away < IDLE else min(max(away / 4, SHORTEST), LONGEST)
+
+
+def _batches(each: Iterator[Any]) -> Iterator[list[Any]]:
+    while some := list(islice(each, SLICE)):
+        yield some
+
+
+def _letters(asked: rpc.Asked) -> str:
+    return str(asked.message.get("letters") or "")
+
+
+# ---------------------------------------------------------------- the forms
+
+
+def table(serving: Serving, asked: rpc.Asked) -> Steps:
+    """The default table; ``letters`` ``w``: wide, ``p``: ``% done``."""
+    letters, server = _letters(asked), serving.engine.site.name
+    done = "p" in letters
+    shape = pbs_tables.shape(wide="w" in letters, done=done)
+
+    def write(subjects: list[Subject]) -> list[str]:
+        return [pbs_tables.line(pbs_tables.row(subject, server, done=done), shape) for subject in subjects]
+
+    listing, lines = Listing(serving, asked), list[str]()
+    yield from listing.collected(lines, write)
+    yield listing.answer("".join([shape.head, *lines] if lines else ()))
+
+
+def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
+    """The alternate table."""
+    letters = _letters(asked)
+    listing, lines = Listing(serving, asked, comments="s" in letters), list[str]()
+    if "T" in letters:
+        yield from _with_starts(serving, listing, letters)
+        return
+    row, head = _alternate(serving, letters, None)
+    yield from listing.collected(lines, lambda subjects: [row(each) for each in subjects])
+    yield listing.answer("".join([head, *lines] if lines else ()))
+
+
+def _with_starts(serving: Serving, listing: Listing, letters: str) -> Steps:
+    """When those that wait may start comes from the worker, late; all else is as it was when it was asked
+    for."""
+    ahead, subjects = estimates.outlook(serving.decider, serving.clock.now(), ()), list[Subject]()
+    written = partial(_alternate, serving, letters)
+    yield from listing.collected(subjects, _copied)
+
+    def work() -> bytes:
+        starts, _ = ahead(estimates.PATIENCE)
+        row, head = written(starts)
+        lines = [row(each) for each in sorted(subjects, key=partial(_by_start, starts))]
+        return listing.answer("".join([head, *lines] if lines else ()))
+
+    yield work
+
+
+def _alternate(
+    serving: Serving, letters: str, starts: Mapping[int, int] | None
+) -> tuple[Callable[[Subject], str], str]:
+    """What writes a row, and the head above."""
+    site = serving.engine.site
+    look = pbs_tables.Look(
+        wide="w" in letters, megawords="M" in letters, gigabytes="G" in letters, hosts="n" in letters,
+        comments="s" in letters, one_line="1" in letters, starts=starts,
+    )  # fmt: skip
+    at = pbs_tables.Where(site.name, node_name(site), Zone(site.timezone), serving.clock.now())
+    return partial(pbs_tables.alternate_row, look=look, at=at), pbs_tables.alternate_head(site.name, look)
+
+
+def _copied(subjects: list[Subject]) -> list[Subject]:
+    """Subjects that another thread may look at."""
+    return [each._replace(request=copy(each.request)) for each in subjects]
+
+
+def _by_start(starts: Mapping[int, int], subject: Subject) -> tuple[bool, float]:
+    """Those that run first, as they were started; then as they may start, last those of which it is not
+    known."""
+    begun = subject.request.started
+    return (begun is None, starts.get(subject.request.seq, math.inf) if begun is None else begun)
+
+
+def full(serving: Serving, asked: rpc.Asked) -> Steps:
+    """Everything about each job, in the form ``format`` (`pbs_forms.FORMS`)."""
+    listing, parts = Listing(serving, asked, full=True, comments=True), list[bytes]()
+    layout = pbs_forms.layout(asked.message, "Job Id: ")
+    reference = messages.reference if asked.message.get("shared") else None
+    writer = pbs_forms.JobWriter(layout, listing.subjects.context, messages.escaped, reference)
+
+    def write(subjects: list[Subject]) -> list[bytes]:
+        made = [writer.write(each) for each in subjects]
+        if writer.size > MOST_BYTES:
+            raise Refusal("answer_too_large", most=MOST_BYTES >> 20)
+        return made
+
+    yield from listing.collected(parts, write)
+    if isinstance(layout, pbs_forms.JsonLayout):
+        head = pbs_forms.json_head(listing.subjects.now, version(), serving.engine.site.name)
+        parts = [messages.escaped(head), *_members(parts), messages.escaped("}\n")]
+    shared = writer.shared if reference else None
+    yield messages.pieces_answer(
+        listing.id, listing.choice.status(), parts, listing.choice.complaint(), shared
+    )
+
+
+def _members(parts: list[bytes]) -> Iterator[bytes]:
+    """``Jobs`` of a document, where there are any."""
+    begin = messages.escaped(',"Jobs":{')
+    for part in parts:
+        yield begin
+        yield part
+        begin = b","
+    if parts:
+        yield b"}"

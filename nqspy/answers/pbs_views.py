@@ -1,0 +1,132 @@
+"""Queues, the server and the node as PBS clients read them: ``qstat -Q``, ``-q``, ``-B``, ``pbsnodes``
+(pbs-clients.md 8.5, 9)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from nqspy.answers import queues
+from nqspy.answers.pbs_choosing import need_server, queue_of
+from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
+from nqspy.model.errors import Refusal
+from nqspy.model.queues import Queue
+from nqspy.report import pbs_forms, pbs_objects, pbs_tables, summaries
+from nqspy.report.pbs_attributes import Attributes
+from nqspy.rpc import messages
+from nqspy.rpc import server as rpc
+from nqspy.rpc.version import version
+
+
+class Kind(NamedTuple):
+    """A kind of objects: what begins the block of one, its key in JSON, and how far its attributes are set
+    in."""
+
+    head: str
+    key: str
+    indent: str = "    "
+    dsv: str = ""
+
+
+_QUEUES, _SERVERS = Kind("Queue: ", "Queue"), Kind("Server: ", "Server")
+_NODES = Kind("", "nodes", "     ", "Name=")
+
+
+def queue_list(serving: Serving, asked: rpc.Asked) -> bytes:
+    """``qstat -Q``, with ``f`` among the letters ``-Q -f``."""
+    site, counts = serving.engine.site, queues.counts(serving)
+    chosen, wrong = _chosen(serving, asked)
+    if not _is_full(asked):
+        return _answer(asked, summaries.queues_posix(chosen, counts), wrong)
+    shown = {q.name: pbs_objects.queue_attributes(site, q, counts.get(q.name, {})) for q in chosen}
+    return _objects(serving, asked, _QUEUES, shown, wrong)
+
+
+def queue_limits(serving: Serving, asked: rpc.Asked) -> bytes:
+    """``qstat -q``."""
+    counts = queues.counts(serving)
+    chosen, wrong = _chosen(serving, asked)
+    rows = [pbs_objects.queue_limits_row(queue, counts.get(queue.name, {})) for queue in chosen]
+    running, waiting = sum(runs for _, runs, _ in rows), sum(waits for *_, waits in rows)
+    name = serving.engine.site.name
+    text = pbs_tables.queue_limits(name, [row for row, *_ in rows], running, waiting) if rows else ""
+    return _answer(asked, text, wrong)
+
+
+def server(serving: Serving, asked: rpc.Asked) -> bytes:
+    """``qstat -B``, with ``f`` among the letters ``-B -f``."""
+    site, wrong = serving.engine.site, list[Refusal]()
+    named = [str(word) for word in asked.message.get("operands") or ()]
+    right = [word for word in named if _told(wrong, need_server, site, word)]
+    if named and not right:
+        return _answer(asked, "", wrong)
+    if not _is_full(asked):
+        return _answer(asked, queues.server_text(serving), wrong)
+    found = pbs_objects.server_attributes(site, queues.by_state(site), version(), queues.state_of(serving))
+    return _objects(serving, asked, _SERVERS, {site.name: found}, wrong)
+
+
+def nodes(serving: Serving, asked: rpc.Asked) -> bytes:
+    """``pbsnodes``: the one host that runs jobs; with ``l`` among the letters only where it is out of use,
+    which it is not while its daemon answers."""
+    site, wrong = serving.engine.site, list[Refusal]()
+    node = pbs_objects.node_name(site)
+    named = [str(word) for word in asked.message.get("operands") or ()]
+    right = [word for word in named if _told(wrong, _need_node, (node, site.host, site.name), word)]
+    if (named and not right) or "l" in str(asked.message.get("letters") or ""):
+        return _answer(asked, "", wrong)
+    found: dict[str, Any] = dict(
+        pbs_objects.node_attributes(site, version(), Visibility(serving, asked.caller).sees)
+    )
+    if asked.message.get("format") == "json" and "jobs" in found:
+        found["jobs"] = pbs_objects.jobs_of(found)
+    return _objects(serving, asked, _NODES, {node: found}, wrong)
+
+
+def _need_node(names: tuple[str, ...], word: str) -> None:
+    if word not in names:
+        raise Refusal("unknown_node", node=word, name=names[0])
+
+
+# ---------------------------------------------------------------- what they share
+
+
+def _chosen(serving: Serving, asked: rpc.Asked) -> tuple[list[Queue], list[Refusal]]:
+    """The queues that the operands name, all without; and what is wrong with operands."""
+    site, wrong = serving.engine.site, list[Refusal]()
+    named = [str(word) for word in asked.message.get("operands") or ()]
+    found = [_told(wrong, queue_of, site, word) for word in named]
+    if not named or "" in found:
+        return list(site.settings.queues.values()), wrong
+    return [site.settings.queues[name] for name in dict.fromkeys(found) if name], wrong
+
+
+def _told(wrong: list[Refusal], look: Callable[..., Any], *words: Any) -> Any:
+    """What looking gives, True where it gives nothing; None where it refuses, which is kept."""
+    try:
+        found = look(*words)
+    except Refusal as refusal:
+        wrong.append(refusal)
+        return None
+    return True if found is None else found
+
+
+def _is_full(asked: rpc.Asked) -> bool:
+    return "f" in str(asked.message.get("letters") or "") or bool(asked.message.get("format"))
+
+
+def _objects(
+    serving: Serving, asked: rpc.Asked, kind: Kind, shown: Mapping[str, Attributes], wrong: list[Refusal]
+) -> bytes:
+    """Objects with all their attributes, in the form asked for."""
+    layout = pbs_forms.layout(asked.message, kind.head, kind.indent, kind.dsv)
+    parts = [pbs_forms.written(layout, name, found) for name, found in shown.items()]
+    if not isinstance(layout, pbs_forms.JsonLayout):
+        return _answer(asked, "".join(parts), wrong)
+    head = pbs_forms.json_head(serving.clock.now(), version(), serving.engine.site.name)
+    members = f',"{kind.key}":{{{",".join(parts)}}}' if parts else ""
+    return _answer(asked, f"{head}{members}}}\n", wrong)
+
+
+def _answer(asked: rpc.Asked, text: str, wrong: list[Refusal]) -> bytes:
+    status = wrong[-1].status if wrong else 0
+    return messages.text_answer(asked.handle.id, status, text, "".join(f"{each}\n" for each in wrong))

@@ -1,0 +1,404 @@
+"""Requests as PBS shows them: what each attribute of a job is made of (pbs-clients.md 8.3).
+
+`attributes` is the one place that knows it; the full form, JSON, DSV and the attributes that programs select
+by are made from what it gives. What is not known of a request has no attribute.
+"""
+
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from nqspy.model import indices
+from nqspy.model.arrays import ArrayState
+from nqspy.model.events import Deleted, Ended
+from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of
+from nqspy.model.outputs import fill, streams
+from nqspy.model.requests import (
+    POSIX_LETTER,
+    STARTED,
+    AfterWord,
+    Output,
+    Request,
+    Spec,
+    State,
+    Used,
+    finite,
+)
+from nqspy.report.json_objects import default_path
+from nqspy.report.pbs_values import VariableList, kilobytes, number_or_text, span
+from nqspy.report.time_text import Zone
+
+Value = str | int | Mapping[str, str | int] | VariableList
+"""Of an attribute: a text, a number, resources by name, or variables."""
+Attributes = dict[str, Value]
+"""By name, in OpenPBS's order."""
+
+_WORD: dict[AfterWord, str] = {
+    "ok": "afterok", "any": "afterany", "fail": "afternotok", "start": "after", "each": "afterok",
+}  # fmt: skip
+_SUBSTATE = {
+    State.WAITING: 30, State.HELD: 20, State.QUEUED: 10, State.RUNNING: 42, State.SUSPENDED: 43,
+    State.EXITING: 50,
+}  # fmt: skip
+_STARTING, _DEPENDS, _DELETED, _FINISHED, _FAILED = 41, 22, 91, 92, 93
+_NO_STATUS = {"not_started": -1, "lost": -4}
+"""What stands for an exit status where there is none: the job could not be started; nobody saw its end."""
+SIGNALLED = 256
+"""Added to the number of the signal that ended a job."""
+
+
+class Subject(NamedTuple):
+    """A request to be shown, as it is at one moment. ``used``: what its attempt has used, None before its
+    start; ``comment``: why it waits, or what ended it; ``variables``: None where the caller may not see them;
+    ``ended``: how it ended, ``at``: when; ``shared_output``: who else writes into its files; ``members``:
+    those indices of an array that are requests of their own."""
+
+    request: Request
+    used: Used | None = None
+    comment: str = ""
+    variables: VariableList | None = None
+    ended: Ended | Deleted | None = None
+    at: Instant | None = None
+    shared_output: str = ""
+    members: tuple[Request, ...] = ()
+
+
+class PbsContext(NamedTuple):
+    """What all jobs of one answer have in common: the server, the host that runs jobs, the site's zone, and
+    the domains of queues where there are several."""
+
+    server: str
+    node: str
+    zone: Zone
+    domains: Mapping[str, str] = {}
+
+
+def attributes(subject: Subject, context: PbsContext) -> Attributes:
+    """The attributes of a job that there are."""
+    request, spec, at = subject.request, subject.request.spec, subject.at
+    notes, begun, own = notes_of(spec), request.started, moving(subject, context)
+    ctime, used = context.zone.ctime, subject.used
+    found: dict[str, Value | None] = {
+        "Job_Name": own["Job_Name"],
+        "Job_Owner": f"{spec.owner}@{spec.host or context.server}",
+        "resources_used": None if used is None else _used(used, spec),
+        "job_state": letter_of(subject),
+        "queue": request.queue,
+        "domain": context.domains.get(request.queue),
+        "server": context.server,
+        "Account_Name": spec.account,
+        "Checkpoint": checkpoint(notes),
+        "ctime": own["ctime"],
+        "depend": _depend(spec, context.server),
+        "Error_Path": own["Error_Path"],
+        "exec_host": exec_host(request, context.node),
+        "exec_vnode": _exec_vnode(request, context.node),
+        "Execution_Time": None if spec.eligible is None else ctime(spec.eligible),
+        "Hold_Types": request.letters or "n",
+        "Join_Path": ("eo" if notes.get("join") == "eo" else "oe") if spec.output.join else "n",
+        "Keep_Files": _keep(spec.output),
+        "Mail_Points": _mail_points(spec),
+        "Mail_Users": spec.mail.to,
+        "mtime": own["mtime"],
+        "Output_Path": own["Output_Path"],
+        "output_clash": subject.shared_output or None,
+        "Priority": spec.priority or 0,
+        "qtime": own["qtime"],
+        "Rerunable": str(spec.rerunnable),
+        "Resource_List": resource_list(spec, notes),
+        "units": {name: "+".join(units) for name, units in request.units} or None,
+        "stime": None if begun is None else ctime(begun),
+        "obittime": None if at is None or begun is None else ctime(at),
+        "Shell_Path_List": spec.shell,
+        "substate": _substate(subject),
+        "Variable_List": subject.variables,
+    }
+    found |= {"euser": spec.owner, "egroup": spec.group, **_last(subject, notes, own, context.server)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _last(
+    subject: Subject, notes: Mapping[str, str], own: Mapping[str, str], server: str
+) -> dict[str, Value | None]:
+    """The rest of them, in order."""
+    request, spec, at = subject.request, subject.request.spec, subject.at
+    return {
+        "comment": own.get("comment"),
+        "etime": own.get("etime"),
+        "umask": int(f"{spec.umask:o}"),
+        "run_count": request.attempts or None,
+        "Exit_status": exit_status(subject.ended),
+        **_of_array(subject, server),
+        "history_timestamp": None if at is None else at // 1000,
+        "project": project(notes),
+        "Submit_Host": spec.host or None,
+        "end_reason": _end_reason(subject.ended),
+    }
+
+
+def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
+    """Those of the attributes in which requests differ that wait and are alike (`alike`), in order."""
+    request, ctime = subject.request, context.zone.ctime
+    host = request.spec.host or context.server
+    output, error = paths(subject, context.server)
+    submitted, latest, queued = request.submitted, changed(subject), request.date_in_queue
+    created = ctime(submitted)
+    found: dict[str, str] = {
+        "Job_Name": request.spec.name,
+        "ctime": created,
+        "Error_Path": f"{host}:{error}",
+        "mtime": created if latest == submitted else ctime(latest),
+        "Output_Path": f"{host}:{output}",
+        "qtime": (in_queue := created if queued == submitted else ctime(queued)),
+    }
+    if subject.comment:
+        found["comment"] = subject.comment
+    eligible = eligible_since(subject)
+    if eligible is not None:
+        found["etime"] = in_queue if eligible == queued else ctime(eligible)
+    return found
+
+
+_ASKED = attrgetter(
+    "owner", "host", "account", "attributes", "eligible", "output", "mail", "priority", "rerunnable", "ask",
+    "shell", "umask", "group", "after",
+)  # fmt: skip
+
+
+def letter_of(subject: Subject) -> str:
+    """The letter of its state; B of an array that has begun, X of an index that has ended."""
+    request = subject.request
+    if subject.ended is not None:
+        return POSIX_LETTER[State.ENDED] if array_of(request.seq) is None else "X"
+    begun = request.array is not None and request.array.begun
+    return "B" if begun else POSIX_LETTER[request.shown_state]
+
+
+def used_by_indices(state: ArrayState) -> Used | None:
+    """What the indices of an array that have ended have used; None before one began."""
+    return Used(state.cpu, state.wall, state.memory) if state.begun else None
+
+
+def _of_array(subject: Subject, server: str) -> dict[str, Value | None]:
+    """What is said of arrays and of their indices."""
+    request = subject.request
+    array, state, asked = array_of(request.seq), request.array, request.spec.array
+    if array is not None:
+        return {"array_id": full_id(array, server), "array_index": index_of(request.seq)}
+    if state is None or asked is None:
+        return {}
+    runs = sum(each.state in STARTED for each in subject.members)
+    exiting = sum(each.state is State.EXITING for each in subject.members)
+    expired = sum(indices.count(each) for each in (state.well, state.badly, state.dropped))
+    queued = indices.count(state.left) + len(subject.members) - runs
+    count = f"Queued:{queued} Running:{runs - exiting} Exiting:{exiting} Expired:{expired} "
+    return {
+        "array": "True",
+        "array_state_count": count,
+        "array_indices_submitted": indices.show(asked.indices),
+        "array_indices_remaining": indices.show(state.left) or None,
+    }
+
+
+def alike(subject: Subject) -> tuple[Any, ...] | None:
+    """What requests that wait have in common where all their attributes are equal but for those of `moving`;
+    None of others."""
+    request = subject.request
+    lone = request.array is None and array_of(request.seq) is None
+    if request.attempt is not None or subject.ended is not None or not lone:
+        return None
+    standing = (request.queue, request.state, request.letters, not request.unmet, request.attempts)
+    eligible = eligible_since(subject) is None
+    beside = (subject.variables, subject.shared_output, not subject.comment, eligible)
+    return standing, beside, _ASKED(request.spec)
+
+
+def notes_of(spec: Spec) -> dict[str, str]:
+    """What a submission said that is kept as an attribute of the request, by name."""
+    if not spec.attributes:
+        return {}
+    split = (each.partition(":") for each in spec.attributes)
+    return {name: value for name, _, value in split}
+
+
+def checkpoint(notes: Mapping[str, str]) -> str:
+    """``Checkpoint``: what was asked for."""
+    return "n" if "no_checkpoint" in notes else notes.get("checkpoint", "u")
+
+
+def project(notes: Mapping[str, str]) -> str:
+    """``project``: PBS's default where none was named."""
+    return notes.get("project", "_pbs_project_default")
+
+
+def _used(used: Used, spec: Spec) -> dict[str, str | int]:
+    found: dict[str, str | int] = {"cput": span(used.cpu)}
+    if used.memory:
+        found["mem"] = kilobytes(used.memory)
+    return found | {"ncpus": spec.ask.pes, "walltime": span(used.wall)}
+
+
+def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[str, str | int]:
+    """``Resource_List``: what was asked for, and what follows from it, by name."""
+    ask, notes = spec.ask, notes_of(spec) if notes is None else notes
+    others = {path: value for path, value in ask.others if finite(value) is not None}
+    memory = None if finite(ask.memory) is None else kilobytes(ask.memory or 0)
+    chunk = f"1:ncpus={ask.pes}" + (f":mem={memory}" if memory else "")
+    found: dict[str, str | int | None] = {
+        "cput": _span(ask.cpu),
+        "file": _size(others.get("per_process/permfile_limit")),
+        "mem": memory,
+        "ncpus": ask.pes,
+        "needs": "+".join(ask.needs) or None,
+        "nice": ask.nice,
+        "nodect": 1,
+        "nodes": number_or_text(notes.get("nodes")),
+        "nproc": others.get("per_request/process_limit"),
+        "pcput": _span(ask.cpu_process),
+        "place": notes.get("place", "pack"),
+        "pmem": _size(ask.memory_process),
+        "select": notes.get("select", chunk),
+        "software": number_or_text(notes.get("software")),
+        "walltime": _span(ask.wall),
+    }
+    found |= {"ngpus" if name == "gpu" else name: count for name, count in ask.consumables}
+    return {name: found[name] for name in sorted(found) if found[name] is not None}  # type: ignore[misc]
+
+
+def _span(value: int | None) -> str | None:
+    return None if value is None or finite(value) is None else span(value)
+
+
+def _size(value: int | None) -> str | None:
+    return None if value is None or finite(value) is None else kilobytes(value)
+
+
+def _depend(spec: Spec, server: str) -> str | None:
+    """``afterok:12.server@server:13.server@server,afterany:…``; None where it depends on nothing."""
+    awaited: dict[str, list[str]] = {}
+    for each in spec.after:
+        awaited.setdefault(_WORD[each.word], []).append(f"{full_id(each.seq, server)}@{server}")
+    return ",".join(":".join((word, *ids)) for word, ids in awaited.items()) or None
+
+
+def exec_host(request: Request, node: str) -> str | None:
+    """``host/0*2``: where it runs, its first PE and how many; None before its start."""
+    pes = request.pes
+    return f"{node}/{pes[0]}" + (f"*{len(pes)}" if len(pes) > 1 else "") if pes else None
+
+
+def _exec_vnode(request: Request, node: str) -> str | None:
+    memory = finite(request.spec.ask.memory)
+    asked = f":mem={kilobytes(memory)}" if memory is not None else ""
+    return f"({node}:ncpus={len(request.pes)}{asked})" if request.pes else None
+
+
+def _keep(output: Output) -> str:
+    streams = (
+        ("o", output.keep_stdout, output.direct_stdout),
+        ("e", output.keep_stderr, output.direct_stderr),
+    )
+    letters = "".join(letter for letter, kept, direct in streams if kept or direct)
+    return letters + "d" * (output.direct_stdout or output.direct_stderr) or "n"
+
+
+def _mail_points(spec: Spec) -> str:
+    mail = spec.mail
+    points = (("a", mail.abort), ("b", mail.begin), ("e", mail.end), ("r", mail.rerun), ("t", mail.transfer))
+    return "".join([letter for letter, wanted in points if wanted]) or "n"
+
+
+def changed(subject: Subject) -> Instant:
+    """The latest moment at which something is known to have happened to it."""
+    request, run = subject.request, subject.request.attempt
+    if run is None:
+        return request.submitted if subject.at is None else max(request.submitted, subject.at)
+    known = (run.started, subject.at, None if run.pause is None else run.pause.at, run.resumed)
+    return max(at for at in known if at is not None)
+
+
+def eligible_since(subject: Subject) -> int | None:
+    """When it could start for the first time, as far as that is known: its date in queue, or its own if
+    later; None of one that cannot, or never could."""
+    request = subject.request
+    ran = request.started is not None or subject.at is None
+    waits = request.state in (State.HELD, State.WAITING)
+    return max(request.date_in_queue, request.spec.eligible or 0) if ran and not waits else None
+
+
+def _substate(subject: Subject) -> int | None:
+    request, ended = subject.request, subject.ended
+    if ended is not None:
+        whole = isinstance(ended, Ended) and ended.end_reason != "deleted"
+        return (_FINISHED if exit_status(ended) == 0 else _FAILED) if whole else _DELETED
+    if request.state is State.HELD and request.unmet:
+        return _DEPENDS
+    if request.state is State.RUNNING and request.run.starting:
+        return _STARTING
+    return _SUBSTATE.get(request.shown_state)
+
+
+def exit_status(ended: Ended | Deleted | None) -> int | None:
+    """``Exit_status``: the script's, 256 and the number of the signal that ended it, negative where it was
+    never seen to run; None before its end, and of one that was deleted before it ran."""
+    if not isinstance(ended, Ended):
+        return None
+    if ended.exit_signal is not None:
+        return SIGNALLED + ended.exit_signal
+    return ended.exit_status if ended.exit_status is not None else _NO_STATUS.get(ended.end_reason)
+
+
+def _end_reason(ended: Ended | Deleted | None) -> str | None:
+    if ended is None:
+        return None
+    return ended.end_reason if isinstance(ended, Ended) else "deleted"
+
+
+def comment_of(ended: Ended | Deleted) -> str:
+    """What there is to say of an end."""
+    if ended.text or isinstance(ended, Ended):
+        return ended.text
+    return f"deleted by {ended.who}" if ended.who else ""
+
+
+def paths(subject: Subject, host: str) -> tuple[str, str]:
+    """Where output and errors go, or have gone; names filled in."""
+    request, ended = subject.request, subject.ended
+    seq, spec = request.seq, request.spec
+    went = (ended.stdout, ended.stderr) if isinstance(ended, Ended) else (None, None)
+    named = dict(_named(seq, spec, request.queue, host))
+    output = went[0] or named.get("-o") or default_path(seq, spec, "o", spec.output.keep_stdout)
+    joined = output if spec.output.join else None
+    return output, went[1] or joined or named.get("-e") or default_path(
+        seq, spec, "e", spec.output.keep_stderr
+    )
+
+
+def _named(seq: Seq, spec: Spec, queue: str, host: str) -> Iterator[tuple[str, str]]:
+    for option, path in streams(spec):
+        yield option, fill(path, seq, spec, queue, host)
+
+
+def state_counts(counts: Mapping[str, int]) -> str:
+    """``state_count``: how many are in each state, from numbers by state word; a blank behind each, as PBS
+    has it."""
+    numbers: list[tuple[str, int]] = []
+    for name, words in _COUNTED:
+        numbers.append((name, sum(counts.get(word, 0) for word in words)))
+    return "".join([f"{name}:{number} " for name, number in numbers])
+
+
+_COUNTED: tuple[tuple[str, tuple[State, ...]], ...] = (
+    ("Transit", (State.ARRIVING, State.ROUTING)),
+    ("Queued", (State.QUEUED,)),
+    ("Held", (State.HELD,)),
+    ("Waiting", (State.WAITING,)),
+    ("Running", (State.RUNNING, State.SUSPENDED)),
+    ("Exiting", (State.EXITING,)),
+    ("Begun", ()),
+)
+
+
+def plain(found: Mapping[str, Any]) -> Attributes:
+    """Attributes without those that there are not."""
+    return {name: value for name, value in found.items() if value is not None and value != {}}

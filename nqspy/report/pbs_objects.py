@@ -1,0 +1,151 @@
+"""Queues, the server and the node that runs jobs, as PBS's commands show them (pbs-clients.md 8.5, 9)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nqspy.model.ids import full_id
+from nqspy.model.queues import Queue
+from nqspy.model.requests import STARTED, Spec, State, finite
+from nqspy.model.site import Site
+from nqspy.report.pbs_attributes import Attributes, plain, state_counts
+from nqspy.report.pbs_values import kilobytes, span
+
+Row = tuple[Any, ...]
+Counts = Mapping[str, int]
+"""How many requests, by state word."""
+
+
+def held_resources(site: Site, queue: str | None = None) -> dict[str, str | int]:
+    """What started requests hold: memory as they asked for it, CPUs, nodes."""
+    holding = [r for r in site.started.values() if r.pes and queue in (None, r.queue)]
+    memory = sum(finite(request.spec.ask.memory_wanted()) or 0 for request in holding)
+    return {
+        "mem": kilobytes(memory),
+        "ncpus": sum(len(request.pes) for request in holding),
+        "nodect": len(holding),
+    }
+
+
+def queue_attributes(site: Site, queue: Queue, counts: Counts) -> Attributes:
+    """``qstat -Q -f``."""
+    runs = queue.kind == "batch"
+    most = queue.per_request
+    greatest = {"cput": most.cpu_limit, "walltime": most.wall_limit}
+    restricted = queue.restricted or bool(queue.users or queue.groups)
+    return plain(
+        {
+            "queue_type": "Execution" if runs else "Route",
+            "Priority": queue.priority,
+            "total_jobs": sum(counts.values()),
+            "state_count": state_counts(counts),
+            "max_queuable": queue.queued_limit,
+            "max_running": queue.run_limit,
+            "max_user_run": queue.user_limit,
+            "max_group_run": queue.group_limit,
+            "acl_user_enable": "True" if restricted and queue.users else None,
+            "acl_users": ",".join(queue.users) or None,
+            "acl_group_enable": "True" if restricted and queue.groups else None,
+            "acl_groups": ",".join(queue.groups) or None,
+            "from_route_only": "True" if queue.pipeonly else None,
+            "resources_max": plain(
+                {name: span(value) for name, value in greatest.items() if value is not None}
+                | {"mem": None if most.memory_limit is None else kilobytes(most.memory_limit)}
+                | {"ncpus": most.pe_limit}
+            ),
+            "resources_assigned": held_resources(site, queue.name) if runs else None,
+            "route_destinations": ",".join(queue.destinations) or None,
+            "enabled": str(queue.enabled),
+            "started": str(queue.started),
+        }
+    )
+
+
+def queue_limits_row(queue: Queue, counts: Counts) -> tuple[Row, int, int]:
+    """The row of ``qstat -q``, how many of its requests run, and how many wait."""
+    most = queue.per_request
+    running = sum(counts.get(state, 0) for state in (State.RUNNING, State.SUSPENDED))
+    waiting = sum(counts.get(state, 0) for state in (State.QUEUED, State.HELD, State.WAITING))
+    row = (
+        queue.name,
+        "--  " if most.memory_limit is None else _short(most.memory_limit),
+        "  --   " if most.cpu_limit is None else span(most.cpu_limit),
+        "  --   " if most.wall_limit is None else span(most.wall_limit),
+        "-- ",
+        running,
+        waiting,
+        "  --   " if queue.run_limit is None else queue.run_limit,
+        "E" if queue.enabled else "D",
+        "R" if queue.started else "S",
+    )
+    return row, running, waiting
+
+
+def _short(size: int) -> str:
+    for unit, power in (("gb", 3), ("mb", 2)):
+        if size % 1024**power == 0:
+            return f"{size // 1024**power}{unit}"
+    return kilobytes(size)
+
+
+def server_attributes(site: Site, counts: Counts, version: str, state: str) -> Attributes:
+    """``qstat -B -f``. ``state``: Active, or what else it is."""
+    limits = site.settings.global_
+    return plain(
+        {
+            "server_state": state,
+            "server_host": site.host or site.name,
+            "scheduling": "True",
+            "total_jobs": len(site.requests),
+            "state_count": state_counts(counts),
+            "default_queue": site.settings.default.queue,
+            "max_queued": limits.queued_limit,
+            "max_running": limits.run_limit,
+            "max_user_run": limits.user_limit,
+            "max_group_run": limits.group_limit,
+            "query_other_jobs": str(site.settings.server.privacy == "all"),
+            "resources_available": {"ncpus": site.pes()} | _memory(site),
+            "resources_assigned": held_resources(site),
+            "job_history_enable": "True",
+            "job_history_duration": None if (keep := site.settings.history.keep) is None else span(keep),
+            "pbs_version": version,
+        }
+    )
+
+
+def node_name(site: Site) -> str:
+    """The host that runs jobs, as attributes of jobs and nodes name it."""
+    return (site.host or site.name).partition(".")[0]
+
+
+def node_attributes(site: Site, version: str, sees: Callable[[Spec], bool]) -> Attributes:
+    """``pbsnodes -a``: the host that runs jobs, and those of them that the caller ``sees``."""
+    running = [request for request in site.started.values() if request.state in STARTED and request.pes]
+    jobs = ", ".join(f"{full_id(r.seq, site.name)}/{pe}" for r in running if sees(r.spec) for pe in r.pes)
+    node, held = node_name(site), held_resources(site)
+    busy = held["ncpus"] >= site.pes() if isinstance(held["ncpus"], int) else False
+    return plain(
+        {
+            "Mom": site.host or site.name,
+            "pbs_version": version,
+            "ntype": "PBS",
+            "state": "job-busy" if busy else "free",
+            "pcpus": len(site.found.cpus),
+            "jobs": jobs or None,
+            "resources_available": {"arch": "linux", "host": node} | _memory(site)
+            | {"ncpus": site.pes(), "vnode": node},
+            "resources_assigned": {"mem": held["mem"], "ncpus": held["ncpus"]},
+            "resv_enable": "False",
+            "sharing": "default_shared",
+        }
+    )  # fmt: skip
+
+
+def _memory(site: Site) -> dict[str, str | int]:
+    memory = site.settings.machine.memory or site.found.memory
+    return {"mem": kilobytes(memory)} if memory else {}
+
+
+def jobs_of(attributes: Attributes) -> list[str]:
+    """The jobs of a node, each once: ``jobs`` as JSON has it."""
+    found = str(attributes.get("jobs", ""))
+    return list(dict.fromkeys(each.partition("/")[0].strip() for each in found.split(",") if each))

@@ -1,0 +1,213 @@
+"""``qselect``: what a job must be like to be listed, from the options as they were given (pbs-clients.md
+9)."""
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nqspy.model.errors import BadValue
+from nqspy.model.units import parse_size, parse_time
+from nqspy.report.pbs_attributes import (
+    Subject,
+    changed,
+    checkpoint,
+    eligible_since,
+    letter_of,
+    notes_of,
+    project,
+    resource_list,
+)
+
+Criterion = Callable[[Subject], bool]
+"""Whether a job is to be listed."""
+ReadDate = Callable[[str], int]
+"""The instant that a date of PBS means. Raises BadValue."""
+
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    ".eq.": operator.eq, ".ne.": operator.ne, ".ge.": operator.ge, ".gt.": operator.gt, ".le.": operator.le,
+    ".lt.": operator.lt,
+}  # fmt: skip
+_STATES = "BEFHMQRSTUWX"
+_HOLDS = "nuops"
+_TIMES = frozenset({"cput", "pcput", "walltime"})
+_SIZES = frozenset({"file", "mem", "pmem"})
+_NUMBERS = frozenset({"ncpus", "nice", "nodect", "nproc"})
+_TEXTS = frozenset({"needs", "nodes", "place", "select", "software"})
+_RESOURCE = re.compile(r"([a-z_]+)(?:(\.[a-z]{2}\.)|=)(.+)", re.DOTALL)
+
+
+def criterion(letter: str, value: str, date: ReadDate) -> Criterion:
+    """What an option asks for. Raises BadValue, which says what would be right."""
+    return _MAKERS[letter](value, date)
+
+
+def known(letter: str) -> bool:
+    """Whether there is such an option."""
+    return letter in _MAKERS
+
+
+def _compared(value: str) -> tuple[Callable[[Any, Any], bool], str]:
+    """The comparison before a value; equality where there is none."""
+    sign = value[:4]
+    if sign in _COMPARE:
+        return _COMPARE[sign], value[4:]
+    if value[:1] == "." and value[3:4] == ".":
+        raise BadValue(f"{sign} is none of {' '.join(_COMPARE)}")
+    return operator.eq, value
+
+
+def _holds(compare: Callable[[Any, Any], bool], have: Any, wanted: Any) -> bool:
+    """What is not there is unequal to anything, and nothing else."""
+    return compare is operator.ne if have is None else bool(compare(have, wanted))
+
+
+# ---------------------------------------------------------------- one function for each option
+
+
+def _execution_time(value: str, date: ReadDate) -> Criterion:
+    compare, text = _compared(value)
+    at = date(text)
+    return lambda subject: _holds(compare, _seconds(subject.request.spec.eligible), at // 1000)
+
+
+def _seconds(at: int | None) -> int | None:
+    return None if at is None else at // 1000
+
+
+def _account(value: str, date: ReadDate) -> Criterion:
+    return lambda subject: subject.request.spec.account == value
+
+
+_INTERVAL = re.compile(r"([nsuc])|([cw])=([0-9]{1,9})|w")
+
+
+def _interval(value: str, date: ReadDate) -> Criterion:
+    """``n > s > c=MINUTES > c > u``."""
+    compare, text = _compared(value)
+    wanted = _rank(text)
+    if wanted is None:
+        raise BadValue("it is one of n, s, c, c=MINUTES, w, w=MINUTES, u")
+    return lambda subject: _holds(compare, _rank(checkpoint(notes_of(subject.request.spec))), wanted)
+
+
+def _rank(text: str) -> tuple[int, int, str] | None:
+    found = _INTERVAL.fullmatch(text.strip())
+    if found is None:
+        return None
+    minutes = int(found[3] or 0)
+    return {"n": 4, "s": 3, "u": 0}.get(text.strip(), 2 if minutes else 1), minutes, text.strip()[:1]
+
+
+def _hold_list(value: str, date: ReadDate) -> Criterion:
+    compare, text = _compared(value)
+    if not text or text.strip(_HOLDS) or ("n" in text and set(text) != {"n"}):
+        raise BadValue("it is n, or letters of u, o, p, s")
+    wanted = frozenset(text) - {"n"}
+    return lambda subject: _holds(compare, frozenset(subject.request.letters), wanted)
+
+
+def _resources(value: str, date: ReadDate) -> Criterion:
+    tests = [_resource(piece.strip()) for piece in value.split(",")]
+    return lambda subject: all(test(resource_list(subject.request.spec)) for test in tests)
+
+
+def _resource(piece: str) -> Callable[[Mapping[str, str | int]], bool]:
+    found = _RESOURCE.fullmatch(piece)
+    if found is None:
+        raise BadValue("it is NAME, a comparison such as .ge., and a value: mem.ge.1gb,ncpus.eq.2")
+    name, sign, text = found[1], found[2] or ".eq.", found[3]
+    if sign not in _COMPARE:
+        raise BadValue(f"{sign} is none of {' '.join(_COMPARE)}")
+    read = _reader(name)
+    compare, wanted = _COMPARE[sign], read(text)
+    if name in _TEXTS and sign not in (".eq.", ".ne."):
+        raise BadValue(f"{name} is a text: .eq. and .ne. alone say something of it")
+
+    def test(asked: Mapping[str, str | int]) -> bool:
+        have = asked.get(name)
+        return _holds(compare, None if have is None else read(str(have)), wanted)
+
+    return test
+
+
+def _reader(name: str) -> Callable[[str], Any]:
+    if name in _TIMES:
+        return parse_time
+    if name in _SIZES:
+        return parse_size
+    if name in _NUMBERS:
+        return _number
+    if name in _TEXTS:
+        return str
+    raise BadValue(
+        f"there is no resource {name}; there are {' '.join(sorted(_TIMES | _SIZES | _NUMBERS | _TEXTS))}"
+    )
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,15}", text.strip()):
+        raise BadValue(f"{text!r} is no whole number")
+    return int(text)
+
+
+def _name(value: str, date: ReadDate) -> Criterion:
+    return lambda subject: subject.request.name == value
+
+
+def _priority(value: str, date: ReadDate) -> Criterion:
+    compare, text = _compared(value)
+    wanted = _number(text)
+    return lambda subject: bool(compare(subject.request.spec.priority or 0, wanted))
+
+
+def _project(value: str, date: ReadDate) -> Criterion:
+    return lambda subject: project(notes_of(subject.request.spec)) == value
+
+
+def _rerunable(value: str, date: ReadDate) -> Criterion:
+    if value.strip() not in ("y", "n"):
+        raise BadValue("it is y or n")
+    return lambda subject: subject.request.spec.rerunnable == (value.strip() == "y")
+
+
+def _states(value: str, date: ReadDate) -> Criterion:
+    compare, text = _compared(value)
+    if not text.strip() or text.strip().strip(_STATES):
+        raise BadValue(f"it is letters of {' '.join(_STATES)}")
+    if compare not in (operator.eq, operator.ne):
+        raise BadValue("states are in no order: .eq. and .ne. alone say something of them")
+    among = compare is operator.eq
+    return lambda subject: (letter_of(subject) in text) == among
+
+
+def _users(value: str, date: ReadDate) -> Criterion:
+    names = {word.partition("@")[0].strip() for word in value.split(",")}
+    return lambda subject: subject.request.owner in names
+
+
+_MOMENTS: Mapping[str, Callable[[Subject], int | None]] = {
+    "a": lambda subject: subject.request.spec.eligible,
+    "c": lambda subject: subject.request.submitted,
+    "e": eligible_since,
+    "m": changed,
+    "q": lambda subject: subject.request.date_in_queue,
+    "s": lambda subject: subject.request.started,
+}
+
+
+def _times(value: str, date: ReadDate) -> Criterion:
+    moment = _MOMENTS.get(value[:1])
+    if moment is None:
+        kept = {"g": "eligible_time is not kept", "t": "estimated starts are not kept, qstat -T shows them"}
+        raise BadValue(kept.get(value[:1], f"it begins with one of {' '.join(_MOMENTS)}"))
+    compare, text = _compared(value[1:])
+    at = date(text)
+    return lambda subject: _holds(compare, _seconds(moment(subject)), at // 1000)
+
+
+_MAKERS: Mapping[str, Callable[[str, ReadDate], Criterion]] = {
+    "a": _execution_time, "A": _account, "c": _interval, "h": _hold_list, "l": _resources, "N": _name,
+    "p": _priority, "P": _project, "r": _rerunable, "s": _states, "t": _times,
+    "u": _users,
+}  # fmt: skip

@@ -1,0 +1,241 @@
+"""Tables of jobs as PBS's qstat prints them: the default one (pbs-clients.md 8.1), wide, with ``% done``, and
+the alternate one of ``-a -i -r -H -u -n -s -T`` (8.2)."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nqspy.model import indices
+from nqspy.model.ids import DAY, full_id
+from nqspy.model.requests import Request, State, finite
+from nqspy.report.pbs_attributes import Subject, exec_host, letter_of
+from nqspy.report.pbs_values import span
+from nqspy.report.time_text import Zone
+
+UNKNOWN = " -- "
+"""Stands where something is not known."""
+
+
+_TIME = 8
+"""Characters of a time that are shown."""
+
+
+def cut(text: str, width: int) -> str:
+    """What is too long is cut, ``*`` its last character."""
+    return text if len(text) <= width else text[: width - 1] + "*"
+
+
+# ---------------------------------------------------------------- the default table
+
+
+class Shape(NamedTuple):
+    """Widths of the default table: head, format of a row; of identifier, name, owner and queue."""
+
+    head: str
+    row: str
+    id: int
+    name: int
+    owner: int
+    queue: int
+
+
+_NARROW = Shape(
+    "Job id            Name             User              Time Use S Queue\n"
+    "----------------  ---------------- ----------------  -------- - -----\n",
+    "%-17s %-16s %-16s  %8s %1s %-16s\n", 17, 16, 16, 16,
+)  # fmt: skip
+_WIDE = Shape(
+    "Job id                         Name            User             Time Use S Queue\n"
+    "-----------------------------  --------------- ---------------  -------- - ---------------\n",
+    "%-30s %-15s %-15s  %8s %1s %-15s\n", 30, 15, 15, 15,
+)  # fmt: skip
+
+
+def shape(*, wide: bool = False, done: bool = False) -> Shape:
+    """The default table's; ``done``: ``% done`` stands where else the CPU time does."""
+    found = _WIDE if wide else _NARROW
+    return found._replace(head=found.head.replace("Time Use", " % done ")) if done else found
+
+
+class JobRow(NamedTuple):
+    """What the default table shows of one job; ``time``: CPU time or ``% done``."""
+
+    id: str
+    name: str
+    owner: str
+    time: str
+    letter: str
+    queue: str
+
+
+def row(subject: Subject, server: str, *, done: bool = False) -> JobRow:
+    """The row of a job. The identifier shows the server's first label."""
+    request = subject.request
+    spec = request.spec
+    time = _done(subject) if done else "0" if subject.used is None else span(subject.used.cpu)
+    id = full_id(request.seq, server.partition(".")[0])
+    return JobRow(id, spec.name, spec.owner, time, letter_of(subject), request.queue)
+
+
+def line(row: JobRow, table: Shape) -> str:
+    """A row as a line. A name as wide as its column is cut too, as PBS does."""
+    id, name, owner, time, letter, queue = row
+    return table.row % (
+        id if len(id) <= table.id else cut(id, table.id),
+        name if len(name) < table.name else name[: table.name - 1] + "*",
+        owner if len(owner) <= table.owner else cut(owner, table.owner),
+        time if len(time) <= _TIME else cut(time, _TIME),
+        letter,
+        queue if len(queue) <= table.queue else cut(queue, table.queue),
+    )
+
+
+def _done(subject: Subject) -> str:
+    """The greater part of the CPU time, or of the wall time, that was asked for and is used; of an array how
+    many of its indices are over."""
+    used, ask, array = subject.used, subject.request.spec.ask, subject.request.array
+    if array is not None and array.begun:
+        over = sum(indices.count(each) for each in (array.well, array.badly, array.dropped))
+        whole = over + indices.count(array.left) + len(subject.members)
+        return f"{over * 100 // whole:3d} "
+    if used is None:
+        return "-- "
+    asked = ((used.cpu, finite(ask.cpu)), (used.wall, finite(ask.wall)))
+    parts = [have * 100 // whole for have, whole in asked if whole]
+    return f"{max(parts):3d} " if parts else "-- "
+
+
+# ---------------------------------------------------------------- the alternate table
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How the alternate table looks: wide; memory in ``megawords`` or ``gigabytes``; ``hosts`` and
+    ``comments`` beside each job, on its own line (``one_line``) or the next; ``starts``: when a job may start
+    stands where else its elapsed time does."""
+
+    wide: bool = False
+    megawords: bool = False
+    gigabytes: bool = False
+    hosts: bool = False
+    comments: bool = False
+    one_line: bool = False
+    starts: Mapping[int, int] | None = None
+
+
+_WIDTHS = (15, 8, 8, 10, 6, 3, 3)
+_WIDTHS_WIDE = (30, 15, 15, 15, 8, 4, 5)
+_HEADS = ("Job ID", "Username", "Queue", "Jobname", "SessID", "NDS", "TSK")
+_COMMENT, _COMMENT_WIDE = 74, 114
+"""Characters of a comment that are shown."""
+
+
+def alternate_head(server: str, look: Look) -> str:
+    """An empty line, ``server: ``, and the heads."""
+    widths = _WIDTHS_WIDE if look.wide else _WIDTHS
+    margin = " " * (sum(widths) + len(widths))
+    last = "Start" if look.starts is not None else "Elap"
+    titles = " ".join(f"{head:<{width}}" for head, width in zip(_HEADS, widths, strict=True))
+    estimated = f"{margin}{'':15}Est\n" if look.starts is not None else ""
+    return (
+        f"\n{server}: \n{estimated}{margin}Req'd  Req'd   {last}\n"
+        f"{titles} Memory Time  S Time\n"
+        f"{' '.join('-' * width for width in widths)} ------ ----- - -----\n"
+    )
+
+
+class Where(NamedTuple):
+    """Where and when the table is made: server, host that runs jobs, the site's zone, instant."""
+
+    server: str
+    node: str
+    zone: Zone
+    now: int
+
+
+def alternate_row(subject: Subject, look: Look, at: Where) -> str:
+    """The line of a job, and what stands beside it."""
+    request = subject.request
+    spec = request.spec
+    ask = spec.ask
+    by_cpu = finite(ask.cpu) is not None
+    widths = _WIDTHS_WIDE if look.wide else _WIDTHS
+    words = (full_id(request.seq, at.server), spec.owner, request.queue, spec.name)
+    cells = [f"{cut(word, width):<{width}}" for word, width in zip(words, widths, strict=False)]
+    cells += [f"{UNKNOWN:>{widths[4]}}", f"{1:{widths[5]}}", f"{cut(str(ask.pes), widths[6]):>{widths[6]}}"]
+    asked, used = finite(ask.cpu if by_cpu else ask.wall), subject.used
+    elapsed = None if used is None else used.cpu if by_cpu else used.wall
+    time = _hours(elapsed) if look.starts is None else _start(request, look.starts, at)
+    head = f"{' '.join(cells)} {_memory(finite(ask.memory), look):>6.6} {_hours(asked):>5.5}"
+    line = f"{head} {letter_of(subject)} {time:>5.5}"
+    return line + (" " if look.one_line else "\n") + _beside(subject, at.node, look)
+
+
+def _beside(subject: Subject, node: str, look: Look) -> str:
+    said = ""
+    if look.hosts:
+        hosts = exec_host(subject.request, node.partition(".")[0]) or UNKNOWN
+        said += f"{hosts}\n" if look.one_line else f"   {hosts}\n"
+    if look.comments:
+        most = _COMMENT_WIDE if look.wide else _COMMENT
+        text = " ".join(subject.comment.split()) or UNKNOWN
+        said += f"   {text if len(text) <= most else text[: most - 3] + '...'}\n"
+    return said if said or not look.one_line else "\n"
+
+
+def _hours(ms: int | None) -> str:
+    return UNKNOWN if ms is None else span(ms)[:-3]
+
+
+def _memory(size: int | None, look: Look) -> str:
+    """``512mb``: at most four digits, rounded up; in words of 8 bytes with ``-M``."""
+    if size is None:
+        return UNKNOWN
+    letter, amount, place = "b", size, 1
+    if look.megawords:
+        letter, amount, place = "w", -(-size // (8 << 20)), 2
+    elif look.gigabytes:
+        amount, place = -(-size // (1 << 30)), 3
+    else:
+        amount = -(-size // 1024)
+        while amount % 1024 == 0 and amount:
+            amount, place = amount // 1024, place + 1
+    while amount > 9999:
+        amount, place = -(-amount // 1024), place + 1
+    return f"{amount}{' kmgtpe'[place].strip()}{letter}"
+
+
+_WEEK = 7 * DAY
+
+
+def _start(request: Request, starts: Mapping[int, int], at: Where) -> str:
+    """When a job that waits may start: ``15:30`` today, ``Fr 15`` within a week, else the month or the
+    year."""
+    start = starts.get(request.seq)
+    if start is None or start < at.now or request.state not in (State.QUEUED, State.SUSPENDED):
+        return UNKNOWN.strip()
+    there, today = at.zone.local(start), at.zone.local(at.now)
+    if there.date() == today.date():
+        return there.strftime("%H:%M")
+    if start - at.now < _WEEK:
+        return f"{there.strftime('%a')[:2]} {there.hour:02d}"
+    return there.strftime("%b") if there.year == today.year else str(there.year)
+
+
+# ---------------------------------------------------------------- queues
+
+
+_QUEUE = "%-16.16s %6.6s %8.8s %8.8s %4.4s %5s %5s %4.4s   %s %s\n"
+
+
+def queue_limits(server: str, rows: Iterable[tuple[str, ...]], running: int, waiting: int) -> str:
+    """``qstat -q``: name, memory, CPU and wall time, nodes, how many run, wait, may run, and the two state
+    letters of each queue; their sums below."""
+    head = (
+        f"\nserver: {server}\n\n"
+        "Queue            Memory CPU Time Walltime Node   Run   Que   Lm  State\n"
+        "---------------- ------ -------- -------- ---- ----- ----- ----  -----\n"
+    )
+    body = "".join([_QUEUE % each for each in rows])
+    foot = f"{'':47}----- -----\n{'':47}{running:5d} {waiting:5d}\n"
+    return head + body + foot

@@ -1,0 +1,82 @@
+"""Values of attributes as PBS writes them: spans, sizes, numbers, lists of variables."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+
+import msgspec
+
+from nqspy.report.time_text import clock_span
+
+_ENCODE = msgspec.json.Encoder().encode
+_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?")
+"""What JSON takes for a number; greater ones would not come back as they were."""
+
+_FIRST = (
+    "HOME", "LANG", "LOGNAME", "PATH", "MAIL", "SHELL", "TZ", "HOST", "WORKDIR", "SYSTEM", "QUEUE",
+)  # fmt: skip
+"""Variables of the submission in their order: programs look for WORKDIR before others."""
+_TWINS = frozenset({f"QSUB_{name}" for name in (*_FIRST, "USER")})
+"""Their NQS twins, which say the same."""
+
+
+def span(ms: int) -> str:
+    """``HH:MM:SS``."""
+    return clock_span(ms // 1000)
+
+
+def kilobytes(size: int) -> str:
+    """``65536kb``, rounded up."""
+    return f"{-(-size // 1024)}kb"
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is written in JSON as a number."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def parsed(text: str) -> str | msgspec.Raw:
+    """A text as JSON has it: what reads as a number is one."""
+    return msgspec.Raw(text.encode()) if is_number(text) else text
+
+
+def number_or_text(text: str | None) -> str | int | None:
+    """A whole number where a text is one."""
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 18 else text
+
+
+class VariableList:
+    """``Variable_List``: what a job finds in its environment, in PBS's two forms. One for all requests that
+    share an environment."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        self._variables = variables
+
+    @classmethod
+    def of(cls, environment: bytes, workdir: str, queue: str) -> "VariableList":
+        """Of an environment as it was handed in. Where it was submitted and to which queue is known better
+        from the request."""
+        found = dict(_pairs(environment.decode("utf-8", "replace").split("\0")))
+        found["PBS_O_WORKDIR"] = workdir
+        if queue:
+            found["PBS_O_QUEUE"] = queue
+        first = [f"PBS_O_{name}" for name in _FIRST]
+        order = [name for name in first if name in found] + [name for name in found if name not in first]
+        return cls({name: found[name] for name in order if name not in _TWINS})
+
+    @cached_property
+    def text(self) -> str:
+        """``NAME=value,…``: commas in values are escaped."""
+        return ",".join([f"{name}={value}".replace(",", "\\,") for name, value in self._variables.items()])
+
+    @cached_property
+    def json(self) -> str:
+        """An object, values as they are."""
+        return _ENCODE({name: parsed(value) for name, value in self._variables.items()}).decode()
+
+
+def _pairs(words: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for word in words:
+        name, equals, value = word.partition("=")
+        if equals and name:
+            yield name, value

@@ -1,0 +1,108 @@
+"""``qstat --why`` in words."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nqspy.model.domains import spans
+from nqspy.model.reason_texts import NEEDED
+from nqspy.model.units import format_size
+
+
+def why_text(each: Mapping[str, Any]) -> str:
+    """``qstat --why``: why a request waits, who says so, its place and when it may start; or what ended it.
+
+    ``each`` is an object of ``qstat --json`` with ``estimate`` ({start basis} or null), ``chain`` and
+    ``redated`` ({at who cause} or null) besides, and ``needed``: what its reason says must happen.
+    """
+    state = each["state"]
+    lines = [
+        f"{each['id']}  {each['name']}  {each['owner']} ({each['group']})  {state} in queue {each['queue']}"
+    ]
+    if state == "ended":
+        lines += _why_ended(each)
+    elif each["started"] is not None:
+        lines.append(f"  it was started at {each['started']} on PEs {','.join(spans(sorted(each['pes'])))}")
+        lines += _why_started(each)
+    else:
+        lines += _why_waiting(each)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
+    """Why it is suspended, or what will become of it."""
+    reason = each["reason"]
+    if reason:
+        word = "why:" if each["state"] == "suspended" else "told:"
+        yield f"  {word:<10}{reason['text']}"
+        yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
+        if each["state"] == "suspended":
+            yield f"  needed:   {_needed(each)}"
+
+
+def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
+    reason, rank, estimate = each["reason"], each["priority"], each.get("estimate")
+    if reason:
+        yield from _why_kept(reason)
+    yield from _why_chain(each.get("chain") or ())
+    if redated := each.get("redated"):
+        cause = f" when {redated['cause']} was started" if redated["cause"] else ""
+        yield f"  redated:  it counts as submitted at {each['date_in_queue']}, set by {redated['who']}{cause}"
+    if rank:
+        factors = "  ".join(f"{name} {rank[name]:.4f}" for name in ("share", "cpu", "memory", "time"))
+        yield f"  place:    {each['position']} in queue {each['queue']} at {rank['at']}"
+        yield f"  priority: {rank['total']:.4f} ({factors})"
+    if reason:
+        yield f"  needed:   {_needed(each)}"
+    if estimate and estimate.get("start"):
+        yield f"  estimate: it starts at {estimate['start']} ({estimate['basis']})"
+    elif estimate:
+        yield f"  estimate: none ({estimate.get('basis')})"
+
+
+def _why_kept(reason: Mapping[str, Any]) -> Iterable[str]:
+    until = f", until {reason['until']}" if reason["until"] else ""
+    yield f"  why:      {reason['text']}{until}"
+    yield f"  says:     {reason['who'] or 'its holder'} ({reason['code']})"
+
+
+def _why_chain(chain: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    """What it waits for, and what that waits for in its turn."""
+    for link in chain:
+        why = f": {said}" if (said := _said(link["reason"])) else ""
+        how = f" ({_ending(link)})" if link["state"] == "ended" else ""
+        awaited = f"{link['id']}:{link['word']}"
+        yield f"  chain:    {link['needed_by']} waits for {awaited}, {link['state']}{how}{why}"
+
+
+def _said(reason: Mapping[str, Any] | None) -> str:
+    """A reason in words; of who deleted it without saying why, the name."""
+    if not reason:
+        return ""
+    return str(reason["text"]) or (f"by {reason['who']}" if reason["who"] else "")
+
+
+def _needed(each: Mapping[str, Any]) -> str:
+    """What must happen, by the kind of its reason, else by the code."""
+    said: str = each.get("needed") or NEEDED.get(each["reason"]["code"], NEEDED["LATER"])
+    return said.format(id=each["id"])
+
+
+def _why_ended(each: Mapping[str, Any]) -> Iterable[str]:
+    reason, used = each["reason"], each["used"]
+    yield f"  it ended at {each['ended']}: {_ending(each)}"
+    if reason:
+        who = f" ({reason['who']})" if reason["who"] else ""
+        yield f"  {reason['text'] or 'asked for'}{who}"
+    if used["cpu_s"] is not None:
+        size = f", {format_size(used['memory_bytes'])} memory" if used["memory_bytes"] is not None else ""
+        yield f"  used:     {used['cpu_s']:.2f} s CPU, {used['wall_s']:.2f} s wall time{size}"
+    if each["output"]:
+        yield f"  output:   {each['output']}  {each['error']}"
+
+
+def _ending(each: Mapping[str, Any]) -> str:
+    if each["exit_signal"] is not None:
+        return f"{each['end_reason']}, signal {each['exit_signal']}"
+    if each["exit_status"] is not None:
+        return f"{each['end_reason']}, status {each['exit_status']}"
+    return str(each["end_reason"])

@@ -1,0 +1,315 @@
+"""What PBS clients are answered: operands, exit statuses and messages, ended jobs, queues, the server,
+selections."""
+
+import json
+import re
+
+import pytest
+from answers.pbs_asked import ask, ids, jobs, number, selected
+
+from nqspy.answers import pbs_jobs
+from nqspy.model.requests import Attempt, State, Used
+
+ENVIRONMENT = "PBS_O_HOME=/home/anne\0PBS_O_WORKDIR=/\0PBS_O_SYSTEM=Linux\0SECRET=word,of\0N=7"
+
+
+@pytest.fixture
+def site(fresh):
+    """Anne's request runs, Ben's waits in another queue, one of Anne's was deleted."""
+    fresh.qmgr("start queue batch", "stop queue batch", "create batch_queue none")
+    fresh.run, fresh.wait, fresh.gone = (
+        fresh.submit("owner", name="runs", environment=ENVIRONMENT)[0],
+        fresh.submit("other", name="waits", queue="spare")[0],
+        fresh.submit("owner", name="gone")[0],
+    )
+    fresh.result("owner", "delete", ids=[fresh.gone])
+    request = fresh.daemon.engine.site.requests[number(fresh.run)]
+    now = fresh.daemon.clock.now()
+    request.attempt = Attempt(1, (0,), now - 61_000, starting=False, used=Used(5_000, 60_000, 1 << 20))
+    request.attempts, request.state = 1, State.RUNNING
+    fresh.server = fresh.run.partition(".")[2]
+    return fresh
+
+
+# ---------------------------------------------------------------- operands and statuses
+
+
+def test_operands_are_identifiers_queues_and_servers(site):
+    server = site.server
+    assert ids(site) == [site.run, site.wait]
+    assert ids(site, operands=[str(number(site.wait)), site.run]) == [site.wait, site.run]
+    assert ids(site, operands=[f"{number(site.wait)}@{server}", f"{site.run}@{server}"]) == [
+        site.wait,
+        site.run,
+    ]
+    assert ids(site, operands=["spare"]) == ids(site, operands=[f"spare@{server}"]) == [site.wait]
+    assert ids(site, operands=[f"@{server}"]) == [site.run, site.wait]
+    assert ids(site, operands=["spare", "batch"]) == [site.run, site.wait]
+    assert ids(site, operands=[site.wait, "batch"]) == [site.wait, site.run]
+    assert ids(site, operands=[site.wait, site.run], letters="E") == [site.run, site.wait]
+    assert ids(site, operands=[site.wait, site.wait]) == [site.wait]
+    assert ids(site, user="ben,eva@ymp") == ids(site, queue="spare") == [site.wait]
+
+
+def test_what_is_known_is_shown_and_each_other_told_of(site):
+    never = f"4711.{site.server}"
+    status, out, err = ask(site, operands=["4711", site.wait, site.gone, "12x", "nowhere", "@mars"])
+    assert [line.split()[0] for line in out.splitlines()[2:]] == [site.wait]
+    assert set(err.splitlines()) == {
+        f"Unknown Job Id {never}",
+        f"{site.gone} Job has finished, use -x or -H to obtain historical job information",
+        "illegally formed job identifier: 12x",
+        "Unknown queue nowhere",
+        f"cannot connect to server mars (errno=15008): this is {site.server}",
+    }
+    assert status in (153, 35)
+    for form in ("table", "full", "alternate"):
+        assert ask(site, form, operands=[never])[::2] == (153, f"Unknown Job Id {never}\n")
+        assert ask(site, form, operands=[site.gone])[0] == 35
+        assert ask(site, form, operands=["12x"])[:2] == (1, "")
+        assert ask(site, form, operands=["nowhere"]) == (170, "", "Unknown queue nowhere\n")
+
+
+def test_an_empty_list_prints_nothing_and_is_no_failure(site):
+    for form in ("table", "full", "alternate"):
+        assert ask(site, form, operands=["none"]) == (0, "", "")
+        assert ask(site, form, user="nobody") == (0, "", "")
+    assert jobs(site, operands=["none"]) == (0, None, "")
+    assert ask(site, "full", operands=["none"], format="dsv") == (0, "", "")
+    assert jobs(site, operands=["4711"])[:2] == (153, None)
+
+
+def test_letters_narrow_the_list(site):
+    def shown(letters):
+        return [line.split()[0] for line in ask(site, "alternate", letters=letters)[1].splitlines()[5:]]
+
+    assert shown("i") == [site.wait]
+    assert shown("r") == [site.run]
+    assert shown("H") == [site.gone]
+    assert shown("a") == [site.run, site.wait]
+    assert shown("Jt") == []
+    assert ids(site, letters="x") == [site.run, site.wait, site.gone]
+    assert ids(site, letters="x", operands=[site.gone]) == [site.gone]
+    assert ask(site, "alternate", letters="H", operands=[site.gone])[0] == 0
+
+
+def test_lists_that_are_made_in_many_slices_are_whole_and_in_order(fresh, monkeypatch):
+    monkeypatch.setattr(pbs_jobs, "SLICE", 3)
+    monkeypatch.setattr(pbs_jobs, "SLICE_TIME", 0.0)
+    monkeypatch.setattr(pbs_jobs, "_time_for_slice", lambda away: 0.0)
+    found = fresh.submit("owner", count=20)
+    fresh.result("owner", "delete", ids=found[3:7])
+    assert [number(id) for id in ids(fresh, letters="x")] == [number(id) for id in found]
+    assert list(jobs(fresh, letters="x")[1]) == found
+    assert ids(fresh) == found[:3] + found[7:]
+
+
+def test_others_have_four_fifths_of_the_engine_while_a_list_is_made():
+    assert pbs_jobs._time_for_slice(0.0001) == pbs_jobs.SLICE_TIME
+    assert pbs_jobs._time_for_slice(0.02) == pytest.approx(0.005)
+    assert pbs_jobs._time_for_slice(0.002) == pbs_jobs.SHORTEST
+    assert pbs_jobs._time_for_slice(10) == pbs_jobs.LONGEST
+
+
+def test_an_answer_that_would_fill_the_memory_is_refused(site, monkeypatch):
+    monkeypatch.setattr(pbs_jobs, "MOST_BYTES", 1 << 10)
+    code, text = site.refusal("root", "qstat", text="full")
+    assert (code, text.startswith("the answer would be larger than")) == ("2", True)
+
+
+# ---------------------------------------------------------------- jobs
+
+
+def test_json_says_of_a_job_what_there_is(site):
+    status, found, err = jobs(site, by="owner")
+    assert (status, err, list(found)) == (0, "", [site.run, site.wait])
+    run = found[site.run]
+    assert (run["Job_Name"], run["job_state"], run["queue"], run["server"]) == (
+        "runs",
+        "R",
+        "batch",
+        site.server,
+    )
+    assert run["resources_used"]["cput"] == "00:00:05"
+    assert run["exec_host"].endswith("/0")
+    assert run["Variable_List"]["SECRET"] == "word,of"
+    assert run["Variable_List"]["N"] == 7
+    assert list(run["Variable_List"])[:2] == ["PBS_O_HOME", "PBS_O_WORKDIR"]
+    assert found[site.wait]["job_state"] == "Q"
+    assert "stopped" in found[site.wait]["comment"]
+
+
+def test_variables_are_their_owners_and_the_operators(site):
+    for by, sees in (
+        ("owner", True),
+        ("operator", True),
+        ("root", True),
+        ("other", False),
+        ("unknown uid", False),
+    ):
+        found = jobs(site, by)[1][site.run]
+        assert ("Variable_List" in found) == sees
+        for form in ("text", "dsv"):
+            assert ("SECRET" in ask(site, "full", by, format=form)[1]) == sees
+
+
+def test_one_that_has_ended_is_kept_with_what_became_of_it(site):
+    assert site.gone not in jobs(site)[1]
+    status, found, err = jobs(site, letters="x", operands=[site.run, site.gone], by="owner")
+    assert (status, err, list(found)) == (0, "", [site.run, site.gone])
+    gone = found[site.gone]
+    assert (gone["job_state"], gone["substate"], gone["comment"]) == ("F", 91, "deleted by anne")
+    assert "Exit_status" not in gone
+    assert gone["history_timestamp"] >= 1
+
+
+def test_the_history_ends_where_the_site_keeps_no_more_of_it(site, monkeypatch):
+    later = site.daemon.clock.now() + 91 * 86_400_000
+    monkeypatch.setattr(type(site.daemon.clock), "now", lambda clock: later)
+    assert ids(site, letters="x") == [site.run, site.wait]
+    assert ids(site, letters="x", operands=[site.gone]) == [site.gone]
+    site.qmgr("set history keep=unlimited")
+    assert ids(site, letters="x") == [site.run, site.wait, site.gone]
+
+
+def test_the_full_form_reads_as_pbss_does(site):
+    shown = ask(site, "full")[1]
+    lines = [line for line in shown.splitlines() if re.search("Job Id:|job_state =", line)]
+    assert lines == [f"Job Id: {site.run}", "    job_state = R", f"Job Id: {site.wait}", "    job_state = Q"]
+    assert shown.endswith("\n\n")
+    assert all("\n\t" not in ask(site, "full", letters=letter)[1] for letter in "1w")
+
+
+def test_parts_that_many_have_in_common_come_once(fresh):
+    found = fresh.submit("owner", count=50, environment=ENVIRONMENT)
+    whole = ask(fresh, "full", format="json")[1]
+    answer = fresh.ask("root", "qstat", text="full", format="json", shared=True)
+    pieces = answer["out"].split("\x01")
+    pieces[1::2] = [answer["shared"][int(each)] for each in pieces[1::2]]
+    mine, other = json.loads("".join(pieces)), json.loads(whole)
+    assert mine["Jobs"] == other["Jobs"]
+    assert list(mine["Jobs"]) == found
+    assert len(answer["out"]) < len(whole) / 2
+
+
+def test_when_jobs_may_start_comes_from_a_look_ahead(site):
+    site.qmgr("start queue spare")
+    lines = ask(site, "alternate", letters="T")[1].splitlines()
+    assert lines[2].strip() == "Est"
+    assert [line.split()[0] for line in lines[6:]] == [site.run, site.wait]
+
+
+# ---------------------------------------------------------------- arrays
+
+
+@pytest.fixture
+def arrayed(fresh):
+    """An array between two requests."""
+    fresh.qmgr("set machine pes=8")
+    spec = {"array": {"indices": [[1, 9, 2]], "limit": None}}
+    fresh.one, fresh.array, fresh.last = (
+        fresh.submit("owner", name="one")[0],
+        fresh.submit("owner", name="all", **spec)[0],
+        fresh.submit("owner", name="last")[0],
+    )
+    fresh.member = fresh.array.replace("[]", "[3]")
+    return fresh
+
+
+def test_an_array_is_one_line_and_its_indices_stand_below_it_where_they_are_asked_for(arrayed):
+    number, _, server = arrayed.array.partition("[].")
+    assert ids(arrayed) == [arrayed.one, arrayed.array, arrayed.last]
+    below = [f"{number}[{index}].{server}" for index in (1, 3, 5, 7, 9)]
+    assert ids(arrayed, letters="t") == [arrayed.one, arrayed.array, *below, arrayed.last]
+    assert ids(arrayed, letters="J") == [arrayed.array]
+    assert ids(arrayed, letters="Jt") == [arrayed.array, *below]
+    assert ids(arrayed, operands=[number]) == ids(arrayed, operands=[f"{number}[]"]) == [arrayed.array]
+    assert ids(arrayed, operands=[f"{number}[3,5]"]) == below[1:3]
+    assert ids(arrayed, letters="t", operands=[arrayed.last, arrayed.array]) == [
+        arrayed.last,
+        arrayed.array,
+        *below,
+    ]
+    assert ask(arrayed, operands=[f"{number}[2]"])[0] == 153
+    assert selected(arrayed, letters="J") == [arrayed.array]
+    assert selected(arrayed, ("N", "all"), letters="T") == [arrayed.array, *below]
+
+
+def test_an_array_says_where_its_indices_stand(arrayed):
+    arrayed.result("owner", "delete", ids=[arrayed.member])
+    found = jobs(arrayed)[1][arrayed.array]
+    assert (found["array"], found["job_state"]) == ("True", "Q")
+    assert found["array_state_count"] == "Queued:4 Running:0 Exiting:0 Expired:1 "
+    assert (found["array_indices_submitted"], found["array_indices_remaining"]) == ("1-9:2", "1,5-9:2")
+    index = jobs(arrayed, operands=[arrayed.member.replace("[3]", "[5]")])[1]
+    [(id, one)] = index.items()
+    assert (one["array_id"], one["array_index"], one["job_state"]) == (arrayed.array, 5, "Q")
+    assert one["Output_Path"].endswith(f"all.o{id.partition('[')[0]}.5")
+    assert "array" not in jobs(arrayed)[1][arrayed.one]
+
+
+# ---------------------------------------------------------------- queues, server, nodes
+
+
+def test_queues_as_a_table_and_whole(site):
+    table = ask(site, "queues", posix=True)[1].splitlines()
+    assert table[0].split()[:3] == ["Queue", "Max", "Tot"]
+    assert [line.split()[0] for line in table[2:]] == ["batch", "spare", "none"]
+    assert ask(site, "queues", posix=True, operands=["spare"])[1].splitlines()[2].split()[0] == "spare"
+    status, out, err = ask(site, "queues", posix=True, operands=["spare", "nowhere"], letters="f")
+    assert (status, err) == (170, "Unknown queue nowhere\n")
+    assert out.startswith("Queue: spare\n    queue_type = Execution\n")
+    assert re.search(
+        r"\n    state_count = Transit:0 Queued:1 Held:0 [^\n]* Begun:0 \n", out.replace("\n\t", "")
+    )
+    assert "    enabled = True\n    started = False\n\n" in out
+    found = json.loads(ask(site, "queues", posix=True, letters="f", format="json")[1])["Queue"]
+    assert list(found) == ["batch", "spare", "none"]
+    assert (found["batch"]["total_jobs"], found["none"]["total_jobs"]) == (1, 0)
+
+
+def test_the_shorter_table_of_queues_has_limits_and_sums(site):
+    site.qmgr(
+        "set queue spare run_limit=4",
+        "set per_request cpu_limit=600 spare",
+        "set per_request memory_limit=1gb spare",
+    )
+    lines = ask(site, "queue_limits")[1].splitlines()
+    assert lines[:2] == ["", f"server: {site.server}"]
+    assert lines[3].split() == [
+        "Queue",
+        "Memory",
+        "CPU",
+        "Time",
+        "Walltime",
+        "Node",
+        "Run",
+        "Que",
+        "Lm",
+        "State",
+    ]
+    assert lines[6].split() == ["spare", "1gb", "00:10:00", "--", "--", "0", "1", "4", "E", "S"]
+    assert sum(map(int, lines[-1].split())) == 2
+
+
+def test_the_server_as_a_row_and_whole(site):
+    row = ask(site, "server")[1].splitlines()[2].split()
+    assert (row[0], row[2], row[-1]) == (site.server[:16], "2", "Active")
+    out = ask(site, "server", letters="f")[1]
+    assert out.startswith(f"Server: {site.server}\n    server_state = Active\n")
+    assert "    default_queue = batch\n" in out
+    assert "    total_jobs = 2\n" in out
+    found = json.loads(ask(site, "server", letters="f", format="json")[1])["Server"][site.server]
+    assert found["state_count"].startswith("Transit:0 Queued:")
+    assert ask(site, "server", operands=["mars"])[0] == 160
+
+
+def test_the_node_is_the_host_that_runs_jobs(site):
+    answer = site.ask("other", "pbsnodes", text="nodes")
+    node, *lines = answer["out"].splitlines()
+    assert "     state = free" in lines
+    assert "     resources_available.ncpus = 1" in lines
+    found = json.loads(site.ask("root", "pbsnodes", text="nodes", format="json")["out"])["nodes"][node]
+    assert found["resources_available"]["ncpus"] == 1
+    assert site.ask("root", "pbsnodes", text="nodes", operands=["mars"])["exit"] == 1
+    assert site.ask("root", "pbsnodes", text="nodes", letters="l")["out"] == ""

@@ -1,0 +1,110 @@
+"""`qselect`: each option narrows what the others leave."""
+
+import pytest
+from answers.pbs_asked import selected
+
+
+@pytest.fixture
+def choice(fresh):
+    """Five requests that differ in all that is asked for."""
+    fresh.qmgr("set machine pes=8", "create group d1 members=(anne, ben)")
+    soon = fresh.daemon.clock.now() + 3_600_000
+    asked = [
+        ("owner", {"name": "one", "priority": 10, "ask": {"memory": 1 << 30, "wall": 60_000}}),
+        ("owner", {"name": "two", "priority": -5, "ask": {"pes": 4}, "held": True, "account": "d1"}),
+        ("other", {"name": "three", "eligible": soon, "attributes": ["checkpoint:c=5", "project:rain"]}),
+        ("other", {"name": "four", "rerunnable": False, "queue": "spare"}),
+        ("other", {"name": "five"}),
+    ]
+    made = [fresh.submit(by, **spec)[0] for by, spec in asked]
+    fresh.result("other", "delete", ids=made[4:])
+    fresh.names = {id: spec["name"] for id, (_, spec) in zip(made, asked, strict=True)}
+    return fresh
+
+
+@pytest.mark.parametrize(
+    ("criteria", "letters", "names"),
+    [
+        ([], "", "one two three four"),
+        ([], "x", "one two three four five"),
+        ([], "H", "five"),
+        ([], "J", ""),
+        ([("u", "anne")], "", "one two"),
+        ([("u", "anne,ben@ymp")], "", "one two three four"),
+        ([("u", "anne,ben"), ("u", "ben")], "", "three four"),
+        ([("q", "spare"), ("q", "batch")], "", ""),
+        ([("q", "spare")], "", "four"),
+        ([("N", "two")], "", "two"),
+        ([("A", "d1")], "", "two"),
+        ([("P", "rain")], "", "three"),
+        ([("P", "_pbs_project_default")], "", "one two four"),
+        ([("s", "QW")], "", "one three four"),
+        ([("s", ".ne.Q")], "", "two three"),
+        ([("s", "F")], "x", "five"),
+        ([("h", "u")], "", "two"),
+        ([("h", "n")], "", "one three four"),
+        ([("r", "n")], "", "four"),
+        ([("p", "10")], "", "one"),
+        ([("p", ".gt.0")], "", "one"),
+        ([("p", ".le.0")], "", "two three four"),
+        ([("p", ".gt.-6"), ("p", ".lt.10")], "", "two three four"),
+        ([("l", "mem.ge.1gb")], "", "one"),
+        ([("l", "mem.ne.2gb")], "", "one two three four"),
+        ([("l", "ncpus=4")], "", "two"),
+        ([("l", "ncpus.lt.4,walltime.le.1:00")], "", "one"),
+        ([("l", "place.eq.pack"), ("N", "one")], "", "one"),
+        ([("c", "c=5")], "", "three"),
+        ([("c", ".gt.c")], "", "three"),
+        ([("c", "u")], "", "one two four"),
+        ([("a", ".gt.200001010000")], "", "three"),
+        ([("a", ".lt.200001010000")], "", ""),
+        ([("t", "c.gt.200001010000"), ("t", "c.lt.203801010000")], "", "one two three four"),
+        ([("t", "s.gt.200001010000")], "", ""),
+        ([("t", "e.ge.01010000.30"), ("q", "spare")], "", "four"),
+    ],
+)
+def test_options_of_qselect_narrow_each_other(choice, criteria, letters, names):
+    assert [choice.names[id] for id in selected(choice, *criteria, letters=letters)] == names.split()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("l", "mem>1gb", "it is NAME"),
+        ("l", "colour.eq.red", "there is no resource colour"),
+        ("l", "mem.xx.1gb", ".xx. is none of"),
+        ("l", "mem.eq.much", "'much' is no size"),
+        ("l", "place.gt.pack", "place is a text"),
+        ("p", "high", "'high' is no whole number"),
+        ("p", ".zz.5", ".zz. is none of"),
+        ("s", "Z", "it is letters of"),
+        ("h", "un", "it is n, or letters"),
+        ("r", "maybe", "it is y or n"),
+        ("c", "often", "it is one of n"),
+        ("a", "whenever", "'whenever' is no date"),
+        ("t", "x.gt.200001010000", "it begins with one of"),
+        ("t", "g.gt.200001010000", "eligible_time is not kept"),
+        ("t", "c.gt.200013010000", "is no date"),
+        ("Z", "1", "no such option"),
+    ],
+)
+def test_what_cannot_be_selected_by_is_refused_and_named(fresh, option, value, said):
+    answer = fresh.ask("root", "qselect", text="ids", criteria=[[option, value]])
+    assert (answer["exit"], answer["out"]) == (2, "")
+    assert answer["err"].startswith(f"illegal -{option} value")
+    assert said in answer["err"]
+    assert answer["err"].count("\n") == 1
+
+
+def test_a_destination_of_qselect_is_here(choice):
+    server = choice.daemon.engine.site.name
+    for place in (f"@{server}", f"spare@{server}"):
+        assert selected(choice, ("q", place), ("N", "four"))
+    for place, status in (("nowhere", 170), ("@mars", 160)):
+        answer = choice.ask("root", "qselect", text="ids", criteria=[["q", place]])
+        assert (answer["exit"], answer["out"], answer["err"].count("\n")) == (status, "", 1)
+
+
+def test_who_sees_a_job_selects_it(choice):
+    choice.qmgr("set privacy owner")
+    assert [choice.names[id] for id in selected(choice, by="other")] == ["three", "four"]
