@@ -329,6 +329,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     """What can be measured, by name."""
     from bench_arrays import bench_arrays
     from bench_decider import bench_decider
+    from bench_list import bench_list
     from bench_memory import measure
     from bench_night import bench_night
     from bench_nights import bench_simulation
@@ -340,6 +341,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "commands": lambda: bench_commands(10 if quick else 40),
         "latency": lambda: bench_latency(10 if quick else 40),
         "submits": lambda: bench_submits(2 if quick else 5),
+        "list": lambda: bench_list(*((2_000, 2, 2.0) if quick else (10_000, 5, 5.0))),
         "jobs": lambda: bench_jobs(200 if quick else 1000),
         "night": lambda: bench_night((1_000,) if quick else (1_000, 10_000), 200 if quick else 1_000),
         "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
@@ -370,8 +372,8 @@ def main() -> int:
         return memory(table)
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
     words = (
-        "commands latency submits jobs night passes many arrays memory report simulation store faults; none: "
-        "all. Or nights, memory (alone, with options of their own): see there"
+        "commands latency submits list jobs night passes many arrays memory report simulation store faults; "
+        "none: all. Or nights, memory (alone, with options of their own): see there"
     )
     parser.add_argument("names", nargs="*", help=words)
     parser.add_argument("--json", action="store_true", help="figures as JSON")
