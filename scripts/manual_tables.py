@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nqspy.cli.spec import TABLES
+from nqspy.cli import slurm_options
+from nqspy.cli.spec import QSUB_PBS, TABLES, Table
 from nqspy.model import registry
 from nqspy.model.codec import KINDS
 from nqspy.model.commands import COMMANDS, Query
@@ -24,13 +25,6 @@ from nqspy.qmgr.grammar import FORMS, SHOWS, Form
 ROOT = Path(__file__).resolve().parents[1]
 MANUAL = ROOT / "nqspy" / "manual"
 BLOCK = re.compile(r"(<!-- table: ([a-z_ ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-POSIX = {
-    "qalter": "a A c e h j k l m M N o p r S u", "qdel": "", "qhold": "h", "qmove": "", "qmsg": "E O",
-    "qrerun": "", "qrls": "h", "qselect": "a A c h l N p q r s u", "qsig": "s", "qstat": "f Q B",
-    "qsub": "a A c C e h j k l m M N o p q r S u v V z",
-}  # fmt: skip
-"""The options of the batch utilities of POSIX 1003.1."""
 
 WRITTEN = {
     "count": "number",
@@ -152,25 +146,64 @@ def _usage(form: Form) -> str:
     return f"`{form.usage}`" if form.usage else ""
 
 
+POSIX = {
+    "qalter": "aAcehjklmMNoprSu", "qdel": "", "qhold": "h", "qmove": "", "qmsg": "EO", "qrerun": "",
+    "qrls": "h",
+    "qselect": "aAchlNpqrsu", "qsig": "s", "qstat": "fQB", "qsub": "aAcCehjklmMNopqrSuvVz",
+}  # fmt: skip
+"""The batch utilities of IEEE 1003.1 (2001 to 2017) and the letters of their options."""
+
+OTHERS = {"OpenPBS": "fGIJPRWX", "Torque": "bdDntTwx"}
+"""Letters of ``qsub`` that OpenPBS and Torque have added."""
+
+STORED = ("note", "note_value", "checkpoint")
+"""Kinds of options that are kept as attributes of the request, for which nothing else is done."""
+
+
 def posix_table() -> str:
-    """What the parsers of the commands make of POSIX's options, and what else they take or refuse."""
-    rows = ((f"`{name}`", *_taken(name, options.split())) for name, options in POSIX.items())
-    return table(("utility", "of POSIX", "others", "refused by name"), rows)
+    """Each option of the batch utilities of POSIX, and what becomes of it, by the tables of the parser."""
+    rows = []
+    for command, letters in POSIX.items():
+        known = QSUB_PBS if command == "qsub" else TABLES.get(command)
+        if not letters:
+            rows.append((f"`{command}`", "", "supported" if known is not None else "not there", ""))
+        rows += [(f"`{command}`", f"`-{letter}`", *_fate(known, f"-{letter}")) for letter in letters]
+    return table(("utility", "option", "", "meaning here"), rows)
 
 
-def _taken(name: str, options: list[str]) -> tuple[str, str, str]:
-    if name not in TABLES:
-        return "not offered", "", ""
-    kinds = {flag: row[2] for row in TABLES[name] for flag in row[0]}
-    wanted = [f"-{option}" for option in options]
-    refused = [flag for flag in (*wanted, *kinds) if kinds.get(flag, "refused").startswith("refused")]
-    mine = [flag for flag in wanted if flag not in refused]
-    others = [flag for flag in kinds if flag not in (*wanted, *refused)]
-    return _flags(mine) or "none", _flags(others), _flags(dict.fromkeys(refused))
+def pbs_table() -> str:
+    """The letters of ``qsub`` beyond POSIX."""
+    rows = [
+        (f"`-{letter}`", origin, *_fate(QSUB_PBS, f"-{letter}"))
+        for origin, letters in OTHERS.items()
+        for letter in letters
+    ]
+    return table(("option of `qsub`", "of", "", "meaning here"), rows)
 
 
-def _flags(flags: Iterable[str]) -> str:
-    return f"`{' '.join(flags)}`" if flags else ""
+def _fate(known: Table | None, flag: str) -> tuple[str, str]:
+    """What becomes of an option, and its sentence."""
+    for flags, target, kind, metavar, text in known or ():
+        if flag in flags:
+            if kind.startswith("refused"):
+                return "refused", f"{target} is not offered"
+            value = f" (`{metavar}`)" if metavar else ""
+            return "stored" if kind in STORED else "supported", f"{text}{value}"
+    return ("refused", "unknown option") if known is not None else ("not there", "")
+
+
+def slurm_table(refused: bool) -> str:
+    """The options of sbatch's shape: those that are done, or those that are refused, and why."""
+    rows = []
+    for flags, target, kind, metavar, text in slurm_options.SLURM:
+        if kind.startswith("slurm_refused") is not refused:
+            continue
+        named = " ".join(f"`{flag}`" for flag in flags)
+        if refused:
+            rows.append((named, slurm_options.REFUSED[target]))
+        else:
+            rows.append((f"{named} {metavar}".rstrip(), text))
+    return table(("option", "why" if refused else "meaning"), rows)
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -196,6 +229,9 @@ def tables() -> dict[str, str]:
         "wire": wire_table(),
         "commands": commands_table(),
         "shows": shows_table(),
+        "pbs": pbs_table(),
+        "slurm": slurm_table(refused=False),
+        "slurm refused": slurm_table(refused=True),
     }
 
 

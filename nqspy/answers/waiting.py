@@ -116,9 +116,7 @@ class OpenQuestions:
             raise Refusal("hidden_since")
         if form == "qwait":
             return _told(id, rows, ends.any)
-        last = rows[-1]
-        status = last["exit_status"] if last["exit_status"] is not None else 128 + (last["exit_signal"] or 0)
-        return messages.text_answer(id, status if last["end_reason"] != "deleted" or status else 3)
+        return messages.text_answer(id, _status(rows[-1]))
 
     # ------------------------------------------------------------ events
 
@@ -231,3 +229,12 @@ def _told(id: int, rows: listing.Objects, any: bool) -> bytes:
 def _code(row: dict[str, Any]) -> str:
     status = "" if row["exit_status"] is None else f", exit status {row['exit_status']}"
     return status + ("" if row["exit_signal"] is None else f", signal {row['exit_signal']}")
+
+
+def _status(ended: dict[str, Any]) -> int:
+    """The exit status that stands for how a request ended: its own, 128 + the signal; 3 when it was deleted
+    before it ran (as `qsub -W block=true` of PBS), or ended with 0 as it was deleted."""
+    status, number = ended["exit_status"], ended["exit_signal"]
+    if ended["end_reason"] == "deleted" and not status and number is None:
+        return 3
+    return int(status) if status is not None else 128 + (number or 0)

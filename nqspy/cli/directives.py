@@ -29,12 +29,12 @@ class Directive:
 def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list[Directive]]:
     """The dialect a script speaks ("" when it has no directives and ``dialect`` is "") and its directives.
 
-    ``dialect`` "nqs" or "pbs" has only those read, the others are comments then; ``prefix`` begins PBS
-    directives (empty: none are read). Raises Failure naming ``source`` and line.
+    ``dialect`` "nqs", "pbs" or "slurm" has only those read, the others are comments then; ``prefix`` begins
+    directives of PBS or Slurm (empty: none are read). Raises Failure naming ``source`` and line.
     """
     found: list[Directive] = []
     spoken = ""
-    for number, line in _comment_block(script):
+    for number, line in _comment_block(script, prefix):
         kind, text = _kind(line, dialect, prefix)
         if not kind:
             continue
@@ -48,9 +48,9 @@ def scan(script: str, source: str, dialect: str, prefix: str) -> tuple[str, list
     return spoken or dialect, found
 
 
-def _comment_block(script: str) -> "list[tuple[int, str]]":
-    """The numbered lines up to the first that is neither blank nor comment. A trailing backslash joins a
-    line with the next one."""
+def _comment_block(script: str, prefix: str = "") -> "list[tuple[int, str]]":
+    """The numbered lines up to the first that is neither blank nor comment nor begins with ``prefix``. A
+    trailing backslash joins a line with the next one."""
     lines: list[tuple[int, str]] = []
     at, number, length = 0, 0, len(script)
     while at < length:
@@ -61,7 +61,7 @@ def _comment_block(script: str) -> "list[tuple[int, str]]":
         start = line.lstrip(_BLANKS)
         if lines and lines[-1][1].endswith("\\"):
             lines[-1] = (lines[-1][0], lines[-1][1][:-1] + " " + line)
-        elif start[:1] == "#":
+        elif start[:1] == "#" or (prefix and line.split(None, 1)[:1] == [prefix]):
             lines.append((number, line))
         elif start and not (number == 1 and start[0] == ":"):
             break
@@ -73,8 +73,8 @@ def _kind(line: str, dialect: str, prefix: str) -> tuple[str, str]:
     if prefix and dialect != "nqs":
         first, _, rest = line.replace("\t", " ").partition(" ")
         if first == prefix:
-            return "pbs", rest
-    if dialect == "pbs":
+            return dialect or "pbs", rest
+    if dialect in ("pbs", "slurm"):
         return "", ""
     text = line.lstrip(_BLANKS)[1:].lstrip(_BLANKS)
     for start in ("QSUB", "@$"):
@@ -97,18 +97,34 @@ def _words(text: str, place: str) -> list[str]:
 _FOREIGN = {"#SBATCH": "Slurm", "#BSUB": "LSF", "#$": "Grid Engine", "#COBALT": "Cobalt"}
 """First words of directives that other systems read."""
 
+_OURS = {"#PBS": "PBS", "#QSUB": "NQS", "#@$": "NQS"}
 
-def foreign(script: str, source: str) -> list[str]:
-    """A warning for each kind of directives in a script that are not ours."""
-    found: dict[str, str] = {}
+
+def foreign(script: str, source: str, dialect: str) -> list[str]:
+    """A warning for each kind of directives in a script that are not read; Slurm's with what they mean."""
+    known = {**_FOREIGN, **_OURS} if dialect == "slurm" else _FOREIGN
+    read = "#SBATCH" if dialect == "slurm" else ""
+    found: dict[str, tuple[int, list[str]]] = {}
     for number, line in _comment_block(script):
-        word = line.partition(" ")[0].partition("\t")[0]
-        if word in _FOREIGN and word not in found:
-            system = f"{_FOREIGN[word]}'s directives"
-            found[word] = (
-                f"{source} line {number}: {word} lines are {system} and are not read; write #QSUB or #PBS"
-            )
-    return list(found.values())
+        word, _, rest = line.replace("\t", " ").partition(" ")
+        if word in known and word != read:
+            found.setdefault(word, (number, []))[1].append(rest)
+    said = []
+    for word, (number, lines) in found.items():
+        what = f"{word} lines are {known[word]}'s directives and are not read"
+        said.append(f"{source} line {number}: {what}{_way(word, lines)}")
+    return said
+
+
+def _way(word: str, lines: list[str]) -> str:
+    if word in _OURS:
+        return "; qsub reads them"
+    if word != "#SBATCH":
+        return "; write #QSUB or #PBS"
+    from nqspy.cli.slurm_words import meaning
+
+    said = meaning(lines)
+    return f"{f' ({said})' if said else ''}; qsub --dialect slurm reads them, or write #QSUB or #PBS"
 
 
 def read_script(file: str, what: str = "script") -> str:
@@ -118,6 +134,8 @@ def read_script(file: str, what: str = "script") -> str:
         data = _read(0) if file in ("", "-") else _read_file(file)
     except OSError as error:
         raise Failure(f"{file or 'standard input'}: cannot read the {what}: {error.strerror}") from None
+    except ValueError:  # a NUL character, out of a list
+        raise Failure(f"{file!r} is no file's name: cannot read the {what}") from None
     if len(data) > LONGEST_SCRIPT:
         raise Failure(f"{file or 'standard input'}: a {what} may have at most 64 MiB")
     return data.decode("latin-1")

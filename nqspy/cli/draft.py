@@ -5,7 +5,8 @@ import os
 
 from nqspy.cli import values
 from nqspy.cli.fast import Failure, Given
-from nqspy.cli.resources import DROPPED, UNITS, read_resources
+from nqspy.cli.resources import LAYOUT, UNITS, read_list, read_needs, resolve, target
+from nqspy.cli.sheet import RequestSheet
 from nqspy.cli.values import Wrong
 from nqspy.cli.words import split_list
 
@@ -17,52 +18,41 @@ LONGEST_ENVIRONMENT = 1 << 20
 """Bytes of environment that a request may carry."""
 
 _LONGEST_R_NAME, _LONGEST_N_NAME, _DEFAULT_NAME = 15, 230, 7
-_AFTER = ("ok", "any", "fail", "start", "each")
+_LOGS = {"m": "merged", "y": "own", "n": ""}
 _READ = {"time": values.parse_time, "size": values.parse_size, "count": values.parse_count}
 
 
-class SubmissionDraft:
+class SubmissionDraft(RequestSheet):
     """One request. Options are applied in order: what comes later overrides, except that lists add up.
 
     ``dialect`` "nqs", "pbs" or "" (undecided: the value's form decides); ``date`` reads the value of ``-a``;
-    ``warnings``: what is read and yet not done.
+    ``short_name``: default names are NQS's; ``warnings``: what is read and yet not done.
     """
 
-    def __init__(self, dialect: str, date: "Callable[[str], int]", workdir: str) -> None:
-        self.spec: dict[str, object] = {}
-        self.ask: dict[str, int] = {}
-        self.others: dict[str, int] = {}
-        self.units: dict[str, int] = {}
-        self.output: dict[str, object] = {}
-        self.mail: dict[str, object] = {}
-        self.notes: list[str] = []
-        self.needs: list[str] = []
-        self.variables: list[str] = []
-        self.warnings: list[str] = []
-        self.exports = False
-        self.user = ""
-        self.delete_script = False
-        self.dialect = dialect
-        self._workdir = workdir
-        self._date = date
+    def __init__(
+        self, dialect: str, date: "Callable[[str], int]", workdir: str, short_name: bool = False
+    ) -> None:
+        super().__init__(dialect, workdir, date)
+        self.short_name = short_name
         self._variables_from: object = None
         self._shell: Given | None = None
 
     def apply(self, options: list[Given], origin: str) -> None:
         """Applies options from one origin (the command line, a directive line). Raises Failure naming the
         option."""
-        if self.dialect == "pbs" and origin == "directive":
-            options = self._first_resources(options)
         for given in options:
             try:
                 self._apply(given, origin)
             except Wrong as error:
-                raise Failure(f"{given.place}{given.flag}: {error}") from None
+                raise self._failure(given, error) from None
 
-    def _first_resources(self, options: list[Given]) -> list[Given]:
-        """Among PBS directives the first value of a resource stands: apply the lists last to first."""
-        lists = [given for given in options if given.kind == "resources"]
-        return lists[::-1] + [given for given in options if given.kind != "resources"]
+    def _failure(self, given: Given, error: Wrong) -> Failure:
+        """What is wrong with an option, in the words of the dialect."""
+        if self.dialect == "pbs":
+            from nqspy.cli.posix import failure
+
+            return failure(given, error)
+        return Failure(f"{given.place}{given.flag}: {error}")
 
     def _apply(self, given: Given, origin: str) -> None:
         kind, target, value = given.kind, given.target, given.value
@@ -85,10 +75,18 @@ class SubmissionDraft:
         elif kind == "shell":
             self._take_shell(value)
             self._shell = given
-        elif kind == "dialect":
-            raise Wrong("it belongs on the command line, not into the script")
+        elif kind == "resources":
+            self._take_resources(given, origin)
+        elif kind[:5] == "slurm":
+            from nqspy.cli.slurm import take as take_of_slurm
+
+            take_of_slurm(self, given)
+        elif (take := getattr(self, "_take_" + kind, None)) is not None:
+            take(value)
         else:
-            getattr(self, "_take_" + kind)(value)
+            from nqspy.cli.rare import TAKE
+
+            TAKE[kind](self, given)
 
     def _add_variables(self, names: list[str], origin: str) -> None:
         """Those of the latest origin stand; what one origin gives in several options adds up."""
@@ -119,35 +117,61 @@ class SubmissionDraft:
                 raise Wrong(f"a warning at {warning.strip()} lies above the limit of {text.strip()}")
             self.notes.append(f"warning:{given.flag}:{at}")
 
-    def _ask_for(self, target: str, value: int) -> None:
-        if target[: len(UNITS)] == UNITS:
-            self.units[target[len(UNITS) :]] = value
-        else:
-            (self.others if "/" in target else self.ask)[target] = value
+    def _ask_for(self, what: str, value: int) -> None:
+        """A limit by its own letter; it replaces what was listed for the same before."""
+        if what[: len(UNITS)] == UNITS:
+            self.consumables[what[len(UNITS) :]] = value
+            return
+        (self.others if "/" in what else self.ask)[what] = value
+        if self.listed:
+            also = ("select", "nodes") if what == "pes" else ()
+            for name in [n for n, each in self.listed.items() if target(each) == what or n in also]:
+                del self.listed[name]
 
     # ---- one method for each further kind of the table
 
-    def _take_resources(self, value: str) -> None:
-        asked, notes, needs = read_resources(value)
-        for target, number in asked:
-            self._ask_for(target, number)
-        self.notes += notes
-        for name, _, given in (note.partition(":") for note in notes):
-            if name in DROPPED:
-                what = given if name == "property" else f"{name}={given}"
-                self.warnings.append(
-                    f"-l {value}: {what} is noted only, nothing of that kind is given out here"
-                )
-        self.needs += [name for name in needs if name not in self.needs]
+    def _take_resources(self, given: Given, origin: str) -> None:
+        """Each resource on its own: among PBS directives its first value stands, else the last."""
+        first = self.dialect == "pbs" and origin == "directive"
+        for each in read_list(given.value, given):
+            if each.name == "needs":
+                self.needs += [name for name in read_needs(each) if name not in self.needs]
+            elif each.name == "wd":
+                self.spec["start_in"] = self.workdir
+            elif not (first and each.name in self.listed):
+                what = target(each)
+                (self.others if "/" in what else self.ask).pop(what, None)
+                self.listed.pop(each.name, None)
+                self.listed[each.name] = each
+
+    def _resolve(self) -> None:
+        """What was listed by ``-l``, all together."""
+        try:
+            found = resolve(self.listed)
+            if any(name in self.listed for name in LAYOUT):
+                from nqspy.cli.chunks import lay_out
+
+                lay_out(self.listed, found)
+        except Wrong as error:
+            by = getattr(error, "by", None)
+            assert isinstance(by, Given)
+            raise self._failure(by, error) from None
+        for what, number in found.asked.items():
+            (self.others if "/" in what else self.ask)[what] = number
+        self.consumables = {**found.consumables, **self.consumables}
+        self.notes += found.notes
+        if found.layout:
+            self.spec["layout"] = found.layout
+        for each, what in found.dropped:
+            self.warnings.append(
+                f"-l {each.whole}: {what} is noted only, nothing of that kind is given out here"
+            )
 
     def _take_queue(self, value: str) -> None:
-        self.spec["queue"] = value.partition("@")[0]
+        self.spec["queue"] = value
 
     def _take_date(self, value: str) -> None:
-        self.spec["eligible"] = self._date(value)
-
-    def _take_nice(self, value: str) -> None:
-        self.ask["nice"] = values.parse_number(value, 0, 39)
+        self.spec["eligible"] = self.date(value)
 
     def _take_priority(self, value: str) -> None:
         self.spec["priority"] = values.parse_number(value, -1024, 1023)
@@ -160,7 +184,7 @@ class SubmissionDraft:
         if self.dialect != "nqs" and value in ("y", "n"):
             self.spec["rerunnable"] = value == "y"
         elif self.dialect == "pbs":
-            raise Wrong(f"illegal -r value {value!r}; y or n")
+            raise Wrong(f"{value!r} is neither y nor n")
         else:
             digit = value[:1].isdigit()
             self._name(
@@ -177,12 +201,15 @@ class SubmissionDraft:
     def _path(self, value: str) -> str:
         """An absolute path of ``[host:]path``; a final slash (a folder) stays."""
         host, colon, path = value.partition(":")
+        folder = self.workdir
         if colon and "/" not in host:
             self.notes.append(f"output_host:{host}")
             value = path
+            if self.dialect == "pbs":
+                folder = os.environ.get("HOME", folder)
         from nqspy.cli.paths import output_path
 
-        return output_path(self._workdir, value)
+        return output_path(folder, value)
 
     def _take_join_or_joblog(self, value: str) -> None:
         if self.dialect != "nqs" and value in ("oe", "eo", "n", "o", "e"):
@@ -192,13 +219,14 @@ class SubmissionDraft:
         elif self.dialect == "pbs":
             raise Wrong(f"{value!r} is none of oe, eo, n")
         else:
-            self.notes.append(f"joblog:{os.path.join(self._workdir, value)}")
+            self.output["log_path"] = self._path(value)
+            self.output.setdefault("log", "own")
 
     def _take_array_or_joblog(self, value: str) -> None:
-        if value not in ("m", "y", "n"):
+        if value not in _LOGS:
             self._take_array(value)
         else:
-            self.notes.append(f"joblog:{value}")
+            self.output["log"] = _LOGS[value]
 
     def _take_array(self, value: str) -> None:
         """``1-1000:2%50``, ``1-10,15,20-30:5``: indices, and how many may run at a time."""
@@ -214,28 +242,6 @@ class SubmissionDraft:
         if percent:
             array["limit"] = values.parse_number(limit, 1, indices.MOST_INDICES)
         self.spec["array"] = array
-
-    def _take_keep(self, value: str) -> None:
-        if not value or value.strip("oedn") or ("n" in value and len(value) > 1):
-            raise Wrong(f"{value!r} is none of n or letters of o, e, d")
-        way = "direct" if "d" in value else "keep"
-        for letter, stream in (("o", "stdout"), ("e", "stderr")):
-            if letter in value:
-                self.output[f"{way}_{stream}"] = True
-
-    def _take_mail_letters(self, value: str) -> None:
-        if not value or value.strip("aben") or ("n" in value and value.strip("n")):
-            raise Wrong(f"{value!r} is none of n or letters of a, b, e")
-        for letter, name in (("a", "abort"), ("b", "begin"), ("e", "end")):
-            self.mail[name] = letter in value
-
-    def _take_checkpoint(self, value: str) -> None:
-        if value == "wd":
-            raise Wrong(
-                "'wd' is no checkpoint interval; if Grid Engine's -cwd is meant: a request starts in its "
-                "owner's home, let the script begin with: cd $QSUB_WORKDIR"
-            )
-        self.notes.append(f"checkpoint:{value}")
 
     def _take_mail_to(self, value: str) -> None:
         self.mail["to"] = value
@@ -255,39 +261,38 @@ class SubmissionDraft:
     def _take_attribute(self, value: str) -> None:
         self.notes.append(value)
 
-    def _take_prefix_or_note(self, value: str) -> None:
-        if self.dialect != "pbs":  # in PBS it has been used for finding the directives
-            self.notes.append(f"compartment:{value}")
-
-    def _take_after(self, value: str) -> None:
-        id, colon, word = value.partition(":")
-        if not id or (colon and word not in _AFTER):
-            raise Wrong(
-                f"{value!r} is no dependency; write it like 17, 17:ok, 17:any, 17:fail, 17:start, 17[]:each"
-            )
-        self.notes.append(f"after:{id}:{word or 'ok'}")
-
     # ---- the whole
 
     def item(self, script: str, file: str, args: list[str], here: "Surroundings") -> dict[str, object]:
         """The item of the submit message. Raises Failure."""
+        if self.dialect == "slurm":
+            from nqspy.cli.slurm import finish
+
+            finish(self)
+        if self.listed:
+            self._resolve()
         spec = {"owner": "", "uid": 0, "queue": "", "script": "", "environment": "", "workdir": here.workdir,
                 "host": here.host, "umask": here.umask, **self.spec}  # fmt: skip
         if "name" not in spec:
-            spec["name"] = default_name(file, self.dialect)
+            spec["name"] = default_name(file, self.short_name)
+        if self.dialect in ("pbs", "slurm"):
+            spec["dialect"] = self.dialect
         if self.dialect == "pbs":
-            spec["dialect"] = "pbs"
+            self.mail.setdefault("abort", True)
         ask: dict[str, object] = {**self.ask}
+        if units := [each for each in self.consumables.items() if each[1]]:
+            ask["consumables"] = units
         if self.others:
             ask["others"] = list(self.others.items())
         if self.needs:
             ask["needs"] = self.needs
-        if units := [[name, count] for name, count in self.units.items() if count]:
-            ask["consumables"] = units
-        parts = {"ask": ask, "args": args, "output": self.output, "mail": self.mail, "attributes": self.notes}
+        notes = self.notes + self.depends
+        parts = {"ask": ask, "args": args, "output": self.output, "mail": self.mail, "attributes": notes}
         spec.update({name: part for name, part in parts.items() if part})
         item: dict[str, object] = {"spec": spec, "script": script}
-        item["environment"] = here.environment(self.exports, self.variables, str(spec["queue"]))
+        item["environment"] = here.environment(
+            self.exports, self.variables, str(spec["queue"]).partition("@")[0]
+        )
         if self.user:
             item["user"] = self.user
         else:
@@ -310,14 +315,14 @@ class SubmissionDraft:
                     self.warnings.append(f"{flag}: {said}")
 
 
-def default_name(file: str, dialect: str) -> str:
-    """The name of a request that was given none: of its script's file (NQS: 7 characters, a leading digit
-    gets an R), STDIN for standard input."""
+def default_name(file: str, short: bool) -> str:
+    """The name of a request that was given none: of its script's file (``short``, as NQS has it: 7
+    characters, a leading digit gets an R), STDIN for standard input."""
     base = os.path.basename(file)
     if not base:
         return "STDIN"
     name = "".join([char if char.isprintable() and char != " " else "_" for char in base])
-    if dialect == "pbs":
+    if not short:
         return name[:_LONGEST_N_NAME]
     return ("R" + name if name[0].isdigit() else name)[:_DEFAULT_NAME]
 

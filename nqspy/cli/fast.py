@@ -86,7 +86,7 @@ class Parser:
                 continue
             given, needs_value = self._options(word, special)
             found += given
-            if needs_value:
+            if needs_value or (found[-1].kind == "deletion" and os.path.isdir("".join(words[at : at + 1]))):
                 if at >= len(words):
                     raise Failure(f"{found[-1].flag} needs a value")
                 found[-1].value = words[at]
@@ -118,7 +118,7 @@ class Parser:
         row = self._rows.get(flag)
         if row is None or not equals:
             raise Failure(self._unknown(flag))
-        if row[2] in WITHOUT_VALUE:
+        if row[2] in WITHOUT_VALUE and row[2][:6] != "slurm_":  # whose values are optional
             raise Failure(f"{flag} takes no value")
         return Given(row, flag, value)
 
@@ -389,7 +389,7 @@ def run(command: str, body: "Callable[[list[str]], int]", words: "list[str]") ->
 
         return answer(command, words)
     except Failure as failure:
-        complain(command, failure.text)
+        complain(command, failure.text.replace("\n", "\\n"))
         return failure.status
     except KeyboardInterrupt:
         return 130

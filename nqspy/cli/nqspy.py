@@ -204,6 +204,21 @@ def exits_check(
     _run_tool("exits-check", [str(file)], _home(home))
 
 
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    options_metavar="[OPTIONS]",
+)
+def submit(
+    words: Annotated[list[str] | None, typer.Argument(metavar="[SCRIPT | -- COMMAND]...")] = None,
+) -> None:
+    """Submit a script or, behind --, a command, by options of sbatch's shape (--time --mem --cpus ...)."""
+    from nqspy.cli import submit as command
+
+    after = sys.argv[sys.argv.index("submit") + 1 :]  # as they were written: click takes the dashes away
+    chosen = ["--home", _chosen["home"]] if _chosen["home"] is not None else []
+    raise SystemExit(command.run([*chosen, *after]))
+
+
 @app.command()
 def doctor(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """Check the installation: rights, clock, cgroups, exits, the database."""

@@ -6,39 +6,91 @@ from nqspy.cli import fast
 from nqspy.cli.directives import Directive, foreign, read_script, scan
 from nqspy.cli.draft import SubmissionDraft, Surroundings
 from nqspy.cli.fast import DaemonConnection, Failure, Given, HelpWanted, Parser
-from nqspy.cli.spec import QSUB
+from nqspy.cli.spec import QSUB, QSUB_NQS, QSUB_PBS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-_OWN = ("home", "dialect", "list", "key", "dry_run", "wait", "json", "silent", "help")
+DIALECTS = ("nqs", "pbs", "slurm")
+
+_OWN = ("home", "dialect", "list", "key", "dry_run", "wait", "json", "silent", "interactive", "help")
 """Targets that concern the command and not the request."""
+
+
+COMMAND = '#!/bin/sh\nexec "$@"\n'
+"""The script of a request that runs a command."""
 
 
 class QsubOptions:
     """The command line, sorted: what concerns the command, and what concerns each request."""
 
-    def __init__(self, words: list[str]) -> None:
-        self.dialect = os.environ.get("NQSPY_DIALECT", "")
-        self.parser = Parser(QSUB, interspersed=False)
-        found, self.operands = self.parser.parse(words)
+    def __init__(self, words: list[str], program: str = "qsub", dialect: str = "") -> None:
+        """``dialect``: the only one of this program; "": qsub's, any. Raises Failure, HelpWanted."""
+        self.program = program
+        self.dialect = dialect or os.environ.get("NQSPY_DIALECT", "")
+        self._parsers: dict[str, Parser] = {}
+        start = "slurm" if self.dialect == "slurm" or _hint(words, "slurm") else ""
+        found, self.operands = self._parse(words, start)
+        named = [given.value for given in found if given.target == "dialect"]
+        self.dialect = named[-1] if named else self.dialect
+        if self.dialect not in ((dialect,) if dialect else ("", *DIALECTS)):
+            known = f"not {dialect}" if dialect else f"neither {' nor '.join(DIALECTS)}"
+            raise Failure(f"--dialect: {self.dialect!r} is {known}")
+        if self.dialect != start:
+            found, self.operands = self._parse(words, self.dialect)
+        self.parser = self.parser_of(self.dialect)
         own = {given.target: given.value or "yes" for given in found if given.target in _OWN}
         if "help" in own:
             raise HelpWanted
         self.own = own
         self.request = [given for given in found if given.target not in _OWN]
-        self.dialect = own.get("dialect", self.dialect)
-        if self.dialect not in ("", "nqs", "pbs"):
-            raise Failure(f"--dialect: {self.dialect!r} is neither nqs nor pbs")
+        self.command = self._is_command(words, found)
+        self.wraps = any(given.target == "wrap" for given in self.request)
         self.prefix = self._prefix()
 
+    def _parse(self, words: list[str], dialect: str) -> tuple[list[Given], list[str]]:
+        try:
+            return self.parser_of(dialect).parse(words)
+        except Failure as failure:
+            failure.status = 2 if self.dialect == "pbs" or _hint(words, "pbs") else 1
+            raise
+
+    def parser_of(self, dialect: str) -> Parser:
+        """What reads options of this dialect; "" of NQS's and PBS's."""
+        if dialect not in self._parsers:
+            if dialect == "slurm":
+                from nqspy.cli import slurm_options
+
+                table = slurm_options.TABLE
+            else:
+                table = {"nqs": QSUB_NQS, "pbs": QSUB_PBS}.get(dialect, QSUB)
+            self._parsers[dialect] = Parser(table, interspersed=False)
+        return self._parsers[dialect]
+
+    def _is_command(self, words: list[str], found: list[Given]) -> bool:
+        """Whether a command stands behind ``--`` (PBS); a file that cannot be executed is a script."""
+        before = len(words) - len(self.operands) - 1
+        if not self.operands or self.dialect == "nqs" or before < 0 or words[before] != "--":
+            return False
+        if found and found[-1].value == "--" and words[before - 1 : before] == [found[-1].flag]:
+            return False
+        file = self.operands[0]
+        return bool(self.dialect) or not os.path.isfile(file) or os.access(file, os.X_OK)
+
     def _prefix(self) -> str:
-        """What PBS directives begin with."""
+        """What directives begin with, but for NQS's. ``-C`` names it, unless it can only be a compartment."""
+        if self.dialect == "slurm":
+            return "#SBATCH"
         chosen = [given.value for given in self.request if given.kind == "prefix_or_note"]
-        if chosen and self.dialect == "pbs":
+        if chosen and (self.dialect == "pbs" or (not self.dialect and chosen[-1][:1] in ("#", ""))):
             return chosen[-1]
         return os.environ.get("PBS_DPREFIX", "#PBS")
+
+
+def _hint(words: list[str], dialect: str) -> bool:
+    """Whether a command line may name this dialect: what it names is known once it is read."""
+    return f"--dialect={dialect}" in words or ("--dialect" in words and dialect in words)
 
 
 class Writer:
@@ -51,15 +103,24 @@ class Writer:
         self._now: tuple[int, str] | None = None
         self._scripts: dict[str, tuple[str, str, list[Directive]]] = {}
         self.delete: list[str] = []
+        self.block = False
+        self.pbs = options.dialect == "pbs"
         self.warnings: dict[str, None] = {}
+
+    def command(self, word: str, args: list[str]) -> dict[str, object]:
+        """The item of a command with its arguments, which no script holds."""
+        self._scripts[word] = (COMMAND, self._options.dialect or "pbs", [])
+        return self.item(word, [word, *args], [])
 
     def item(self, file: str, args: list[str], own: list[Given]) -> dict[str, object]:
         """The item of one script (file "" or ``-``: standard input) with the options of its line, which
         override those of the command line, which override the script's."""
         source = "the script" if file in ("", "-") else file
         script, dialect, directives = self._script(file, source)
-        draft = SubmissionDraft(dialect, self._date, self._here.workdir)
-        draft.apply(self._directives(directives, source), "directive")
+        nqs = self._options.dialect == "nqs"
+        draft = SubmissionDraft(dialect, self._date, self._here.workdir, short_name=nqs)
+        self.pbs = dialect == "pbs"
+        draft.apply(self._directives(directives, source, dialect), "directive")
         draft.apply(self._options.request, "command")
         for given in own:
             if given.target in _OWN:
@@ -67,6 +128,8 @@ class Writer:
         draft.apply(own, "line")
         if draft.delete_script and file not in ("", "-"):
             self.delete.append(file)
+        self.block = self.block or draft.block
+        script = script if draft.wrapped is None else f"#!/bin/sh\n{draft.wrapped}\n"
         item = draft.item(script, "" if file == "-" else file, args, self._here)
         if self._here.terminal:
             self._warn(draft, file, args)
@@ -74,7 +137,7 @@ class Writer:
 
     def _warn(self, draft: SubmissionDraft, file: str, args: list[str]) -> None:
         """Notes what is probably not meant."""
-        ours = self._options.parser.known(args)
+        ours = [] if self._options.command else self._options.parser.known(args)
         if ours:
             said = f"{', '.join(ours)} after the script {file} goes to the script; options stand before it"
             self.warnings[said] = None
@@ -83,29 +146,43 @@ class Writer:
     def _script(self, file: str, source: str) -> tuple[str, str, list[Directive]]:
         """Text, dialect and directives of a script; a list may name the same one many times."""
         if file not in self._scripts:
-            text = read_script(file)
+            text = "" if self._options.wraps else read_script(file)
             self._scripts[file] = (text, *scan(text, source, self._options.dialect, self._options.prefix))
             if self._here.terminal:
-                self.warnings |= dict.fromkeys(foreign(text, source))
+                self.warnings |= dict.fromkeys(foreign(text, source, self._options.dialect))
         return self._scripts[file]
 
-    def _directives(self, directives: list[Directive], source: str) -> list[Given]:
+    def _directives(self, directives: list[Directive], source: str, dialect: str) -> list[Given]:
         """The options of a script's directives. Raises Failure naming the line."""
         found: list[Given] = []
+        parser = self._options.parser_of(dialect)
         for directive in directives:
             place = f"{source} line {directive.line}: "
             try:
-                options, rest = self._options.parser.parse(directive.words)
+                options, rest = parser.parse(directive.words)
+                if rest:
+                    raise Failure(f"{rest[0]!r} is no option; options begin with a dash")
+                self._own_of_directive(options)
             except Failure as failure:
-                raise Failure(place + failure.text, failure.status) from None
-            if rest:
-                raise Failure(f"{place}{rest[0]!r} is no option; options begin with a dash")
+                failure = Failure(place + failure.text, failure.status)
+                if dialect == "pbs":
+                    from nqspy.cli.posix import of_line
+
+                    failure = of_line(directive.words, failure)
+                raise failure from None
             for given in options:
                 given.place = place
-                if given.target == "silent":
-                    self._options.own["silent"] = "yes"
             found += [given for given in options if given.target not in _OWN]
         return found
+
+    def _own_of_directive(self, options: list[Given]) -> None:
+        """Of what concerns the command, a script may ask for silence; Slurm's for two things more."""
+        allowed = ("silent", "wait", "dry_run") if self._options.dialect == "slurm" else ("silent",)
+        for given in options:
+            if given.target in allowed:
+                self._options.own[given.target] = "yes"
+            elif given.target in _OWN:
+                raise Failure(f"{given.flag} belongs on the command line, not into the script")
 
     def _date(self, text: str) -> int:
         """The instant ``-a`` means, by the daemon's clock and zone."""
@@ -128,9 +205,15 @@ def ask_now(daemon: DaemonConnection) -> tuple[int, str]:
 
 def body(words: list[str]) -> int:
     """The command: gives its exit status."""
-    options = QsubOptions(words)
+    return hand_in(QsubOptions(words))
+
+
+def hand_in(options: QsubOptions) -> int:
+    """Submits what the options say; gives the exit status."""
     daemon = DaemonConnection(options.own.get("home"))
     writer = Writer(options, daemon)
+    if "interactive" in options.own:
+        return hold_session(options, daemon, writer)
     if "list" in options.own:
         from nqspy.cli.joblist import read_list
 
@@ -139,8 +222,46 @@ def body(words: list[str]) -> int:
         items = read_list(options.own["list"], options.parser, writer.item)
     else:
         file, *args = options.operands or [""]
-        items = [writer.item(file, args, [])]
+        if options.wraps and options.operands:
+            raise Failure(f"{file}: --wrap stands for the script; give none besides")
+        items = [writer.command(file, args) if options.command else writer.item(file, args, [])]
+    if writer.block:
+        options.own["wait"] = "yes"
     return submit(options, daemon, items, writer)
+
+
+def hold_session(options: QsubOptions, daemon: DaemonConnection, writer: Writer) -> int:
+    """``-I``: a session at this terminal; a script gives its directives only."""
+    from nqspy.cli import interactive
+
+    named = [given.value for given in options.request if given.kind == "user"]
+    interactive.check(options.own, named[0] if named else None)
+    words = options.operands if options.command else []
+    file = "" if options.command or not options.operands else options.operands[0]
+    item = writer.item(file, [], []) if file else writer.command("", [])
+    with interactive.door() as listener:
+        interactive.make(item, words, str(listener.getsockname()))
+        key = own_key(options)
+        message = {"cmd": "submit", "text": "id", "items": [item], "key": key, "dry_run": False}
+        answer = daemon.call(message, keyed=True, repeat=True)
+        if answer.status:
+            return refused(answer, options, writer)
+        return interactive.Session(daemon, answer.out.strip(), listener).hold()
+
+
+def own_key(options: QsubOptions) -> str:
+    """What makes a repetition of this submission safe."""
+    return options.own.get("key") or f"qsub-{os.getpid()}-{os.urandom(16).hex()}"
+
+
+def refused(answer: fast.TextAnswer, options: QsubOptions, writer: Writer) -> int:
+    """Says what the daemon said against it; gives the exit status: PBS's own in its dialect."""
+    if writer.pbs:
+        from nqspy.cli.posix import told
+
+        answer.err = told(answer.err, answer.status)
+    fast.show(options.program, answer)
+    return answer.status if writer.pbs else 1
 
 
 def submit(
@@ -148,19 +269,19 @@ def submit(
 ) -> int:
     """Sends the submission, prints the identifiers, and does what is left to do."""
     own = options.own
-    key = own.get("key") or f"qsub-{os.getpid()}-{os.urandom(16).hex()}"
+    key = own_key(options)
     form = "json" if "json" in own else "id"
     dry_run = "dry_run" in own
     message = {"cmd": "submit", "text": form, "items": items, "key": key, "dry_run": dry_run}
     answer = daemon.call(message, keyed=not dry_run, repeat=True)
     if "list" in own and answer.err.startswith("line "):
         answer.err = f"{own['list']} {answer.err}"
-    if not ("silent" in own and options.dialect == "pbs" and not answer.status):
-        fast.show("qsub", answer)
     if answer.status:
-        return 1
+        return refused(answer, options, writer)
+    if not ("silent" in own and writer.pbs):
+        fast.show(options.program, answer)
     if "silent" not in own and os.isatty(2):
-        _warn(writer, answer)
+        _warn(options.program, writer, answer)
         if form == "id" and not dry_run:
             _say(answer.out.split())
     if dry_run:
@@ -181,12 +302,12 @@ MOST_WARNINGS = 20
 """Of what this command finds by itself; the daemon counts its own."""
 
 
-def _warn(writer: Writer, answer: fast.TextAnswer) -> None:
+def _warn(program: str, writer: Writer, answer: fast.TextAnswer) -> None:
     """Warnings on a terminal: programs that hand in hear nothing of them."""
     mine = list(writer.warnings)
     more = [f"and {len(mine) - MOST_WARNINGS} more"] if len(mine) > MOST_WARNINGS else []
     for each in (*mine[:MOST_WARNINGS], *more, *answer.text("warnings").splitlines()):
-        fast.complain("qsub: warning", each)
+        fast.complain(f"{program}: warning", each)
 
 
 def _say(ids: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from nqspy.cli.values import Wrong, parse_count, parse_number, parse_size, parse_time
 from nqspy.cli.words import split_list
-from nqspy.model.resource_names import GPUS, taken
+from nqspy.model.resource_names import taken
 
 LIMITS = {
     "walltime": ("wall", parse_time),
@@ -24,71 +24,160 @@ LIMITS = {
 """Resource -> (what is asked, how its value is read). PEs are dedicated to a request, so MPP time is wall
 time."""
 
-_IN_CHUNK = ("ppn", "ncpus", "procs", "mpiprocs", "ompthreads", "mem", "host", "vnode", "arch", *GPUS)
+LAYOUT = ("select", "nodes", "place", "procs", "mpiprocs", "ompthreads")
+"""Resources that say how the PEs are laid out (`chunks`)."""
+
+NOTED = ("software", "filesystems", "host", "vnode", "arch")
+"""Kept as attributes of the request; nothing is done about them."""
+
+DROPPED = ("host", "vnode", "arch", "filesystems", "property")
+"""What may be asked for and no site gives."""
+
+_KNOWN = (*LIMITS, "nice", *LAYOUT[:3], "needs")
+_OF_A_CHUNK = ("nodes", "ncpus", "mem", "vmem", "procs", "ppn", "mpiprocs", "ompthreads", "host", "vnode",
+               "arch", "gpus", "ngpus")  # fmt: skip
+"""What ``select`` and ``place`` do not go with: it belongs into the chunks."""
 
 
-DROPPED = ("host", "vnode", "arch", "property")
-"""What a chunk may ask for and no site gives: kept as attributes of the request."""
+UNITS = "consumables/"
+"""What the target of a consumable begins with that has an option of its own."""
 
 
-def read_resources(text: str) -> tuple[list[tuple[str, int]], list[str], list[str]]:
-    """What is asked as (target, value) in order, notes for the request's attributes, and what it needs.
-    Raises Wrong."""
-    asked: list[tuple[str, int]] = []
-    notes: list[str] = []
-    needs: list[str] = []
-    last = ""
+class WrongResource(Wrong):
+    """A resource's value that cannot be read; ``unknown``: there is no such resource."""
+
+    def __init__(self, name: str, text: str, unknown: bool = False) -> None:
+        super().__init__(text)
+        self.name = name
+        self.unknown = unknown
+        self.by: object = None
+
+
+def blamed(error: Wrong, each: "Listed") -> WrongResource:
+    """The complaint about a resource, with the option it stood in."""
+    found = error if isinstance(error, WrongResource) else WrongResource(each.name, str(error))
+    found.by = each.by
+    return found
+
+
+class Listed:
+    """One resource as it was listed: its value, behind a comma the value to warn at, and the whole list.
+    ``by``: the option it stood in."""
+
+    __slots__ = ("by", "name", "text", "warning", "whole")
+
+    def __init__(self, name: str, text: str, whole: str, by: object = None) -> None:
+        self.name, self.text, self.whole, self.by = name, text, whole, by
+        self.warning = ""
+
+
+class Resources:
+    """What the resources listed for a request come to: ``asked`` by target, units of ``consumables`` by name,
+    ``notes`` for its attributes, its ``layout``, and what is asked for and not given."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, int] = {}
+        self.consumables: dict[str, int] = {}
+        self.notes: list[str] = []
+        self.layout: dict[str, object] = {}
+        self.dropped: list[tuple[Listed, str]] = []
+
+
+def read_list(text: str, by: object = None) -> list[Listed]:
+    """The resources of one ``-l``, in order. Raises Wrong."""
+    found: list[Listed] = []
     for piece in split_list(text):
         name, equals, value = piece.strip().partition("=")
-        if not equals and last in LIMITS and piece.strip():
-            notes.append(f"warning:{last}:{LIMITS[last][1](name)}")
+        last = found[-1] if found else None
+        if not equals and last is not None and name and (last.name in LIMITS or last.name == "needs"):
+            last.warning = f"{last.warning}+{name}" if last.warning else name
             continue
-        if not equals and last == "needs":
-            needs += _needs(name)
-            continue
-        last = name
-        if not equals or not value:
+        if name == "wd" and not equals:
+            value = "wd"
+        elif not equals or not value:
             raise Wrong(f"{piece.strip()!r} is no resource; write it like walltime=1:00:00,mem=600mb")
-        if name == "needs":
-            needs += _needs(value)
-        else:
-            _one(name, value, asked, notes)
-    return asked, notes, needs
+        found.append(Listed(name, _unquoted(value), text, by))
+    return found
 
 
-def _needs(text: str) -> list[str]:
-    """The names of ``nfs+licence`` and ``(nfs, licence)``."""
+def _unquoted(value: str) -> str:
+    return value.removeprefix("=").strip()
+
+
+def target(listed: Listed) -> str:
+    """What a resource asks for; several names may mean the same."""
+    return LIMITS[listed.name][0] if listed.name in LIMITS else listed.name
+
+
+def read_needs(listed: Listed) -> list[str]:
+    """The names of ``nfs+licence``, ``nfs,licence`` and ``(nfs, licence)``. Raises Wrong."""
+    text = f"{listed.text}+{listed.warning}" if listed.warning else listed.text
     names = [name.strip() for name in text.strip("() ").replace("+", ",").split(",")]
     if not all(name and "(" not in name and ")" not in name for name in names):
         raise Wrong(f"{text!r} names no probes; write it like needs=nfs+licence")
     return names
 
 
-def _one(name: str, value: str, asked: list[tuple[str, int]], notes: list[str]) -> None:
+def resolve(listed: dict[str, Listed]) -> Resources:
+    """What all of them come to together, but for the layout (`chunks`). Raises WrongResource."""
+    found = Resources()
+    _mixing(listed)
+    for each in listed.values():
+        try:
+            _one(each, found)
+        except Wrong as error:
+            raise blamed(error, each) from None
+    return found
+
+
+def _mixing(listed: dict[str, Listed]) -> None:
+    new = "select" if "select" in listed else "place"
+    if new not in listed:
+        return
+    for name in _OF_A_CHUNK:
+        if name in listed:
+            way = "write it into the chunks, like select=2:ncpus=4:mem=1gb"
+            error = WrongResource(name, f"{name}= cannot be used with {new}=; {way}")
+            raise blamed(error, listed[name])
+
+
+def _one(each: Listed, found: Resources) -> None:
+    name = each.name
     if name in LIMITS:
-        target, read = LIMITS[name]
-        asked.append((target, _least(name, read(value))))
+        where, read = LIMITS[name]
+        value = _least(name, read(each.text))
+        if where == "pes":
+            value = max(value, found.asked.get("pes", 0))
+        if name not in ("vmem", "pvmem") or where not in found.asked:  # of both mem and vmem mem counts
+            found.asked[where] = value
+        if each.warning:
+            found.notes.append(f"warning:{name}:{read(each.warning)}")
     elif name == "nice":
-        asked.append(("nice", parse_number(value, 0, 19)))
-    elif name in ("nodes", "select"):
-        asked += _chunks(value, notes)
-    elif name in ("place", "software", *DROPPED[:-1]):
-        if value != "0":
-            notes.append(f"{name}:{value}")
-    elif value.isascii() and value.isdigit() and not taken(name):
-        asked.append(units_of(name, value))
-    else:
-        known = " ".join([*LIMITS, "nice", "nodes", "select", "needs"])
-        raise Wrong(f"unknown resource {name}; known are {known}, and the site's consumables by number")
+        found.asked["nice"] = parse_number(each.text, 0, 19)
+    elif name in NOTED:
+        note(each, name, each.text, found)
+    elif name not in LAYOUT:
+        consumable(each, name, each.text, found)
 
 
-UNITS = "consumables/"
-"""What the target of a consumable begins with, which is asked for by the unit."""
+def note(each: Listed, name: str, value: str, found: Resources) -> None:
+    """Keeps what is asked and not given here as an attribute of the request."""
+    if value == "0":
+        return
+    found.notes.append(f"{name}:{value}")
+    if name in DROPPED:
+        found.dropped.append((each, value if name == "property" else f"{name}={value}"))
 
 
-def units_of(name: str, value: str) -> tuple[str, int]:
-    """So many units of a consumable, as it is asked for; the daemon knows which there are. Raises Wrong."""
-    return UNITS + name, parse_count(value)
+def consumable(each: Listed, name: str, value: str, found: Resources, times: int = 1) -> None:
+    """What no word of ours names: ``value`` units of a consumable, for each of ``times`` chunks; the daemon
+    knows which there are."""
+    if value.isascii() and value.isdigit() and not taken(name):
+        found.consumables[name] = found.consumables.get(name, 0) + times * parse_count(value)
+        return
+    where = "" if each.name == name else f" in {each.name}={each.text}"
+    known = f"{' '.join(_KNOWN)}, and the site's consumables by number"
+    raise WrongResource(name, f"unknown resource {name}{where}; known are {known}", unknown=True)
 
 
 def _least(name: str, value: int) -> int:
@@ -97,32 +186,3 @@ def _least(name: str, value: int) -> int:
     if name == "nproc" and value in (0, 1):
         raise Wrong(f"nproc must be at least 2: the shell of a request and what it runs, not {value}")
     return value
-
-
-def _chunks(text: str, notes: list[str]) -> list[tuple[str, int]]:
-    """PEs, memory and GPUs of ``select=2:ncpus=4:mem=1gb+1`` and ``nodes=2:ppn=4``: the sum over the chunks.
-    What is not given out here is noted."""
-    pes, memory, units = 0, 0, dict[str, int]()
-    for chunk in text.split("+"):
-        items = chunk.split(":")
-        number = parse_count(items.pop(0)) if items[0].isdigit() else 1
-        each = 1
-        for item in items:
-            name, equals, value = item.partition("=")
-            if equals and name not in _IN_CHUNK:
-                raise Wrong(f"unknown resource {name} in {chunk!r}")
-            if name in ("ppn", "ncpus", "procs"):
-                each = parse_count(value)
-            elif name == "mem":
-                memory += number * parse_size(value)
-            elif name in GPUS:
-                units[name] = units.get(name, 0) + number * parse_count(value)
-            elif not equals and item:
-                notes.append(f"property:{item}")
-            elif name in DROPPED and value != "0":
-                notes.append(f"{name}:{value}")
-        pes += number * each
-    if pes < 1:
-        raise Wrong(f"{text!r} asks for no PE")
-    found = [("pes", pes), ("memory", memory)] if memory else [("pes", pes)]
-    return found + [(UNITS + name, count) for name, count in units.items()]

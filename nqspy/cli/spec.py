@@ -2,15 +2,19 @@
 
 A row is ``(flags, target, kind, metavar, help)``. Kinds: ``on``/``off`` take no value and set the target;
 ``note`` and ``note_value`` keep what means nothing today as an attribute of the request; ``time``, ``size``,
-``count`` are limits of what is asked for; the rest name a value that the command reads itself. The tables are
-constants, so that loading them costs nothing.
+``count`` are limits of what is asked for; ``nothing`` is accepted, as there is nothing to do for it;
+``refused`` and ``refused_value`` are refused by name, the target says what is not offered; the rest name a
+value that the command reads itself. The tables are constants, so that loading them costs nothing.
 """
 
 Row = tuple[tuple[str, ...], str, str, str, str]
 Table = tuple[Row, ...]
 
-WITHOUT_VALUE = ("on", "off", "note", "export")
-"""Kinds of options that take no value."""
+WITHOUT_VALUE = (
+    "on", "off", "note", "export", "deletion", "nothing", "refused", "slurm_on", "slurm_optional",
+    "slurm_refused_on",
+)  # fmt: skip
+"""Kinds of options that take no value. (``deletion`` takes one where a folder follows: PBS's ``-d PATH``.)"""
 
 HOME: Row = (("--home",), "home", "text", "DIR", "home of the installation (else NQSPY_HOME)")
 HELP: Row = (("--help",), "help", "on", "", "show this message")
@@ -18,25 +22,31 @@ DIALECT: Row = (
     ("--dialect",),
     "dialect",
     "dialect",
-    "nqs|pbs",
+    "nqs|pbs|slurm",
     "read clashing letters so (else NQSPY_DIALECT)",
 )
 
-QSUB: Table = (
-    (("-q",), "queue", "queue", "QUEUE", "queue to submit to (else the default queue)"),
-    (("-r",), "name", "name_or_rerun", "NAME", "name of the request; y or n: rerunnable (PBS)"),
-    (("-N",), "name", "name", "NAME", "name of the request"),
-    (("-A",), "account", "text", "GROUP", "group or account that is charged"),
-    (("-a",), "eligible", "date", "DATE", "start not before, e.g. '23:00', 'noon tomorrow', 2026-03-02"),
-    (("-h",), "held", "on", "", "hold the request"),
-    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
+OWN: Table = (
+    (("--list",), "list", "text", "FILE", "submit a list: a line is options, script, arguments; all or none"),
+    (("--after",), "", "after", "ID[:ok|any|fail|start|each]", "start only after that request; repeatable"),
+    (("--key",), "key", "text", "TEXT", "the same key again gives the same request"),
+    (("--dry-run",), "dry_run", "on", "", "check and route only, submit nothing"),
+    (("--wait",), "wait", "on", "", "return when it has ended, with its exit status"),
+    (("--json",), "json", "on", "", "answer as JSON"),
+    (("--gpus",), "consumables/gpus", "count", "N", "GPUs, as -l gpus=N"),
+    (("--array",), "", "array", "RANGE", "array of these indices: 1-1000:2%50, 1-10,15,20-30:5"),
+    DIALECT,
+    HOME,
+    HELP,
+)  # fmt: skip
+"""Options of ours, the same in every dialect."""
+
+_OF_NQS: Table = (
     (("-lT",), "cpu", "time", "TIME", "CPU time of the request"),
     (("-lt",), "cpu_process", "time", "TIME", "CPU time of each process"),
     (("-lM",), "memory", "size", "SIZE", "memory of the request"),
     (("-lm",), "memory_process", "size", "SIZE", "memory of each process"),
     (("-lP", "-lp"), "pes", "count", "N", "PEs"),
-    (("-l",), "", "resources", "NAME=VALUE,...", "walltime, cput, mem, ncpus, pes, mpp_p, needs, ..."),
-    (("--gpus",), "consumables/gpus", "count", "N", "GPUs, as -l gpus=N"),
     (("-lc",), "per_process/corefile_limit", "size", "SIZE", "core file"),
     (("-ld",), "per_process/data_limit", "size", "SIZE", "data segment of each process"),
     (("-lf",), "per_process/permfile_limit", "size", "SIZE", "size of each permanent file"),
@@ -47,26 +57,45 @@ QSUB: Table = (
     (("-lw",), "per_process/working_set_limit", "size", "SIZE", "working set of each process"),
     (("-ln",), "nice", "nice", "N", "nice increment"),
     (("-la",), "", "attribute", "TEXT", "attribute that the site's exits may look at"),
+    (("-kj",), "keep_joblog", "note", "", "keep the job log in the home folder"),
+    (("-mr",), "mail.rerun", "on", "", "mail when it is run again"),
+    (("-mt",), "mail.transfer", "on", "", "mail when it is moved"),
+    (("-bb",), "broadcast_begin", "note", "", "broadcast at begin (noted)"),
+    (("-be",), "broadcast_end", "note", "", "broadcast at end (noted)"),
+    (("-L",), "security_level", "note_value", "LEVEL", "security level (noted)"),
+    (("-lq",), "quickfile_process", "note_value", "SIZE", "quick file space of a process (noted)"),
+    (("-lQ",), "quickfile", "note_value", "SIZE", "quick file space (noted)"),
+    (("-lr",), "disk", "note_value", "DIR,SIZE", "disk space reservation (noted)"),
+    (("-lU",), "tapes", "note_value", "N", "tape drives (noted)"),
+    (("-lUa", "-lUb", "-lUc", "-lUd", "-lUe", "-lUf", "-lUg", "-lUh"), "tapes", "tapes", "N",
+     "tape drives of one type (noted)"),
+)  # fmt: skip
+"""Letters of NQS that mean nothing else in PBS."""
+
+QSUB_NQS: Table = (
+    *_OF_NQS,
+    (("-q",), "queue", "queue", "QUEUE", "queue to submit to (else the default queue)"),
+    (("-r",), "name", "name_or_rerun", "NAME", "name of the request; y or n: rerunnable (PBS)"),
+    (("-N",), "name", "name", "NAME", "name of the request"),
+    (("-A",), "account", "text", "GROUP", "group or account that is charged"),
+    (("-a",), "eligible", "date", "DATE", "start not before, e.g. '23:00', 'noon tomorrow', 2026-03-02"),
+    (("-h",), "held", "on", "", "hold the request"),
+    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
+    (("-l",), "", "resources", "NAME=VALUE,...", "walltime, cput, mem, ncpus, pes, mpp_p, needs, ..."),
     (("-o",), "stdout", "path", "PATH", "file or folder for standard output"),
     (("-e",), "stderr", "path", "PATH", "file or folder for standard error"),
     (("-eo",), "output.join", "on", "", "standard error into the file of standard output"),
-    (("-j",), "joblog", "join_or_joblog", "oe|eo|n|PATH", "join the outputs; a path: job log file (noted)"),
-    (("-J",), "joblog", "array_or_joblog", "RANGE|m|y|n", "array of these indices; m, y, n: job log (noted)"),
-    (("-t",), "", "array", "RANGE", "array of these indices (Torque)"),
+    (("-j",), "joblog", "join_or_joblog", "oe|eo|n|PATH", "join the outputs; a path: file of the job log"),
+    (("-J",), "joblog", "array_or_joblog", "RANGE|m|y|n", "array of these indices; m, y, n: the job log"),
     (("-ko",), "output.keep_stdout", "on", "", "keep standard output in the home folder"),
     (("-ke",), "output.keep_stderr", "on", "", "keep standard error in the home folder"),
-    (("-kj",), "keep_joblog", "note", "", "keep the job log (noted)"),
     (("-k",), "", "keep", "LETTERS", "keep: o, e; d: write in place; n: none"),
     (("-ro",), "output.direct_stdout", "on", "", "write standard output in place while running"),
     (("-re",), "output.direct_stderr", "on", "", "write standard error in place while running"),
     (("-mb",), "mail.begin", "on", "", "mail when the request begins"),
     (("-me",), "mail.end", "on", "", "mail when it ends"),
-    (("-mr",), "mail.rerun", "on", "", "mail when it is run again"),
-    (("-mt",), "mail.transfer", "on", "", "mail when it is moved"),
     (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
     (("-mu", "-M"), "mail.to", "mail_to", "USER,...", "who gets the mail"),
-    (("-bb",), "broadcast_begin", "note", "", "broadcast at begin (noted)"),
-    (("-be",), "broadcast_end", "note", "", "broadcast at end (noted)"),
     (("-s", "-S"), "shell", "shell", "PATH", "shell that reads the script"),
     (("-x", "-V"), "", "export", "", "export the whole environment"),
     (("-v",), "", "variables", "NAME[=VALUE],...", "export these variables"),
@@ -75,29 +104,71 @@ QSUB: Table = (
     (("-nc",), "no_checkpoint", "note", "", "not to be checkpointed (noted)"),
     (("-c",), "checkpoint", "checkpoint", "TEXT", "checkpoint interval or account (noted)"),
     (("-C",), "compartment", "prefix_or_note", "TEXT", "compartments (noted); PBS: prefix of directives"),
-    (("-L",), "security_level", "note_value", "LEVEL", "security level (noted)"),
-    (("-lq",), "quickfile_process", "note_value", "SIZE", "quick file space of a process (noted)"),
-    (("-lQ",), "quickfile", "note_value", "SIZE", "quick file space (noted)"),
-    (("-lr",), "disk", "note_value", "DIR,SIZE", "disk space reservation (noted)"),
-    (("-lU",), "tapes", "note_value", "N", "tape drives (noted)"),
-    (("-lUa", "-lUb", "-lUc", "-lUd", "-lUe", "-lUf", "-lUg", "-lUh"), "tapes", "tapes", "N",
-     "tape drives of one type (noted)"),
     (("-P",), "project", "note_value", "NAME", "project (noted)"),
-    (("-R",), "remove", "note_value", "LETTERS", "remove output files (noted)"),
+    (("-R",), "remove", "removal", "LETTERS", "remove output files at the end: o, e (PBS)"),
     (("-Rf",), "restart_file", "note_value", "TEXT", "restart (noted)"),
-    (("-d",), "delete_script", "on", "", "delete the script file once it is submitted"),
-    (("-z",), "silent", "on", "", "no sentence about the submission"),
-    (("--list",), "list", "text", "FILE", "submit a list: a line is options, script, arguments; all or none"),
-    (("--after",), "", "after", "ID[:ok|any|fail|start|each]", "start only after that request; repeatable"),
-    (("--key",), "key", "text", "TEXT", "the same key again gives the same request"),
-    (("--dry-run",), "dry_run", "on", "", "check and route only, submit nothing"),
-    (("--wait",), "wait", "on", "", "return when it has ended, with its exit status"),
-    (("--json",), "json", "on", "", "answer as JSON"),
-    (("--array",), "", "array", "RANGE", "array of these indices: 1-1000:2%50, 1-10,15,20-30:5"),
-    DIALECT,
-    HOME,
-    HELP,
+    (("-d",), "delete_script", "deletion", "", "delete the script once submitted; PBS: folder to start in"),
+    (("-z",), "silent", "on", "", "no sentence about the submission; PBS: no identifier"),
+    *OWN,
 )  # fmt: skip
+"""``qsub`` where the dialect is NQS's for sure, with what does not clash of PBS's."""
+
+QSUB: Table = (
+    *QSUB_NQS,
+    (("-I",), "interactive", "on", "", "a session at this terminal (PBS)"),
+    (("-W",), "", "wishes", "NAME=VALUE,...", "depend=, block=true, umask= (PBS)"),
+    (("-t",), "", "array", "RANGE", "array of these indices (Torque)"),
+    (("-w",), "start_in", "folder", "PATH", "folder to start in (PBS)"),
+    (("-n",), "whole_nodes", "note", "", "whole nodes (PBS, noted)"),
+    (("-f",), "", "nothing", "", "nothing: qsub never forks (PBS)"),
+    (("-X",), "X forwarding", "refused", "", "X forwarding: refused (PBS)"),
+    (("-G",), "a graphical session", "refused", "", "a graphical session: refused (PBS)"),
+    (("-b",), "a time limit for reaching the server", "refused_value", "SECONDS", "refused (PBS)"),
+    (("-D",), "a root folder for the job", "refused_value", "PATH", "refused (PBS)"),
+    (("-T",), "a prologue of one's own", "refused_value", "NAME", "refused (PBS)"),
+)  # fmt: skip
+"""``qsub`` while nothing has decided on a dialect: both."""
+
+QSUB_PBS: Table = (
+    (("-a",), "eligible", "date", "[[CC]YY]MMDDhhmm[.SS]", "start not before"),
+    (("-A",), "account", "text", "TEXT", "account that is charged"),
+    (("-c",), "checkpoint", "checkpoint", "n|s|c[=MIN]|w[=MIN]|u", "wish for checkpoints (noted)"),
+    (("-C",), "compartment", "prefix_or_note", "PREFIX", "what directives begin with; empty: none are read"),
+    (("-d", "-w"), "start_in", "folder", "PATH", "folder to start in"),
+    (("-e",), "stderr", "path", "[HOST:]PATH", "file or folder for standard error"),
+    (("-f",), "", "nothing", "", "nothing: qsub never forks"),
+    (("-h",), "held", "on", "", "hold the request"),
+    (("-I",), "interactive", "on", "", "a session at this terminal"),
+    (("-j",), "joblog", "join_or_joblog", "oe|eo|n", "join the outputs"),
+    (("-J", "-t"), "", "array", "RANGE", "array of these indices: 1-1000:2%50, 1-10,15,20-30:5"),
+    (("-k",), "", "keep", "LETTERS", "keep in the home folder: o, e; d: write in place; n: none"),
+    (("-l",), "", "resources", "NAME=VALUE,...", "resources: select, nodes, walltime, mem, ncpus, ..."),
+    (("-m",), "", "mail_letters", "LETTERS", "mail at a(bort), b(egin), e(nd); n: never"),
+    (("-M", "-mu"), "mail.to", "mail_to", "USER,...", "who gets the mail"),
+    (("-n",), "whole_nodes", "note", "", "whole nodes (noted)"),
+    (("-N",), "name", "name", "NAME", "name of the request"),
+    (("-o",), "stdout", "path", "[HOST:]PATH", "file or folder for standard output"),
+    (("-p",), "priority", "priority", "N", "priority among your own requests, -1024 to 1023"),
+    (("-P",), "project", "note_value", "NAME", "project (noted)"),
+    (("-q",), "queue", "queue", "QUEUE", "queue to submit to (else the default queue)"),
+    (("-r",), "rerunnable", "name_or_rerun", "y|n", "whether it may run again"),
+    (("-R",), "remove", "removal", "LETTERS", "remove output files at the end: o, e"),
+    (("-S", "-s"), "shell", "shell", "PATH", "shell that reads the script"),
+    (("-u",), "user", "user", "USER", "run as another user (managers)"),
+    (("-v",), "", "variables", "NAME[=VALUE],...", "export these variables"),
+    (("-V",), "", "export", "", "export the whole environment"),
+    (("-W",), "", "wishes", "NAME=VALUE,...", "depend=, block=true, umask="),
+    (("-z",), "silent", "on", "", "do not print the identifier"),
+    (("-b",), "a time limit for reaching the server", "refused_value", "SECONDS", "refused"),
+    (("-D",), "a root folder for the job", "refused_value", "PATH", "refused"),
+    (("-G",), "a graphical session", "refused", "", "refused"),
+    (("-T",), "a prologue of one's own", "refused_value", "NAME", "refused"),
+    (("-x",), "a session without a shell (-V exports the environment)", "refused", "", "refused"),
+    (("-X",), "X forwarding", "refused", "", "refused"),
+    *_OF_NQS,
+    *OWN,
+)  # fmt: skip
+"""``qsub`` where the dialect is PBS's for sure: each letter as POSIX, OpenPBS and Torque have it."""
 
 QSTAT: Table = (
     (("-f",), "full", "on", "", "everything about each request"),
@@ -259,7 +330,7 @@ QMGR: Table = (
 SUMMARIES = {
     "qsub": (
         "[OPTIONS] [SCRIPT [ARGS]...]",
-        "Submit a request; without a script it is read from standard input.",
+        "Submit a request: a script, else standard input; behind -- a command.",
     ),
     "qstat": ("[OPTIONS] [ID|QUEUE]...", "Show requests, queues and why requests wait."),
     "qdel": ("[OPTIONS] [-SIGNAL] [ID|FROM-TO|PATTERN]...", "Delete requests, or send them a signal."),

@@ -15,12 +15,20 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from nqspy.executors import deliver, logins, patience, person, proc
+from nqspy.executors import deliver, logins, patience, person, proc, records, scratch
 from nqspy.executors.cage import Cage
 
 _AGAIN = b"\0"
 """Mark of a reason that passes."""
 _LATE = ("NPROC", "CPU", "FSIZE", "CORE", "STACK", "DATA", "AS")
+_BOURNE, _CSH = ("sh", "bash", "dash", "ash", "ksh", "ksh93", "mksh", "zsh"), ("csh", "tcsh")
+_BECOME = {
+    **{shell: ['exec "$@"', "sh"] for shell in _BOURNE},
+    **{shell: ["exec $argv:q"] for shell in _CSH},
+    "fish": ["exec $argv"],
+}
+"""How a shell is told to become the program that follows. Others read the script themselves (among them those
+that let nobody in)."""
 _DEFAULT_AGAIN = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGCHLD, signal.SIGHUP, signal.SIGINT,
     signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP, signal.SIGTTIN,
@@ -75,6 +83,7 @@ def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -
     try:
         _bind(order)
         _enter(order, who)
+        _make_scratch(order)
         pid = _explain(
             f"cannot run {shell}",
             lambda: os.posix_spawn(
@@ -86,7 +95,11 @@ def spawn(order: dict[str, Any], who: person.Person, streams: tuple[int, int]) -
             # After the exec, as the shepherd must not have it: it only counts once the shepherd is killed.
             _limit(order["rlimits"], pid)
     except (RuntimeError, ValueError) as error:
+        _unmake_scratch(order)
         return pid, str(error)
+    except Again:
+        _unmake_scratch(order)
+        raise
     finally:
         os.fchdir(here)
         os.umask(umask)
@@ -120,6 +133,7 @@ def launch(
                 _enter_cage(cage)
                 _become_job(order, who, streams, gate)
             except BaseException as error:
+                _unmake_scratch(order)
                 mark = _AGAIN if isinstance(error, Again) else b""
                 os.write(writer, mark + (str(error) or repr(error)).encode("utf-8", "replace"))
             os._exit(127)
@@ -213,10 +227,12 @@ def _become_job(order: dict[str, Any], who: person.Person, streams: tuple[int, i
     os.umask(order["umask"])
     _enter(order, who)
     _connect(order, who, streams)
+    _make_scratch(order)
     _reset_signals()
     shell, argv, environment = _command(order, who, script)
     _explain("cannot set the limits", _limit, order["rlimits"], 0)
     if not os.read(gate, 1):
+        _unmake_scratch(order)
         os._exit(127)  # it must not begin, or nobody watches over it any more
     _explain(f"cannot run {shell}", os.execve, shell, argv, environment)
 
@@ -225,22 +241,38 @@ def _command(
     order: dict[str, Any], who: person.Person, script: str
 ) -> tuple[str, list[str], dict[bytes, bytes]]:
     """Program, arguments and environment of the leader."""
-    shell = order["shell"] or who.shell
-    name = "-" + os.path.basename(shell) if order["login"] else shell
+    program, words = _words(order, who, script)
     environment = _environment(order, who).items()
     return (
-        shell,
-        [name, *order["shell_args"], script, *order["args"]],
+        program,
+        words,
         {name.encode("latin-1"): value.encode("latin-1") for name, value in environment},
     )
+
+
+def _words(order: dict[str, Any], who: person.Person, script: str) -> tuple[str, list[str]]:
+    """The program, and its name with its arguments. The owner's login shell makes the environment of a login
+    and becomes the interpreter that the script names, if it is another."""
+    shell = order["shell"] or who.shell
+    name = "-" + os.path.basename(shell) if order["login"] else shell
+    named = order.get("interpreter") or [shell]
+    become = _BECOME.get(os.path.basename(shell), [])
+    if named == [shell] or not become:
+        return shell, [name, *order["shell_args"], script, *order["args"]]
+    return shell, [name, "-c", *become, *named, script, *order["args"]]
 
 
 def _environment(order: dict[str, Any], who: person.Person) -> dict[str, str]:
     """The job's environment: what the order holds, and what a login gives where that says nothing. One
     character is one byte, as the order has it."""
     given: dict[str, str] = order["environment"]
-    login = logins.variables(who)
-    return {name: os.fsencode(value).decode("latin-1") for name, value in login.items()} | given
+    login, (mine, always) = logins.variables(who), scratch.variables(order)
+    always |= {"PBS_JOBDIR": order["start_in"] or who.home}
+    return _latin(login | mine) | given | _latin(always)
+
+
+def _latin(variables: dict[str, str]) -> dict[str, str]:
+    return {name: os.fsencode(value).decode("latin-1") for name, value in variables.items()}
 
 
 def _enter(order: dict[str, Any], who: person.Person) -> None:
@@ -249,6 +281,19 @@ def _enter(order: dict[str, Any], who: person.Person) -> None:
     way = f"to start where it was submitted: set queue {queue} workdir=submit"
     hint = "" if order["start_in"] else f" (the home folder; {way})"
     _explain(f"cannot change to the folder {folder}{hint}", os.chdir, folder)
+
+
+def _make_scratch(order: dict[str, Any]) -> None:
+    try:
+        scratch.make(order)
+    except OSError as error:
+        text = f"cannot make its scratch folder {order['scratch']}: {error.strerror}"
+        raise (Again(text) if error.errno in records.NO_ROOM else RuntimeError(text)) from None
+
+
+def _unmake_scratch(order: dict[str, Any]) -> None:
+    if order.get("scratch"):
+        scratch.removed(order["scratch"])
 
 
 def _explain(what: str, call: Any, *arguments: Any) -> Any:

@@ -16,7 +16,7 @@ import stat
 from collections.abc import Iterator
 from typing import Any
 
-from nqspy.executors import forks, patience, person, records
+from nqspy.executors import forks, patience, person, records, scratch
 from nqspy.executors.places import SpoolPlace
 
 _CHUNK = 1 << 20
@@ -34,7 +34,7 @@ def deliver(record: dict[str, Any], wait: patience.Wait) -> dict[str, Any]:
         own = record["uid"] == os.geteuid()
         done = _at_once(record, sources) if own else {}
         rest = {name: fd for name, fd in sources.items() if name not in done}
-        if rest:
+        if rest or not (own and _swept(record)):
             done |= _by_child(record, rest, wait)
         for name in rest:
             if not done[name]["why"]:
@@ -44,6 +44,12 @@ def deliver(record: dict[str, Any], wait: patience.Wait) -> dict[str, Any]:
             if fd is not None:
                 os.close(fd)
     return _told(record, done)
+
+
+def _swept(record: dict[str, Any]) -> bool:
+    """Whether nothing of its scratch folder is left."""
+    path = record.get("scratch")
+    return not path or scratch.removed(path)
 
 
 def size_of(record: dict[str, Any]) -> int:
@@ -61,7 +67,8 @@ def destination(output: dict[str, Any], home: str) -> str:
         return os.path.join(home, output["name"])
     path = output["path"] or output["folder"]
     if os.path.isdir(path):
-        return os.path.join(str(path), output["name"])
+        inside = output.get("inside") if output["path"] else None
+        return os.path.join(str(path), inside or output["name"])
     suffix = "" if appends(output) else output.get("clash", "")
     return f"{path}{suffix}"
 
@@ -90,7 +97,8 @@ def append_line(target: str, line: str) -> None:
 
 
 def _streams(record: dict[str, Any]) -> list[str]:
-    return ["stdout"] if record["output"]["join"] else ["stdout", "stderr"]
+    log = ["joblog"] if "joblog" in record["output"] else []
+    return ["stdout", *log] if record["output"]["join"] else ["stdout", "stderr", *log]
 
 
 def _open_source(name: str) -> int | None:
@@ -194,6 +202,8 @@ def _work(record: dict[str, Any], sources: Sources, writer: int, parent: int) ->
             os.umask(record["umask"])
             for name, source in sources.items():
                 _tell(writer, {name: _deliver_one(record, name, source)})
+            if record.get("scratch"):
+                scratch.remove(record["scratch"])
     finally:
         os._exit(0)
 

@@ -4,14 +4,19 @@ from collections.abc import Mapping
 from math import ceil, isfinite
 from typing import Any
 
+from nqspy.engine.zones import local
+from nqspy.executors import joblog, variables
 from nqspy.model import indices
 from nqspy.model.actions import Start
 from nqspy.model.consumables import device_of, units_of
-from nqspy.model.ids import array_of, full_id, index_of
-from nqspy.model.outputs import fill, suffix
+from nqspy.model.ids import Instant, array_of, full_id, index_of
+from nqspy.model.outputs import fill, in_folder, suffix
 from nqspy.model.queues import PROCESSES, Queue
 from nqspy.model.requests import Request, Spec, finite
 from nqspy.model.site import Site
+
+KEEP_LOG = "keep_joblog"
+"""The attribute that ``-kj`` gives a request: its job log stays in its owner's home."""
 
 _TWINS = ("HOME", "HOST", "LOGNAME", "PATH", "SHELL", "TZ")
 
@@ -26,7 +31,8 @@ def make_order(
     limits = _limits(spec, queue)
     grace = site.settings.server.grace
     given = _environment(request, start, site, home, environment)
-    shell, login, script_args = _shell(spec, site.settings.server.shell_strategy, script)
+    strategy = site.settings.server.shell_strategy
+    shell, login, script_args = _shell(spec, strategy, script)
     return {
         "seq": request.seq,
         "attempt": start.attempt,
@@ -37,10 +43,12 @@ def make_order(
         "shell": shell,
         "login": login,
         "shell_args": script_args,
+        "interpreter": _interpreter(script) if shell is None else [],
         "script": spec.script,
         "args": list(spec.args),
         "environment": given | _units(start, site, given),
-        "start_in": spec.workdir if queue.workdir == "submit" else None,
+        "start_in": spec.start_in or (spec.workdir if queue.workdir == "submit" else None),
+        "hosts": variables.hosts(request, site),
         "umask": spec.umask,
         "nice": spec.ask.nice if spec.ask.nice is not None else queue.nice,
         "cpus": cpus_of(start.pes, site),
@@ -52,6 +60,7 @@ def make_order(
         "speed": speed,
         "output": _output(request, site.name),
         **_devices(start, site),
+        "log": _log(request, start, site),
     }
 
 
@@ -141,12 +150,17 @@ def _shell(spec: Spec, strategy: str, script: bytes) -> tuple[str | None, bool, 
     word, _, path = strategy.partition("=")
     if word == "fixed" and path:
         return path, True, []
-    if word == "free" and script.startswith(b"#!"):
-        # As the kernel reads it: interpreter, then all the rest as one argument.
-        interpreter, *rest = script[2:].split(b"\n", 1)[0].strip().split(None, 1) or [b""]
-        if interpreter:
-            return _text(interpreter), False, [_text(part.strip()) for part in rest]
-    return None, True, []
+    named = _interpreter(script) if word == "free" or spec.dialect == "slurm" else []
+    return (named[0], False, named[1:]) if named else (None, True, [])
+
+
+def _interpreter(script: bytes) -> list[str]:
+    """What a script names behind ``#!``, as the kernel reads it: a program, then all the rest as one
+    argument; empty where it names none."""
+    if not script.startswith(b"#!"):
+        return []
+    words = script[2:].split(b"\n", 1)[0].strip().split(None, 1)
+    return [_text(word.strip()) for word in words]
 
 
 def _text(data: bytes) -> str:
@@ -166,6 +180,7 @@ def _environment(
 ) -> dict[str, str]:  # Latin-1: one character is one byte
     pairs = (item.partition("=") for item in sent.decode("latin-1").split("\0"))
     found = {name: value for name, equals, value in pairs if name and equals}
+    found = variables.defaults(request, start) | found
     spec = request.spec
     for name in _TWINS:
         if f"QSUB_{name}" in found:
@@ -175,6 +190,8 @@ def _environment(
     found.setdefault("QSUB_USER", _latin(spec.owner))
     found.setdefault("QSUB_LOGNAME", _latin(spec.owner))
     found.setdefault("QSUB_TZ", _latin(site.timezone))
+    of_dialect = variables.of_dialect(request, start, site)
+    found |= {name: _latin(value) for name, value in of_dialect.items()}
     return found | {
         "QSUB_REQID": identifier,
         "QSUB_REQNAME": _latin(spec.name),
@@ -260,10 +277,33 @@ def _output(request: Request, host: str) -> dict[str, Any]:
     def stream(path: str | None, letter: str, keep: bool, direct: bool) -> dict[str, Any]:
         name = f"{spec.name.replace('/', '_')}.{letter}{suffix(seq)}"
         path = path and fill(path, seq, spec, request.queue, host)
-        return {"path": path, "name": name, "keep": keep, "direct": direct, "folder": spec.workdir}
+        inside = in_folder(seq, spec, host, letter) or name
+        return {"path": path, "name": name, "inside": inside, "keep": keep, "direct": direct,
+                "folder": spec.workdir}  # fmt: skip
 
-    return {
+    found = {
         "join": output.join,
         "stdout": stream(output.stdout, "o", output.keep_stdout, output.direct_stdout),
         "stderr": stream(output.stderr, "e", output.keep_stderr, output.direct_stderr),
     }
+    if output.log == "own" or (output.log and output.direct_stdout):
+        found[joblog.FILE] = stream(output.log_path, "l", KEEP_LOG in spec.attributes, False)
+    return found
+
+
+def _log(request: Request, start: Start, site: Site) -> list[str]:
+    """The lines about submission and start of the job log; none where nobody wants a log."""
+    spec = request.spec
+    if not spec.output.log:
+        return []
+    who = f"{full_id(request.seq, site.name)} {spec.name} of {spec.owner}, group {spec.group}"
+    pes = ",".join(map(str, start.pes)) or "none"
+    started = request.started if request.started is not None else request.submitted
+    return [
+        f"{_at(request.submitted, site)}  {who}: handed in on {spec.host or site.host}",
+        f"{_at(started, site)}  started: queue {request.queue}, attempt {start.attempt}, PEs {pes}",
+    ]
+
+
+def _at(instant: Instant, site: Site) -> str:
+    return local(instant, site.timezone).isoformat(" ", "seconds")

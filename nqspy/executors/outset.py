@@ -8,7 +8,7 @@ import stat
 import time
 from typing import Any
 
-from nqspy.executors import cage, child, records
+from nqspy.executors import cage, child, records, scratch
 from nqspy.executors.attempt_reporter import Station
 
 
@@ -21,6 +21,7 @@ def read(data: bytes, fds: list[int], station: Station) -> dict[str, Any]:
             data = file.read()
     order: dict[str, Any] = json.loads(data)
     if not order.get("deliver"):
+        order["scratch"] = scratch.name(order)
         order["oom_score_adj"] = station.oom_score_adj
         if os.geteuid() != 0:
             order["rlimits"] |= child.room_for_the_daemon()

@@ -20,6 +20,7 @@ from nqspy.executors import (
     bells,
     cage,
     child,
+    joblog,
     meter,
     moving,
     outset,
@@ -379,6 +380,7 @@ class Shepherd(AttemptReporter):
             if self.streams[1] >= 0:
                 if_possible(os.write, self.streams[1], line.encode("utf-8"))
         self.cage.remove()
+        if_possible(joblog.add, self.order, ending, self.streams[0])
         self._sync(ending["used"])
         calm = not (self.reason or self.traced) and self.kill_at is None and self.leaving is None
         return self._record(ending, line if self.streams[1] < 0 else "", self.ready if calm else None)
@@ -410,7 +412,7 @@ class Shepherd(AttemptReporter):
         order = self.order
         whole = {"status": None, "signal": None, "used": [0, 0, 0], "kept": False} | ending
         record = {"ending": whole, "output": None if line is None else order["output"], "line": line,
-                  "spool": self.folder, "home": self.home}  # fmt: skip
+                  "spool": self.folder, "home": self.home, "scratch": order.get("scratch")}  # fmt: skip
         record |= {name: order[name] for name in ("owner", "uid", "gid", "umask")}
         persist("exit", record, durable=True)
         return self.finish(record, ready)

@@ -48,6 +48,14 @@ def suffix(seq: Seq) -> str:
     return str(number_of(seq)) if index is None else f"{number_of(seq)}.{index}"
 
 
+def in_folder(seq: Seq, spec: Spec, host: str, letter: str) -> str:
+    """The name of an output in a folder that its owner named: PBS's ``17.ymp.OU`` and ``17.ymp.ER``; empty
+    where it is the default name."""
+    if spec.dialect != "pbs":
+        return ""
+    return f"{full_id(seq, host)}.{'OU' if letter == 'o' else 'ER'}"
+
+
 def streams(spec: Spec) -> Iterator[tuple[str, str]]:
     """The paths that its owner named, as they were written, with the option that names each."""
     output = spec.output

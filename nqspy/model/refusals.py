@@ -59,6 +59,9 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
     ("no_default_queue", 170): {
         "no_default_queue": "no queue was named and there is no default queue; queues: {known}",
     },
+    ("other_server", 1): {
+        "other_server": "cannot connect to server {server}: requests go to {ours} here; leave @{server} out",
+    },
     ("unknown_object", 170): {"unknown_object": "there is no {what} {name}"},
     ("unknown_object", 1): {"other_host": "host {host} is not served here; this is {name}"},
     ("unknown_object", 2): {

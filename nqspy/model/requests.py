@@ -12,6 +12,7 @@ from nqspy.model.cause import Cause
 from nqspy.model.consumables import Units, Wanted
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
+from nqspy.model.layout import Layout
 from nqspy.model.units import UNLIMITED
 
 
@@ -97,7 +98,8 @@ class Ask:
 class Output:
     """Where output goes. Paths are absolute or None for the default; ``join``: stderr into the stdout file.
 
-    ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running.
+    ``keep_*``: stays in the owner's home; ``direct_*``: written in place while running; ``log``: the job log
+    goes into a file of its own, at ``log_path`` if one is named, or behind the output.
     """
 
     stdout: str | None = None
@@ -107,6 +109,8 @@ class Output:
     keep_stderr: bool = False
     direct_stdout: bool = False
     direct_stderr: bool = False
+    log: Literal["", "own", "merged"] = ""
+    log_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,7 @@ class Spec:
     (``-a``). ``after``: requests it depends on; all must be met. ``unix_groups``: of who handed it in, kept
     while a pipe queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps.
     ``array``: it is an array of these indices (or one index of it).
+    ``start_in``: the folder it starts in, if it named one. ``layout``: how its PEs are laid out.
     """
 
     owner: str
@@ -155,7 +160,7 @@ class Spec:
     workdir: str
     gid: int = 0
     name_given: bool = False
-    dialect: Literal["nqs", "pbs"] = "nqs"
+    dialect: Literal["nqs", "pbs", "slurm"] = "nqs"
     account: str | None = None
     group: str = "default"
     ask: Ask = Ask()
@@ -174,6 +179,8 @@ class Spec:
     unix_groups: tuple[str, ...] = ()
     listed: bool = False
     array: ArraySpec | None = None
+    start_in: str | None = None
+    layout: Layout | None = None
 
 
 @dataclass(frozen=True, slots=True)

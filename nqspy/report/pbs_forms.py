@@ -42,7 +42,7 @@ _BETWEEN = "<|>"
 itself."""
 
 
-class Layout(Protocol):
+class PbsLayout(Protocol):
     """How a form writes an object: its beginning, each attribute, its end. ``between``: how many characters
     of an attribute stand there only if another is before it."""
 
@@ -64,7 +64,7 @@ class Layout(Protocol):
         """What stands behind them."""
 
 
-def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = "") -> Layout:
+def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = "") -> PbsLayout:
     """The layout that a question wishes: ``format``, ``delimiter``, and among its ``letters`` w or 1 where no
     line is to be folded. Raises Refusal for a format that there is not."""
     form = str(wish.get("format") or "text")
@@ -77,7 +77,7 @@ def layout(wish: Mapping[str, Any], kind: str, indent: str = "    ", dsv: str = 
     return TextLayout(kind, not {"w", "1"}.isdisjoint(str(wish.get("letters") or "")), indent)
 
 
-def written(layout: Layout, name: str, attributes: Mapping[str, Value]) -> str:
+def written(layout: PbsLayout, name: str, attributes: Mapping[str, Value]) -> str:
     """An object as a form writes it."""
     middle = [layout.attribute(key, value) for key, value in attributes.items()]
     return "".join([layout.begin(name), "".join(middle)[layout.between :], layout.end()])
@@ -243,7 +243,7 @@ class JobWriter:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: PbsLayout,
         context: PbsContext,
         escaped: Callable[[str], bytes],
         reference: Callable[[int], bytes] | None = None,

@@ -52,6 +52,9 @@ class Options(TypedDict, total=False):
     key: str
 
 
+NAME_MAX = 230
+"""Characters of a name that a file gives."""
+
 _AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable")
 
 
@@ -117,7 +120,7 @@ def _script(script: str | bytes | os.PathLike[str]) -> tuple[str, str]:
     if isinstance(script, str) and not _names_file(script):
         return script.encode("utf-8", "surrogateescape").decode("latin-1"), "STDIN"
     path = Path(script)
-    return path.read_bytes().decode("latin-1"), path.name[:7]
+    return path.read_bytes().decode("latin-1"), path.name[:NAME_MAX]
 
 
 def _names_file(text: str) -> bool:

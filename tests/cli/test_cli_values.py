@@ -9,8 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nqspy.cli import values, words
+from nqspy.cli.chunks import lay_out
 from nqspy.cli.dates import parse_date
-from nqspy.cli.resources import read_resources
+from nqspy.cli.resources import Resources, read_list, read_needs, resolve
 from nqspy.cli.values import Wrong
 from nqspy.model import units
 from nqspy.model.errors import BadValue
@@ -167,30 +168,81 @@ def test_no_text_breaks_the_reader_of_dates(text):
         pass
 
 
+def resources(text: str) -> Resources:
+    listed = {each.name: each for each in read_list(text)}
+    found = resolve(listed)
+    lay_out(listed, found)
+    return found
+
+
 @pytest.mark.parametrize(
     ("text", "asked", "notes"),
     [
-        ("walltime=0:3:0,mem=1024MB", [("wall", 180_000), ("memory", 1 << 30)], []),
-        ("mpp_p=4,mpp_t=600,590", [("pes", 4), ("wall", 600_000)], ["warning:mpp_t:590000"]),
-        ("nodes=2:ppn=3:mem=1kb", [("pes", 6), ("memory", 2048)], []),
-        ("select=2:ncpus=4+1,place=scatter", [("pes", 9)], ["place:scatter"]),
-        ("nodes=1,needs=nfs", [("pes", 1)], []),
+        ("walltime=0:3:0,mem=1024MB", {"wall": 180_000, "memory": 1 << 30}, []),
+        ("mpp_p=4,mpp_t=600,590", {"pes": 4, "wall": 600_000}, ["warning:mpp_t:590000"]),
+        ("nodes=2:ppn=3:mem=1kb", {"pes": 6, "memory": 2048}, []),
+        ("nodes=2:ppn=3:mem=1kb,mem=1MB", {"pes": 6, "memory": 1 << 20}, []),
+        ("nodes=1:ppn=2,ncpus=4", {"pes": 4}, []),
+        ("nodes=1:ppn=1:mem=67108864:gpus=0", {"pes": 1, "memory": 67108864}, []),
+        ("nodes=ymp+ape:ppn=2", {"pes": 3}, ["property:ymp", "property:ape"]),
+        ("select=2:ncpus=4+1,place=scatter", {"pes": 9}, []),
+        ("select=3:ncpus=2:mem=1GB:mpiprocs=2", {"pes": 6, "memory": 3 << 30}, []),
+        ("select=ncpus=2:mem=500kB,walltime=00:30:00", {"pes": 2, "memory": 512_000, "wall": 1_800_000}, []),
+        ("walltime==60,pmem=2W,software=spice", {"wall": 60_000, "memory_process": 16}, ["software:spice"]),
+        ("walltime=36:00:01.5,pcput=90,nice=3", {"wall": 129_601_500, "cpu_process": 90_000, "nice": 3}, []),
     ],
 )
 def test_resources(text, asked, notes):
-    assert read_resources(text)[:2] == (asked, notes)
+    found = resources(text)
+    assert (found.asked, found.notes) == (asked, notes)
 
 
 @pytest.mark.parametrize(
-    "text", ["needs=(nfs,ldap)", "needs=nfs+ldap", "needs=nfs,ldap", "needs=nfs,mem=1,needs=ldap"]
+    ("text", "layout"),
+    [
+        ("ncpus=4,mem=1gb", {}),
+        ("select=2:ncpus=4:mpiprocs=2:ompthreads=3+1",
+         {"text": "select=2:ncpus=4:mpiprocs=2:ompthreads=3+1", "chunks": 3, "ranks": 5, "cpus": 4,
+          "threads": 3}),
+        ("select=4", {"text": "select=4", "chunks": 4, "ranks": 4, "cpus": 1}),
+        ("nodes=2:ppn=3", {"text": "nodes=2:ppn=3", "chunks": 2, "ranks": 6, "cpus": 3}),
+        ("procs=8", {"ranks": 8}),
+        ("ncpus=8,mpiprocs=4,ompthreads=2", {"ranks": 4, "threads": 2}),
+        ("select=1,place=scatter:shared", {"text": "select=1", "chunks": 1, "ranks": 1, "cpus": 1,
+                                           "place": "scatter:shared"}),
+    ],
+)  # fmt: skip
+def test_how_pes_are_laid_out(text, layout):
+    assert resources(text).layout == layout
+
+
+@pytest.mark.parametrize(
+    "text", ["needs=(nfs,ldap)", "needs=nfs+ldap", "needs=nfs,ldap", "needs=(nfs, ldap),mem=1"]
 )
 def test_needs(text):
-    assert read_resources(text)[2] == ["nfs", "ldap"]
+    assert read_needs(read_list(text)[0]) == ["nfs", "ldap"]
 
 
 @pytest.mark.parametrize(
-    "text", ["waltime=3", "mem", "pes=0", "mem=5x", "", "nodes=0", "nodes=1:gpu=2", "needs=", "needs=a++b"]
-)
+    "text",
+    ["waltime=3", "mem", "pes=0", "mem=5x", "", "nodes=0", "nodes=1:gpu=2", "select=", "select=0:ncpus=1",
+     "select=1:ncpus=0", "select=2:ncpus", "select=1:foo=2", "select=1:mem=unlimited", "nodes=1:ppn=",
+     "nodes=:", "place=somewhere", "select=999999999:ncpus=9999", "procs=0", "walltime=1:2:3:4:5",
+     "mem=1gb,x"],
+)  # fmt: skip
 def test_bad_resources_are_refused(text):
     with pytest.raises(Wrong):
-        read_resources(text)
+        resources(text)
+
+
+@pytest.mark.parametrize("text", ["needs=", "needs=a++b"])
+def test_needs_without_a_name_are_refused(text):
+    with pytest.raises(Wrong):
+        read_needs(read_list(text)[0])
+
+
+@pytest.mark.parametrize("name", ["ncpus=4", "mem=1gb", "nodes=2", "procs=2", "ngpus=1"])
+@pytest.mark.parametrize("new", ["select=2", "place=free"])
+def test_the_two_ways_of_asking_for_nodes_do_not_mix(name, new):
+    with pytest.raises(Wrong, match="cannot be used with"):
+        resources(f"{name},walltime=60,{new}")

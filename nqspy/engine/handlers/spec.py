@@ -10,6 +10,7 @@ from nqspy.core.resource_health import check_needs
 from nqspy.model import indices
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.errors import BadValue, Refusal
+from nqspy.model.layout import MOST, Layout
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Spec
 from nqspy.model.site import Site
@@ -33,7 +34,7 @@ LAST_DATE = 253_402_300_799_999
 def check_spec(site: Site, spec: Spec) -> None:
     """Raises Refusal unless the request's own words, paths and amounts make sense on this machine."""
     _check_name(spec.name)
-    for path in (spec.workdir, spec.output.stdout, spec.output.stderr):
+    for path in _paths(spec):
         if path is not None and ("\0" in path or "\n" in path or not path.startswith("/")):
             raise Refusal("bad_path", path=path[:80])
     if any("\0" in word for word in (*spec.args, spec.shell or "")):
@@ -42,6 +43,8 @@ def check_spec(site: Site, spec: Spec) -> None:
         raise Refusal("bad_shell", shell=spec.shell[:40])
     _check_words(spec)
     _check_ask(site, spec.ask, site.settings.queues.get(spec.queue))
+    if spec.layout is not None:
+        _check_layout(spec.layout)
     if spec.eligible is not None and not 0 <= spec.eligible <= LAST_DATE:
         raise Refusal("bad_date")
     if spec.priority is not None and not -1024 <= spec.priority <= 1023:
@@ -72,6 +75,11 @@ def check_limits(site: Site, spec: Spec, queue: Queue | None) -> None:
         raise Refusal("above_limit", said=wrong)
 
 
+def _paths(spec: Spec) -> tuple[str | None, ...]:
+    output = spec.output
+    return spec.workdir, spec.start_in, output.stdout, output.stderr, output.log_path
+
+
 def _check_words(spec: Spec) -> None:
     """What else is printed or handed on: short, printable words."""
     for what, word in _words(spec):
@@ -79,13 +87,15 @@ def _check_words(spec: Spec) -> None:
             raise Refusal("bad_word", what=what, word=word[:40], most=WORD_MAX)
     if spec.mail.to is not None and spec.mail.to.startswith("-"):
         raise Refusal("bad_address", address=spec.mail.to)
-    for path in (spec.workdir, spec.shell, spec.output.stdout, spec.output.stderr):
+    for path in (spec.shell, *_paths(spec)):
         if path is not None and len(path) > PATH_MAX:
             raise Refusal("long_path", path=path[:40], most=PATH_MAX)
 
 
 def _words(spec: Spec) -> Iterator[tuple[str, str]]:
     named = {"account": spec.account, "queue": spec.queue, "host": spec.host, "mail address": spec.mail.to}
+    if spec.layout is not None:
+        named |= {"layout": spec.layout.text, "placement": spec.layout.place}
     yield from ((what, word) for what, word in named.items() if word)
     yield from (("attribute", word) for word in spec.attributes)
     yield from (("resource", word) for word in (*spec.ask.needs, *(name for name, _ in spec.ask.others)))
@@ -115,6 +125,23 @@ def _check_ask(site: Site, ask: Ask, queue: Queue | None) -> None:
     for name, value in _amounts(ask):
         if value != UNLIMITED and not 0 <= value <= GREATEST:
             raise Refusal("bad_amount", name=name, value=value)
+
+
+def _check_layout(layout: Layout) -> None:
+    """What the job is told of in a file of so many lines."""
+    for name in ("chunks", "ranks", "cpus", "threads"):
+        value = getattr(layout, name)
+        if value is not None and not 0 <= value <= MOST:
+            raise Refusal("bad_amount", name=name, value=value)
+
+
+def local_queue(site: Site, named: str) -> str:
+    """The queue of ``queue@server`` or ``@server``, which must be this server. Raises Refusal."""
+    queue, at, server = named.partition("@")
+    ours = (site.name, site.host, site.host.partition(".")[0], "localhost")
+    if at and server not in ours:
+        raise Refusal("other_server", server=server[:80], ours=site.name)
+    return queue
 
 
 def _amounts(ask: Ask) -> Iterator[tuple[str, int]]:

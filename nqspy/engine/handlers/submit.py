@@ -18,7 +18,7 @@ from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.exits import tell_failures
 from nqspy.engine.handlers.people import group_of, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
-from nqspy.engine.handlers.spec import array_of, check_limits, check_spec
+from nqspy.engine.handlers.spec import array_of, check_limits, check_spec, local_queue
 from nqspy.engine.zones import local
 from nqspy.model import indices
 from nqspy.model.actions import ExitFailure
@@ -200,7 +200,7 @@ def _check(
     owner = spec.owner if other else caller.user
     group, account = group_of(site.settings, caller, owner, spec.account)
     uid, gid = (spec.uid, spec.gid) if other else (caller.uid, caller.gid)
-    named = spec.queue or site.settings.default.queue or ""
+    named = local_queue(site, spec.queue) or site.settings.default.queue or ""
     spec = replace(
         spec, owner=owner, uid=uid, gid=gid, group=group, account=account, queue=named,
         script=_digest(script), environment=_digest(environment), unix_groups=(),

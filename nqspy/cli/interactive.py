@@ -1,0 +1,197 @@
+"""``qsub -I``: a session at the caller's terminal, run as a request. Only loaded then.
+
+The job makes a pseudo-terminal and hands its master over a socket that only the owner can reach; from then on
+this command carries keys and output, tells the size of the window, and passes signals on. It ends with the
+status of the session's shell.
+"""
+
+import contextlib
+import fcntl
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import termios
+import threading
+import tty
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+
+from nqspy.cli import fast, terminal_end
+from nqspy.cli.fast import DaemonConnection, Failure
+
+_SIGNAL_TERMINAL = 0x40045436
+"""TIOCSIG: has a terminal's foreground processes get a signal (ioctl_tty(2))."""
+_OF_THE_KEYS = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP)
+_OF_THE_REQUEST = (signal.SIGUSR1, signal.SIGUSR2)
+_ENDS = (signal.SIGTERM, signal.SIGHUP)
+
+
+def check(own: dict[str, str], user: object) -> None:
+    """Raises Failure unless a session can be held here."""
+    for word in ("list", "dry_run", "wait", "json"):
+        if word in own:
+            raise Failure(f"-I: a session does not go with --{word.replace('_', '-')}")
+    if user is not None:
+        raise Failure("-I: a session is one's own; leave -u out")
+    if not (os.isatty(0) and os.isatty(1)):
+        raise Failure("-I: standard input and output must be a terminal for an interactive session")
+
+
+def make(item: dict[str, object], words: list[str], place: str) -> None:
+    """Turns the item of a script into that of a session; ``words``: what runs instead of the shell."""
+    text = Path(terminal_end.__file__).read_text(encoding="utf-8")
+    item["script"] = f"{text}\n\nmain({place!r}, sys.argv[1:])\n"
+    spec = item["spec"]
+    assert isinstance(spec, dict)
+    words = words or ([spec["shell"]] if "shell" in spec else [])
+    spec |= {"shell": sys.executable, "args": words, "rerunnable": False}
+    spec["output"] = {"stdout": "/dev/null", "join": True}
+    spec["attributes"] = [*spec.get("attributes", ()), "interactive:true"]
+    if "TERM" in os.environ:
+        item["environment"] = f"{item['environment']}\0TERM={os.environ['TERM']}"
+
+
+@contextlib.contextmanager
+def door() -> Iterator[socket.socket]:
+    """A socket in a folder of one's own, where the job comes."""
+    folder = tempfile.mkdtemp(prefix="nqspy-I.")
+    with socket.socket(socket.AF_UNIX) as listener:
+        try:
+            listener.bind(f"{folder}/s")
+            listener.listen(1)
+            yield listener
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class Session:
+    """One session, from the submission to its end."""
+
+    def __init__(self, daemon: DaemonConnection, id: str, listener: socket.socket) -> None:
+        self._daemon, self._id, self._listener = daemon, id, listener
+        self._status: int | None = None
+        self._failure: Failure | None = None
+        self._over, self._ring = os.pipe()
+        self._master = -1
+        self._waiter = threading.Thread(target=self._wait, daemon=True)
+
+    def hold(self) -> int:
+        """The whole of it; gives the exit status."""
+        self._waiter.start()
+        with self._signals():
+            self._say(f"waiting for job {self._id} to start")
+            if self._connected():
+                self._say(f"job {self._id} ready")
+                self._at_the_terminal()
+                self._say(f"job {self._id} completed")
+            self._waiter.join()
+        if self._failure is not None:
+            raise self._failure
+        if self._master < 0:
+            self._say(f"job {self._id} ended before it began")
+        return self._status if self._status is not None else 1
+
+    def _say(self, text: str) -> None:
+        fast.complain("qsub", text)
+
+    def _wait(self) -> None:
+        """In a thread of its own: the end of the request, however long the daemon is away."""
+        try:
+            message: dict[str, object] = {"cmd": "wait", "text": "wait", "ids": [self._id]}
+            self._status = self._daemon.call(message, keyed=True, repeat=True, patient=True).status
+        except Failure as failure:
+            self._failure = failure
+        finally:
+            os.write(self._ring, b"x")
+
+    def _connected(self) -> bool:
+        """Waits for the job and takes its terminal; false when it ended before."""
+        door = self._listener.fileno()
+        if door not in select.select([door, self._over], [], [])[0]:
+            return False
+        self._link, _ = self._listener.accept()
+        _, fds, _, _ = socket.recv_fds(self._link, 1, 1)
+        if not fds:
+            return False
+        self._master = fds[0]
+        self._resize()
+        return True
+
+    # ------------------------------------------------------------ signals
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        known = (*_OF_THE_KEYS, *_OF_THE_REQUEST, *_ENDS, signal.SIGWINCH)
+        before = {number: signal.signal(number, self._signalled) for number in known}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _signalled(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGWINCH:
+            self._resize()
+        elif number in _ENDS or self._master < 0:
+            self._ask({"force": True, "signal": None})
+        elif number in _OF_THE_KEYS:
+            with contextlib.suppress(OSError):
+                fcntl.ioctl(self._master, _SIGNAL_TERMINAL, number)
+        else:
+            self._ask({"force": False, "signal": number})
+
+    def _ask(self, what: dict[str, object]) -> None:
+        """Has the daemon end the request, or send it a signal; what it says against that helps nobody."""
+        message = {"cmd": "delete", "text": "qdel", "ids": [self._id], "owner": None, "kill": False, **what}
+        with contextlib.suppress(Failure):
+            self._daemon.call(message)
+
+    def _resize(self) -> None:
+        if self._master >= 0:
+            with contextlib.suppress(OSError):
+                size = fcntl.ioctl(0, termios.TIOCGWINSZ, bytes(8))
+                fcntl.ioctl(self._master, termios.TIOCSWINSZ, size)
+
+    # ------------------------------------------------------------ keys and output
+
+    def _at_the_terminal(self) -> None:
+        before = termios.tcgetattr(0)
+        try:
+            tty.setraw(0, termios.TCSADRAIN)  # what was typed ahead is kept
+            self._link.sendall(b"g")
+            self._carry()
+        finally:
+            termios.tcsetattr(0, termios.TCSADRAIN, before)
+            os.close(self._master)
+
+    def _carry(self) -> None:
+        """Keys to the job, its output to the terminal, until it has ended or the terminal is gone."""
+        poll = select.poll()
+        for fd in (0, self._master, self._link.fileno()):
+            poll.register(fd, select.POLLIN)
+        while True:
+            found = dict(poll.poll())
+            if self._master in found and not _pass_on(self._master, 1):
+                return
+            if 0 in found and not _pass_on(0, self._master):
+                self._ask({"force": True, "signal": None})
+                return
+            if self._link.fileno() in found and self._master not in found:
+                return  # its first process has ended, and all that was written has been shown
+
+
+def _pass_on(source: int, target: int) -> bool:
+    """One piece from one to the other; false where nothing more comes, or goes."""
+    try:
+        data = os.read(source, 65536)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(target, view) :]
+    except OSError:
+        return False
+    return bool(data)

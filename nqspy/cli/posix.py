@@ -1,0 +1,44 @@
+"""What is wrong with a submission, in the words and statuses of PBS (pbs-clients.md 1 and 3). Only loaded
+when something is."""
+
+from nqspy.cli.fast import Failure, Given
+from nqspy.cli.resources import WrongResource
+
+MESSAGES = {
+    153: "Unknown Job Id",
+    159: "Unauthorized Request",
+    166: "Illegal attribute or resource value",
+    168: "Request invalid for state of job",
+    170: "Unknown queue",
+    173: "Queue is not enabled",
+    174: "Access to queue is denied",
+    187: "Unknown resource",
+    188: "Job violates queue and/or server resource limits",
+    198: "Maximum number of jobs already in queue",
+    206: "Invalid Job Dependency",
+}
+"""Exit status -> PBS's text for it."""
+
+
+def failure(given: Given, error: Exception) -> Failure:
+    """A value that cannot be read: a resource's by the server's text, a directive's with its words, else the
+    option's."""
+    said = f"{given.place}{given.flag}: {error}"
+    if isinstance(error, WrongResource):
+        status = 187 if error.unknown else 166
+        return Failure(f"{MESSAGES[status]} Resource_List.{error.name} ({said})", status)
+    if given.place:
+        words = f"{given.flag} {given.value}".rstrip()
+        return Failure(f"directive error: {words} ({said})")
+    return Failure(f"illegal {given.flag} value {given.value!r}: {error}", 2)
+
+
+def of_line(words: list[str], error: Failure) -> Failure:
+    """A directive line whose words are no options."""
+    return Failure(f"directive error: {' '.join(words)} ({error.text})", error.status)
+
+
+def told(text: str, status: int) -> str:
+    """A refusal of the daemon's with PBS's text before it, unless it has it."""
+    message = MESSAGES.get(status, "")
+    return text if not message or message in text else f"{message}: {text}"

@@ -1,0 +1,354 @@
+"""Slurm's words: the options of ``sbatch`` that many use, as what a request of ours asks (``--dialect
+slurm``, `nqspy submit`). Only loaded then.
+
+What is asked of nodes, tasks and CPUs is worked out once all is read (`finish`): there is one machine, so a
+request of 2 nodes with 3 tasks each of 4 CPUs has 24 PEs.
+"""
+
+from nqspy.cli import values
+from nqspy.cli.fast import Failure, Given
+from nqspy.cli.resources import read_list
+from nqspy.cli.sheet import RequestSheet
+from nqspy.cli.slurm_options import REFUSED
+from nqspy.cli.values import Wrong
+from nqspy.cli.words import split_list
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DEPEND = {"after": "start", "afterok": "ok", "afternotok": "fail", "afterany": "any", "aftercorr": "each"}
+_MAIL = {
+    "NONE": (), "BEGIN": ("begin",), "END": ("end",), "FAIL": ("abort",), "REQUEUE": ("rerun",),
+    "ALL": ("begin", "end", "abort", "rerun"),
+}  # fmt: skip
+_MARKS = {"j": "%s", "A": "%s", "J": "%s", "a": "%a", "x": "%x", "u": "%u", "%": "%%"}
+_MOST = 10**6
+
+
+class SlurmSheet:
+    """What Slurm's options have said of one request, before it is worked out."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.memory: tuple[str, int] | None = None
+        self.stdout = self.stderr = ""
+        self.export = "ALL"
+        self.folder = ""
+        self.array = False
+        self.by: dict[str, Given] = {}
+
+
+def take(sheet: RequestSheet, given: Given) -> None:
+    """Reads one option. Raises Wrong."""
+    if given.kind[:13] == "slurm_refused":
+        raise Wrong(f"it is not offered: {REFUSED[given.target]}")
+    said = _said(sheet)
+    said.by[given.target] = given
+    _READ[given.target](sheet, said, given.value)
+
+
+def _said(sheet: RequestSheet) -> SlurmSheet:
+    if not isinstance(sheet.slurm, SlurmSheet):
+        sheet.slurm = SlurmSheet()
+    assert isinstance(sheet.slurm, SlurmSheet)
+    return sheet.slurm
+
+
+# ------------------------------------------------------------------------------------------------ amounts
+
+
+def parse_time(text: str) -> int:
+    """Milliseconds of Slurm's ``minutes``, ``minutes:seconds``, ``hours:minutes:seconds``, ``days-hours``
+    with ``:minutes`` and ``:seconds``, and of ours with a unit (``30min``, ``2h``). Raises Wrong."""
+    wrong = (
+        f"{text!r} is no time; write it like 30 (minutes), 1:30:00, 2-12 (days-hours), 90min, 2h, UNLIMITED"
+    )
+    low = text.strip().lower()
+    if low in ("unlimited", "infinite", "-1", "0"):
+        return values.UNLIMITED
+    if low[-1:].isalpha():
+        try:
+            return values.parse_time(low)
+        except Wrong:
+            raise Wrong(wrong) from None
+    days, dash, rest = low.rpartition("-")
+    parts = rest.split(":")
+    weights = (3_600, 60, 1) if dash else {1: (60,), 2: (60, 1), 3: (3_600, 60, 1)}.get(len(parts), ())
+    numbers = [*parts, days or "0"]
+    if len(parts) > len(weights) or not all(_is_number(each) for each in numbers) or (dash and not days):
+        raise Wrong(wrong)
+    seconds = int(days or "0") * 86_400 + sum(int(n) * w for n, w in zip(parts, weights, strict=False))
+    if seconds == 0:
+        raise Wrong(wrong)
+    return seconds * 1000
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 9
+
+
+def parse_memory(text: str) -> int:
+    """Bytes of ``4G``, ``500M``, ``2T``, ``800K``; without a letter megabytes. Raises Wrong."""
+    size = values.parse_size(text + "m" if text[-1:].isdigit() else text)
+    if size <= 0:
+        raise Wrong(f"{text!r} is no amount of memory; write it like 4G or 500M")
+    return size
+
+
+def _count(text: str) -> int:
+    if not _is_number(text) or not 1 <= int(text) <= _MOST:
+        raise Wrong(f"{text!r} is no number from 1 to {_MOST}")
+    return int(text)
+
+
+# ------------------------------------------------------------------------------------------------ readers
+
+
+def _number(name: str) -> "Callable[[RequestSheet, SlurmSheet, str], None]":
+    def read(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+        said.numbers[name] = _count(value)
+
+    return read
+
+
+def _nodes(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+    """``N`` or ``MIN-MAX``: the smaller number is what it needs."""
+    least, dash, most = value.partition("-")
+    said.numbers["nodes"] = _count(least)
+    if dash and _count(most) < said.numbers["nodes"]:
+        raise Wrong(f"{value!r}: the greater number of nodes comes last")
+
+
+def _time(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    sheet.ask["wall"] = parse_time(value)
+
+
+def _memory(way: str) -> "Callable[[RequestSheet, SlurmSheet, str], None]":
+    def read(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+        said.memory = (way, parse_memory(value))
+
+    return read
+
+
+def _put(name: str) -> "Callable[[RequestSheet, SlurmSheet, str], None]":
+    def read(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+        if not value:
+            raise Wrong("it needs a value")
+        sheet.spec[name] = value
+
+    return read
+
+
+def _name(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    name = "".join(["_" if char in " /" else char for char in value])
+    if not name.isprintable() or not 1 <= len(name) <= 230:
+        raise Wrong(f"{value!r} is no name of up to 230 characters")
+    sheet.spec["name"], sheet.spec["name_given"] = name, True
+
+
+def _queue(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    if "," in value:
+        raise Wrong(f"{value!r}: one queue is named here; a pipe queue chooses among several")
+    sheet.spec["queue"] = value
+
+
+def _stream(name: str) -> "Callable[[RequestSheet, SlurmSheet, str], None]":
+    def read(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+        setattr(said, name, marks(value))
+
+    return read
+
+
+def marks(path: str) -> str:
+    """A path with Slurm's marks as ours: ``%j``, ``%A`` the number, ``%a``, ``%x``, ``%u``, ``%N``. Raises
+    Wrong."""
+    import os
+
+    pieces, at = [], 0
+    while at < len(path):
+        letter = path[at + 1 : at + 2]
+        if path[at] != "%":
+            pieces.append(path[at])
+            at += 1
+            continue
+        if letter == "N":
+            pieces.append(os.uname().nodename.partition(".")[0])
+        elif letter in _MARKS and letter:
+            pieces.append(_MARKS[letter])
+        else:
+            raise Wrong(f"%{letter} in {path!r} is not offered; there are %j %A %a %x %u %N %%")
+        at += 2
+    return "".join(pieces)
+
+
+def _folder(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+    from nqspy.cli.paths import start_folder
+
+    said.folder = start_folder(sheet.workdir, value)
+
+
+def _array(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+    said.array = True
+    getattr(sheet, "_take_array")(value)  # noqa: B009 - of the draft, which all dialects share
+
+
+def _depend(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    """``TYPE:ID[:ID...][,TYPE...]``: all must be met."""
+    sheet.depends.clear()
+    for each in value.split(","):
+        kind, *ids = each.split(":")
+        if kind not in DEPEND or not ids or not all(_is_number(id.replace("_", "", 1)) for id in ids):
+            known = ", ".join(DEPEND)
+            raise Wrong(f"{each!r} is not offered; write it like afterok:17:18 (there are {known})")
+        sheet.depends += [f"after:{_ours(id, kind)}:{DEPEND[kind]}" for id in ids]
+
+
+def _ours(id: str, kind: str) -> str:
+    """``17``, an index ``17_3`` as ``17[3]``; an array whose indices are awaited one by one as ``17[]``."""
+    number, line, index = id.partition("_")
+    return f"{number}[{index}]" if line or kind == "aftercorr" else number
+
+
+def _begin(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    """``16:00``, ``2026-12-24``, ``2026-12-24T18:00``, ``now+2hours``, and what ``-a`` reads."""
+    sheet.spec["eligible"] = sheet.date(value)
+
+
+def _hold(sheet: RequestSheet, _said: SlurmSheet, _value: str) -> None:
+    sheet.spec["held"] = True
+
+
+def _requeue(sheet: RequestSheet, _said: SlurmSheet, _value: str) -> None:
+    sheet.spec["rerunnable"] = True
+
+
+def _no_requeue(sheet: RequestSheet, _said: SlurmSheet, _value: str) -> None:
+    sheet.spec["rerunnable"] = False
+
+
+def _mail_type(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    chosen: dict[str, object] = {}
+    for word in value.upper().split(","):
+        if word not in _MAIL:
+            raise Wrong(f"{word} is not offered; there are {', '.join(_MAIL)}")
+        chosen |= dict.fromkeys(_MAIL[word], True)
+    for name in ("begin", "end", "abort", "rerun"):
+        sheet.mail.pop(name, None)
+    sheet.mail |= chosen
+
+
+def _mail_user(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    sheet.mail["to"] = value
+
+
+def _export(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+    said.export = value
+
+
+def _comment(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    sheet.notes.append(f"comment:{value}")
+
+
+def _nice(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    """Slurm's niceness puts a request back; ours does so by its priority among the owner's own."""
+    sheet.spec["priority"] = -values.parse_number(value or "100", -1023, 1024)
+
+
+def _wrap(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    sheet.wrapped = value
+
+
+def _input(_sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    if value not in ("/dev/null", "none"):
+        raise Wrong("standard input of a request is empty; let the script read the file")
+
+
+def _open_mode(_sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
+    if value not in ("t", "truncate"):
+        raise Wrong(f"{value!r} is not offered: files of output are replaced (truncate)")
+
+
+def _gpus(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+    """``N`` or ``TYPE:N``: of a type none are known apart."""
+    kind, colon, number = value.rpartition(":")
+    if colon:
+        raise Wrong(f"{value!r}: GPUs are not told apart by type ({kind}); write the number alone")
+    said.numbers["gpus"] = _count(number)
+
+
+def _gres(_sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
+    """``gpu:2``, ``gpu:TYPE:2``, ``NAME:N``; several between commas."""
+    for each in value.split(","):
+        name, colon, rest = each.partition(":")
+        if ":" in rest:
+            raise Wrong(f"{each!r}: units are not told apart by type; write it like {name}:1")
+        said.numbers["gpus" if name == "gpu" else f"unit {name}"] = _count(rest) if colon else 1
+
+
+def _nothing(_sheet: RequestSheet, _said: SlurmSheet, _value: str) -> None:
+    """What is always so here."""
+
+
+_READ: "dict[str, Callable[[RequestSheet, SlurmSheet, str], None]]" = {
+    "name": _name, "time": _time, "tasks": _number("tasks"), "cpus": _number("cpus"), "nodes": _nodes,
+    "tasks_per_node": _number("tasks_per_node"), "memory": _memory("memory"), "queue": _queue,
+    "memory_per_cpu": _memory("per_cpu"), "account": _put("account"), "output": _stream("stdout"),
+    "error": _stream("stderr"), "folder": _folder, "array": _array, "depend": _depend, "begin": _begin,
+    "hold": _hold, "mail_type": _mail_type, "mail_user": _mail_user, "export": _export, "nice": _nice,
+    "requeue": _requeue, "no_requeue": _no_requeue, "comment": _comment, "wrap": _wrap, "input": _input,
+    "open_mode": _open_mode, "gpus": _gpus, "gres": _gres, "nothing": _nothing,
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------ the whole
+
+
+def finish(sheet: RequestSheet) -> None:
+    """Works out what all options come to together. Raises Failure naming the option."""
+    said = _said(sheet)
+    _lay_out(sheet, said)
+    folder = said.folder or sheet.workdir
+    sheet.spec["start_in"] = folder
+    name = said.stdout or ("slurm-%s_%a.out" if said.array else "slurm-%s.out")
+    _deliver(sheet, "stdout", folder, name)
+    if said.stderr:
+        _deliver(sheet, "stderr", folder, said.stderr)
+    else:
+        sheet.output["join"] = True
+    _take_along(sheet, said)
+
+
+def _deliver(sheet: RequestSheet, stream: str, folder: str, path: str) -> None:
+    from nqspy.cli.paths import output_path
+
+    sheet.output[stream] = output_path(folder, path)
+
+
+def _lay_out(sheet: RequestSheet, said: SlurmSheet) -> None:
+    """PEs, memory, units and the layout, of nodes, tasks and CPUs."""
+    number = said.numbers
+    nodes = number.get("nodes", 1)
+    tasks = number.get("tasks", nodes * number.get("tasks_per_node", 1))
+    pes = tasks * number.get("cpus", 1)
+    if pes > _MOST:
+        raise Failure(f"{tasks} tasks of {number.get('cpus', 1)} CPUs are more PEs than there can be")
+    sheet.ask["pes"] = pes
+    sheet.spec["layout"] = {"chunks": nodes, "ranks": tasks, "cpus": pes}
+    if "cpus" in number:
+        sheet.spec["layout"] |= {"threads": number["cpus"]}  # type: ignore[operator]
+    if said.memory is not None:
+        way, size = said.memory
+        sheet.ask["memory"] = size * (pes if way == "per_cpu" else nodes)
+    for name, units in number.items():
+        if name == "gpus" or name.startswith("unit "):
+            said_of = said.by["gpus" if "gpus" in said.by and name == "gpus" else "gres"]
+            for each in read_list(f"{name.removeprefix('unit ')}={units}", said_of):
+                sheet.listed[each.name] = each
+
+
+def _take_along(sheet: RequestSheet, said: SlurmSheet) -> None:
+    """``--export``: ``ALL``, ``NONE``, ``NIL``, names and values; without ``ALL`` only what is named."""
+    words = split_list(said.export)
+    sheet.exports = "ALL" in words
+    sheet.variables[:] = [word for word in words if word and word not in ("ALL", "NONE", "NIL")]

@@ -1,0 +1,112 @@
+"""The options of ``sbatch``: a table as those of `spec`. Only loaded for ``--dialect slurm`` and by `nqspy
+submit`."""
+
+from nqspy.cli.spec import OWN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from nqspy.cli.spec import Table
+
+REFUSED = {
+    "constraint": "nodes are not told apart by features, there is one",
+    "nodelist": "there is one node",
+    "exclude": "there is one node",
+    "exclusive": "PEs are never shared, and the machine is not given to one request",
+    "share": "PEs are never shared",
+    "qos": "there are no qualities of service; queues have priorities",
+    "reservation": "there are no reservations by name",
+    "signal": "no signal is sent before the end; -lT TIME,WARNING warns of CPU time",
+    "priority": "priorities are the site's; --nice puts a request back among your own",
+    "clusters": "there is one machine",
+    "uid": "qsub -u USER runs as another user (managers)",
+    "no_kill": "a request ends with its machine",
+    "propagate": "limits are those that the request asks for",
+    "profile": "use is measured always; qstat -f shows it",
+    "switches": "there is one node",
+    "threads": "PEs are not told apart by sockets, cores and threads",
+    "kill_on_invalid": "set dependency_failed says what becomes of a request that can never start",
+    "delay": "requests start as soon as they can",
+    "container": "let the script start its container",
+    "burst": "there are no burst buffers",
+    "login": "let the script say bash -l",
+    "time_min": "a request has one limit of time; --time names it",
+    "gpus_of_tasks": "GPUs are counted for the whole request: --gpus=N",
+}
+"""Options that are refused, and why."""
+
+
+def _refused(
+    target: str, *flags: str, metavar: str = "VALUE"
+) -> "tuple[tuple[str, ...], str, str, str, str]":
+    return flags, target, "slurm_refused", metavar, f"refused: {REFUSED[target]}"
+
+
+SLURM: "Table" = (
+    (("-J", "--job-name"), "name", "slurm", "NAME", "name of the request"),
+    (("-t", "--time"), "time", "slurm", "TIME", "wall time: minutes, H:MM:SS, D-HH:MM:SS, or 90min, 2h"),
+    (("-n", "--ntasks"), "tasks", "slurm", "N", "tasks; each has --cpus-per-task PEs"),
+    (("-c", "--cpus-per-task", "--cpus"), "cpus", "slurm", "N", "PEs of each task, 1"),
+    (("-N", "--nodes"), "nodes", "slurm", "N", "nodes; all are on the one machine"),
+    (("--ntasks-per-node", "--tasks-per-node"), "tasks_per_node", "slurm", "N", "tasks of each node"),
+    (("--mem",), "memory", "slurm", "SIZE", "memory of each node: 4G, 500M; a number alone: megabytes"),
+    (("--mem-per-cpu",), "memory_per_cpu", "slurm", "SIZE", "memory for each PE"),
+    (("-G", "--gpus"), "gpus", "slurm", "N", "GPUs of the request"),
+    (("--gres",), "gres", "slurm", "NAME:N,...", "units of consumables: gpu:2"),
+    (("-L", "--licenses"), "gres", "slurm", "NAME:N,...", "units of consumables"),
+    (("-p", "--partition"), "queue", "slurm", "QUEUE", "queue (else the default queue)"),
+    (("-A", "--account"), "account", "slurm", "GROUP", "group or account that is charged"),
+    (("-o", "--output"), "output", "slurm", "PATH", "standard output, slurm-NUMBER.out; %j %A %a %x %u %N"),
+    (("-e", "--error"), "error", "slurm", "PATH", "standard error, else into the same file"),
+    (("-i", "--input"), "input", "slurm", "PATH", "standard input: /dev/null or none only"),
+    (("--open-mode",), "open_mode", "slurm", "truncate", "truncate only"),
+    (("-D", "--chdir"), "folder", "slurm", "DIR", "folder to start in, else where it is handed in"),
+    (("-a", "--array"), "array", "slurm", "RANGE", "an array of requests"),
+    (("-d", "--dependency"), "depend", "slurm", "TYPE:ID,...", "after afterok afternotok afterany aftercorr"),
+    (("-b", "--begin"), "begin", "slurm", "DATE", "start not before: 16:00, now+2hours, 2026-12-24T18:00"),
+    (("-H", "--hold"), "hold", "slurm_on", "", "hold the request"),
+    (("--mail-type",), "mail_type", "slurm", "WORD,...", "NONE, BEGIN, END, FAIL, REQUEUE, ALL"),
+    (("--mail-user",), "mail_user", "slurm", "USER", "who gets the mail"),
+    (("--export",), "export", "slurm", "ALL|NONE|NAME[=VALUE],...", "variables to take along, all"),
+    (("--nice",), "nice", "slurm_optional", "", "put it back among your own: --nice, --nice=N"),
+    (("--requeue",), "requeue", "slurm_on", "", "it may run again"),
+    (("--no-requeue",), "no_requeue", "slurm_on", "", "it may not run again"),
+    (("--comment",), "comment", "slurm", "TEXT", "kept as an attribute"),
+    (("--wrap",), "wrap", "slurm", "COMMAND", "a line for the shell instead of a script"),
+    (("-v", "--verbose", "--parsable"), "nothing", "slurm_on", "", "nothing: the answer is the identifier"),
+    _refused("constraint", "-C", "--constraint"),
+    _refused("nodelist", "-w", "--nodelist"),
+    _refused("exclude", "-x", "--exclude"),
+    _refused("qos", "-q", "--qos"),
+    _refused("reservation", "--reservation"),
+    _refused("signal", "--signal"),
+    _refused("priority", "--priority"),
+    _refused("clusters", "-M", "--clusters"),
+    _refused("uid", "--uid", "--gid"),
+    _refused("propagate", "--propagate"),
+    _refused("profile", "--profile", "--acctg-freq"),
+    _refused("switches", "--switches"),
+    _refused("threads", "--threads-per-core", "--cores-per-socket", "--sockets-per-node", "-B", "--hint",
+             "--mincpus", "--ntasks-per-core", "--ntasks-per-socket", "-m", "--distribution", "-S",
+             "--core-spec", "-F", "--nodefile"),
+    _refused("kill_on_invalid", "--kill-on-invalid-dep"),
+    _refused("delay", "--delay-boot", "--deadline"),
+    _refused("container", "--container"),
+    _refused("burst", "--bb", "--bbf"),
+    _refused("time_min", "--time-min"),
+    _refused("gpus_of_tasks", "--gpus-per-node", "--gpus-per-task", "--gpus-per-socket", "--cpus-per-gpu",
+             "--mem-per-gpu"),
+    (("--exclusive",), "exclusive", "slurm_refused_on", "", f"refused: {REFUSED['exclusive']}"),
+    (("-s", "--oversubscribe", "-O", "--overcommit"), "share", "slurm_refused_on", "",
+     f"refused: {REFUSED['share']}"),
+    (("-k", "--no-kill"), "no_kill", "slurm_refused_on", "", f"refused: {REFUSED['no_kill']}"),
+    (("--contiguous", "--use-min-nodes", "--spread-job", "--reboot"), "switches", "slurm_refused_on", "",
+     f"refused: {REFUSED['switches']}"),
+    (("--get-user-env",), "login", "slurm_refused_on", "", f"refused: {REFUSED['login']}"),
+    (("-W", "--wait"), "wait", "on", "", "return when it has ended, with its exit status"),
+    (("-Q", "--quiet"), "silent", "on", "", "no sentence about the submission"),
+    (("--test-only",), "dry_run", "on", "", "check and route only, submit nothing"),
+)  # fmt: skip
+"""What ``sbatch`` knows."""
+
+TABLE: "Table" = (*(row for row in OWN if row[0] not in (("--wait",), ("--array",), ("--list",))), *SLURM)
+"""With our own options."""

@@ -1,0 +1,48 @@
+"""``nqspy submit``: a request by options of sbatch's shape, of a script or, behind ``--``, of a command."""
+
+from nqspy.cli import fast
+from nqspy.cli.fast import Failure, HelpWanted
+from nqspy.cli.qsub import QsubOptions, hand_in
+from nqspy.cli.slurm_options import TABLE
+from nqspy.cli.spec import WITHOUT_VALUE
+
+PROGRAM = "nqspy submit"
+
+
+def run(words: list[str]) -> int:
+    """Runs the command; turns its failures into one line and an exit status."""
+    try:
+        return body(words)
+    except HelpWanted:
+        fast.write(1, usage().encode())
+        return 0
+    except Failure as failure:
+        fast.complain(PROGRAM, failure.text.replace("\n", "\\n"))
+        return failure.status
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        fast.complain(PROGRAM, f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return 1
+
+
+def body(words: list[str]) -> int:
+    """The command: gives its exit status."""
+    options = QsubOptions(words, PROGRAM, "slurm")
+    if not options.operands and not options.wraps:
+        raise Failure("nothing is named: give a script, -- and a command, or - for standard input")
+    return hand_in(options)
+
+
+def usage() -> str:
+    """What ``--help`` prints: the options that are not refused."""
+    lines = [
+        f"usage: {PROGRAM} [OPTIONS] SCRIPT [ARGS]...",
+        f"       {PROGRAM} [OPTIONS] -- COMMAND [ARGS]...",
+        "",
+    ]
+    for flags, _, kind, metavar, text in TABLE:
+        if not kind.startswith("slurm_refused"):
+            named = ", ".join(flags) + ("" if kind in WITHOUT_VALUE else f" {metavar}")
+            lines.append(f"  {named:34} {text}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,62 @@
+"""The job's end of an interactive session (``qsub -I``): gives the command a terminal of the job's own, and
+becomes as its shell ends.
+
+Its text is the script of the request: standard library only, and nothing of ours.
+"""
+
+import fcntl
+import os
+import pwd
+import signal
+import socket
+import sys
+import termios
+
+
+def main(place: str, words: "list[str]") -> None:
+    """The life of the job: ``place`` is the socket where the command waits; ``words``: what runs instead of
+    the owner's shell. Leaves with its status."""
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        link.connect(place)
+    except OSError as error:
+        sys.exit(f"the qsub that asked for this session is gone ({error.strerror})")
+    master, slave = os.openpty()
+    socket.send_fds(link, [b"t"], [master])
+    os.close(master)
+    if not link.recv(1):
+        sys.exit("the qsub that asked for this session has gone")
+    pid = os.fork()
+    if pid == 0:
+        _become_shell(slave, words)
+    os.close(slave)
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGHUP))  # shells do not heed TERM
+    _end_like(os.waitpid(pid, 0)[1])
+
+
+def _become_shell(slave: int, words: "list[str]") -> None:
+    """The session's first process, on its terminal."""
+    try:
+        os.setsid()
+        fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+        for number in range(3):
+            os.dup2(slave, number)
+        os.environ |= {"PBS_ENVIRONMENT": "PBS_INTERACTIVE", "ENVIRONMENT": "INTERACTIVE"}
+        if words:
+            os.execvp(words[0], words)  # noqa: S606 - no shell is meant
+        shell = os.environ.get("SHELL") or pwd.getpwuid(os.getuid()).pw_shell or "/bin/sh"
+        os.execv(shell, ["-" + os.path.basename(shell)])  # noqa: S606 - it is the shell
+    except OSError as error:
+        os.write(2, f"qsub: cannot run {error.filename or 'the shell'}: {error.strerror}\r\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _end_like(status: int) -> None:
+    """Ends as the shell has ended."""
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+    if not number:
+        os._exit(os.WEXITSTATUS(status))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)

@@ -1,0 +1,88 @@
+"""The scratch folder of an attempt: ``TMPDIR`` and the file of hosts (``PBS_NODEFILE``), the owner's own.
+
+Made just before the job begins, removed once its output has been delivered: by processes of the owner, for
+what he put there may be links to anywhere. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import Any
+
+_HOSTS, _TEMPORARY = "hosts", "tmp"
+
+
+def name(order: dict[str, Any]) -> str:
+    """A path that nobody else knows before it is made."""
+    base = os.environ.get("TMPDIR", "") if os.geteuid() else ""
+    if not (base.startswith("/") and os.path.isdir(base)):
+        base = "/tmp"  # noqa: S108 - the folder is new, its name a secret until then
+    id = str(order["id"]).replace("[", "-").replace("]", "")  # no pattern of shells
+    return f"{base.rstrip('/')}/nqspy.{id}.{os.urandom(6).hex()}"
+
+
+def make(order: dict[str, Any]) -> None:
+    """Makes it. Raises OSError."""
+    path = order.get("scratch")
+    if not path:
+        return
+    umask = os.umask(0o077)
+    try:
+        os.mkdir(path)
+        os.mkdir(f"{path}/{_TEMPORARY}")
+        host, ranks = order["hosts"]
+        fd = os.open(f"{path}/{_HOSTS}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            os.write(fd, f"{host}\n".encode() * ranks)
+        finally:
+            os.close(fd)
+    finally:
+        os.umask(umask)
+
+
+def variables(order: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
+    """What the job's environment has of it unless the request says otherwise, and in any case."""
+    path = order.get("scratch")
+    if not path:
+        return {}, {}
+    return {"TMPDIR": f"{path}/{_TEMPORARY}"}, {"PBS_NODEFILE": f"{path}/{_HOSTS}"}
+
+
+def removed(path: str) -> bool:
+    """Removes it if the job has left nothing there; whether it is gone."""
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{path}/{_HOSTS}")
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(f"{path}/{_TEMPORARY}")
+        os.rmdir(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def remove(path: str) -> None:
+    """Removes it with all that is in it, as far as that can be done."""
+    if removed(path):
+        return
+    import shutil  # few jobs leave anything
+
+    shutil.rmtree(path, onerror=_once_more)
+
+
+def _once_more(call: Any, path: str, _error: Any) -> None:
+    """Of a folder without rights its owner gives himself some."""
+    with contextlib.suppress(OSError):
+        for folder in (os.path.dirname(path), path):
+            if stat.S_ISDIR(os.lstat(folder).st_mode):
+                os.chmod(folder, 0o700)
+        if call in (os.unlink, os.rmdir):
+            call(path)
+        elif call is not os.lstat:
+            import shutil
+
+            shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,69 @@
+"""What a job finds in its environment of its PEs and their layout, as PBS and Slurm say it (pure)."""
+
+from nqspy.model import indices
+from nqspy.model.actions import Start
+from nqspy.model.ids import index_of, number_of
+from nqspy.model.layout import MOST, Layout
+from nqspy.model.requests import Request, finite
+from nqspy.model.site import Site
+
+_NONE = Layout()
+
+
+def hosts(request: Request, site: Site) -> tuple[str, int]:
+    """The name of the machine, and for how many MPI processes it stands in the file of hosts."""
+    layout = request.spec.layout or _NONE
+    return site.host, min(max(layout.ranks, 1), MOST)
+
+
+def defaults(request: Request, start: Start) -> dict[str, str]:
+    """Variables that what the request brings along may replace."""
+    layout = request.spec.layout or _NONE
+    cpus = layout.cpus if layout.cpus is not None else len(start.pes) or request.spec.ask.pes
+    return {"NCPUS": str(cpus), "OMP_NUM_THREADS": str(layout.threads or max(cpus, 1))}
+
+
+def of_dialect(request: Request, start: Start, site: Site) -> dict[str, str]:
+    """Variables of the dialect it was handed in by."""
+    spec = request.spec
+    if spec.dialect == "pbs":
+        return {"PBS_NP": str((spec.layout or _NONE).ranks)}
+    return _of_slurm(request, start, site) if spec.dialect == "slurm" else {}
+
+
+def _of_slurm(request: Request, start: Start, site: Site) -> dict[str, str]:
+    """What sbatch's scripts look at; numbers of one node, for there is one."""
+    spec, layout = request.spec, request.spec.layout or _NONE
+    number, ranks = str(number_of(request.seq)), str(layout.ranks)
+    found = {
+        "SLURM_JOB_ID": number, "SLURM_JOBID": number, "SLURM_JOB_NAME": spec.name,
+        "SLURM_JOB_PARTITION": request.queue, "SLURM_JOB_USER": spec.owner, "SLURM_JOB_UID": str(spec.uid),
+        "SLURM_JOB_ACCOUNT": spec.account or spec.group, "SLURM_CLUSTER_NAME": site.name,
+        "SLURM_SUBMIT_DIR": spec.workdir, "SLURM_SUBMIT_HOST": spec.host or site.host,
+        "SLURM_JOB_NUM_NODES": "1", "SLURM_NNODES": "1", "SLURM_JOB_NODELIST": site.host,
+        "SLURM_NODELIST": site.host, "SLURMD_NODENAME": site.host, "SLURM_NODEID": "0", "SLURM_PROCID": "0",
+        "SLURM_LOCALID": "0", "SLURM_NTASKS": ranks, "SLURM_NPROCS": ranks, "SLURM_TASKS_PER_NODE": ranks,
+        "SLURM_CPUS_ON_NODE": str(len(start.pes) or spec.ask.pes),
+        "SLURM_JOB_CPUS_PER_NODE": str(len(start.pes) or spec.ask.pes),
+        "SLURM_RESTART_COUNT": str(start.attempt - 1),
+    }  # fmt: skip
+    if layout.threads is not None:
+        found["SLURM_CPUS_PER_TASK"] = str(layout.threads)
+    memory = finite(spec.ask.memory)
+    if memory is not None:
+        found["SLURM_MEM_PER_NODE"] = str(memory >> 20)
+    return found | _of_slurms_array(request)
+
+
+def _of_slurms_array(request: Request) -> dict[str, str]:
+    """What an index of an array finds besides."""
+    index, array = index_of(request.seq), request.spec.array
+    if index is None or array is None:
+        return {}
+    runs = array.indices
+    return {
+        "SLURM_ARRAY_JOB_ID": str(number_of(request.seq)), "SLURM_ARRAY_TASK_ID": str(index),
+        "SLURM_ARRAY_TASK_COUNT": str(indices.count(runs)), "SLURM_ARRAY_TASK_MIN": str(runs[0][0]),
+        "SLURM_ARRAY_TASK_MAX": str(runs[-1][1]),
+        "SLURM_ARRAY_TASK_STEP": str(runs[0][2] if len(runs) == 1 else 1),
+    }  # fmt: skip

@@ -1,0 +1,280 @@
+"""``qsub`` in the dialect of POSIX and PBS: what its options become, and its words for what is wrong."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nqspy.model.commands import decode
+from nqspy.rpc import messages
+
+
+def job(desk, screen, head, *words, status=0):
+    """Hands in a script with this head; gives the item that was sent."""
+    Path("job.sh").write_text(f"#!/bin/sh\n{head}\ntrue\n")
+    done = screen.run(["qsub", *words, "job.sh"])
+    assert done[0] == status, done
+    decode({"cmd": "submit", "items": [desk.submitted]})
+    return desk.submitted
+
+
+def spec(desk, screen, head, *words):
+    return job(desk, screen, head, *words)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("options", "fields"),
+    [
+        ("-A acct1 -N n1 -p -5 -q long -r n -h", {
+            "account": "acct1", "name": "n1", "priority": -5, "queue": "long", "rerunnable": False,
+            "held": True}),
+        ("-f -n -P prj -c c=10", {"attributes": ["whole_nodes", "project:prj", "checkpoint:c=10"]}),
+        ('-c "n"', {"attributes": ["checkpoint:n"]}),
+        ("-joe", {"output": {"join": True}}),
+        ("-ke", {"output": {"keep_stderr": True}}),
+        ("-koed", {"output": {"direct_stdout": True, "direct_stderr": True}}),
+        ("-Roe", {"output": {"stdout": "/dev/null", "stderr": "/dev/null"}, "attributes": ["remove:oe"]}),
+        ("-e /dev/null -o /dev/null", {"output": {"stdout": "/dev/null", "stderr": "/dev/null"}}),
+        ("-mabe -M a@b,c", {"mail": {"abort": True, "begin": True, "end": True, "to": "a@b,c"}}),
+        ("-m n", {"mail": {"abort": False, "begin": False, "end": False}}),
+        ("-hz -N=z1", {"held": True, "name": "z1"}),
+        ("-W depend=afterok:1:2.ymp,afterany:3@ymp", {
+            "attributes": ["after:1:ok", "after:2.ymp:ok", "after:3:any"]}),
+        ("-Wdepend=\"'afternotok:4'\" -W umask=027", {"attributes": ["after:4:fail"], "umask": 0o027}),
+        ("-W umask=77,depend=after:9", {"attributes": ["after:9:start"], "umask": 0o077}),
+        ("-lT 600 -s /bin/sh", {"ask": {"cpu": 600_000}, "shell": "/bin/sh"}),
+        ("-eo", {"output": {"stderr": "{here}/o"}}),
+        ("-S /bin/sh@ymp,/bin/ksh@ape", {"shell": "/bin/sh"}),
+        ("-l select=2:ncpus=3,walltime=10:00", {
+            "ask": {"pes": 6, "wall": 600_000},
+            "layout": {"text": "select=2:ncpus=3", "chunks": 2, "ranks": 2, "cpus": 3}}),
+    ],
+)  # fmt: skip
+def test_each_option_of_a_directive_has_its_effect(desk, screen, options, fields):
+    found = spec(desk, screen, f"#PBS {options}")
+    if "output" in fields:
+        here = os.getcwd()
+        output = fields["output"].items()
+        fields["output"] = {k: v.format(here=here) if isinstance(v, str) else v for k, v in output}
+    assert {name: found[name] for name in fields} == fields
+    assert found["dialect"] == "pbs"
+
+
+def test_mail_at_an_abort_is_the_rule(desk, screen):
+    assert spec(desk, screen, "#PBS -N x")["mail"] == {"abort": True}
+    assert "mail" not in spec(desk, screen, "#QSUB -r x")
+
+
+def test_a_folder_to_start_in_is_named_by_each_dialect_in_its_way(desk, screen):
+    Path("sub").mkdir()
+    there = f"{os.getcwd()}/sub"
+    assert spec(desk, screen, "#PBS -d sub")["start_in"] == there
+    assert spec(desk, screen, "#PBS -w sub")["start_in"] == there
+    assert spec(desk, screen, "#PBS -l wd")["start_in"] == os.getcwd()
+    assert spec(desk, screen, "#", "-d", "sub")["start_in"] == there, "a folder follows: no deletion is meant"
+    assert Path("job.sh").exists()
+    assert "start_in" not in spec(desk, screen, "#", "-d")
+    assert not Path("job.sh").exists(), "the script is deleted where no folder follows"
+
+
+def test_the_first_value_of_a_resource_stands_and_the_command_line_counts_before(desk, screen):
+    head = (
+        "#PBS -l walltime=60,mem=1gb,walltime=61\n#PBS -l walltime=99 -l pmem=1mb\n#PBS -W umask=1 -W umask=2"
+    )
+    found = spec(desk, screen, head)
+    assert found["ask"] == {"wall": 60_000, "memory": 1 << 30, "memory_process": 1 << 20}
+    assert found["umask"] == 1
+    found = spec(desk, screen, head, "-l", "mem=2gb", "-l", "ncpus=3", "-W", "umask=7")
+    assert found["ask"] == {"wall": 60_000, "memory": 2 << 30, "memory_process": 1 << 20, "pes": 3}
+    assert found["umask"] == 7
+    chosen = spec(desk, screen, "#PBS -l select=2:ncpus=4:mem=1gb", "-l", "select=1")
+    assert chosen["ask"] == {"pes": 1}, "another selection replaces all of the first"
+    letters = spec(desk, screen, "#PBS -l select=2:ncpus=4,walltime=5", "-lP", "3")
+    assert (letters["ask"], letters.get("layout")) == ({"pes": 3, "wall": 5000}, None)
+
+
+def test_attributes_are_decided_one_by_one(desk, screen):
+    found = spec(desk, screen, "#PBS -W depend=afterok:1,umask=3", "-W", "umask=5", "--after", "8")
+    assert (found["umask"], set(found["attributes"])) == (5, {"after:8:ok", "after:1:ok"})
+    found = spec(desk, screen, "#PBS -W depend=afterok:1", "-W", "depend=afterany:2")
+    assert found["attributes"] == ["after:2:any"]
+
+
+def test_values_of_variables_may_hold_commas_in_quotes(desk, screen):
+    item = job(desk, screen, """#PBS -v "a=10,b='A,B',c" """, "-h")
+    assert {"a=10", "b=A,B"} <= set(item["environment"].split("\0"))
+
+
+HEADS = [
+    ("#PBS -N a\n\n\n#PBS -q b\n# comment\n#PBS -A c\n", ("a", "b", "c")),
+    ("#PBS -N a \\\n   -q b\n#PBS -A c\n", ("a", "b", "c")),
+    ("#PBS -N a\n#PBSPRO -q b\n##PBS -q b\n # PBS -q b\n#PBS -A c\n", ("a", "", "c")),
+    ("#PBS\t-N a -q 'b' -A \"c\"\n", ("a", "b", "c")),
+    ("#PBS -N a\necho\n#PBS -q b\n", ("a", "", None)),
+]
+
+
+@pytest.mark.parametrize(("head", "found"), HEADS)
+@pytest.mark.parametrize("first", ["#!/bin/bash\n", ": the shell's own\n", ""])
+def test_where_directives_are_looked_for(desk, screen, head, found, first):
+    Path("job.sh").write_text(first + head)
+    assert screen.run("qsub job.sh")[0] == 0
+    seen = desk.submitted["spec"]
+    assert (seen["name"], seen["queue"], seen.get("account")) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "name"),
+    [
+        (["-C", "#MINE"], "", "mine"),
+        ([], "#MINE", "mine"),
+        (["-C", "REM"], "", "rem"),
+        (["-C", ""], "#MINE", "job.sh"),
+        ([], "", "pbs"),
+    ],
+)
+def test_the_prefix_of_directives_is_a_choice(desk, screen, monkeypatch, words, env, name):
+    monkeypatch.setenv("NQSPY_DIALECT", "pbs")
+    if env:
+        monkeypatch.setenv("PBS_DPREFIX", env)
+    Path("job.sh").write_text("#MINE -N mine\n#PBS -N pbs -C '#OTHER'\nREM -N rem\ntrue\n")
+    assert screen.run(["qsub", *words, "job.sh"])[0] == 0
+    assert desk.submitted["spec"]["name"] == name
+
+
+def test_a_relative_path_behind_a_host_is_seen_from_the_home(desk, screen, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/anne")
+    output = spec(desk, screen, "#PBS -o ymp:out -e ymp:/abs/err")["output"]
+    assert output == {"stdout": "/home/anne/out", "stderr": "/abs/err"}
+
+
+def test_block_waits_for_the_end(desk, screen):
+    desk.answers["wait"] = lambda id, message: messages.text_answer(id, 7)
+    Path("job.sh").write_text("#PBS -W block=true\n")
+    assert screen.run("qsub job.sh") == (7, "1.ymp\n", "")
+    assert desk.messages[-1]["cmd"] == "wait"
+    assert screen.run("qsub -W block=false job.sh") == (0, "2.ymp\n", "")
+
+
+USAGE = [
+    ("-r x", 2, "qsub: illegal -r value 'x'"),
+    ("-Z", 2, "qsub: unknown option -Z"),
+    ("-p 1024", 2, "qsub: illegal -p value '1024'"),
+    ("-j x", 2, "qsub: illegal -j value 'x'"),
+    ("-k nz", 2, "qsub: illegal -k value 'nz'"),
+    ("-m na", 2, "qsub: illegal -m value 'na'"),
+    ("-c x", 2, "qsub: illegal -c value 'x'"),
+    ("-c n=5", 2, "qsub: illegal -c value 'n=5'"),
+    ("-a 99", 2, "qsub: illegal -a value '99'"),
+    ("-d nowhere", 2, "qsub: illegal -d value 'nowhere'"),
+    ("-X", 2, "qsub: illegal -X value '': X forwarding is not offered here"),
+    ("-D /x", 2, "qsub: illegal -D value '/x': a root folder for the job is not offered"),
+    (
+        "-W soon=1",
+        2,
+        "qsub: illegal -W value 'soon=1': there is no attribute soon; known are depend, block, umask",
+    ),
+    ("-W block=x", 2, "qsub: illegal -W value 'block=x'"),
+    ("-W umask=8", 2, "qsub: illegal -W value 'umask=8'"),
+    (
+        "-W stagein=a@b:c",
+        2,
+        "qsub: illegal -W value 'stagein=a@b:c': stagein is not offered here: files are not",
+    ),
+    ("-W group_list=g", 2, "qsub: illegal -W value 'group_list=g': group_list is not offered here"),
+    (
+        "-W depend=beforeok:3",
+        2,
+        "qsub: illegal -W value 'depend=beforeok:3': depend=beforeok:3: beforeok is not off",
+    ),
+    ("-W depend=on:3", 2, "qsub: illegal -W value 'depend=on:3': depend=on:3: on is not offered here"),
+    ("-W depend=afterok", 2, "qsub: illegal -W value 'depend=afterok'"),
+    ("-l mem=5xb", 166, "qsub: Illegal attribute or resource value Resource_List.mem"),
+    ("-l walltime=1:2:3:4:5", 166, "qsub: Illegal attribute or resource value Resource_List.walltime"),
+    ("-l select=1:ncpus=x", 166, "qsub: Illegal attribute or resource value Resource_List.select"),
+    ("-l foo=1", 187, "qsub: Unknown resource Resource_List.foo"),
+    ("-l select=1:foo=1", 187, "qsub: Unknown resource Resource_List.foo"),
+    ("-l select=1,ncpus=2", 166, "qsub: Illegal attribute or resource value Resource_List.ncpus"),
+    ("-l nonsense", 2, "qsub: illegal -l value 'nonsense'"),
+]
+
+
+@pytest.mark.parametrize(("words", "status", "line"), USAGE)
+def test_what_is_wrong_is_said_in_the_words_of_pbs(desk, screen, words, status, line):
+    Path("job.sh").write_text("true\n")
+    done = screen.run(f"qsub --dialect pbs {words} job.sh")
+    assert done[:2] == (status, "")
+    assert done[2].startswith(line)
+    assert done[2].count("\n") == 1
+    assert not any(message["cmd"] == "submit" for message in desk.messages)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("-Z -q x", "qsub: directive error: -Z -q x (job.sh line 3: unknown option -Z"),
+        ("-p many", "qsub: directive error: -p many (job.sh line 3: -p: 'many' is no whole"),
+        ("-W block", "qsub: directive error: -W block (job.sh line 3: -W: "),
+        ("words", "qsub: directive error: words (job.sh line 3: 'words' is no option"),
+        ("-I", "qsub: directive error: -I (job.sh line 3: -I belongs on the command line"),
+        ("--wait", "qsub: directive error: --wait (job.sh line 3: --wait belongs on the command line"),
+        ("-eo 600", "qsub: directive error: -eo 600 (job.sh line 3: '600' is no option"),
+        ("-q", "qsub: directive error: -q (job.sh line 3: -q needs a value"),
+    ],
+)
+def test_a_bad_directive_is_named_with_its_line(desk, screen, line, said):
+    Path("job.sh").write_text(f"#!/bin/sh\n#PBS -N fine\n#PBS {line}\n")
+    status, out, err = screen.run("qsub job.sh")
+    assert (status > 0, out, err.count("\n")) == (True, "", 1)
+    assert err.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "said"),
+    [
+        (170, "Unknown queue x; queues: batch", "qsub: Unknown queue x; queues: batch\n"),
+        (
+            206,
+            "--after: there is no request 9",
+            "qsub: Invalid Job Dependency: --after: there is no request 9\n",
+        ),
+        (188, "batch: too much", "qsub: Job violates queue and/or server resource limits: batch: too much\n"),
+        (1, "nobody submits", "qsub: nobody submits\n"),
+    ],
+)
+def test_a_refusal_has_the_status_and_the_text_of_pbs(desk, screen, status, text, said):
+    desk.answers["submit"] = lambda id, message: messages.text_answer(id, status, "", text)
+    Path("job.sh").write_text("#PBS -N x\n")
+    assert screen.run("qsub job.sh") == (status, "", said)
+
+
+@pytest.mark.parametrize(
+    ("head", "printed"), [("#PBS -N x", ""), ("#QSUB -r x", "1.ymp\n"), ("#", "1.ymp\n")]
+)
+def test_silence_is_the_identifiers_in_pbs_alone(desk, screen, head, printed):
+    Path("job.sh").write_text(f"{head}\n")
+    assert screen.run("qsub -z job.sh") == (0, printed, "")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "name"), [("nqs", "R2nd_si"), ("pbs", "2nd_simulation.sh"), ("", "2nd_simulation.sh")]
+)
+def test_a_default_name_is_the_files_whole_name_but_for_nqs(desk, screen, dialect, name):
+    Path("2nd_simulation.sh").write_text("#\n")
+    chosen = ["--dialect", dialect] if dialect else []
+    assert screen.run(["qsub", *chosen, "2nd_simulation.sh"])[0] == 0
+    assert desk.submitted["spec"]["name"] == name
+
+
+def test_a_command_may_stand_in_for_a_script(desk, screen):
+    Path("data.txt").write_text("#PBS -N data\n")
+    assert screen.run(["qsub", "-N", "--", "--", "sleep", "-v", "3"])[0] == 0
+    item = desk.submitted
+    assert item["script"] == '#!/bin/sh\nexec "$@"\n'
+    assert (item["spec"]["args"], item["spec"]["name"]) == (["sleep", "-v", "3"], "--")
+    screen.run("qsub -- /bin/echo a")
+    assert desk.submitted["spec"]["name"] == "echo"
+    screen.run("qsub -- data.txt")
+    assert desk.submitted["spec"]["name"] == "data", "a file that cannot be executed is a script"
+    screen.run("qsub --dialect nqs -- data.txt")
+    assert desk.submitted["script"] == "#PBS -N data\n"

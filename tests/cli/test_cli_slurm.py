@@ -1,0 +1,247 @@
+"""Slurm's words: ``--dialect slurm``, ``nqspy submit``, and what is said of ``#SBATCH`` without them."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqspy.cli import submit
+from nqspy.cli.slurm import marks, parse_memory, parse_time
+from nqspy.cli.slurm_options import REFUSED, SLURM
+from nqspy.cli.slurm_words import meaning
+from nqspy.cli.values import UNLIMITED, Wrong
+from nqspy.model.commands import decode
+
+HOST = os.uname().nodename.partition(".")[0]
+
+
+def handed_in(desk, screen, options, *words):
+    Path("job.sh").write_text(f"#!/bin/bash\n#SBATCH {options}\nsrun x\n")
+    done = screen.run(["qsub", "--dialect", "slurm", *words, "job.sh", "a"])
+    assert done[:1] + done[2:] == (0, ""), done
+    decode({"cmd": "submit", "items": [desk.submitted]})
+    return desk.submitted
+
+
+CASES = [
+    ("-J 'my job' -p night -A d1", {"name": "my_job", "queue": "night", "account": "d1"}),
+    ("--time=90", {"ask": {"wall": 5_400_000, "pes": 1}}),
+    ("-t 1-02:03:04", {"ask": {"wall": 93_784_000, "pes": 1}}),
+    ("-n 4 -c 2 --mem-per-cpu=500M", {
+        "ask": {"pes": 8, "memory": 8 * 500 << 20},
+        "layout": {"chunks": 1, "ranks": 4, "cpus": 8, "threads": 2}}),
+    ("-N2 --ntasks-per-node=3 --mem=1G", {
+        "ask": {"pes": 6, "memory": 2 << 30}, "layout": {"chunks": 2, "ranks": 6, "cpus": 6}}),
+    ("-N 2-4", {"ask": {"pes": 2}}),
+    ("--hold --requeue --comment='so it is'", {
+        "held": True, "rerunnable": True, "attributes": ["comment:so it is"]}),
+    ("--no-requeue --nice=20", {"rerunnable": False, "priority": -20}),
+    ("--nice", {"priority": -100}),
+    ("-d afterok:1:2,afterany:3", {"attributes": ["after:1:ok", "after:2:ok", "after:3:any"]}),
+    ("-d aftercorr:7,afterok:8_3", {"attributes": ["after:7[]:each", "after:8[3]:ok"]}),
+    ("-a 1-9:2%3", {"array": {"indices": [[1, 9, 2]], "limit": 3}, "output": {
+        "stdout": "{here}/slurm-%s_%a.out", "join": True}}),
+    ("--mail-type=END,FAIL --mail-user=anne", {"mail": {"end": True, "abort": True, "to": "anne"}}),
+    ("--mail-type=ALL", {"mail": {"begin": True, "end": True, "abort": True, "rerun": True}}),
+    ("-o out/%x-%j.log -e %N.%a.%%", {
+        "output": {"stdout": "{here}/out/%x-%s.log", "stderr": f"{{here}}/{HOST}.%a.%%"}}),
+    ("-n1", {"output": {"stdout": "{here}/slurm-%s.out", "join": True}, "start_in": "{here}"}),
+    ("-D /tmp -o x.new", {"output": {"stdout": "/tmp/x.new", "join": True}, "start_in": "/tmp"}),
+    ("--parsable -v --open-mode=truncate -i /dev/null", {"ask": {"pes": 1}}),
+    ("--begin=now+2hours", {"eligible": 1772449200000 + 7_200_000}),
+    ("--begin=now+90", {"eligible": 1772449200000 + 90_000}),
+    ("--begin=2026-03-02T13:00:00", {"eligible": 1772449200000 + 3_600_000}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "fields"), CASES)
+def test_each_option_has_its_effect(desk, screen, options, fields):
+    spec = handed_in(desk, screen, options)["spec"]
+    here = os.getcwd()
+    for name, value in fields.items():
+        if name in ("output", "start_in"):
+            seen = {"x": spec[name]} if isinstance(value, str) else spec[name]
+            wanted = {"x": value} if isinstance(value, str) else value
+            value = {k: v.format(here=here) if isinstance(v, str) else v for k, v in wanted.items()}
+            assert seen == value
+        else:
+            assert spec[name] == value
+    assert (spec["dialect"], spec["args"]) == ("slurm", ["a"])
+
+
+def test_the_command_line_counts_before_the_script_and_the_last_directive_before_others(desk, screen):
+    spec = handed_in(desk, screen, "-n 2 -t 10\n#SBATCH -n 3 -c 2", "--time", "20")["spec"]
+    assert spec["ask"] == {"pes": 6, "wall": 1_200_000}
+    assert handed_in(desk, screen, "-n 2 -c 2", "-n", "5")["spec"]["ask"] == {"pes": 10}
+
+
+@pytest.mark.parametrize(
+    ("export", "has", "lacks"),
+    [
+        ("", {"MINE=1", "OTHER=2"}, set()),
+        ("--export=NONE", set(), {"MINE=1"}),
+        ("--export=MINE,X=7", {"MINE=1", "X=7"}, {"OTHER=2"}),
+        ("\"--export=ALL,X='a,b'\"", {"MINE=1", "OTHER=2", "X=a,b"}, set()),
+    ],
+)
+def test_the_whole_environment_goes_along_unless_it_is_said_what(
+    desk, screen, monkeypatch, export, has, lacks
+):
+    monkeypatch.setenv("MINE", "1")
+    monkeypatch.setenv("OTHER", "2")
+    sent = set(handed_in(desk, screen, export)["environment"].split("\0"))
+    assert has <= sent
+    assert not lacks & sent
+
+
+BAD = [
+    ("--time=soon", "-", "--time: 'soon' is no time; write it like 30 (minutes)"),
+    ("--time=1:2:3:4", "-", "--time: '1:2:3:4' is no time"),
+    ("--mem=0", "-", "--mem: '0' is no amount of memory"),
+    ("-n 0", "-", "-n: '0' is no number from 1 to"),
+    ("-N 4-2", "-", "-N: '4-2': the greater number"),
+    ("-p a,b", "-", "-p: 'a,b': one queue is named"),
+    ("-d singleton", "-", "-d: 'singleton' is not offered; write it like afterok:17:18"),
+    ("-d afterok:x", "-", "-d: 'afterok:x' is not offered"),
+    ("-d afterok:1?afterok:2", "-", "-d: 'afterok:1?afterok:2' is not offered"),
+    ("--mail-type=SOON", "-", "--mail-type: SOON is not offered; there are NONE, BEGIN"),
+    ("-o %t.out", "-", "-o: %t in '%t.out' is not offered"),
+    ("--begin=now+2moons", "-", "--begin: 'now+2moons' is no date"),
+    ("-G a100:2", "-", "-G: 'a100:2': GPUs are not told apart by type"),
+    ("--open-mode=append", "-", "--open-mode: 'append' is not offered"),
+    ("-i data", "-", "-i: standard input of a request is empty"),
+    ("--exclusive", "-", "--exclusive: it is not offered: PEs are never shared"),
+    ("--exclusive=user", "-", "--exclusive: it is not offered"),
+    ("--qos=high", "-", "--qos: it is not offered: there are no qualities"),
+    ("--bogus", "-", "unknown option --bogus"),
+    ("-D nowhere", "-", "-D: there is no folder"),
+    ("words", "-", "'words' is no option"),
+]
+
+
+@pytest.mark.parametrize(("options", "_", "said"), BAD)
+def test_what_is_wrong_or_not_offered_is_named_with_its_line(desk, screen, options, _, said):
+    Path("job.sh").write_text(f"#!/bin/bash\n#SBATCH {options}\n")
+    status, out, err = screen.run("qsub --dialect slurm job.sh")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"qsub: job.sh line 2: {said}"), err
+    assert not any(message["cmd"] == "submit" for message in desk.messages)
+
+
+def test_each_option_that_is_refused_says_why(desk, screen):
+    Path("job.sh").write_text("#!/bin/sh\n")
+    for flags, target, kind, _, _ in SLURM:
+        if kind.startswith("slurm_refused"):
+            for flag in flags:
+                value = [] if kind == "slurm_refused_on" else ["x"]
+                status, _, err = screen.run(["qsub", "--dialect=slurm", flag, *value, "job.sh"])
+                assert (status, err) == (1, f"qsub: {flag}: it is not offered: {REFUSED[target]}\n")
+    assert not desk.messages
+
+
+# ---------------------------------------------------------------- nqspy submit
+
+
+def nqspy(capfd, *words):
+    capfd.readouterr()
+    status = submit.run(list(words))
+    return (status, *capfd.readouterr())
+
+
+def test_a_command_line_without_a_script(desk, capfd):
+    words = ("--time", "30", "--mem=2G", "--cpus", "4", "--dependency=afterok:17", "--", "make", "-j4", "a b")
+    assert nqspy(capfd, *words) == (0, "1.ymp\n", "")
+    item = desk.submitted
+    spec = item["spec"]
+    assert item["script"] == '#!/bin/sh\nexec "$@"\n'
+    assert (spec["args"], spec["name"]) == (["make", "-j4", "a b"], "make")
+    assert spec["ask"] == {"wall": 1_800_000, "memory": 2 << 30, "pes": 4}
+    assert spec["attributes"] == ["after:17:ok"]
+    assert spec["start_in"] == os.getcwd()
+
+
+def test_a_script_a_line_or_standard_input(desk, capfd):
+    Path("job.sh").write_text("#!/bin/sh\n#SBATCH -J named\n#PBS -N other\n")
+    assert nqspy(capfd, "job.sh", "--time")[0] == 0
+    assert (desk.submitted["spec"]["name"], desk.submitted["spec"]["args"]) == ("named", ["--time"])
+    assert nqspy(capfd, "--wrap=echo a | wc")[0] == 0
+    assert desk.submitted["script"] == "#!/bin/sh\necho a | wc\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "nothing is named"),
+        (("--wrap=x", "job.sh"), "job.sh: --wrap stands for the script"),
+        (("--dialect=pbs", "job.sh"), "--dialect: 'pbs' is not slurm"),
+        (("--bogus", "job.sh"), "unknown option --bogus"),
+        (("none.sh",), "none.sh: cannot read the script"),
+        (("--time", "5"), "nothing is named"),
+    ],
+)
+def test_slips_are_said_in_one_line(desk, capfd, words, said):
+    status, out, err = nqspy(capfd, *words)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"nqspy submit: {said}")
+    assert not desk.messages
+
+
+def test_the_umbrella_knows_it(desk, monkeypatch, capfd):
+    from nqspy.cli import nqspy as umbrella
+
+    for words in (["--", "echo", "--time"], ["--time=5", "--", "sh", "-c", "exit 3"]):
+        monkeypatch.setattr(sys, "argv", ["nqspy", "submit", *words])
+        with pytest.raises(SystemExit) as left:
+            umbrella.main()
+        assert left.value.code == 0
+        assert desk.submitted["spec"]["args"] == words[words.index("--") + 1 :]
+    monkeypatch.setattr(sys, "argv", ["nqspy", "submit", "--help"])
+    capfd.readouterr()
+    with pytest.raises(SystemExit):
+        umbrella.main()
+    shown = capfd.readouterr().out
+    for flags, _, kind, _, _ in SLURM:
+        assert (flags[0] in shown) is not kind.startswith("slurm_refused") or flags[0][:2] != "--"
+
+
+# ---------------------------------------------------------------- values, and what directives mean
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30", 1800), ("5:30", 330), ("1:00:00", 3600), ("2-0", 172_800), ("1-12:30", 131_400),
+     ("1-0:0:5", 86_405), ("90min", 5400), ("2h", 7200), ("45s", 45)],
+)  # fmt: skip
+def test_times(text, seconds):
+    assert parse_time(text) == seconds * 1000
+
+
+def test_no_limit_of_time():
+    assert {parse_time(text) for text in ("0", "UNLIMITED", "infinite", "-1")} == {UNLIMITED}
+
+
+@pytest.mark.parametrize(
+    ("text", "megabytes"), [("500", 500), ("4G", 4096), ("1T", 1 << 20), ("2048k", 2), ("7M", 7)]
+)
+def test_memory(text, megabytes):
+    assert parse_memory(text) == megabytes << 20
+
+
+@pytest.mark.parametrize("read", [parse_time, parse_memory, marks])
+@given(text=st.text(max_size=12))
+def test_no_text_breaks_the_readers(read, text):
+    try:
+        assert read(text) is not None
+    except Wrong:
+        pass
+
+
+def test_directives_are_explained_in_the_words_of_pbs():
+    said = meaning(["--time=1-0 -n 2", "--mem=4G", "--bogus", "-p night --hold", "--qos=x"])
+    assert said.split(", ") == [
+        "--time=1-0 is -l walltime=24:00:00", "-n 2 is -l select=2", "--mem=4G is -l mem=4G",
+        "-p night is -q night", "--hold is -h",
+    ]  # fmt: skip

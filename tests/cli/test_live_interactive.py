@@ -1,0 +1,179 @@
+"""``qsub -I``: a session at a terminal, run as a request: keys, window, signals, the status of its shell."""
+
+import fcntl
+import os
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Iterator
+
+import pytest
+from daemon.live import PATIENCE, command, until
+
+
+class Person:
+    """Somebody at a terminal of their own who has called ``qsub``."""
+
+    def __init__(self, live, *words, **env):
+        self.master, slave = os.openpty()
+        self.resize(24, 80)
+        self.process = subprocess.Popen(
+            [*command("qsub"), *words], cwd=live.work, stdin=slave, stdout=slave, stderr=slave,
+            env=live.environment | {"TERM": "vt100", "PS1": "$ "} | env,
+            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)),
+        )  # fmt: skip
+        os.close(slave)
+        self.seen = ""
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def types(self, text):
+        os.write(self.master, text.encode())
+
+    def reads(self, text):
+        """Waits until that is shown; gives all from there on."""
+        end = time.monotonic() + 60
+        while text not in self.seen:
+            assert select.select([self.master], [], [], max(0.0, end - time.monotonic()))[0], (
+                text,
+                self.seen,
+            )
+            try:
+                self.seen += os.read(self.master, 65536).decode()
+            except OSError:
+                assert text in self.seen, (text, self.seen)
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def ends(self):
+        """Its exit status; what is still shown is read meanwhile."""
+
+        def over():
+            while select.select([self.master], [], [], 0)[0]:
+                try:
+                    self.seen += os.read(self.master, 65536).decode()
+                except OSError:
+                    break
+            return self.process.poll() is not None
+
+        until(over, "qsub ends", 60)
+        return self.process.returncode
+
+    def leave(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(PATIENCE)
+        if self.master >= 0:
+            os.close(self.master)
+            self.master = -1
+
+
+@pytest.fixture
+def person(office) -> Iterator:
+    """Has somebody call ``qsub``; nobody stays behind."""
+    called = []
+
+    def call(*words, **env):
+        called.append(Person(office, *words, **env))
+        return called[-1]
+
+    yield call
+    for each in called:
+        each.leave()
+
+
+def begun(someone):
+    """The identifier, once the session is there."""
+    someone.reads("qsub: waiting for job ")
+    id = someone.reads(" to start")
+    someone.reads(f"qsub: job {id} ready")
+    return id
+
+
+def test_a_session_has_a_terminal_and_gives_the_status_of_its_shell(office, person):
+    one = person("-I", "-S", "/bin/sh", "-N", "talk")
+    id = begun(one)
+    assert office.job(id)["state"] == "running"
+    one.types("tty; stty size; echo $PBS_JOBID $PBS_ENVIRONMENT $TERM $((40+2))\n")
+    assert "/dev/pts/" in one.reads("24 80")
+    one.reads(f"{id} PBS_INTERACTIVE vt100 42")
+    one.types("exit 7\n")
+    assert one.ends() == 7
+    assert f"qsub: job {id} completed" in one.seen
+    job = office.ended(id)
+    assert (job["exit_status"], job["name"]) == (7, "talk")
+
+
+def test_the_size_of_the_window_and_the_keys_that_interrupt_go_through(office, person):
+    one = person("-I", "-S", "/bin/sh")
+    begun(one)
+    one.resize(50, 132)
+    one.types("until [ \"$(stty size)\" = '50 132' ]; do :; done; echo wi''de\n")
+    one.reads("wide")
+    one.types("trap 'echo cau''ght' INT; while :; do sleep 1; done\n")
+    one.types("\x03")
+    one.reads("caught")
+    one.process.send_signal(signal.SIGINT)
+    one.reads("caught")
+    one.process.send_signal(signal.SIGTERM)
+    assert one.ends() != 0
+
+
+def test_a_terminal_that_hangs_up_ends_the_session(office, person):
+    one = person("-I", "-S", "/bin/sh")
+    id = begun(one)
+    os.close(one.master)
+    one.master = -1
+    assert office.ended(id)["state"] == "ended"
+    one.process.wait(PATIENCE)
+
+
+def test_a_command_can_stand_in_for_the_shell_and_a_script_gives_directives(office, person):
+    office.write("asks.sh", "#!/bin/sh\n#PBS -N asked -l walltime=100\nexit 99\n")
+    one = person("-I", "-S", "/bin/sh", "asks.sh")
+    id = begun(one)
+    assert (office.job(id)["name"], office.job(id)["requested"]["wall_s"]) == ("asked", 100.0)
+    one.types("exit\n")
+    assert one.ends() == 0
+    two = person("-I", "--", "sh", "-c", "tty; exit 3")
+    begun(two)
+    assert two.ends() == 3
+    assert "/dev/pts/" in two.seen
+
+
+def test_who_loses_patience_ends_the_request(office, person):
+    one = person("-I", "-h")
+    one.reads("qsub: waiting for job ")
+    id = one.reads(" to start")
+    assert office.job(id)["state"] == "held"
+    one.types("\x03")
+    assert one.ends() == 3
+    assert office.ended(id)["end_reason"] == "deleted"
+    assert f"qsub: job {id} ended before it began" in one.seen
+
+
+def test_a_session_outlives_the_daemon(live, request):
+    one = Person(live, "-I", "-S", "/bin/sh")
+    request.addfinalizer(one.leave)
+    id = begun(one)
+    live.kill()
+    one.types("echo still he''re\n")
+    one.reads("still here")
+    live.start()
+    one.types("exit 5\n")
+    assert one.ends() == 5
+    assert live.ended(id)["exit_status"] == 5
+
+
+def test_without_a_terminal_or_with_what_does_not_go_with_it_it_is_refused(office, person):
+    office.run("qsub", "-I").refused("-I", "terminal")
+    office.run("qsub", "-X", stdin="").refused("-X", "not offered")
+    for words in (("--json",), ("--list", "x"), ("--wait",), ("-u", "anne")):
+        one = person("-I", *words)
+        assert one.ends() == 1
+        assert words[0] in one.seen
+    assert office.run("qsub", "-I", "-q", "nowhere").status != 0

@@ -1,0 +1,59 @@
+"""The job log of NQS: what befell a request, in a file of its own or behind its output."""
+
+from pathlib import Path
+
+import pytest
+
+
+def handed_in(office, *words, script="echo out; exit 3\n"):
+    id = office.qsub(script, "-N", "logged", *words)
+    return id, office.ended(id)["seq"]
+
+
+def told(text, id):
+    handed, started, ended = text.splitlines()[-3:]
+    assert f"{id} logged of " in handed
+    assert "handed in on" in handed
+    assert "started: queue batch, attempt 1, PEs " in started
+    assert ": ended, exit status 3; CPU time " in ended
+
+
+def test_a_log_has_a_file_of_its_own(office):
+    id, seq = handed_in(office, "-J", "y")
+    told(office.text(f"logged.l{seq}"), id)
+    assert office.text(f"logged.o{seq}") == "out\n"
+    id, seq = handed_in(office, "-j", "run.log")
+    told(office.text("run.log"), id)
+    assert not (office.work / f"logged.l{seq}").exists()
+
+
+@pytest.mark.parametrize("words", [("-J", "m"), ("-J", "m", "-eo")])
+def test_a_log_stands_behind_the_output(office, words):
+    id, seq = handed_in(office, *words)
+    text = office.text(f"logged.o{seq}")
+    assert text.startswith("out\n")
+    told(text, id)
+    assert not (office.work / f"logged.l{seq}").exists()
+
+
+def test_output_in_place_and_a_kept_log(office):
+    id, seq = handed_in(office, "-J", "m", "-ro", "-kj")
+    kept = Path.home() / f"logged.l{seq}"
+    try:
+        told(kept.read_text(), id)
+    finally:
+        kept.unlink()
+    assert office.text(f"logged.o{seq}") == "out\n"
+
+
+def test_nobody_gets_a_log_who_does_not_want_one(office):
+    _, seq = handed_in(office, "-j", "no.log", "-J", "n")
+    assert office.text(f"logged.o{seq}") == "out\n"
+    assert not list(office.work.glob(f"*.l{seq}"))
+    assert not (office.work / "no.log").exists()
+
+
+def test_a_log_tells_who_ended_it(office):
+    id = office.qsub("sleep 600\n", "-N", "logged", "-J", "y", "-l", "walltime=1")
+    seq = office.ended(id)["seq"]
+    assert "ended, signal 15 (" in office.text(f"logged.l{seq}")
