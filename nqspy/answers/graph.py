@@ -66,7 +66,7 @@ def _connected(serving: Serving, seqs: list[Seq]) -> set[Seq]:
 def _label(serving: Serving, request: Request) -> str:
     never = "  (what it waits for can never come about)" if request.never else ""
     id = serving.engine.site.id_of(request.seq)
-    return f"{id} {request.name}  {request.owner}  {request.state.value}{never}"
+    return f"{id} {request.name}  {request.owner}  {request.shown_state.value}{never}"
 
 
 def _told(serving: Serving, asked: rpc.Asked, seqs: list[Seq], lines: list[str]) -> bytes:

@@ -138,7 +138,7 @@ def test_a_file_is_a_small_graph_handed_in_at_once(office):
         "after:join job.sh never\n",
     )
     (office.work / "order").unlink(missing_ok=True)
-    ids = office.run("qsub", "--list", "graph.list").ok().lines
+    ids = office.run("qsub", "-s", "/bin/sh", "--list", "graph.list").ok().lines
     assert [office.job(id)["name"] for id in ids[:5]] == ["prepare", "part", "part", "join", "mend"]
     office.ended(ids[4])
     assert (office.work / "order").read_text().split() == ["prepare", "part", "part", "join", "mend"]
@@ -173,7 +173,7 @@ def test_a_list_may_wait_for_what_was_handed_in_before(office):
     office.write("job.sh", "true\n")
     first = gated(office)
     office.write("more.list", f"after:{first.partition('.')[0]}:any name:x job.sh\nafter:x:start job.sh\n")
-    ids = office.run("qsub", "--list", "more.list").ok().lines
+    ids = office.run("qsub", "-s", "/bin/sh", "--list", "more.list").ok().lines
     assert office.job(ids[0])["depends_on"] == [first]
     assert office.job(ids[1])["depends_on"] == [ids[0]]
 
