@@ -37,6 +37,8 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
     _put_parts(values, spec | asked)
     if any(_selects(given) for given in options):
         values.setdefault("ask/memory", None)
+    elif "ask/pes" in values:
+        values.setdefault("layout", None)
     for given in found:
         if given.target in ("holds", "owner"):
             values[given.target] = given.value.partition("@")[0]

@@ -161,8 +161,11 @@ def test_the_letters_of_a_hold_are_asked_for_together_and_the_status_is_the_fail
 
 ALTERED = [
     ("-l walltime=0:3:0,mem=1gb", {"ask/wall": 180_000, "ask/memory": 1 << 30}),
-    ("-l select=2:ncpus=3", {"ask/pes": 6, "ask/memory": None}),
-    ("-l nodes=1:ppn=2:mem=1mb", {"ask/pes": 2, "ask/memory": 1 << 20}),
+    ("-l select=2:ncpus=3", {"ask/pes": 6, "ask/memory": None, "layout": {
+        "text": "select=2:ncpus=3", "chunks": 2, "ranks": 2, "cpus": 3}}),
+    ("-l nodes=1:ppn=2:mem=1mb", {"ask/pes": 2, "ask/memory": 1 << 20, "layout": {
+        "text": "nodes=1:ppn=2:mem=1mb", "chunks": 1, "ranks": 2, "cpus": 2}}),
+    ("-l ncpus=4", {"ask/pes": 4, "layout": None}),
     ("-l nproc=9", {"ask/per_request/process_limit": 9}),
     ("-N new -p -3 -r n -A d1", {"name": "new", "priority": -3, "rerunnable": False, "account": "d1"}),
     ("-S /bin/sh", {"shell": "/bin/sh"}),

@@ -47,7 +47,7 @@ def altered(spec: Spec, head: str, rest: str, value: Any) -> Spec:
         return replace(spec, output=having(spec.output, rest, value))
     if head == "mail" and rest in spec.mail.__slots__:
         return replace(spec, mail=having(spec.mail, rest, value))
-    if head == "umask" and not rest:
+    if head in ("umask", "layout") and not rest:
         changed: Spec = having(spec, head, value)
     elif head == "attributes" and rest not in _NO_NOTES and ":" not in rest:
         others = [each for each in spec.attributes if each.partition(":")[0] != rest]
