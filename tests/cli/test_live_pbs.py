@@ -8,9 +8,10 @@ from daemon.live import until
 
 
 def hand_in(office, head, *words, body="true\n", **more):
-    """Hands in a script in PBS's dialect; gives what `qsub` said."""
+    """Hands in a script in PBS's dialect, for a shell without a login (profiles take their time); gives what
+    `qsub` said."""
     office.write("pbs.sh", f"#!/bin/sh\n{head}\n{body}")
-    return office.run("qsub", *words, "pbs.sh", **more)
+    return office.run("qsub", "-S", "/bin/sh", *words, "pbs.sh", **more)
 
 
 def test_waiting_for_the_end_gives_its_status(office):
@@ -19,7 +20,7 @@ def test_waiting_for_the_end_gives_its_status(office):
 
 
 def test_waiting_for_one_that_is_deleted_before_it_ran_gives_three(office):
-    office.write("held.sh", "#PBS -h -W block=true\n")
+    office.write("held.sh", "#PBS -h -W block=true -S /bin/sh\n")
     with office.spawn("qsub", "held.sh") as waiting:
         id = waiting.stdout.readline().strip()
         office.run("qdel", id).ok()
@@ -118,7 +119,7 @@ def test_the_environment_of_a_job_is_that_of_pbs(office):
     }  # fmt: skip
     assert {name: found.get(name) for name in expected} == expected
     assert "/mine" not in found["PATH"], "the caller's search path comes with -V only"
-    whole, _ = environment(office, "#PBS -V -S /bin/sh", env=env)
+    whole, _ = environment(office, "#PBS -V", env=env)
     assert whole["PATH"] == env["PATH"]
 
 
@@ -216,6 +217,6 @@ def test_an_interpreter_that_is_not_there_is_told_in_the_error_file(office):
 
 
 def test_a_command_runs_with_its_arguments(office):
-    id = office.run("qsub", "-N", "cmd", "--", "printf", "%s|\\n", "a b", "").ok().lines[0]
+    id = office.run("qsub", "-S", "/bin/sh", "-N", "cmd", "--", "printf", "%s|\\n", "a b", "").ok().lines[0]
     job = office.ended(id)
     assert (job["exit_status"], office.text(f"cmd.o{job['seq']}")) == (0, "a b|\n|\n")
