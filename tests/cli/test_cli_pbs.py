@@ -192,8 +192,8 @@ USAGE = [
     ("-l mem=5xb", 166, "qsub: Illegal attribute or resource value Resource_List.mem"),
     ("-l walltime=1:2:3:4:5", 166, "qsub: Illegal attribute or resource value Resource_List.walltime"),
     ("-l select=1:ncpus=x", 166, "qsub: Illegal attribute or resource value Resource_List.select"),
-    ("-l foo=1", 187, "qsub: Unknown resource Resource_List.foo"),
-    ("-l select=1:foo=1", 187, "qsub: Unknown resource Resource_List.foo"),
+    ("-l foo=many", 187, "qsub: Unknown resource Resource_List.foo"),
+    ("-l select=1:foo=many", 187, "qsub: Unknown resource Resource_List.foo"),
     ("-l select=1,ncpus=2", 166, "qsub: Illegal attribute or resource value Resource_List.ncpus"),
     ("-l nonsense", 2, "qsub: illegal -l value 'nonsense'"),
 ]

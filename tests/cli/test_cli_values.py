@@ -225,8 +225,8 @@ def test_needs(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["waltime=3", "mem", "pes=0", "mem=5x", "", "nodes=0", "nodes=1:gpu=2", "select=", "select=0:ncpus=1",
-     "select=1:ncpus=0", "select=2:ncpus", "select=1:foo=2", "select=1:mem=unlimited", "nodes=1:ppn=",
+    ["waltime=3", "mem", "pes=0", "mem=5x", "", "nodes=0", "nodes=1:gpu=two", "select=", "select=0:ncpus=1",
+     "select=1:ncpus=0", "select=2:ncpus", "select=1:foo=two", "select=1:mem=unlimited", "nodes=1:ppn=",
      "nodes=:", "place=somewhere", "select=999999999:ncpus=9999", "procs=0", "walltime=1:2:3:4:5",
      "mem=1gb,x"],
 )  # fmt: skip

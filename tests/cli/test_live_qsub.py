@@ -86,7 +86,7 @@ def test_an_output_that_cannot_be_written_is_kept_in_the_spool(office):
     assert job["exit_status"] == 0
     kept = [path.read_text() for path in (office.home / "spool").glob(f"{job['seq']}.1/stdout")]
     assert kept == ["precious\n"]
-    told = office.run("qstat", "-f", job["id"]).ok().out.replace("\n\t", "")
+    told = office.run("qstat", "-fx", job["id"]).ok().out.replace("\n\t", "")
     assert str(office.home / "spool" / f"{job['seq']}.1") in told
 
 

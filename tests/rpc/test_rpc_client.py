@@ -69,7 +69,7 @@ def test_a_request_from_submission_to_its_end(counter, daemon, tmp_path):
     item = daemon.asked[0]["items"][0]
     assert item["script"] == "#!/bin/sh\necho \xff\n"
     assert item["spec"]["ask"] == {"cpu": 600_000, "memory": 16_384, "pes": 3}
-    assert (item["spec"]["name"], item["spec"]["name_given"]) == ("payload", False)
+    assert (item["spec"]["name"], item["spec"]["name_given"]) == ("payload.sh", False)
     assert item["spec"]["args"] == ["a", "b"]
     assert item["spec"]["attributes"] == ["after:3.ymp:ok"]
     assert "QSUB_WORKDIR=" in item["environment"]
