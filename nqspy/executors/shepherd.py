@@ -210,6 +210,8 @@ class Shepherd(AttemptReporter):
             bells.drain(wake)
             self._reap()
             if self.childless and self.raw is not None:
+                for message in [*self.early, *patience.messages(self.control)]:  # before its end was seen
+                    asides.obey(self.order, self.streams, self.home, message)
                 return
             if self.control is None:
                 poll.register(self._listen(), select.POLLIN)

@@ -3,13 +3,14 @@
 import os
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 
 from nqspy.executors import attempt, proc, scan
-from nqspy.model.actions import Kill, Signal
+from nqspy.model.actions import Adjust, Kill, Signal
 from nqspy.model.observations import ObservedExiting, ObservedLost, ObservedRunning, ObservedUse
-from nqspy.model.requests import Ask
+from nqspy.model.requests import Ask, Output
 
 STOP = "kill -STOP $PPID\n"
 CAGED = Ask(others=(("per_process/corefile_limit", 0),))
@@ -116,6 +117,18 @@ def test_a_job_that_a_person_stops_stays_stopped(bench, monkeypatch):
     assert state(pid) == "T"
     bench.do(Kill(request.seq, 1, "deleted", 0, signal.SIGKILL))
     assert bench.ending(request).reason == "deleted"
+
+
+def test_what_is_said_before_its_end_is_seen_still_holds(bench):
+    request = bench.running("echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; echo out")
+    pid, keeper = int(bench.text("pid")), shepherd(bench, request)
+    os.kill(keeper, signal.SIGSTOP)
+    (bench.work / "go").touch()
+    bench.until(lambda: state(pid) == "Z", "the job has ended")
+    request.spec = replace(request.spec, output=Output(stdout=f"{bench.work}/later"))
+    bench.do(Adjust(request.seq, 1), request)  # has the shepherd go on, too
+    assert bench.ending(request).status == 0
+    assert (bench.work / "later").read_text() == "out\n"
 
 
 def test_a_starter_that_is_stopped_goes_on(bench):
