@@ -26,6 +26,7 @@ from nqspy.answers import (
 )
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import SlowAnswers, key_of
+from nqspy.answers.turns import Enough, never
 from nqspy.answers.waiting import OpenQuestions
 from nqspy.engine.handlers.context import Reply
 from nqspy.engine.inputs import CommandAsked
@@ -61,7 +62,7 @@ class Dispatcher:
 
     def __init__(self, serving: Serving) -> None:
         self.serving = serving
-        self.waiting: OpenQuestions = OpenQuestions(serving, self.told)
+        self.waiting: OpenQuestions = OpenQuestions(serving, self.answer, self.told)
         self.slow = SlowAnswers(serving, self.told, self.answer)
         self._questions: list[rpc.Asked] = []
         self._held_back: list[rpc.Asked] | None = None
@@ -151,16 +152,23 @@ class Dispatcher:
             return None
         return language.answer(self.serving, asked)
 
-    def answer_questions(self) -> None:
-        """Answers the questions of this turn from the state as it is now."""
+    def answer_questions(self, enough: Enough = never) -> list[rpc.Asked]:
+        """Answers the questions of this turn from the state as it is now, until it is ``enough``; returns
+        those that are left."""
         questions, self._questions = self._questions, []
         alike: dict[Any, list[rpc.Asked]] = {}
         for asked in questions:
             with self.told(asked):
                 key = key_of(asked) if asked.message["cmd"] == "qstat" else None
                 alike.setdefault(key or id(asked), []).append(asked)
-        for first, *others in alike.values():
+        groups = list(alike.values())
+        while groups:
+            first, *others = groups.pop(0)
             self.answer(first, others)
+            if enough():
+                break
+        left = {id(asked) for group in groups for asked in group}
+        return [asked for asked in questions if id(asked) in left]
 
     def answer(self, asked: rpc.Asked, others: Sequence[rpc.Asked] = ()) -> None:
         """Answers a question: at once, in slices, or when what it waits for has come. ``others`` have asked
@@ -216,15 +224,16 @@ class Dispatcher:
         if ready:
             self.serving.server.reply_many(ready)
 
-    def after_turn(self) -> None:
-        """Goes on with the slow answers, and answers whoever waited for what has happened now."""
-        self.slow.go_on()
-        self.waiting.look()
+    def after_turn(self, part: Callable[[], Enough] = lambda: never) -> None:
+        """Goes on with the slow answers, and answers whoever waited for what has happened now; ``part``: what
+        time there is for each."""
+        self.slow.go_on(part())
+        self.waiting.look(part())
 
     def patience(self) -> float | None:
         """How long the inbox may be waited for."""
-        slow = self.slow.patience()
-        return self.waiting.patience() if slow is None else slow
+        times = (self.slow.patience(), self.waiting.patience())
+        return min((each for each in times if each is not None), default=None)
 
 
 def _decode(message: dict[str, Any]) -> cm.Command:

@@ -18,7 +18,7 @@ def answer(serving: Serving, asked: rpc.Asked) -> Iterator[Any]:
     """The trees of these requests (``ids``), or of all that wait for others or are awaited. Raises Refusal
     for an identifier of none."""
     site, sight = serving.engine.site, Visibility(serving, asked.caller)
-    asked_for = seqs_of(serving, asked.message.get("ids") or ())
+    asked_for = seqs_of(serving, sight, asked.message.get("ids") or ())
     sight.need(*asked_for)
     wanted = _connected(serving, asked_for) if asked_for else set(site.dependants)
     edges: dict[Seq, list[tuple[str, Seq]]] = {}

@@ -4,13 +4,13 @@ engine. Its tables and PBS forms: `pbs_jobs`."""
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from nqspy.answers import pbs_jobs, pbs_views, queues
 from nqspy.answers.named import seqs_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
-from nqspy.answers.visibility import Visibility
+from nqspy.answers.visibility import Visibility, promise_for
 from nqspy.decider import estimates
 from nqspy.decider.estimates import PATIENCE, LateEstimate
 from nqspy.engine.explain import Places, chain, reasons_of
@@ -29,12 +29,16 @@ from nqspy.rpc import server as rpc
 SLICE = 1_000
 """Requests looked at between two looks at the inbox."""
 
+A_FEW = 5
+"""Requests of which it is told why they wait, between two looks at the inbox."""
+
 Objects = list[dict[str, Any]]
+T = TypeVar("T")
 
 
-def in_slices(seqs: Iterator[Seq], size: int) -> Iterator[list[Seq]]:
+def in_slices(things: Iterator[T], size: int) -> Iterator[list[T]]:
     """What comes, so many at a time."""
-    while some := list(islice(seqs, size)):
+    while some := list(islice(things, size)):
         yield some
 
 
@@ -83,7 +87,7 @@ class RequestChoice:
         self.site = serving.engine.site
         self.sight = Visibility(serving, caller)
         operands = [str(word) for word in message.get("operands") or message.get("ids") or ()]
-        self.seqs = seqs_of(serving, [word for word in operands if word[:1].isdigit()])
+        self.seqs = seqs_of(serving, self.sight, [word for word in operands if word[:1].isdigit()])
         named = [word for word in operands if not word[:1].isdigit()]
         self.queues = {*named, *([message["queue"]] if message.get("queue") else ())}
         unknown = sorted(self.queues - set(self.site.settings.queues))
@@ -293,18 +297,21 @@ def _json(serving: Serving, asked: rpc.Asked) -> Iterator[bytes | None]:
     yield messages.pieces_answer(asked.handle.id, choice.status(), (*pieces, b"]\\n"), choice.complaint())
 
 
-def _why(serving: Serving, asked: rpc.Asked) -> Work:
-    """The estimates may come late: what else there is to say is gathered now."""
+def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
+    """The estimates may come late: what else there is to say is gathered now, of a few requests at a time."""
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     found: Objects = []
+    estimates: list[LateEstimate | None] = []
     choice = RequestChoice(serving, {"operands": [str(word) for word in operands]}, asked.caller)
-    for _ in _objects(serving, choice, found):
-        pass
-    _add_chains(serving, found, choice.sight)
-    if not message.get("json"):
-        _add_needed(serving, found)
-    estimates = [_estimate(serving, _key(serving, each)) for each in found]
+    yield from _objects(serving, choice, found)
+    for some in in_slices(iter(found), A_FEW):
+        _add_chains(serving, some, choice.sight)
+        if not message.get("json"):
+            _add_needed(serving, some)
+        estimates += [_estimate(serving, _key(serving, each)) for each in some]
+        if len(estimates) < len(found):
+            yield None
     zone = Zone(serving.engine.site.timezone)
 
     def work() -> bytes:
@@ -318,13 +325,14 @@ def _why(serving: Serving, asked: rpc.Asked) -> Work:
             text = "".join(map(why.why_text, found))
         return _answer(asked, choice, text)
 
-    return work
+    yield work
 
 
 def _add_chains(serving: Serving, found: Objects, sight: Visibility) -> None:
     for each in found:
         each["chain"] = _chain(serving, _key(serving, each), sight)
         each["redated"] = _redated(serving, _key(serving, each), sight)
+        each["reservation"] = _reservation(serving, _key(serving, each), sight)
 
 
 def _add_needed(serving: Serving, found: Objects) -> None:
@@ -358,6 +366,14 @@ def _redated(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any] | 
     shown = cause is None or cause in sight.known((cause,))
     found = json_objects.redating_object(request, Lister(serving, sight).place)
     return found if found is None or shown else {**found, "cause": None}
+
+
+def _reservation(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any] | None:
+    request = serving.engine.site.requests.get(seq)
+    if request is None or request.reservation is None:
+        return None
+    kept = promise_for(request.reservation, set(sight.known(request.reservation.by)))
+    return json_objects.reservation_object(kept, Lister(serving, sight).place)
 
 
 def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:

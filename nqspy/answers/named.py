@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from nqspy.answers.serving import Serving
+from nqspy.answers.visibility import Visibility
 from nqspy.model import indices
 from nqspy.model.errors import BadValue, Refusal
 from nqspy.model.ids import Seq, array_key, is_array, member, number_of, parse_named
@@ -11,19 +12,20 @@ MOST = 10_000
 """Indices that one identifier may name."""
 
 
-def seq_of(serving: Serving, text: str) -> Seq:
+def seq_of(serving: Serving, sight: Visibility, text: str) -> Seq:
     """The one request that an identifier names. Raises Refusal."""
-    seqs = seqs_of(serving, (text,))
+    seqs = seqs_of(serving, sight, (text,))
     if len(seqs) != 1:
         raise Refusal("bad_id", text=text[:80])
     return seqs[0]
 
 
-def seqs_of(serving: Serving, texts: Iterable[str]) -> list[Seq]:
-    """The requests that identifiers name, in their order. Raises Refusal."""
+def seqs_of(serving: Serving, sight: Visibility, texts: Iterable[str]) -> list[Seq]:
+    """The requests that identifiers name, in their order; a bare number means no array that is hidden. Raises
+    Refusal."""
     host = serving.engine.site.name
     found = [seq for text in texts for seq in _named(host, text)]
-    arrays = _arrays(serving, found)
+    arrays = _arrays(serving, sight, found)
     return [arrays.get(seq, seq) for seq in found]
 
 
@@ -43,13 +45,19 @@ def _named(host: str, text: str) -> list[Seq]:
     return [member(ref.seq, index) for index in indices.each(runs)]
 
 
-def _arrays(serving: Serving, seqs: Iterable[Seq]) -> dict[Seq, Seq]:
+def _arrays(serving: Serving, sight: Visibility, seqs: Iterable[Seq]) -> dict[Seq, Seq]:
     """The arrays that bare numbers mean: those of no request that are an array's."""
     requests = serving.engine.site.requests
     bare = [seq for seq in seqs if seq == number_of(seq) and seq not in requests]
-    found = {seq: array_key(seq) for seq in bare if array_key(seq) in requests}
-    gone = [array_key(seq) for seq in bare if seq not in found]
+    arrays = ((seq, requests.get(array_key(seq))) for seq in bare)
+    found = {seq: each.seq for seq, each in arrays if each is not None and sight.sees(each.spec)}
+    gone = [seq for seq in bare if seq not in found and seq < serving.engine.site.next_seq]
+    if gone:
+        # A number is a request's or an array's: of what has ended, nearly always a request's.
+        own = {row["seq"] for row in serving.readers.live.ended(seqs=gone)}
+        gone = [array_key(seq) for seq in gone if seq not in own]
     if gone:
         rows = serving.readers.live.ended(seqs=gone)
-        found |= {number_of(row["seq"]): row["seq"] for row in rows if is_array(row["seq"])}
+        seen = (row["seq"] for row in rows if is_array(row["seq"]) and sight.sees(row["spec"]))
+        found |= {number_of(seq): seq for seq in seen}
     return found

@@ -1,7 +1,8 @@
 """Which jobs a PBS form is about: identifiers, destinations, and what options narrow them to (pbs-clients.md
 2, 8)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from nqspy.answers.named import seqs_of
@@ -22,6 +23,8 @@ _NARROWED = {
     "r": frozenset({State.RUNNING, State.SUSPENDED}),
     "H": frozenset({State.ENDED}),
 }  # fmt: skip
+_SLICE = 500
+"""Ended indices of an array that are read at a time."""
 
 
 class JobChoice:
@@ -54,7 +57,7 @@ class JobChoice:
         for word in operands:
             try:
                 if word[:1].isdigit():
-                    self.seqs += seqs_of(serving, (word,))
+                    self.seqs += seqs_of(serving, self.sight, (word,))
                 else:
                     self._queues.add(queue_of(self.site, word))
                     self._whole = True
@@ -118,6 +121,22 @@ class JobChoice:
                 self.wrong.append(Refusal("is_history", id=id))
             elif self._fits(row["request"], State.ENDED):
                 yield row
+        if self._expand and self._history:
+            for seq in seqs:
+                row = found.get(seq)
+                yield from self._indices_over(row["request"] if row else self.site.requests.get(seq), seqs)
+
+    def _indices_over(self, array: Request | None, named: Collection[Seq]) -> Iterator[EndedRow]:
+        """Indices of an array that have ended, but for those that are named themselves."""
+        if array is None or array.array is None or not self.sight.sees(array.spec):
+            return
+        state = array.array
+        over = indices.plus(indices.plus(state.well, state.badly), state.dropped)
+        seqs = (seq for index in indices.each(over) if (seq := member(array.seq, index)) not in named)
+        while some := list(islice(seqs, _SLICE)):
+            for row in self._reader.ended(seqs=some):
+                if self._fits(row["request"], State.ENDED):
+                    yield row
 
     def _is_to_be(self, seq: Seq) -> bool:
         request = self.site.to_be(seq)

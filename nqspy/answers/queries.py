@@ -86,8 +86,9 @@ def _exits_list(serving: Serving, asked: rpc.Asked) -> Any:
 
 def _exits_trace(serving: Serving, asked: rpc.Asked) -> Any:
     site = serving.engine.site
-    seq = seq_of(serving, str(asked.message["request"]))
-    Visibility(serving, asked.caller).need(seq)
+    sight = Visibility(serving, asked.caller)
+    seq = seq_of(serving, sight, str(asked.message["request"]))
+    sight.need(seq)
     return {"id": site.id_of(seq), "trace": [*serving.exits.trace(seq), *_reached(serving, seq)]}
 
 

@@ -9,20 +9,28 @@ script changes the site, and a copy of all requests for each list would keep the
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from nqspy.answers import fields, texts
 from nqspy.answers.serving import Serving
+from nqspy.answers.turns import Enough, Turns, never
 from nqspy.model.errors import NqspyError, Refusal
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
+from nqspy.rpc.limits import person
 
 AT_ONCE = 4
 """Slow answers to one user that are made at a time."""
+MOST = 64
+"""Slow answers to one user that are under way; beyond, nothing more of his is taken."""
+OURS = -2
+"""Stands for the daemon among those whose reports are made."""
 LOOK_AGAIN = 0.1
 """When a client that did not read is looked at again, real seconds."""
 
@@ -70,6 +78,9 @@ class SlowAnswers:
     ) -> None:
         self._serving, self._told, self._again = serving, told, again
         self._answers: list[SlowAnswer] = []
+        self._served: dict[tuple[int, bool], int] = {}  # by person, and whether it was a short one
+        self._steps = 0
+        self._works: Turns[Work] = Turns()
         self._worker = ThreadPoolExecutor(1, "reports")
 
     def close(self) -> None:
@@ -78,14 +89,24 @@ class SlowAnswers:
 
     def work(self, work: Work) -> None:
         """Has something done by the reports' thread."""
-        self._worker.submit(work)
+        self._do(OURS, work)
+
+    def _do(self, who: int, work: Work) -> None:
+        self._works.add(who, work)
+        self._worker.submit(self._next_work)
+
+    def _next_work(self) -> None:
+        """In the reports' thread: what the user has asked for whose turn it is."""
+        found = self._works.next()
+        if found is not None:
+            found[1]()
 
     def take(self, asked: rpc.Asked, answer: Work | Steps) -> None:
         """Has an answer made and given."""
         if not isinstance(answer, Iterator):
-            self._worker.submit(self._finish, asked, answer)
+            self._do(person(asked.caller), partial(self._finish, asked, answer))
             return
-        key = None if asked.message["cmd"] == "qmgr" else key_of(asked)
+        key = None if asked.message["cmd"] in ("qmgr", "events") else key_of(asked)
         for slow in self._answers:
             if key is not None and slow.key == key and not slow.begun:
                 slow.others.append(asked)
@@ -107,39 +128,54 @@ class SlowAnswers:
 
     # ------------------------------------------------------------ steps
 
-    def go_on(self) -> None:
-        """One step of each, of the first long one only."""
+    def go_on(self, enough: Enough = never) -> None:
+        """A step of the first long one, then one of each other, from each user in turn until it is
+        ``enough``."""
         turn = self._in_turn()
+        for slow in [slow for slow in turn if slow.key is not None][:1]:
+            self._step(slow)
         for slow in [slow for slow in turn if slow.key is None]:
             if not (self._step(slow) or slow.lasting):
                 self._step(slow)  # a few requests are one slice: their answer does not wait another turn
-        for slow in [slow for slow in turn if slow.key is not None][:1]:
-            self._step(slow)
+            if enough():
+                break
+
+    def crowded(self) -> set[int]:
+        """Users who have so many under way that no more of theirs is taken: it waits where it is counted."""
+        turns = Counter(person(slow.asked.caller) for slow in self._answers if not slow.asked.handle.stuck)
+        return {who for who, count in turns.items() if count >= MOST}
 
     def _in_turn(self) -> list[SlowAnswer]:
-        """Those that are made now: a few of each user at a time, none for who does not read what was sent; so
-        that nobody's wishes fill the memory or keep others waiting."""
+        """Those that are made now, of each user in turn: a few of each at a time, none for who does not read
+        what was sent; so that nobody's wishes fill the memory or keep others waiting. Who was served last
+        comes last; of the long ones, that which is begun comes first."""
         turns: dict[int, int] = {}
-        found = []
+        found: list[tuple[bool, int, int, SlowAnswer]] = []
         for slow in self._answers:
-            uid = slow.asked.caller.uid
+            who = person(slow.asked.caller)
             if slow.asked.handle.stuck and not (slow.gone() or slow.lasting):
                 continue
-            turns[uid] = turns.get(uid, 0) + (slow.key is None)
-            if turns[uid] <= AT_ONCE:
-                found.append(slow)
-        return found
+            turns[who] = turns.get(who, 0) + (slow.key is None)
+            if turns[who] <= AT_ONCE:
+                waits = slow.key is not None and not slow.begun
+                place = turns[who] if slow.key is None else 0
+                found.append((waits, place, self._served.get((who, slow.key is None), 0), slow))
+        return [slow for *_, slow in sorted(found, key=lambda each: each[:3])]
 
     def _step(self, slow: SlowAnswer) -> bool:
         """Makes a step; True when it was the last."""
         made: bytes | Work | None = b""
         slow.begun = True
+        self._steps += 1
+        self._served[person(slow.asked.caller), slow.key is None] = self._steps
         with self._told(slow.asked):
             if slow.lasting or not slow.gone():
                 made = next(slow.steps)
         if made is None:
             return False
         self._answers = [each for each in self._answers if each is not slow]
+        if not self._answers:
+            self._served.clear()
         if isinstance(made, bytes) and made:
             self._give(slow, made)
             return True

@@ -10,9 +10,10 @@ from nqspy.answers.serving import Serving
 from nqspy.engine.handlers.people import may_see, sees_all
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Seq
+from nqspy.model.ids import Seq, array_key, number_of
 from nqspy.model.people import Caller
 from nqspy.model.requests import Spec
+from nqspy.model.reservation import Reservation
 
 
 class Visibility:
@@ -22,7 +23,8 @@ class Visibility:
         self._serving, self._caller = serving, caller
         self._settings = serving.engine.site.settings
         self.all = sees_all(self._settings, caller)
-        self._id = re.compile(rf"\b([0-9]{{1,18}})\.{re.escape(serving.engine.site.name)}\b")
+        host = re.escape(serving.engine.site.name)
+        self._id = re.compile(rf"\b([0-9]{{1,12}}\[[0-9,:-]*\]|[0-9]{{1,18}})\.{host}\b")
 
     def sees(self, spec: Spec) -> bool:
         """Whether a request of this specification is shown."""
@@ -30,9 +32,10 @@ class Visibility:
 
     def known(self, seqs: Iterable[Seq]) -> set[Seq]:
         """Those of these requests, ended or not, that there are for the caller."""
-        requests, wanted = self._serving.engine.site.requests, set(seqs)
+        site = self._serving.engine.site
+        requests, wanted = site.requests, set(seqs)
         found = {seq for seq in wanted if seq in requests and self.sees(requests[seq].spec)}
-        rest = sorted(seq for seq in wanted if seq not in requests)
+        rest = sorted(seq for seq in wanted if seq not in requests and number_of(seq) < site.next_seq)
         rows = self._serving.readers.live.ended(seqs=rest) if rest else ()
         return found | {row["seq"] for row in rows if self.sees(row["spec"])}
 
@@ -47,8 +50,8 @@ class Visibility:
         """A sentence in which hidden requests have no number."""
         if self.all:
             return text
-        known = self.known(int(found) for found in self._id.findall(text)[:100])
-        return self._id.sub(lambda hit: hit[0] if int(hit[1]) in known else "another request", text)
+        known = self.known(_whole(found) for found in self._id.findall(text)[:100])
+        return self._id.sub(lambda hit: hit[0] if _whole(hit[1]) in known else "another request", text)
 
     def mask(self, row: dict[str, Any]) -> dict[str, Any]:
         """An object of ``qstat --json`` whose reason names no hidden request."""
@@ -115,6 +118,12 @@ class Visibility:
         return data
 
 
+def _whole(name: str) -> Seq:
+    """The request that a name without its host means; for an array, and any of its indices, the array."""
+    number, bracket, _ = name.partition("[")
+    return array_key(int(number)) if bracket else int(number)
+
+
 def _named(event: Any) -> Iterable[Seq]:
     """Requests that an event is about."""
     if isinstance(event, ev.Decided):
@@ -141,6 +150,8 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
             wait=tuple(each for each in event.wait if each[0] in known),
             failures=tuple(each for each in event.failures if each.seq in known),
         )
+    if isinstance(event, ev.Reserved):
+        return _narrowed_promises(event, known)
     if isinstance(event, ev.Alarm) or (hasattr(event, "seq") and event.seq not in known):
         return None
     if hasattr(event, "seqs"):
@@ -150,3 +161,17 @@ def _narrowed(event: Any, known: set[Seq]) -> ev.Event | None:
         event = replace(event, cause=None)
     found: ev.Event | None = event
     return found
+
+
+def _narrowed_promises(event: ev.Reserved, known: set[Seq]) -> ev.Event | None:
+    starts = {seq: kept and promise_for(kept, known) for seq, kept in event.starts.items() if seq in known}
+    causes = {seq: text for seq, text in event.causes.items() if seq in known}
+    return replace(event, starts=starts, causes=causes) if starts else None
+
+
+def promise_for(kept: Reservation, known: set[Seq]) -> Reservation:
+    """A promised start as it is told to somebody who knows these requests only."""
+    if known.issuperset(kept.by):
+        return kept
+    by = tuple(seq for seq in kept.by if seq in known)
+    return replace(kept, by=by, late="others are in its way" if kept.late else "")

@@ -1,7 +1,8 @@
 """Those who wait for something to happen: the end of requests (``qsub --wait``), events to come, output to
 come."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,19 +10,24 @@ from typing import Any
 from nqspy.answers import listing, output
 from nqspy.answers.named import seq_of, seqs_of
 from nqspy.answers.serving import Serving
+from nqspy.answers.turns import Enough, Turns, never
 from nqspy.answers.visibility import Visibility
 from nqspy.engine.handlers.people import need, need_owner
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Ended
-from nqspy.model.ids import Instant, Seq
+from nqspy.model.ids import Instant, Seq, is_array, number_of
 from nqspy.model.requests import STARTED
+from nqspy.model.site import Site
 from nqspy.report.event_objects import event_object
 from nqspy.report.time_text import Zone
 from nqspy.rpc import messages
 from nqspy.rpc import server as rpc
+from nqspy.rpc.limits import person
 
 PAGE = 1_000
 """Events in one answer."""
+SLICE = 100
+"""Of these, so many between two looks at the inbox."""
 TAIL = 0.25
 """How often a file that somebody follows is looked at, real seconds; only while somebody does."""
 
@@ -39,6 +45,15 @@ class _Ends:
     left: set[Seq] = field(default_factory=set)
     any: bool = False
 
+    def look(self, site: Site) -> None:
+        """Strikes out those that have ended; where all are waited for, the first that has not says enough."""
+        while not self.any and self.left:
+            seq = self.left.pop()
+            if site.to_be(seq) is not None:
+                self.left.add(seq)
+                return
+        self.left = {seq for seq in self.left if seq in site.requests or site.to_be(seq) is not None}
+
     def due(self) -> bool:
         """Whether that has come for which it was waited."""
         return not self.left or (self.any and len(self.left) < len(set(self.seqs)))
@@ -47,40 +62,44 @@ class _Ends:
 class OpenQuestions:
     """Keeps open questions; `look` answers those whose time has come."""
 
-    def __init__(self, serving: Serving, told: Told) -> None:
-        self._serving, self._told = serving, told
+    def __init__(self, serving: Serving, answer: Callable[[rpc.Asked], None], told: Told) -> None:
+        """``answer``: answers a question, perhaps by keeping it here once more."""
+        self._serving, self._answer, self._told = serving, answer, told
         self._ends: list[_Ends] = []
         self._events: list[rpc.Asked] = []
         self._tails: list[rpc.Asked] = []
-        self._commits = 0
+        self._due: Turns[rpc.Asked] = Turns()
+        self._commits = -1
+        self._looked_at = 0
+        self._tailed = time.monotonic()
 
     def patience(self) -> float | None:
         """How long may pass before the next look."""
+        if self._due.count:
+            return 0.0
         return TAIL if self._tails else None
 
-    def look(self) -> None:
-        """Answers whoever waited for what has happened."""
-        if self._ends:
+    def look(self, enough: Enough = never) -> None:
+        """Answers whoever waited for what has happened, from each user in turn until it is ``enough``."""
+        now, commits = time.monotonic(), self._serving.engine.commits
+        if commits != self._commits or len(self._ends) > 2 * self._looked_at:
             self._look_at_ends()
-        if self._events and self._serving.engine.commits != self._commits:
-            waiting, self._events = self._events, []
-            self._again(waiting, self.events)
-        self._commits = self._serving.engine.commits
-        if self._tails:
-            tails, self._tails = self._tails, []
-            self._again(tails, self.cat)
+            self._looked_at = len(self._ends)
+        if commits != self._commits:
+            self._events = self._again(self._events)
+        self._commits = commits
+        if now - self._tailed >= TAIL:
+            self._tails, self._tailed = self._again(self._tails), now
+        while (found := self._due.next()) is not None:
+            if not found[1].handle.gone:
+                self._answer(found[1])
+            if enough():
+                break
 
-    def _again(self, waiting: list[rpc.Asked], answer: Callable[[rpc.Asked], Any]) -> None:
+    def _again(self, waiting: list[rpc.Asked]) -> list[rpc.Asked]:
         for asked in waiting:
-            if not asked.handle.gone:
-                with self._told(asked):
-                    self._send(asked, answer(asked))
-
-    def _send(self, asked: rpc.Asked, data: Any) -> None:
-        if isinstance(data, bytes):
-            self._serving.server.reply(asked.handle, data)
-        elif data is not None:
-            self._serving.server.reply(asked.handle, messages.result_answer(asked.handle.id, data))
+            self._due.add(person(asked.caller), asked)
+        return []
 
     # ------------------------------------------------------------ ends
 
@@ -88,10 +107,11 @@ class OpenQuestions:
         """Answers once all of ``ids`` have ended (``any``: one of them): their objects, or by text form the
         last one's exit status (`wait`), or what went wrong with which (`qwait`)."""
         site = self._serving.engine.site
-        seqs = seqs_of(self._serving, asked.message["ids"])
+        sight = Visibility(self._serving, asked.caller)
+        seqs = seqs_of(self._serving, sight, asked.message["ids"])
         left = {seq for seq in seqs if site.to_be(seq) is not None}
         ends = _Ends(asked, seqs, left, bool(asked.message.get("any")))
-        Visibility(self._serving, asked.caller).need(*seqs)
+        sight.need(*seqs)
         if ends.due():
             return self._ended(ends)
         self._ends.append(ends)
@@ -99,10 +119,12 @@ class OpenQuestions:
 
     def _look_at_ends(self) -> None:
         site = self._serving.engine.site
-        for ends in tuple(self._ends):
-            ends.left = {seq for seq in ends.left if seq in site.requests or site.to_be(seq) is not None}
-            if ends.due() or ends.asked.handle.gone:
-                self._ends.remove(ends)
+        waiting, self._ends = self._ends, []
+        for ends in waiting:
+            ends.look(site)
+            if not ends.due() and not ends.asked.handle.gone:
+                self._ends.append(ends)
+            elif not ends.asked.handle.gone:
                 with self._told(ends.asked):
                     self._serving.server.reply(ends.asked.handle, self._ended(ends))
 
@@ -120,28 +142,24 @@ class OpenQuestions:
 
     # ------------------------------------------------------------ events
 
-    def events(self, asked: rpc.Asked) -> dict[str, Any] | None:
+    def events(self, asked: rpc.Asked) -> Iterator[bytes | None] | dict[str, Any] | None:
         """A page of the journal after number ``after`` (or from instant ``since`` on); ``wait``: not before
         there is one; ``request``: what concerns it, from its submission on."""
         message = asked.message
         after = int(message.get("after") or 0)
         limit = min(int(message.get("limit") or PAGE), PAGE)
-        site, sight = self._serving.engine.site, Visibility(self._serving, asked.caller)
+        sight = Visibility(self._serving, asked.caller)
         seq, since = None, message.get("since")
         if message.get("request"):
-            seq = seq_of(self._serving, str(message["request"]))
+            seq = seq_of(self._serving, sight, str(message["request"]))
             sight.need(seq)
             since = self._submitted(seq) if not after else None
-        found = list(self._serving.readers.live.events(after=after, since=since, limit=limit))
-        if not found and message.get("wait"):
+        page = _Page(self._serving, sight, seq, since, after)
+        page.read(min(limit, SLICE))
+        if page.last == after and message.get("wait"):
             self._events.append(asked)
             return None
-        zone = Zone(site.timezone)
-        shown = sight.events(found) if seq is None else sight.story(found, seq)
-        objects = [event_object(each, site.name, zone) for each in shown]
-        for wait in (each for row in objects for each in row.get("wait", ()) if not sight.all):
-            wait["text"] = sight.masked(wait["text"])
-        return {"events": objects, "last": found[-1].n if found else after}
+        return page.whole() if page.count < min(limit, SLICE) or limit <= SLICE else _rest(asked, page, limit)
 
     def _submitted(self, seq: Seq) -> Instant:
         request = self._serving.engine.site.requests.get(seq)
@@ -156,12 +174,16 @@ class OpenQuestions:
         """Output of a started request from ``offset`` on; ``follow``: held back until there is more or it
         has ended."""
         site, message = self._serving.engine.site, asked.message
-        seq = seq_of(self._serving, str(message["request"]))
+        sight = Visibility(self._serving, asked.caller)
+        seq = seq_of(self._serving, sight, str(message["request"]))
         offset = int(message.get("offset") or 0)
+        if is_array(seq):
+            Visibility(self._serving, asked.caller).need(seq)
+            raise Refusal("output_of_indices", id=site.id_of(seq), number=number_of(seq))
         request = site.requests.get(seq)
         if request is None:
             return self._cat_ended(asked, seq, offset)
-        Visibility(self._serving, asked.caller).need(seq)
+        sight.need(seq)
         need_owner(site, asked.caller, request, "read")
         if request.state not in STARTED:
             raise Refusal("no_output_yet", id=site.id_of(seq))
@@ -210,6 +232,45 @@ class OpenQuestions:
             return output.read(self._serving.home.spool, place, offset, spec.uid) if place else None
         except OSError:
             return None
+
+
+class _Page:
+    """Events as objects, read a slice at a time. ``seq``: what concerns that request alone; ``last``: the
+    number of the last one that was read."""
+
+    def __init__(
+        self, serving: Serving, sight: Visibility, seq: Seq | None, since: Instant | None, after: int
+    ) -> None:
+        self._serving, self._sight, self._seq, self._since = serving, sight, seq, since
+        self.last, self.count = after, 0
+        self._objects: list[dict[str, Any]] = []
+
+    def read(self, limit: int) -> bool:
+        """Reads so many more; whether there were as many."""
+        sight, site = self._sight, self._serving.engine.site
+        reader = self._serving.readers.live
+        found = list(reader.events(after=self.last, since=self._since, limit=limit))
+        zone = Zone(site.timezone)
+        shown = sight.events(found) if self._seq is None else sight.story(found, self._seq)
+        objects = [event_object(each, site.name, zone) for each in shown]
+        for wait in (each for row in objects for each in row.get("wait", ()) if not sight.all):
+            wait["text"] = sight.masked(wait["text"])
+        self._objects += objects
+        self.count += len(found)
+        self.last = found[-1].n if found else self.last
+        return len(found) == limit
+
+    def whole(self) -> dict[str, Any]:
+        """The answer."""
+        return {"events": self._objects, "last": self.last}
+
+
+def _rest(asked: rpc.Asked, page: _Page, limit: int) -> Iterator[bytes | None]:
+    """The rest of a page of which the first slice is there."""
+    yield None
+    while page.count < limit and page.read(min(limit - page.count, SLICE)):
+        yield None
+    yield messages.result_answer(asked.handle.id, page.whole())
 
 
 def _piece(asked: rpc.Asked, data: bytes, offset: int) -> bytes:

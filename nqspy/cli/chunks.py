@@ -67,11 +67,16 @@ def _select(each: Listed, found: Resources) -> None:
     _add(each, [_chunk(each, text, found) for text in each.text.split("+")], found)
 
 
-def _chunk(each: Listed, text: str, found: Resources) -> Chunk:
-    chunk = Chunk()
-    items = text.split(":")
+def _begun(text: str) -> tuple[Chunk, list[str]]:
+    """A chunk with its count, and the items that say what each has."""
+    chunk, items = Chunk(), text.split(":")
     if items[0].isdigit():
         chunk.count = _at_least(1, items.pop(0))
+    return chunk, items
+
+
+def _chunk(each: Listed, text: str, found: Resources) -> Chunk:
+    chunk, items = _begun(text)
     for item in items:
         name, equals, value = item.partition("=")
         if not equals or not value:
@@ -101,10 +106,7 @@ def _nodes(each: Listed, found: Resources) -> None:
 
 
 def _node(each: Listed, text: str, found: Resources) -> Chunk:
-    chunk = Chunk()
-    items = text.split(":")
-    if items[0].isdigit():
-        chunk.count = _at_least(1, items.pop(0))
+    chunk, items = _begun(text)
     for item in items:
         name, equals, value = item.partition("=")
         if not item or (equals and not value):

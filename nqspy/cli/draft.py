@@ -110,6 +110,8 @@ class SubmissionDraft(RequestSheet):
         number = _READ[given.kind](text.strip())
         if given.target == "pes" and number < 1:
             raise Wrong("a request has at least 1 PE")
+        if given.target[: len(UNITS)] == UNITS and (comma or number < 0):
+            raise Wrong(f"{given.value!r} is no number of units")
         self._ask_for(given.target, number)
         if comma:
             at = _READ[given.kind](warning.strip())
@@ -229,19 +231,7 @@ class SubmissionDraft(RequestSheet):
             self.output["log"] = _LOGS[value]
 
     def _take_array(self, value: str) -> None:
-        """``1-1000:2%50``, ``1-10,15,20-30:5``: indices, and how many may run at a time."""
-        from nqspy.model import indices
-        from nqspy.model.errors import BadValue
-
-        text, percent, limit = value.partition("%")
-        try:
-            runs = indices.read(text)
-        except BadValue as error:
-            raise Wrong(str(error)) from None
-        array: dict[str, object] = {"indices": runs}
-        if percent:
-            array["limit"] = values.parse_number(limit, 1, indices.MOST_INDICES)
-        self.spec["array"] = array
+        self.spec["array"] = values.parse_array(value)
 
     def _take_mail_to(self, value: str) -> None:
         self.mail["to"] = value

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
     from nqspy.cli.spec import Row, Table
 
+    Body = Callable[[list[str]], int]
+    About = Callable[[str, list[str]], int]
+
 PATIENCE = 30.0
 """Seconds over which a message is repeated while the daemon is away."""
 
 ANSWER_TIME = 60
 """Seconds an ordinary answer may take."""
 
+_ABOUT = (["--help"], ["--version"], ["--install-completion"], ["--show-completion"])
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 
 
@@ -378,16 +382,17 @@ def _plain(text: str) -> str:
     return "".join([c if c in "\n\t" or c.isprintable() else f"\\u{ord(c):04x}" for c in text])
 
 
-def run(command: str, body: "Callable[[list[str]], int]", words: "list[str]") -> int:
-    """Runs a command's body; turns its failures into one line and an exit status."""
+def run(command: str, body: "Body", words: "list[str]", about: "About | None" = None) -> int:
+    """Runs a command's body; turns its failures into one line and an exit status. ``about`` answers what it
+    is asked about itself, in the first word or, as the body finds, a later one; else `asked` does."""
     try:
-        if f"_{command.upper()}_COMPLETE" in os.environ or _wants_help(words):
+        if f"_{command.upper()}_COMPLETE" in os.environ or words[:1] in _ABOUT:
             raise HelpWanted
         return body(words)
     except HelpWanted:
         from nqspy.cli.asked import answer
 
-        return answer(command, words)
+        return (about or answer)(command, words)
     except Failure as failure:
         complain(command, failure.text.replace("\n", "\\n"))
         return failure.status
@@ -398,12 +403,7 @@ def run(command: str, body: "Callable[[list[str]], int]", words: "list[str]") ->
         return 1
 
 
-def _wants_help(words: "list[str]") -> bool:
-    """Whether the first word asks for help, version or completion; later ones are found by the parser."""
-    return bool(words) and words[0] in ("--help", "--version", "--install-completion", "--show-completion")
-
-
-def main(command: str, body: "Callable[[list[str]], int]") -> "NoReturn":
+def main(command: str, body: "Body") -> "NoReturn":
     """The entry point of a command: runs it and leaves without the interpreter's tidying up (a fifth of the
     run time of a lean client)."""
     status = run(command, body, sys.argv[1:])

@@ -48,6 +48,8 @@ def make(item: dict[str, object], words: list[str], place: str) -> None:
     item["script"] = f"{text}\n\nmain({place!r}, sys.argv[1:])\n"
     spec = item["spec"]
     assert isinstance(spec, dict)
+    if "array" in spec:
+        raise Failure("-I: a session is one request; leave the array (-J, -t, --array) out")
     words = words or ([spec["shell"]] if "shell" in spec else [])
     spec |= {"shell": sys.executable, "args": words, "rerunnable": False}
     spec["output"] = {"stdout": "/dev/null", "join": True}
@@ -170,26 +172,56 @@ class Session:
             os.close(self._master)
 
     def _carry(self) -> None:
-        """Keys to the job, its output to the terminal, until it has ended or the terminal is gone."""
-        poll = select.poll()
-        for fd in (0, self._master, self._link.fileno()):
-            poll.register(fd, select.POLLIN)
+        """Keys to the job, its output to the terminal, until it has ended or the terminal is gone. Output is
+        shown also while the job takes no keys: it may not read on before what it has written is gone."""
+        os.set_blocking(self._master, False)
+        keys = b""  # typed, and not taken by the job yet
         while True:
-            found = dict(poll.poll())
-            if self._master in found and not _pass_on(self._master, 1):
+            wanted = {self._master: select.POLLIN | (select.POLLOUT if keys else 0)}
+            wanted |= {self._link.fileno(): select.POLLIN} | ({} if keys else {0: select.POLLIN})
+            found = _ready(wanted)
+            output = found.get(self._master, 0) & ~select.POLLOUT
+            if output and not _pass_on(self._master, 1):
                 return
-            if 0 in found and not _pass_on(0, self._master):
+            if 0 in found and not (keys := _read(0)):
                 self._ask({"force": True, "signal": None})
                 return
-            if self._link.fileno() in found and self._master not in found:
+            if keys:
+                keys = keys[_written(self._master, keys) :]
+            if self._link.fileno() in found and not output:
                 return  # its first process has ended, and all that was written has been shown
+
+
+def _ready(wanted: dict[int, int]) -> dict[int, int]:
+    poll = select.poll()
+    for fd, events in wanted.items():
+        poll.register(fd, events)
+    return dict(poll.poll())
+
+
+def _read(source: int) -> bytes:
+    """What there is to read, empty where nothing more comes."""
+    try:
+        return os.read(source, 65536)
+    except OSError:
+        return b""
+
+
+def _written(target: int, data: bytes) -> int:
+    """How much of it was taken at once; whether the other end is gone, its output tells."""
+    try:
+        return os.write(target, data)
+    except BlockingIOError:
+        return 0
+    except OSError:
+        return len(data)
 
 
 def _pass_on(source: int, target: int) -> bool:
     """One piece from one to the other; false where nothing more comes, or goes."""
+    data = _read(source)
+    view = memoryview(data)
     try:
-        data = os.read(source, 65536)
-        view = memoryview(data)
         while view:
             view = view[os.write(target, view) :]
     except OSError:

@@ -3,7 +3,7 @@
 from nqspy.cli.directives import LONGEST_LINE, read_script
 from nqspy.cli.fast import Failure, Given, Parser
 from nqspy.cli.values import Wrong
-from nqspy.cli.words import split
+from nqspy.cli.words import AFTER_WORDS, split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     Make = Callable[[str, list[str], list[Given]], dict[str, object]]
 
 _NAME, _AFTER = "name:", "after:"
-_WORDS = ("ok", "any", "fail", "start", "each")
 
 
 def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]]:
@@ -29,7 +28,7 @@ def read_list(file: str, parser: Parser, make: "Make") -> list[dict[str, object]
         for number, words in lines:
             items.append({**reading.item(words), "line": number})
     except (Failure, Wrong) as problem:
-        raise Failure(f"{file} line {number}: {problem}") from None
+        raise Failure(f"{file} line {number}: {problem}" if number else str(problem)) from None
     if not items:
         raise Failure(f"{file}: the list is empty")
     return items
@@ -79,7 +78,7 @@ class NamedLines:
         """The dependency on a request that there is (as ``--after`` has it), else places of earlier lines and
         what is awaited of them."""
         name, colon, said = word.removeprefix(_AFTER).partition(":")
-        if not name or (colon and said not in _WORDS):
+        if not name or (colon and said not in AFTER_WORDS):
             raise Failure(f"{word} is no dependency; write it like after:NAME, after:NAME:any, after:17:fail")
         if "0" <= name[0] <= "9":
             return word.removeprefix(_AFTER), []

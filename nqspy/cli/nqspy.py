@@ -1,7 +1,7 @@
 """The umbrella command ``nqspy``: counters, reports, the journal, user exits, the manual, the doctor.
 
 It reaches the daemon through its socket only; what looks at the installation itself (``doctor``, ``exits
-check``) is the daemon's room and runs as a process of its own.
+check``) is the daemon's room, ``sim`` the simulator's; they run as processes of their own.
 """
 
 import os
@@ -245,11 +245,26 @@ def restore(
 
 
 def _run_tool(name: str, words: list[str], home: str | None) -> NoReturn:
-    """Hands over to the daemon's room: this process becomes that command."""
-    sys.stdout.flush()
+    """Hands over to the daemon's room."""
     chosen = ["--home", home] if home is not None else []
-    words = [sys.executable, "-m", "nqspy.daemon.tools", name, *words, *chosen]
+    _become("nqspy.daemon.tools", [name, *words, *chosen])
+
+
+def _become(module: str, words: list[str]) -> NoReturn:
+    """This process becomes a command of another room."""
+    sys.stdout.flush()
+    words = [sys.executable, "-m", module, *words]
     os.execv(sys.executable, words)  # noqa: S606 - no shell is meant
+
+
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    options_metavar="[OPTIONS]",
+)
+def sim(words: Annotated[list[str] | None, typer.Argument(metavar="WORKLOAD")] = None) -> None:
+    """Run a log of jobs or an invented workload on a simulated machine."""
+    after = sys.argv[sys.argv.index("sim") + 1 :]  # as they were written
+    _become("nqspy.sim.command", after)
 
 
 @app.command()

@@ -22,8 +22,10 @@ def read_options(command: str, words: "list[str]") -> "tuple[dict[str, str], lis
 
 
 def dialect_of(given: "dict[str, str]") -> str:
-    """``nqs``, ``pbs`` or, where nothing says which, empty. Raises Failure for any other."""
-    named = given.get("dialect") or os.environ.get("NQSPY_DIALECT") or ""
+    """``nqs``, ``pbs`` or, where nothing says which, empty. Raises Failure for any other, but that
+    ``NQSPY_DIALECT=slurm`` concerns submissions alone."""
+    usual = os.environ.get("NQSPY_DIALECT", "")
+    named = given.get("dialect") or ("" if usual == "slurm" else usual)
     if named not in ("", "nqs", "pbs"):
         raise Failure(f"there is no dialect {named!r} of this command; dialects: nqs, pbs", 2)
     return named

@@ -18,6 +18,8 @@ MESSAGES = {
     206: "Invalid Job Dependency",
 }
 """Exit status -> PBS's text for it."""
+_MOST_SHOWN = 200
+"""Characters of a wrong value in an error."""
 
 
 def failure(given: Given, error: Exception) -> Failure:
@@ -30,7 +32,8 @@ def failure(given: Given, error: Exception) -> Failure:
     if given.place:
         words = f"{given.flag} {given.value}".rstrip()
         return Failure(f"directive error: {words} ({said})")
-    return Failure(f"illegal {given.flag} value {given.value!r}: {error}", 2)
+    value = given.value if len(given.value) <= _MOST_SHOWN else f"{given.value[:_MOST_SHOWN]}..."
+    return Failure(f"illegal {given.flag} value {value!r}: {error}", 2)
 
 
 def of_line(words: list[str], error: Failure) -> Failure:

@@ -37,8 +37,11 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
     _put_parts(values, spec | asked)
     if any(_selects(given) for given in options):
         values.setdefault("ask/memory", None)
-    elif "ask/pes" in values:
-        values.setdefault("layout", None)
+        values["ask/consumables"] = [each for each in draft.consumables.items() if each[1]] or None
+    else:
+        values |= {f"units/{name}": count for name, count in draft.consumables.items()}
+        if "ask/pes" in values:
+            values.setdefault("layout", None)
     for given in found:
         if given.target in ("holds", "owner"):
             values[given.target] = given.value.partition("@")[0]
@@ -47,6 +50,7 @@ def values_of(found: list[Given], home: "str | None") -> "Values":
 
 def _put_parts(values: "Values", spec: "dict[str, dict[str, object]]") -> None:
     ask = dict(spec.get("ask", {}))
+    ask.pop("consumables", None)
     others = ask.pop("others", ())
     assert isinstance(others, list | tuple)
     values |= {f"ask/{name}": value for name, value in (*ask.items(), *others)}

@@ -3,12 +3,12 @@
 from nqspy.cli.fast import Given
 from nqspy.cli.sheet import RequestSheet
 from nqspy.cli.values import Wrong, parse_count, parse_number
+from nqspy.cli.words import AFTER_WORDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_AFTER = ("ok", "any", "fail", "start", "each")
 _STREAMS = (("o", "stdout"), ("e", "stderr"))
 
 
@@ -96,7 +96,7 @@ def _prefix_or_note(draft: RequestSheet, given: Given) -> None:
 
 def _after(draft: RequestSheet, given: Given) -> None:
     id, colon, word = given.value.partition(":")
-    if not id or (colon and word not in _AFTER):
+    if not id or (colon and word not in AFTER_WORDS):
         raise Wrong(
             f"{given.value!r} is no dependency; write it like 17, 17:ok, 17:any, 17:fail, 17:start, 17[]:each"
         )

@@ -2,7 +2,7 @@
 
 from nqspy.cli.values import Wrong, parse_count, parse_number, parse_size, parse_time
 from nqspy.cli.words import split_list
-from nqspy.model.resource_names import taken
+from nqspy.model.resource_names import GPUS, taken
 
 LIMITS = {
     "walltime": ("wall", parse_time),
@@ -175,6 +175,8 @@ def consumable(each: Listed, name: str, value: str, found: Resources, times: int
     if value.isascii() and value.isdigit() and not taken(name):
         found.consumables[name] = found.consumables.get(name, 0) + times * parse_count(value)
         return
+    if not taken(name) and (name in GPUS or value.removeprefix("-").isdigit()):
+        raise WrongResource(name, f"{name}={value}: units are a whole number from 0 upward")
     where = "" if each.name == name else f" in {each.name}={each.text}"
     known = f"{' '.join(_KNOWN)}, and the site's consumables by number"
     raise WrongResource(name, f"unknown resource {name}{where}; known are {known}", unknown=True)

@@ -5,7 +5,7 @@ What is asked of nodes, tasks and CPUs is worked out once all is read (`finish`)
 request of 2 nodes with 3 tasks each of 4 CPUs has 24 PEs.
 """
 
-from nqspy.cli import values
+from nqspy.cli import values, wishes
 from nqspy.cli.fast import Failure, Given
 from nqspy.cli.resources import read_list
 from nqspy.cli.sheet import RequestSheet
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DEPEND = {"after": "start", "afterok": "ok", "afternotok": "fail", "afterany": "any", "aftercorr": "each"}
+DEPEND = {**wishes.DEPEND, "aftercorr": "each"}
 _MAIL = {
     "NONE": (), "BEGIN": ("begin",), "END": ("end",), "FAIL": ("abort",), "REQUEUE": ("rerun",),
     "ALL": ("begin", "end", "abort", "rerun"),
@@ -190,7 +190,7 @@ def _folder(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
 
 def _array(sheet: RequestSheet, said: SlurmSheet, value: str) -> None:
     said.array = True
-    getattr(sheet, "_take_array")(value)  # noqa: B009 - of the draft, which all dialects share
+    sheet.spec["array"] = values.parse_array(value)
 
 
 def _depend(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
@@ -198,16 +198,22 @@ def _depend(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:
     sheet.depends.clear()
     for each in value.split(","):
         kind, *ids = each.split(":")
-        if kind not in DEPEND or not ids or not all(_is_number(id.replace("_", "", 1)) for id in ids):
+        ours = [_ours(id, kind) for id in ids]
+        if kind not in DEPEND or not all(ours) or not ours:
             known = ", ".join(DEPEND)
             raise Wrong(f"{each!r} is not offered; write it like afterok:17:18 (there are {known})")
-        sheet.depends += [f"after:{_ours(id, kind)}:{DEPEND[kind]}" for id in ids]
+        sheet.depends += [f"after:{id}:{DEPEND[kind]}" for id in ours]
 
 
 def _ours(id: str, kind: str) -> str:
-    """``17``, an index ``17_3`` as ``17[3]``; an array whose indices are awaited one by one as ``17[]``."""
-    number, line, index = id.partition("_")
-    return f"{number}[{index}]" if line or kind == "aftercorr" else number
+    """What was printed at a submission (``17.ymp``, ``17[].ymp``), its number, an index as ``17_3`` or
+    ``17[3]``; an array whose indices are awaited one by one is ``17[]``. Empty for anything else."""
+    name, dot, host = id.partition(".")
+    bare = name.removesuffix("]").replace("[", "_", 1) if name.endswith("]") else name
+    number, line, index = bare.partition("_")
+    if not _is_number(number) or (index and not _is_number(index)):
+        return ""
+    return f"{number}[{index}]{dot}{host}" if line or kind == "aftercorr" else id
 
 
 def _begin(sheet: RequestSheet, _said: SlurmSheet, value: str) -> None:

@@ -1,7 +1,7 @@
 """``nqspy submit``: a request by options of sbatch's shape, of a script or, behind ``--``, of a command."""
 
 from nqspy.cli import fast
-from nqspy.cli.fast import Failure, HelpWanted
+from nqspy.cli.fast import Failure
 from nqspy.cli.qsub import QsubOptions, hand_in
 from nqspy.cli.slurm_options import TABLE
 from nqspy.cli.spec import WITHOUT_VALUE
@@ -11,19 +11,7 @@ PROGRAM = "nqspy submit"
 
 def run(words: list[str]) -> int:
     """Runs the command; turns its failures into one line and an exit status."""
-    try:
-        return body(words)
-    except HelpWanted:
-        fast.write(1, usage().encode())
-        return 0
-    except Failure as failure:
-        fast.complain(PROGRAM, failure.text.replace("\n", "\\n"))
-        return failure.status
-    except KeyboardInterrupt:
-        return 130
-    except OSError as error:
-        fast.complain(PROGRAM, f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        return 1
+    return fast.run(PROGRAM, body, words, _about)
 
 
 def body(words: list[str]) -> int:
@@ -32,6 +20,15 @@ def body(words: list[str]) -> int:
     if not options.operands and not options.wraps:
         raise Failure("nothing is named: give a script, -- and a command, or - for standard input")
     return hand_in(options)
+
+
+def _about(program: str, words: list[str]) -> int:
+    if words[:1] == ["--version"]:
+        from nqspy.cli.asked import answer
+
+        return answer(program, words)
+    fast.write(1, usage().encode())
+    return 0
 
 
 def usage() -> str:

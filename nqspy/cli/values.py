@@ -74,6 +74,21 @@ def parse_number(text: str, low: int, high: int) -> int:
     return int(text)
 
 
+def parse_array(text: str) -> dict[str, object]:
+    """``1-1000:2%50``, ``1-10,15,20-30:5``: indices, and how many may run at a time. Raises Wrong."""
+    from nqspy.model import indices  # only now: few submissions have one
+    from nqspy.model.errors import BadValue
+
+    listed, percent, limit = text.partition("%")
+    try:
+        array: dict[str, object] = {"indices": indices.read(listed)}
+    except BadValue as error:
+        raise Wrong(str(error)) from None
+    if percent:
+        array["limit"] = parse_number(limit, 1, indices.MOST_INDICES)
+    return array
+
+
 def _whole(products: list[tuple[str, int]], wrong: str) -> int:
     """The sum of decimal fraction x factor, exact, rounded up."""
     scale = max(len(digits.partition(".")[2]) for digits, _ in products)

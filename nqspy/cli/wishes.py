@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 DEPEND = {"after": "start", "afterok": "ok", "afternotok": "fail", "afterany": "any"}
-"""PBS's types of dependency that are offered, and ours."""
+"""PBS's types of dependency that are offered, and ours; Slurm has the same and one more."""
 
 NOT_OFFERED = {
     "group_list": "a request runs with the group of who hands it in; say newgrp first",

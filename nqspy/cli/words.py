@@ -4,6 +4,9 @@ from nqspy.cli.values import Wrong
 
 _ESCAPED_IN_DOUBLE = '"\\$`'
 
+AFTER_WORDS = ("ok", "any", "fail", "start", "each")
+"""What a request may await of another one (`model.requests` has them for the engine)."""
+
 
 def split(line: str) -> list[str]:
     """The words of a line: blanks part them, quotes and backslashes keep characters, a word that begins

@@ -31,8 +31,11 @@ GPU = "gpu"
 """The consumable that ``-l gpus=2`` and ``ngpus=2`` mean where none is called so."""
 _WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 _VARIABLE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
-_OURS = ("PBS_", "QSUB_", "NQSPY_", "LD_", "PYTHON", "BASH_", "PERL", "RUBY", "JAVA_", "NODE_")
-_OTHERS = ("PATH", "HOME", "SHELL", "USER", "LOGNAME", "ENV", "IFS", "TZ", "LANG", "ENVIRONMENT", "TMPDIR")
+_OURS = ("PBS_", "QSUB_", "NQSPY_", "LD_", "PYTHON", "BASH_", "PERL", "RUBY", "JAVA_", "NODE_", "GCONV_")
+_OTHERS = (
+    "PATH", "HOME", "SHELL", "USER", "LOGNAME", "ENV", "IFS", "TZ", "LANG", "ENVIRONMENT", "TMPDIR",
+    "SHELLOPTS", "BASHOPTS", "PS4", "CDPATH", "ZDOTDIR", "NCPUS", "OMP_NUM_THREADS",
+)  # fmt: skip
 """Variables that a consumable must not set: they have another meaning."""
 
 
@@ -48,8 +51,9 @@ def _check(settings: Settings, touched: Collection[str] | None) -> Iterable[str]
     for each in known.values():
         if touched is None or each.name in names:
             yield from _wrong(each)
+    places = {path.replace("/", " ") for path in touched or ()}
     for where, scope in _scopes(settings):
-        if whole or where in {path.replace("/", " ") for path in touched or ()}:
+        if whole or where in places:
             yield from _wrong_limits(where, scope, known)
 
 
@@ -69,7 +73,10 @@ def _wrong_limits(where: str, scope: Any, known: Collection[str]) -> Iterator[st
 
 def _wrong(each: Consumable) -> Iterator[str]:
     if bool(each.units) == (each.count is not None):
-        yield f"consumable {each.name}: give its units as a list or auto, or their count; one of the two"
+        yield (
+            f"consumable {each.name}: give its units as a list or auto, or their count; one of the two"
+            " (units=() or count=none takes back what there was)"
+        )
     for unit in () if each.is_found else each.units:
         if not set(unit) <= _WORD or len(unit) > 31 or unit[0] in "-.":
             yield f"consumable {each.name}: {unit!r} is no name for a unit: up to 31 letters, digits, - _ ."
@@ -94,7 +101,8 @@ def _vet(site: Site, settings: Settings, change: Change) -> None:
             by = ", ".join(map(site.id_of, asking[:3])) + more
             raise BadValue(f"consumable {name} is asked for by {by}; modify or delete them first")
     given = brought(change)
-    if change.op in ("create", "set", "add") and (away := listed(given.get("offline"))):
+    there = change.op == "create" or name in settings.consumables
+    if there and change.op in ("create", "set", "add") and (away := listed(given.get("offline"))):
         present = settings.consumables.get(name) or Consumable(name)
         made = replace(present, **_as_units(given)) if change.op == "create" else present
         _need_units(made, away, site)
@@ -189,12 +197,26 @@ def resolved(site: Site, ask: Ask) -> Ask:
     so."""
     if not ask.consumables:
         return ask
-    known = site.settings.consumables
     counts: dict[str, int] = {}
     for given, count in ask.consumables:
-        name = GPU if given in GPUS and given not in known and GPU in known else given
+        name = _own_name(site, given)
         counts[name] = counts.get(name, 0) + count
     return replace(ask, consumables=tuple(sorted(counts.items())))
+
+
+def _own_name(site: Site, given: str) -> str:
+    known = site.settings.consumables
+    return GPU if given in GPUS and given not in known and GPU in known else given
+
+
+def with_units(site: Site, wanted: Wanted, given: str, count: Any) -> Wanted:
+    """The same with so many units of one consumable (0: none), of the others as many as before. Raises
+    Refusal for what there is not."""
+    name = _own_name(site, given)
+    if name not in site.settings.consumables:
+        raise Refusal("unknown_consumable", name=given[:80], known=told(site.settings.consumables))
+    others = tuple(each for each in wanted if each[0] != name)
+    return others if count == 0 else tuple(sorted((*others, (name, count))))
 
 
 def check_wanted(site: Site, wanted: Wanted) -> None:
@@ -289,10 +311,10 @@ def rows(site: Site, chosen: Collection[str] = ()) -> list[dict[str, Any]]:
 
 def text(site: Site, chosen: Collection[str] = ()) -> str:
     """The same for people."""
-    lines = []
+    lines, opened = [], open_units(site)
     for row in rows(site, chosen):
         each = site.settings.consumables[row["name"]]
-        free = len(open_units(site)[each.name])
+        free = len(opened[each.name])
         away = f", {len(row['offline'])} offline ({_few(row['offline'])})" if row["offline"] else ""
         variable = f" env={each.env}" if each.env is not None else ""
         lines += [

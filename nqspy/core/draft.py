@@ -124,11 +124,11 @@ class Draft:
 
     @cached_property
     def awaiting(self) -> dict[str, list[Request]]:
-        """Requests that wait for others, by owner."""
+        """Requests that wait for others, and are in no line, by owner."""
         found: dict[str, list[Request]] = {}
         requests = self.site.requests
         for seq in set().union(*self.site.dependants.values()):
-            if (request := requests.get(seq)) is not None and request.unmet:
+            if (request := requests.get(seq)) is not None and request.slot < 0 and request.awaits():
                 found.setdefault(request.owner, []).append(request)
         return found
 
@@ -221,6 +221,11 @@ class Draft:
         return [request]
 
     # ------------------------------------------------------------ running requests give way, and come back
+
+    @property
+    def leaving(self) -> set[Seq]:
+        """Running requests that an earlier feature has give way."""
+        return self._leaving
 
     def running(self) -> list[Request]:
         """Requests that run and nobody has asked to end, in the order of their starts: those that a feature

@@ -7,6 +7,7 @@ from dataclasses import replace
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import route
 from nqspy.core.sight import Handed, Seen
+from nqspy.model.arrays import counted
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
 from nqspy.model.request_counts import RequestCounts
@@ -28,10 +29,11 @@ def destination(
 
     ``groups``: Unix groups of the caller.
     """
+    number = counted(spec.array)
     if not exits.has("route"):
-        return route.Routes(site, coming=coming).find(spec, pipe, groups)
+        return route.Routes(site, coming=coming).find(spec, pipe, groups, number=number)
     seen, view = _shown(site, spec, pipe.name, exits, now)
-    return route.Routes(site, exits, view, coming).find(spec, pipe, groups, seen)
+    return route.Routes(site, exits, view, coming).find(spec, pipe, groups, seen, number)
 
 
 def ask_submit(

@@ -41,11 +41,13 @@ def run_pass(site: Site, now: Instant, exits: Exits, samples: Mapping[Seq, Used]
 # ---------------------------------------------------------------- why
 
 
-def explain(site: Site, seqs: Iterable[Seq], reasons: Reasons) -> dict[Seq, Reason]:
+def explain(
+    site: Site, seqs: Iterable[Seq], reasons: Reasons, tally: RunningCounts | None = None
+) -> dict[Seq, Reason]:
     """Why each of these requests does not start now: its own reason of the last pass, else the limit that
     keeps it back, else why its queue was closed; of one that runs, what a feature will do to it. Other
-    requests that run, and those that do not exist, are left out."""
-    tally = RunningCounts(site)
+    requests that run, and those that do not exist, are left out. ``tally``: what runs, if it is counted."""
+    tally = RunningCounts(site) if tally is None else tally
     found: dict[Seq, Reason] = {}
     for seq in seqs:
         request = site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
@@ -80,6 +82,7 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCount
             or features.keeping(site, request)
             or alike.reason_of(reasons, request)
             or tally.keeping(request)
+            or tally.reservations.delaying(request)
         )
     closing = reasons.closing.get(request.queue)
     if kept is None and closing is not None and closing.code is ReasonCode.NO_PES:

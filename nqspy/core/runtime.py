@@ -1,6 +1,9 @@
 """How long a request may run, and how long it will: the one home of the limits in force and of what is
 expected of them."""
 
+import numpy as np
+
+from nqspy.model.columns import Floats
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
 from nqspy.model.site import Settings, Site
@@ -40,6 +43,20 @@ def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
     if asked is not None or queue not in settings.queues:
         return asked
     return finite(settings.queues[queue].per_request.wall_limit)
+
+
+def planned_wall(settings: Settings, queue: str, ask: Ask) -> int | None:
+    """Wall time (ms) that plans take a request to run: as long as it may, where neither it nor its queue has
+    a limit the site's ``default wall_limit``; None: nobody knows. A limit of CPU time says nothing of it."""
+    limit = wall_limit(settings, queue, ask)
+    return limit if limit is not None else settings.default.wall_limit
+
+
+def planned_walls(settings: Settings, queue: str, asked: Floats) -> Floats:
+    """The same of many requests of a queue, by the wall times they ask for (ms); infinite: nobody knows."""
+    default = planned_wall(settings, queue, Ask())
+    walls: Floats = np.where(asked == np.inf, np.inf if default is None else default, asked)
+    return walls
 
 
 def _either(first: int | None, second: int | None) -> int | None:

@@ -1,10 +1,14 @@
-"""The one queue that others write and the engine thread reads: messages, observations, the bell, wishes to
-stop."""
+"""What others write and the engine thread reads: messages by user, and in one queue all else, which is
+observations, the bell, wishes to stop."""
 
 import queue
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from nqspy.answers.turns import Turns
+from nqspy.rpc.limits import person
+from nqspy.rpc.server import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,40 +30,58 @@ class EngineCall:
     work: Callable[[], None]
 
 
+class _Message:
+    """Stands in the queue while messages wait that the reader has not been told of."""
+
+
 class Inbox:
-    """Many writers, one reader; a drain takes everything that has arrived as one group."""
+    """Many writers, one reader. A drain takes all that has arrived but the messages: of these the reader
+    takes as many as a turn has time for, `next_message` by `next_message`, from each user in turn."""
 
     def __init__(self, limit: int = 512) -> None:
+        # Of all queues this one alone may be written by a signal's handler while its reader reads.
         self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._limit = limit
-        # Bytes of messages: each number is written by one thread only, the counter's and the engine's.
-        self._came = 0
-        self._taken = 0
+        self._messages: Turns[Asked] = Turns()
+        self._told = False
 
     def put(self, item: Any) -> None:
         """Adds an item; from any thread, never blocks."""
         self._queue.put(item)
 
-    def put_message(self, item: Any) -> None:
-        """Adds a message, which has a ``size``; from the counter's thread."""
-        self._came += item.size
-        self._queue.put(item)
+    def put_message(self, item: Asked) -> None:
+        """Adds a message; from any thread."""
+        self._messages.add(person(item.caller), item, item.size)
+        if not self._told:
+            self._told = True
+            self._queue.put(_Message())
 
-    def backlog(self) -> tuple[int, int]:
-        """How much waits for the engine: items, and bytes of messages."""
-        return self._queue.qsize(), self._came - self._taken
+    def backlog(self, who: int | None = None) -> tuple[int, int]:
+        """How many messages wait for the engine, and their bytes: of one user, None: of all."""
+        messages = self._messages
+        return (messages.count, messages.size) if who is None else messages.of(who)
 
     def drain(self, timeout: float | None = None) -> list[Any]:
-        """Waits for the first item (``timeout`` s, None: as long as it takes) and returns all that are
-        there."""
+        """Waits for the first item or message (``timeout`` s, None: as long as it takes) and returns all
+        items that are there."""
+        items: list[Any] = []
         try:
-            items = [self._queue.get(timeout=timeout)]
-        except queue.Empty:
-            return []
-        while len(items) < self._limit:
-            try:
+            items.append(self._queue.get(timeout=0.0 if self._messages.count else timeout))
+            while len(items) < self._limit:
                 items.append(self._queue.get_nowait())
-            except queue.Empty:
-                break
-        self._taken += sum(getattr(item, "size", 0) for item in items)
+        except queue.Empty:
+            pass
+        told = len(items)
+        items = [each for each in items if not isinstance(each, _Message)]
+        if len(items) < told:
+            self._told = False
         return items
+
+    def next_message(self, but: Collection[int] = ()) -> Asked | None:
+        """The next message of the user whose turn it is, of none ``but`` those; None: there is none."""
+        found = self._messages.next(but)
+        return None if found is None else found[1]
+
+    def put_back(self, messages: Sequence[Asked]) -> None:
+        """Messages that were taken in this order and not answered: they are the first again."""
+        self._messages.put_back([(person(each.caller), each, each.size) for each in messages])

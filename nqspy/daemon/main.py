@@ -5,13 +5,14 @@ import contextlib
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nqspy.answers.dispatcher import Dispatcher
+from nqspy.answers.dispatcher import DIRECT, Dispatcher
 from nqspy.answers.serving import Readers
+from nqspy.answers.turns import PART, Enough, after
 from nqspy.core import consumables
 from nqspy.core.resource_health import tried
 from nqspy.daemon import devices, log, systemd
@@ -52,12 +53,15 @@ from nqspy.model.people import Caller
 from nqspy.model.requests import State
 from nqspy.model.tree import twin
 from nqspy.rpc import server as rpc
+from nqspy.rpc.limits import person
 from nqspy.store import restoring
 from nqspy.store.journal import SqliteJournal
 from nqspy.store.reserve import Reserve
 
 PENDING = 0.1
 """Longest time that events nobody waits for stay uncommitted, real seconds."""
+MESSAGES = 512
+"""Messages that one turn takes at most."""
 
 
 class Daemon:
@@ -105,6 +109,7 @@ class Daemon:
         self.stopping: str | None = None
         self.clearance = Clearance()
         self.watchdog = systemd.Watchdog()
+        self.part: Callable[[], Enough] = lambda: after(PART)
         self._pending: float | None = None
         self._found: Found | None = None
         failpoints.arm(self.journal, self.executor, self.upkeep, self.dispatcher, self)
@@ -195,16 +200,13 @@ class Daemon:
         return min((each for each in times if each is not None), default=None)
 
     def turn(self, items: list[Any]) -> None:
-        """Takes one group of what has arrived."""
+        """Takes what has arrived, and of the messages as many as there is time for."""
         inputs: list[Input] = []
         for item in items:
             if isinstance(item, Observation | SiteObservation):
                 inputs.append(item)
             elif isinstance(item, rpc.Asked):
-                self.clearance.taken(item.size)
-                command = self.dispatcher.take(item)
-                if command is not None:
-                    inputs.append(command)
+                self.inbox.put_message(item)
             elif isinstance(item, Trouble):
                 self.note(Alarm(item.who, item.text))
             elif isinstance(item, FromWorker):
@@ -222,16 +224,39 @@ class Daemon:
         now = self.clock.now()
         if self.decider.look():
             self.engine.transaction(now).dirty()
-        self.pump(self.engine.feed(inputs, now))
+        self.pump(self.engine.feed(inputs, now, self._commands(self.part())))
         if self._pending is not None and time.monotonic() >= self._pending + PENDING:
             self.pump(self.engine.flush(now))
         log.set_level(self.engine.site.settings.server.log_level)
         log.set_zone(self.engine.site.timezone)
-        self.dispatcher.answer_questions()
-        self.dispatcher.after_turn()
+        self.inbox.put_back(self.dispatcher.answer_questions(self.part()))
+        self.dispatcher.after_turn(self.part)
         if self.stopping is None:
             self.night_report.look()
         self.clearance.look()
+
+    def _commands(self, enough: Enough) -> Iterator[CommandAsked]:
+        """The commands of the messages that this turn takes, from each user in turn; questions among them are
+        answered when the commands are done. What one connection asks is done in its order."""
+        asking: set[object] = set()
+        later = self.dispatcher.slow.crowded()
+        for _ in range(MESSAGES):
+            asked = self.inbox.next_message(later)
+            if asked is None:
+                break
+            direct = asked.message["cmd"] in DIRECT
+            if direct and asked.handle.place in asking:
+                self.inbox.put_back([asked])
+                later.add(person(asked.caller))
+                continue
+            self.clearance.taken(asked.size)
+            command = self.dispatcher.take(asked)
+            if command is not None:
+                yield command
+            elif not direct:
+                asking.add(asked.handle.place)
+            if enough():
+                break
 
     def pump(self, outcome: Outcome) -> None:
         """Sends an outcome's replies and notices, and goes on feeding while a pass is due."""

@@ -105,7 +105,8 @@ class DeciderClient:
         self._asked = asked
         self._open.add(asked.id)
         self.flush()
-        worker.send(messages.AskPass(asked.id, asked.n, now, asked.samples, dict(site.upcoming_stops)))
+        stops, closings = dict(site.upcoming_stops), dict(site.closings)
+        worker.send(messages.AskPass(asked.id, asked.n, now, asked.samples, stops, closings))
         return None
 
     def follow(self, events: Sequence[ev.Recorded]) -> None:

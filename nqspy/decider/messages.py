@@ -98,6 +98,7 @@ class AskPass(Order, tag="ask"):
     now: Instant
     samples: Samples
     upcoming_stops: dict[str, UpcomingStop]
+    closings: dict[str, Instant]
 
 
 class AskSubmit(Order, tag="submit"):

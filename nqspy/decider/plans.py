@@ -16,6 +16,7 @@ from nqspy.model.actions import (
     Plan,
     Redate,
     Requeue,
+    Reserving,
     Resume,
     Start,
     Suspend,
@@ -26,7 +27,7 @@ from nqspy.model.reasons import Reach, Reason, Reasons, are_sound
 
 K = TypeVar("K")
 _KINDS: dict[str, type[Action]] = {
-    kind.kind: kind for kind in (Start, Suspend, Resume, Requeue, Redate, Hold, Move, Promise)
+    kind.kind: kind for kind in (Start, Suspend, Resume, Requeue, Redate, Reserving, Hold, Move, Promise)
 }
 """What a pass may propose; the worker can ask for nothing else."""
 _ACTIONS = {name: msgspec.msgpack.Decoder(kind) for name, kind in _KINDS.items()}

@@ -124,7 +124,7 @@ class Worker:
     # ------------------------------------------------------------ answers
 
     def _pass(self, order: messages.AskPass) -> messages.WorkerMessage:
-        self._site.upcoming_stops = order.upcoming_stops
+        self._site.upcoming_stops, self._site.closings = order.upcoming_stops, order.closings
         plan = run_pass(self._site, order.now, self._exits, dict(order.samples))
         return plans.plan_made(order.id, plan, self._exits.listing(), self._exits.stamp)
 

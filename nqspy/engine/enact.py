@@ -4,7 +4,19 @@ from collections.abc import Callable, Iterator
 
 from nqspy.engine.passed_over import Kept
 from nqspy.model import events as ev
-from nqspy.model.actions import Action, Hold, Kill, Move, Plan, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.actions import (
+    Action,
+    Hold,
+    Kill,
+    Move,
+    Plan,
+    Redate,
+    Requeue,
+    Reserving,
+    Resume,
+    Start,
+    Suspend,
+)
 from nqspy.model.cause import Cause
 from nqspy.model.promises import Promise, Promised
 from nqspy.model.site import Site
@@ -38,6 +50,8 @@ def event_of(site: Site, action: Action) -> ev.Event | None:
     match action:
         case Start(seq, attempt, pes, forced, units):
             return ev.Starting(seq, attempt, pes, forced, units)
+        case Reserving(starts, as_of, causes):
+            return ev.Reserved(starts, as_of, causes)
         case Redate(seqs, date, cause, who):
             return ev.Redated(seqs, date, cause, who)
         case Move(seq, queue):

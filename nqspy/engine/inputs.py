@@ -1,6 +1,6 @@
 """What the engine is fed, and what a call leaves for its driver."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,13 @@ class Decision:
 
 
 Input = CommandAsked | Decision | Observation | SiteObservation
+
+
+def noted(asked: Iterable[CommandAsked], taken: list[Input]) -> Iterator[CommandAsked]:
+    """What is asked, each noted as it is taken."""
+    for each in asked:
+        taken.append(each)
+        yield each
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ simulator (a heap, a virtual clock).
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple
+from itertools import chain
 from traceback import format_exc
 from typing import Any
 
@@ -16,23 +16,13 @@ from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
 from nqspy.engine.handlers import observations as observations
 from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
-from nqspy.engine.inputs import CommandAsked, Decision, Input, Outcome
+from nqspy.engine.inputs import CommandAsked, Decision, Input, Outcome, noted
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
-from nqspy.model.actions import (
-    Action,
-    Hold,
-    Move,
-    Notify,
-    Plan,
-    Redate,
-    Resume,
-    Start,
-    Suspend,
-)
+from nqspy.model.actions import Action, Hold, Move, Notify, Plan, Redate, Reserving, Resume, Start, Suspend
 from nqspy.model.errors import NqspyError, Refusal, as_refusal
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import (
@@ -79,8 +69,9 @@ RETRY_COMMIT = 2_000
 
 
 class Engine:
-    """Owns the site. ``plan`` is the last pass's: its reasons answer *why not*. ``resting``: no pass is run
-    (a stop is under way). ``samples``: use of running attempts as last told; ``commits``: how many there
+    """Owns the site. ``failed`` is told of each internal error before it is logged and gone on from: what it
+    raises ends the call. ``plan`` is the last pass's: its reasons answer *why not*. ``resting``: no pass is
+    run (a stop is under way). ``samples``: use of running attempts as last told; ``commits``: how many there
     were."""
 
     def __init__(
@@ -91,6 +82,7 @@ class Engine:
         exits: Exits,
         decider: Decider,
         log: Callable[[str], None] = lambda text: None,
+        failed: Callable[[Exception], None] = lambda error: None,
     ) -> None:
         self.site = site
         self.journal = journal
@@ -98,6 +90,7 @@ class Engine:
         self.exits = exits
         self.decider = decider
         self.log = log
+        self.failed = failed
         self.plan = Plan()
         self.samples: dict[Seq, Used] = {}
         self.commits = 0
@@ -122,24 +115,26 @@ class Engine:
 
     # ------------------------------------------------------------ feeding
 
-    def feed(self, inputs: Sequence[Input], now: Instant) -> Outcome:
-        """Takes inputs in their order at instant ``now``. A commit that fails refuses the whole group."""
+    def feed(self, inputs: Sequence[Input], now: Instant, asked: Iterable[CommandAsked] = ()) -> Outcome:
+        """Takes inputs in their order at instant ``now``, then what is ``asked`` as it comes. A commit that
+        fails refuses the whole group."""
         tx = self.transaction(now)
-        group = tx.group
+        group, taken = tx.group, list(inputs)
         try:
-            self._gather(tx, inputs)
+            self._gather(tx, chain(inputs, noted(asked, taken)))
             hurry = bool(group.replies or group.actions)
             if hurry:
                 self._commit(group)
         except CommitFailed as error:
             self.outage.failed(str(error), now)
-            return self._refuse(inputs, f"nothing was changed: {error}", now, error.passing)
-        except Exception:
+            return self._refuse(taken, f"nothing was changed: {error}", now, error.passing)
+        except Exception as error:
+            self.failed(error)
             self.log(f"internal error, the group is refused:\n{format_exc()}")
-            return self._refuse(inputs, "internal error, see the daemon's log; nothing was changed", now)
+            return self._refuse(taken, "internal error, see the daemon's log; nothing was changed", now)
         return self._outcome(group, now, hurry)
 
-    def _gather(self, tx: Transaction, inputs: Sequence[Input]) -> None:
+    def _gather(self, tx: Transaction, inputs: Iterable[Input]) -> None:
         events = tx.group.batch.events
         before, waits = len(events), self._waits(tx.now)
         if not waits:
@@ -262,8 +257,7 @@ class Engine:
         request = self.site.started.get(observation.seq)
         if request is not None and request.attempts == observation.attempt:
             last = self.samples.get(observation.seq, request.used)
-            pairs = zip(astuple(last), astuple(used), strict=True)
-            self.samples[observation.seq] = Used(*(max(pair) for pair in pairs))
+            self.samples[observation.seq] = last.most(used)
 
     def _answer(self, tx: Transaction, asked: CommandAsked) -> None:
         handler = HANDLERS.get(type(asked.command))
@@ -308,7 +302,8 @@ class Engine:
         self._dirty = False
         try:
             plan = self.decider.ask(self.site, tx.now, self.samples)
-        except Exception:
+        except Exception as error:
+            self.failed(error)
             self._tell_failed_pass(tx, format_exc())
             return
         self._pass_failed = False
@@ -403,11 +398,12 @@ class Engine:
 
     def _hand_out(self, actions: list[Action], now: Instant) -> None:
         for action in actions:
-            if not isinstance(action, (Notify, Redate, Move, Hold, Promise)):
+            if not isinstance(action, (Notify, Redate, Reserving, Move, Hold, Promise)):
                 seq: Seq = getattr(action, "seq", 0)
                 try:
                     self.executor.do(action, self.site.requests.get(seq), self.site, now)
-                except Exception:
+                except Exception as error:
+                    self.failed(error)
                     self.log(f"the executor could not do {action}:\n{format_exc()}")
                     if isinstance(action, Start):
                         text = "it could not be started: internal error, see the daemon's log"

@@ -9,7 +9,8 @@ from nqspy.core.placement import POLICIES
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model.actions import Plan, Start
 from nqspy.model.board import Board
-from nqspy.model.ids import Instant, Seq, array_of, rank_of
+from nqspy.model.columns import turn_of
+from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import ReasonCode
 from nqspy.model.requests import Request
 from nqspy.model.site import Site
@@ -36,19 +37,24 @@ def passed_over(site: Site, plan: Plan) -> tuple[Kept, ...]:
     seqs = [seq for last in latest.values() for seq in _earlier(site, last) if seq not in starts]
     if not seqs:
         return ()
-    found = explain(site, seqs[:MOST], plan.reasons)
+    counts = RunningCounts(site)
+    found = explain(site, seqs[:MOST], plan.reasons, counts)
     unsure = [site.requests[seq] for seq, why in found.items() if why.code in _CHANGED_BY_STARTS]
-    turns = _in_their_turns(site, plan, unsure)
-    return tuple((seq, *turns.get(seq, (why.code.value, why.who, why.text))) for seq, why in found.items())
+    turns = _in_their_turns(site, plan, unsure, counts) if unsure else {}
+    return tuple(
+        (seq, *(turns.get(seq) or (why.code.value, why.who, why.text))) for seq, why in found.items()
+    )
 
 
-def _in_their_turns(site: Site, plan: Plan, passed: Iterable[Request]) -> dict[Seq, tuple[str, str, str]]:
+def _in_their_turns(
+    site: Site, plan: Plan, passed: Iterable[Request], counts: RunningCounts
+) -> dict[Seq, tuple[str, str, str]]:
     """What kept requests back when the first of their list behind them was chosen: too few PEs, or a limit.
-    After the pass another may be reached, by those that were started past them."""
+    After the pass another may be reached, by those that were started past them. These are counted."""
     lists: dict[_List, deque[Request]] = defaultdict(deque)
     for request in sorted(passed, key=_place):
         lists[_list(request)].append(request)
-    counts, boards, found = RunningCounts(site), dict[str, Board](), dict[Seq, tuple[str, str, str]]()
+    boards, found = dict[str, Board](), dict[Seq, tuple[str, str, str]]()
     for action in plan.actions:
         if not isinstance(action, Start) or (chosen := _in_line(site, action.seq)) is None:
             continue
@@ -80,13 +86,13 @@ def _list(request: Request) -> _List:
 
 
 def _place(request: Request) -> _Place:
-    return request.date_in_queue, rank_of(request.seq)
+    return request.date_in_queue, turn_of(request)
 
 
 def _earlier(site: Site, last: Request) -> list[Seq]:
     """Queued requests of the same list that stand before one, a bounded number of them."""
     columns, group = site.columns(last.queue), site.numbers.groups.known(last.group)
     date, turn = columns.date, columns.turn
-    before = (date < last.date_in_queue) | ((date == last.date_in_queue) & (turn < rank_of(last.seq)))
+    before = (date < last.date_in_queue) | ((date == last.date_in_queue) & (turn < turn_of(last)))
     found: list[Seq] = columns.seq[before & (columns.group == group)][: 2 * MOST].tolist()
     return found

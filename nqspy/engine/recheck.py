@@ -9,7 +9,7 @@ from nqspy.core import consumables, features
 from nqspy.core.fair_share import FairShare
 from nqspy.core.queueing.limits import RunningCounts
 from nqspy.model import board, promises
-from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Resume, Start, Suspend
+from nqspy.model.actions import Action, Hold, Move, Redate, Requeue, Reserving, Resume, Start, Suspend
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.promises import Promise
 from nqspy.model.requests import Request, State, Used
@@ -34,6 +34,7 @@ class Recheck:
         self._changed = changed
         self._fallen: set[Seq] = set()
         self._tally = RunningCounts(site, lambda: self._ledger, now=now)
+        self._tally.reservations.lay_out()
 
     @cached_property
     def _ledger(self) -> FairShare:
@@ -55,6 +56,8 @@ class Recheck:
     def _add(self, request: Request | None) -> None:
         assert request is not None
         self._tally.add(request)
+        array = self._site.requests.get(array_of(request.seq) or 0)
+        self._tally.reservations.start(request, array or request)
         if "_ledger" in self.__dict__:
             self._ledger.commit(request)
 
@@ -68,6 +71,8 @@ class Recheck:
                 return self._waits(seq) and queue in self._site.settings.queues
             case Hold(seq):
                 return self._waits(seq)
+            case Reserving(starts):
+                return all(self._is_queued(seq) for seq in starts)
             case Suspend(seq, attempt):
                 return self._unchanged(seq, attempt) and self._site.started[seq].state is State.RUNNING
             case Requeue(seq, attempt):
@@ -78,9 +83,12 @@ class Recheck:
                 return promises.fits(self._site, action)
         return True
 
-    def _waits(self, seq: Seq) -> bool:
+    def _is_queued(self, seq: Seq) -> bool:
         request = self._site.requests.get(seq)
-        return request is not None and request.state is State.QUEUED and seq not in self._changed
+        return request is not None and request.state is State.QUEUED
+
+    def _waits(self, seq: Seq) -> bool:
+        return self._is_queued(seq) and seq not in self._changed
 
     def _unchanged(self, seq: Seq, attempt: int) -> bool:
         request = self._site.started.get(seq)
@@ -125,4 +133,8 @@ class Recheck:
             return False
         if features.keeping(site, request, but=action.by) is not None:
             return False
-        return request.rank >= NOW or self._tally.keeping(request, action.forced) is None
+        if request.rank >= NOW:
+            return True
+        if self._tally.keeping(request, action.forced) is not None:
+            return False
+        return action.forced or self._tally.reservations.delaying(request) is None

@@ -1,20 +1,24 @@
 """When shifts stop queues next: a pure function of settings, zone and instant, like `timetable`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from nqspy.engine import timetable
 from nqspy.engine.timetable import Firing
 from nqspy.engine.zones import local
 from nqspy.model.ids import DAY, Instant
-from nqspy.model.shifts import UpcomingStop
+from nqspy.model.shifts import Shift, UpcomingStop
 from nqspy.model.site import Settings, Site
 
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def look(site: Site, now: Instant) -> None:
-    """Notes on the site when its queues are stopped next."""
-    site.upcoming_stops = upcoming_stops(site.settings, site.timezone, now, site.shift.until)
+    """Notes on the site when its queues are stopped next, by which shift that says what becomes of what runs,
+    and by any (``closings``)."""
+    settings, zone, until = site.settings, site.timezone, site.shift.until
+    site.upcoming_stops = upcoming_stops(settings, zone, now, until)
+    first = _first_stops(settings, _firings(settings, zone, now, until, settings.shifts))
+    site.closings = {name: firing.at for name, firing in first.items()}
 
 
 def upcoming_stops(
@@ -23,21 +27,31 @@ def upcoming_stops(
     """When each queue is next stopped by a shift that says what becomes of running requests
     (`Shift.spill`); queues that none stops so are left out. ``until``: no firing counts before, because an
     operator switched."""
-    found: dict[str, UpcomingStop] = {}
-    for firing in sorted(_firings(settings, zone, now, until)):
-        shift = settings.shifts[firing.shift]
-        leaving = shift.leaving()
+    chosen = {name: shift for name, shift in settings.shifts.items() if shift.spill != "leave"}
+    first = _first_stops(settings, _firings(settings, zone, now, until, chosen))
+    return {name: _stop(settings.shifts[each.shift], each.at, zone, now) for name, each in first.items()}
+
+
+def _stop(shift: Shift, at: Instant, zone: str, now: Instant) -> UpcomingStop:
+    return UpcomingStop(at, shift.name, shift.spill, _clock(at, zone, now))
+
+
+def _first_stops(settings: Settings, firings: Iterable[Firing]) -> dict[str, Firing]:
+    """The first of these firings that stops a queue, by queue."""
+    found: dict[str, Firing] = {}
+    for firing in sorted(firings):
+        leaving = settings.shifts[firing.shift].leaving()
         for name in settings.queues:
             if name not in found and leaving.stops(name):
-                clock = _clock(firing.at, zone, now)
-                found[name] = UpcomingStop(firing.at, shift.name, shift.spill, clock)
+                found[name] = firing
     return found
 
 
-def _firings(settings: Settings, zone: str, now: Instant, until: Instant | None) -> Iterator[Firing]:
-    """The next firing of each shift that says what becomes of running requests."""
+def _firings(
+    settings: Settings, zone: str, now: Instant, until: Instant | None, chosen: Mapping[str, Shift]
+) -> Iterator[Firing]:
+    """The next firing of each of these shifts."""
     after = now
-    chosen = {name: shift for name, shift in settings.shifts.items() if shift.spill != "leave"}
     if until is not None and until > now:
         after = until
         due = timetable.in_force(settings, zone, until)

@@ -108,7 +108,8 @@ class Meter:
         """Measures now."""
         self.sampled = now
         pids = self.cage.pids()
-        seen = [reading for pid in pids if (reading := proc.stat(pid)) is not None]
+        found = {pid: reading for pid in pids if (reading := proc.stat(pid)) is not None}
+        seen = found.values()
         self.tasks = sum(reading.threads for reading in seen)
         caged = self.cage.cpu()
         living = sum(reading.cpu + reading.reaped for reading in seen)
@@ -116,7 +117,7 @@ class Meter:
         memory = sum(reading.rss for reading in seen)
         if len(seen) > 1 and memory > self.memory:
             # Resident pages count once for each process that shares them; asked only when it matters.
-            memory = sum(map(proc.proportional, pids)) or memory
+            memory = proc.together(found)
         self.memory = max(self.memory, memory)
         self._each_process(now, pids)
 

@@ -66,12 +66,16 @@ def _number(device: int) -> str:
     return f"{os.major(device)}:{os.minor(device)}"
 
 
-def claimed(folder: str, holder: str, station: Station, born: cage.Birthplace | None) -> bool:
+def claimed(
+    order: dict[str, Any], folder: str, holder: str, station: Station, born: cage.Birthplace | None
+) -> bool:
     """Makes the attempt's folder the current one and claims it. Where the disk is full: not, and not at once,
     for the daemon then orders another attempt."""
     more: dict[str, Any] = {"keeper": station.me}
     if born is not None and born.folder:
         more["cage"] = [born.kind, born.folder]
+    if order.get("scratch"):
+        more["scratch"] = [order["scratch"], order["uid"]]
     try:
         try:
             os.mkdir(folder, 0o700)

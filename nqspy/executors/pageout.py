@@ -86,10 +86,8 @@ class PageOut:
 
 def resident(pids: list[int]) -> int:
     """Bytes that these processes hold in memory; pages that several share count once."""
-    if len(pids) > 1:
-        return sum(map(proc.proportional, pids))
-    seen = [reading for pid in pids if (reading := proc.stat(pid)) is not None]
-    return sum(reading.rss for reading in seen)
+    seen = {pid: reading for pid in pids if (reading := proc.stat(pid)) is not None}
+    return proc.together(seen) if len(seen) > 1 else sum(reading.rss for reading in seen.values())
 
 
 def may() -> bool:

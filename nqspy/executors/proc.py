@@ -107,13 +107,14 @@ class Identifier:
 
 class Stat:
     """One reading of ``/proc/PID/stat``: CPU in seconds (with ``reaped``: that of children waited for),
-    memory in bytes; ``code``: how it ended, as `os.waitpid` says it (0 where that is not shown)."""
+    memory in bytes; ``code``: how it ended, as `os.waitpid` says it, ``stack``: where its stack begins,
+    another place for each program that was begun (0 where these are not shown)."""
 
-    __slots__ = ("code", "cpu", "parent", "reaped", "rss", "session", "start", "state", "threads")
+    __slots__ = ("code", "cpu", "parent", "reaped", "rss", "session", "stack", "start", "state", "threads")
 
-    def __init__(self, pid: int) -> None:
-        """Raises OSError when there is no such process."""
-        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+    def __init__(self, pid: int, thread: str = "") -> None:
+        """Raises OSError when there is no such process; ``thread``: ``task/17/`` reads that of a thread."""
+        fd = os.open(f"/proc/{pid}/{thread}stat", os.O_RDONLY)
         try:
             data = os.read(fd, 4096)
         finally:
@@ -128,6 +129,7 @@ class Stat:
         self.threads = int(field[17])
         self.start = int(field[19])
         self.rss = int(field[21]) * PAGE
+        self.stack = int(field[25])
         self.code = int(field[49]) if len(field) > 49 else 0
 
     @property
@@ -221,6 +223,39 @@ def proportional(pid: int) -> int:
     except OSError:
         pass
     return 0
+
+
+def together(seen: dict[int, Stat]) -> int:
+    """Bytes that these processes hold together: pages that several share count once."""
+    each = {pid: proportional(pid) for pid in seen}
+    if not any(each.values()):
+        each = {pid: one.rss for pid, one in seen.items()}
+    lent = [min(each[pid], each[one.parent]) for pid, one in seen.items() if _borrows(one, seen)]
+    return sum(each.values()) - sum(lent)
+
+
+def _borrows(child: Stat, seen: dict[int, Stat]) -> bool:
+    """Whether a child is between vfork and exec (so most programs begin others): it runs in the memory of its
+    parent, whose calling thread waits in state D, and each of the two shows all of it as its own."""
+    parent = seen.get(child.parent)
+    return parent is not None and child.stack == parent.stack and _waits(child.parent, parent)
+
+
+def _waits(pid: int, reading: Stat) -> bool:
+    if reading.threads <= 1:
+        return reading.state == "D"
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return False
+    return any(_state(pid, thread) == "D" for thread in threads)
+
+
+def _state(pid: int, thread: str) -> str:
+    try:
+        return Stat(pid, f"task/{thread}/").state
+    except OSError:
+        return ""
 
 
 def readable(fd: int) -> bool:

@@ -132,7 +132,8 @@ def protocol(folder: str) -> int:
 
 def claimed_with(folder: str) -> dict[str, Any]:
     """What a shepherd has said in its claim: ``protocol``, ``keeper`` (the identity of the starter that takes
-    its orphans), ``cage`` (kind and directory, where it was born in its job's own); empty when there is none.
+    its orphans), ``cage`` (kind and directory, where it was born in its job's own), ``scratch`` (that folder,
+    and the uid of its owner); empty when there is none.
     Raises OSError as `read` does."""
     return _claimed(_found(f"{folder}/claim") or b"")
 

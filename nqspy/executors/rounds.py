@@ -67,7 +67,7 @@ def _serve(
         if record is not None:
             AttemptReporter(order, station).finish(record)
         return False
-    if not outset.claimed(folder, me, station, born):
+    if not outset.claimed(order, folder, me, station, born):
         return False
     # The lock is let go only now: whoever gets it knows that every order was claimed or never will be.
     os.close(station.lock)

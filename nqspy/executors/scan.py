@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from nqspy.executors import proc, records
+from nqspy.executors import proc, records, scratch
 from nqspy.model.observations import Observation, ObservedEnded, ObservedNotStarted, ObservedVoid
 from nqspy.model.requests import Ending, Used
 
@@ -190,8 +190,12 @@ def attempts(spool: str) -> Iterator[tuple[str, int, int]]:
 
 
 def remove(folder: str) -> None:
-    """Removes an attempt's folder, unless output had to stay in it."""
+    """Removes an attempt's folder, unless output had to stay in it, and what a shepherd that was killed left
+    of its scratch folder."""
     try:
+        left = records.claimed_with(folder).get("scratch")
+        if left:
+            scratch.clear(*left)
         done = records.read(folder, "done")
         if (done is not None and done.get("kept")) or os.path.lexists(f"{folder}/kept"):
             return

@@ -74,6 +74,31 @@ def remove(path: str) -> None:
     shutil.rmtree(path, onerror=_once_more)
 
 
+_CLEAR = 'rm -rf -- "$1" 2>/dev/null || { chmod -R u+rwx -- "$1"; rm -rf -- "$1"; }'
+_LONG = 60.0
+
+
+def clear(path: str, uid: int) -> None:
+    """Removes that of an attempt whose shepherd could not, by a process of its owner: whatever he put in its
+    place, it is his. Nothing is done where it is gone, or is no folder, or another's."""
+    try:
+        seen = os.lstat(path)
+    except OSError:
+        return
+    ours = os.path.basename(path).startswith("nqspy.") and stat.S_ISDIR(seen.st_mode) and seen.st_uid == uid
+    if not ours or os.geteuid() not in (0, uid):
+        return
+    import subprocess  # shepherds do without
+
+    him: dict[str, Any] = {"user": uid, "group": seen.st_gid, "extra_groups": []} if not os.geteuid() else {}
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(
+            ["/bin/sh", "-c", _CLEAR, "sh", path],
+            check=False, timeout=_LONG, cwd="/", env={"PATH": "/usr/bin:/bin"}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **him,
+        )  # fmt: skip
+
+
 def _once_more(call: Any, path: str, _error: Any) -> None:
     """Of a folder without rights its owner gives himself some."""
     with contextlib.suppress(OSError):

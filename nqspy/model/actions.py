@@ -8,6 +8,7 @@ from nqspy.model.consumables import Units
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.reasons import Reason, Reasons
 from nqspy.model.requests import Used
+from nqspy.model.reservation import Reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,16 @@ class Redate(Action):
     date: Instant
     cause: Seq
     who: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reserving(Action):
+    """Promise these waiting requests a start, or take that back (None); see `events.Reserved`."""
+
+    kind: ClassVar[str] = "reserve"
+    starts: dict[Seq, Reservation | None]
+    as_of: int = 0
+    causes: dict[Seq, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,11 @@ class ArrayState(msgspec.Struct, frozen=True, omit_defaults=True):
         return found
 
 
+def counted(spec: ArraySpec | None) -> int:
+    """How many requests one counts for that is handed in so: an array for as many as it has indices."""
+    return 1 if spec is None else indices.count(spec.indices)
+
+
 def begin(spec: ArraySpec, each: tuple[Seq, ...]) -> ArrayState:
     """The state at submission; ``each``: arrays whose indices are awaited one by one."""
     awaiting = tuple((seq, spec.indices) for seq in each)

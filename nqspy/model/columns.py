@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from nqspy.model.consumables import Wanted, wanted_key
 from nqspy.model.extremes import Extremes
-from nqspy.model.ids import Seq, rank_of
+from nqspy.model.ids import Seq, member, rank_of
 from nqspy.model.pairs import Pairs, pairs_of
 from nqspy.model.requests import Request
 from nqspy.model.units import UNLIMITED
@@ -105,12 +105,19 @@ def needs_key(names: tuple[str, ...], wanted: Wanted = ()) -> str:
     return "+".join(sorted({*names, *wanted_key(wanted)})) if names or wanted else ""
 
 
+def turn_of(request: Request) -> int:
+    """What orders a request among those of one date: its number; an array's is that of the next index that
+    may start."""
+    ready = () if request.array is None else request.array.ready
+    return rank_of(member(request.seq, ready[0][0]) if ready else request.seq)
+
+
 class Columns:
     """Columns over the queued requests of one queue; each property is an array of ``len(self)`` values.
 
     ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
     is the date in queue (ms); ``count`` how many of it might start (of an array; else 1), ``turn`` orders by
-    number (`ids.rank_of`); ``given`` 1 where the owner gave the name; ``owner``, ``group``, ``name``,
+    number (`turn_of`); ``given`` 1 where the owner gave the name; ``owner``, ``group``, ``name``,
     ``pair`` (owner in group) and ``needs`` are numbers of a `Dictionary`; ``priority`` is the owner's own
     (``qsub -p``), ``prioritised`` how many rows have one. ``version`` rises with every change.
     """
@@ -249,7 +256,7 @@ class Columns:
         arrays["wall"][row] = _or_infinite(spec.ask.wall)
         arrays["pes"][row] = spec.ask.pes
         arrays["count"][row] = request.multiplicity
-        arrays["turn"][row] = rank_of(request.seq)
+        arrays["turn"][row] = turn_of(request)
         arrays["owner"][row] = numbers.owners.of(spec.owner)
         arrays["group"][row] = numbers.groups.of(spec.group)
         arrays["name"][row] = numbers.names.of(spec.name)
@@ -324,7 +331,7 @@ def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Seque
         "wall": [_or_infinite(spec.ask.wall) for spec in specs],
         "pes": [spec.ask.pes for spec in specs],
         "count": [request.multiplicity for request in requests],
-        "turn": [rank_of(request.seq) for request in requests],
+        "turn": [turn_of(request) for request in requests],
         "owner": [numbers.owners.of(spec.owner) for spec in specs],
         "group": [numbers.groups.of(spec.group) for spec in specs],
         "name": [numbers.names.of(spec.name) for spec in specs],

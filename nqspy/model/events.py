@@ -17,6 +17,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.indices import Runs
 from nqspy.model.machine import Device
 from nqspy.model.requests import AfterWord, EndReason, Spec, Used
+from nqspy.model.reservation import Reserved as Reserved
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ is a plain tuple of them, so that events and rows carry it as it is; the empty t
 """
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 from nqspy.model.errors import BadValue
 from nqspy.model.ids import GREATEST_INDEX
@@ -17,8 +18,12 @@ Runs = tuple[Run, ...]
 
 MOST_INDICES = 1_000_000
 """How many indices an array may have."""
+MOST_RUNS = 5_000
+"""Of how many runs. All are written down each time that one begins, and told to each job in one variable,
+which the kernel takes up to 128 KiB."""
 
-_PIECE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
+_PIECE = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
+_first, _last = itemgetter(0), itemgetter(1)
 
 
 def read(text: str) -> Runs:
@@ -27,7 +32,7 @@ def read(text: str) -> Runs:
     for piece in text.split(","):
         match = _PIECE.fullmatch(piece.strip())
         if match is None:
-            raise BadValue(f"{piece.strip()!r} is no index; write them like 1-10,15,20-30:5")
+            raise BadValue(f"{piece.strip()[:80]!r} is no index; write them like 1-10,15,20-30:5")
         first = int(match[1])
         last, step = int(match[2] or first), int(match[3] or 1)
         if last < first:
@@ -42,14 +47,19 @@ def read(text: str) -> Runs:
 
 def tidy(runs: Iterable[Run]) -> Runs:
     """The set that any runs make, whoever wrote them. Raises BadValue."""
-    found: Runs = ()
+    found, total = list[Run](), 0
     for first, last, step in runs:
         if not 0 <= first <= last <= GREATEST_INDEX or step < 1:
             raise BadValue(f"{first}-{last}:{step} is no run of indices from 0 to {GREATEST_INDEX}")
-        found = plus(found, (_run(first, last, step),))
-    if count(found) > MOST_INDICES:
-        raise BadValue(f"{count(found)} indices are more than the {MOST_INDICES} that an array may have")
-    return found
+        found.append(_run(first, last, step))
+        total += count(found[-1:])
+    # Counted as they are written: a few runs that overlap take as long as the indices in them.
+    if total > MOST_INDICES:
+        raise BadValue(f"{total} indices are more than the {MOST_INDICES} that an array may have")
+    made = _untangled(sorted(found))
+    if len(made) > MOST_RUNS:
+        raise BadValue(f"its indices are {len(made)} pieces like 20-30:5; an array may have {MOST_RUNS}")
+    return made
 
 
 def show(runs: Runs) -> str:
@@ -68,7 +78,7 @@ def each(runs: Runs) -> Iterator[int]:
         yield from range(first, last + 1, step)
 
 
-def count(runs: Runs) -> int:
+def count(runs: Iterable[Run]) -> int:
     """How many there are."""
     return sum((last - first) // step + 1 for first, last, step in runs)
 
@@ -119,7 +129,8 @@ def minus(one: Runs, other: Runs) -> Runs:
     """Those of one that are not in the other."""
     left: list[Run] = []
     for run in one:
-        left += _cut(run, [each for each in other if each[0] <= run[1] and run[0] <= each[1]])
+        near = other[_place(other, run[0]) : bisect_right(other, run[1], key=_first)]
+        left += _cut(run, near)
     return tuple(left)
 
 
@@ -135,7 +146,7 @@ def _run(first: int, last: int, step: int) -> Run:
 
 def _place(runs: Runs, index: int) -> int:
     """The place of the first run that does not end before an index."""
-    return bisect_left(runs, index, key=lambda run: run[1])
+    return bisect_left(runs, index, key=_last)
 
 
 def _split(run: Run, index: int) -> Iterator[Run]:
@@ -146,7 +157,7 @@ def _split(run: Run, index: int) -> Iterator[Run]:
         yield _run(index + step, last, step)
 
 
-def _cut(run: Run, by: list[Run]) -> Runs:
+def _cut(run: Run, by: Runs) -> Runs:
     """A run without what these have of it."""
     if not by:
         return (run,)
@@ -154,11 +165,12 @@ def _cut(run: Run, by: list[Run]) -> Runs:
         return _cut_by_intervals(run, by)
     out = set[int]()
     for first, last, step in by:
-        out.update(range(first, last + 1, step))
+        begin = first + max(0, (run[0] - first + step - 1) // step) * step
+        out.update(range(begin, min(last, run[1]) + 1, step))
     return _packed([index for index in range(run[0], run[1] + 1, run[2]) if index not in out])
 
 
-def _cut_by_intervals(run: Run, by: list[Run]) -> Runs:
+def _cut_by_intervals(run: Run, by: Runs) -> Runs:
     first, last, step = run
     left: list[Run] = []
     for lower, upper, _ in by:
@@ -172,7 +184,7 @@ def _cut_by_intervals(run: Run, by: list[Run]) -> Runs:
 
 
 def _untangled(runs: list[Run]) -> Runs:
-    """Runs in order of their firsts that have no index in common, without interleaving."""
+    """Runs in order of their firsts, without interleaving."""
     found: list[Run] = []
     tangle: list[Run] = []
     end = -1
@@ -186,12 +198,23 @@ def _untangled(runs: list[Run]) -> Runs:
 
 
 def _loose(tangle: list[Run]) -> Iterable[Run]:
-    return tangle if len(tangle) == 1 else _packed(sorted(each(tuple(tangle))))
+    return tangle if len(tangle) == 1 else _packed(sorted(set(each(tuple(tangle)))))
 
 
 def _packed(numbers: list[int]) -> Runs:
     """Ascending indices as runs."""
-    return tuple(_joined([(number, number, 1) for number in numbers]))
+    found: list[Run] = []
+    first = last = numbers[0] if numbers else 0
+    step = 0  # as long as the run has but one
+    for number in numbers[1:]:
+        if number - last == step:
+            last = number
+        elif not step:
+            step, last = number - last, number
+        else:
+            found.append((first, last, step))
+            first, last, step = number, number, 0
+    return (*found, (first, last, step or 1)) if numbers else ()
 
 
 def _joined(runs: list[Run]) -> list[Run]:

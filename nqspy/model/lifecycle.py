@@ -40,7 +40,10 @@ def apply(site: Site, recorded: ev.Recorded) -> Sequence[Transition]:
     site.at = recorded.at
     event, kind = recorded.event, type(recorded.event)
     if kind in _OF_THE_SITE:
-        site.news.general += kind in _GENERAL
+        if kind in _GENERAL:
+            site.news.general += 1
+        if kind in _FREEING:
+            site.freed = site.n
         _OF_THE_SITE[kind](site, event, recorded.at)
         return _NOTHING
     take = _OF_REQUESTS.get(kind) or (_noted if STEPS[kind].stays else _change)
@@ -52,6 +55,8 @@ def place(site: Site, request: Request) -> None:
     index of those that wait for others (used when rows are loaded)."""
     if request.state is State.QUEUED:
         site.columns(request.queue).add(request, site.numbers)
+        if request.reservation is not None:
+            site.reserved[request.seq] = None
         if site.numbers.is_full():
             compact(site.numbers, site.waiting.values())
     elif request.state is State.WAITING and request.spec.eligible is not None:
@@ -82,7 +87,10 @@ def _displace(site: Site, request: Request) -> None:
     _tell(site, request)
     if request.slot >= 0:
         site.waiting[request.queue].remove(request)
+    if site.reserved and site.reserved.pop(request.seq, _ABSENT) is None:
+        site.freed = site.n
     if site.started.pop(request.seq, None) is not None:
+        site.freed = site.n
         if not request.pes_released:
             board.give(site.holders, request.seq, request.pes)
         if request.units:
@@ -192,6 +200,12 @@ def _ranked(site: Site, event: ev.Ranked, at: Instant) -> Sequence[Transition]:
     return made
 
 
+def _reserved(site: Site, event: ev.Reserved, at: Instant) -> Sequence[Transition]:
+    made = _noted(site, event, at)
+    site.promised((each.request for each in made), event.as_of)
+    return made
+
+
 def _failed(site: Site, event: ev.DependencyFailed, at: Instant) -> Sequence[Transition]:
     """Indices of an array that are held for it wait for nobody any more."""
     return _change(site, event, at) if event.indices else _noted(site, event, at)
@@ -220,6 +234,7 @@ def _starting(site: Site, event: ev.Starting, at: Instant) -> Sequence[Transitio
     array = site.requests.get(array_of(event.seq) or 0)
     if array is not None and array.state is State.QUEUED and event.seq not in site.requests:
         bring_forth(site, array, event.seq, at)
+    site.reserved.pop(event.seq, None)  # what was kept for it is its own now: nothing is free by that
     made = _change(site, event, at, then=_run)
     if made and array is not None and array.array is not None:
         array.array = arrays.begun(array.array)
@@ -284,6 +299,7 @@ def bring_forth(site: Site, array: Request, seq: Seq, at: Instant) -> None:
     made = born(array, seq)
     made.state = wait_state(made, at)
     site.requests[seq] = made
+    site.reserved.pop(array.seq, None)
     ready = array.array.ready if array.array is not None else ()
     if array.slot >= 0 and indices.has(ready, index_of(seq) or 0) and indices.count(ready) > 1:
         part(array, seq, at)
@@ -346,6 +362,7 @@ def _nothing(site: Site, event: ev.Event, at: Instant) -> None:
     """An event that is history only."""
 
 
+_ABSENT = object()
 _GENERAL = {
     ev.SettingsChanged,
     ev.ShiftChanged,
@@ -357,11 +374,13 @@ _GENERAL = {
 }
 """What changes more than requests."""
 
+_FREEING = {*_GENERAL, ev.ResourceChanged}
 _OF_REQUESTS: dict[type[ev.Event], Callable[[Site, Any, Instant], Sequence[Transition]]] = {
     ev.Submitted: _submitted,
     ev.Routed: _moved,
     ev.Moved: _moved,
     ev.Redated: _redated,
+    ev.Reserved: _reserved,
     ev.Ranked: _ranked,
     ev.Starting: _starting,
     ev.Started: _started,

@@ -54,6 +54,7 @@ ORIGINS: Mapping[type[ev.Event], Origin] = {
     ev.Resumed: Origin.DECIDED,
     ev.Deleting: Origin.DECIDED,
     ev.Redated: Origin.DECIDED,
+    ev.Reserved: Origin.DECIDED,
     ev.DependencyMet: Origin.DECIDED,
     ev.DependencyFailed: Origin.DECIDED,
     ev.Decided: Origin.DECIDED,

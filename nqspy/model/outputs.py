@@ -15,14 +15,13 @@ _VARIABLES = {
 
 def fill(path: str, seq: Seq, spec: Spec, queue: str, host: str) -> str:
     """A path with ``%j`` (or ``$PBS_JOBID``) the identifier, ``%s`` its number, ``%x`` the name, ``%u`` the
-    owner, ``%q`` the queue, ``%a`` (or ``$PBS_ARRAY_INDEX``) the index, empty where there is none, ``%%`` a
-    percent sign; any other letter stays as it stands."""
+    owner, ``%q`` the queue, ``%a`` (or ``$PBS_ARRAY_INDEX``) the index, empty where there is none (of a whole
+    array ``^array_index^``), ``%%`` a percent sign; any other letter stays as it stands."""
     if "%" not in path and "$" not in path and "^" not in path:
         return path
-    index = index_of(seq)
     letters = {
         "j": full_id(seq, host), "s": str(number_of(seq)), "x": spec.name, "u": spec.owner, "q": queue,
-        "a": "" if index is None else str(index), "%": "%",
+        "a": _index(seq), "%": "%",
     }  # fmt: skip
     return "".join(_filled(path, letters))
 
@@ -43,9 +42,15 @@ def _filled(path: str, letters: Mapping[str, str]) -> Iterator[str]:
 
 
 def suffix(seq: Seq) -> str:
-    """What stands behind the letter of a default name: ``17``, of an index of an array ``17.3``."""
+    """What stands behind the letter of a default name: ``17``, of an index of an array ``17.3``, of a whole
+    array ``17.^array_index^``."""
+    index = _index(seq)
+    return f"{number_of(seq)}.{index}" if index else str(number_of(seq))
+
+
+def _index(seq: Seq) -> str:
     index = index_of(seq)
-    return str(number_of(seq)) if index is None else f"{number_of(seq)}.{index}"
+    return "^array_index^" * is_array(seq) if index is None else str(index)
 
 
 def in_folder(seq: Seq, spec: Spec, host: str, letter: str) -> str:

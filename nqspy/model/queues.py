@@ -150,6 +150,24 @@ class Queue(RunningLimits):
         "from when a request's age counts: since it could start, or was submitted",
         words=("eligible", "submitted"),
     )
+    order: str = setting(
+        "name",
+        "priority",
+        "who comes first: by intra-queue priority, by date in queue, or the shortest by its wall limit",
+        words=("priority", "fcfs", "sjf"),
+    )
+    backfill: str = setting(
+        "name",
+        "limit",
+        "who may start past one that waits: nobody, or who delays no promised start by its wall limit",
+        words=("none", "limit"),
+    )
+    reserve: int | None = setting(
+        "number", 0, "of how many that wait the start is reserved", low=0, high=1_000_000, nothing="all"
+    )
+    backfill_order: str = setting(
+        "name", "order", "who starts first past one that waits", words=("order", "shortest")
+    )
     consumable_limit: tuple[str, ...] = _units_held("all running requests")
     consumable_user_limit: tuple[str, ...] = _units_held("those of one user")
     consumable_group_limit: tuple[str, ...] = _units_held("those of one group")
@@ -195,3 +213,6 @@ class Defaults:
     queue: str | None = setting("name", None, "queue of a request that names none")
     cpu_limit: int | None = setting("time", 600_000, "CPU time that routing assumes where none is asked for")
     priority: int = setting("number", 31, "priority of a request that names none", low=0, high=63)
+    wall_limit: int | None = setting(
+        "time", None, "wall time that plans assume where neither request nor queue has a limit"
+    )

@@ -102,6 +102,7 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "in_deletion": _NOT_NOW + "and it is being deleted ({ending})",
         "no_pe_free": _NOT_NOW + "it needs {wanted} to go on, and {free} free",
         "resource_broken": _NOT_NOW + "and {said}",
+        "output_of_indices": "{id} is an array: its indices write, each its own; name one, like {number}[3]",
         "no_output_yet": "{id} has not started; there is no output yet",
         "no_signal_now": _NOT_NOW + "only a running one can be sent a signal",
         "no_message_now": _NOT_NOW + "only a running one can be sent a message",
@@ -127,7 +128,11 @@ _GROUPS: dict[tuple[str, int], dict[str, str]] = {
         "above_limit": "{said}",
         "no_destination": "no destination of {queue} takes it: {said}",
     },
-    ("queue_full", 1): {"queue_full": "queue {queue} holds {most} requests, as many as it runs at a time"},
+    ("queue_full", 1): {
+        "queue_full": "queue {queue} holds {most} requests, as many as it runs at a time",
+        "queue_too_small": "queue {queue} holds at most {most} requests, as many as it runs at a time;"
+        " this array counts {number}",
+    },
     ("queued_limit", 198): {
         "user_queued_limit": _FULL + "{user} has {have} requests {there};"
         " a user may have {most} (set {where} queued_limit user={most})",

@@ -13,6 +13,7 @@ from nqspy.model.consumables import Units, Wanted
 from nqspy.model.errors import BrokenSite
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.layout import Layout
+from nqspy.model.reservation import Reservation
 from nqspy.model.units import UNLIMITED
 
 
@@ -192,11 +193,14 @@ class Used:
     wall: int = 0
     memory: int = 0
 
+    def most(self, other: "Used") -> "Used":
+        """The greater of each: what was told late must not take use back."""
+        return Used(max(self.cpu, other.cpu), max(self.wall, other.wall), max(self.memory, other.memory))
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an attempt ended: ``status`` 0..255 or ``signal``, and the reason in one word; ``text`` for
-    people."""
+    """How an attempt ended: ``status`` 0..255 or ``signal``, the reason in one word; ``text`` for people."""
 
     reason: EndReason
     status: int | None = None
@@ -291,8 +295,8 @@ class Request:
     3). ``unmet``: dependencies it still waits for (it is held as long as there are any); ``never``: why one
     of them can never be met; ``redated``: who gave it its date in queue, if not submission or a queue's
     change; ``losses``: how many attempts in a row were lost soon after their start; ``slot`` is its row in
-    the queue's columns while queued, else -1. ``array``: where the indices of an array stand.
-    """
+    the queue's columns while queued, else -1. ``array``: where its indices stand. ``reservation``: the start
+    it is promised."""
 
     seq: Seq
     spec: Spec
@@ -310,6 +314,7 @@ class Request:
     redated: Redating | None = None
     losses: int = 0
     array: ArrayState | None = None
+    reservation: Reservation | None = None
     slot: int = -1
 
     @property

@@ -43,11 +43,14 @@ class Site:
     one, by its number
     (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
     (`outputs.files`); ``members``: indices of each array that are requests of their own; ``limited``:
-    arrays of which not all indices may run at a time; ``tally``: how many requests there are; ``accounts``:
+    arrays of which not all indices may run at a time; ``reserved``: queued requests that were promised a
+    start, ``freed``: number of the last event that left something to others, ``swept``: up to which of these
+    the promises were gone through; ``tally``: how many requests there are; ``accounts``:
     ``g:GROUP`` and ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``resources``: how each
     that is watched was found, once it was; ``promises``: of features, by their names (`promises`);
     ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from settings and
-    time, and no part of what is kept; ``reported``: day of the last night whose report was made; ``misfits``:
+    time, and no part of what is kept, as ``closings``: when any shift stops it;
+    ``reported``: day of the last night whose report was made; ``misfits``:
     how many events did not fit their request's state, ``misfit`` the last one; ``news``: what changed lately,
     no part of what is kept either.
     """
@@ -68,6 +71,7 @@ class Site:
     writers: dict[str, dict[Seq, None]] = field(default_factory=dict)
     members: dict[Seq, dict[Seq, None]] = field(default_factory=dict)
     limited: dict[Seq, None] = field(default_factory=dict)
+    reserved: dict[Seq, None] = field(default_factory=dict)
     tally: RequestCounts = field(default_factory=RequestCounts)
     accounts: dict[str, Account] = field(default_factory=dict)
     past: dict[str, DomainPast] = field(default_factory=lambda: {APPLICATION: DomainPast()})
@@ -76,12 +80,15 @@ class Site:
     pressure: Pressure = field(default_factory=Pressure)
     promises: dict[str, dict[str, Any]] = field(default_factory=dict)
     upcoming_stops: dict[str, UpcomingStop] = field(default_factory=dict)
+    closings: dict[str, Instant] = field(default_factory=dict, compare=False)
     files: dict[str, str] = field(default_factory=dict)
     reported: str = ""
     numbers: Dictionary = field(default_factory=Dictionary)
     next_seq: Seq = 1
     n: int = 0
     at: Instant = Instant(0)
+    freed: int = field(default=0, compare=False)
+    swept: int = field(default=0, compare=False)
     misfits: int = field(default=0, compare=False)
     misfit: str = field(default="", compare=False)
     touched: Touched = field(default_factory=Touched)
@@ -238,6 +245,15 @@ class Site:
             part = account.at_time(at, half_life) / former if former else 1.0
             account.value, account.at = value * part, max(account.at, at)
         return keys
+
+    def promised(self, requests: Iterable[Request], swept: int) -> None:
+        """Notes which of these have a promised start now; ``swept`` as there."""
+        self.swept = max(self.swept, swept)
+        for request in requests:
+            if request.reservation is not None:
+                self.reserved[request.seq] = None
+            elif self.reserved.pop(request.seq, False) is None:
+                self.freed = self.n
 
     def watch_for(self, request: Request) -> None:
         """Notes whom a request waits for, the files it writes, and the array it belongs to."""

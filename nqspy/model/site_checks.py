@@ -25,6 +25,7 @@ class Linked(Protocol):
     dependants: dict[Seq, set[Seq]]
     writers: dict[str, dict[Seq, None]]
     members: dict[Seq, dict[Seq, None]]
+    reserved: dict[Seq, None]
     tally: RequestCounts
     next_seq: Seq
 
@@ -40,6 +41,7 @@ def check_site(site: Linked) -> None:
     _check_dates(site)
     _check_dependants(site)
     _check_writers(site)
+    _check_reserved(site)
     queued = sum(len(columns) for columns in site.waiting.values())
     rows = sum(r.slot >= 0 for r in site.requests.values())
     ensure(queued == rows, "columns hold requests that are not queued")
@@ -99,6 +101,13 @@ def _check_writers(site: Linked) -> None:
         for file in files(seq, request.spec, request.queue):
             expected.setdefault(file, {})[seq] = None
     ensure(site.writers == expected, "the index of output files is wrong")
+
+
+def _check_reserved(site: Linked) -> None:
+    kept = {r.seq for r in site.requests.values() if r.reservation is not None}
+    ensure(kept == site.reserved.keys(), "the index of promised starts is wrong")
+    queued = all(site.requests[seq].state is State.QUEUED for seq in kept)
+    ensure(queued, "a start is promised to one that is not queued")
 
 
 def _check_pes(site: Linked) -> None:

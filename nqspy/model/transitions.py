@@ -97,7 +97,7 @@ def part(array: Request, seq: Seq, at: Instant) -> None:
     assert index is not None
     assert array.array is not None
     array.array = arrays.leave(array.array, index)
-    array.state = wait_state(array, at)
+    array.state, array.reservation = wait_state(array, at), None
 
 
 def fits(request: Request, event: ev.Event) -> bool:
@@ -123,7 +123,7 @@ def wait_state(request: Request, now: Instant) -> State:
 
 
 def _move(request: Request, event: ev.Moved | ev.Routed, at: Instant, ages: Ages) -> None:
-    request.queue = event.queue
+    request.queue, request.reservation = event.queue, None
     request.date_in_queue, request.redated = at, None
     request.state = wait_state(request, at)
 
@@ -139,7 +139,7 @@ def _hold(request: Request, event: ev.Held, at: Instant, ages: Ages) -> None:
         return _of_indices(request, at, arrays.hold, event.indices, event.letter, text)
     request.holds = "".join(sorted({*request.holds, event.letter}))
     request.hold_text = event.text or f"held by {event.who}"
-    request.state = State.HELD
+    request.state, request.reservation = State.HELD, None
     return None
 
 
@@ -148,11 +148,15 @@ def _of_indices(request: Request, at: Instant, change: Callable[..., ArrayState]
     assert request.array is not None
     request.array = change(request.array, *said)
     request.state = wait_state(request, at)
+    if request.state is not State.QUEUED:
+        request.reservation = None
 
 
 def _release(request: Request, event: ev.Released, at: Instant, ages: Ages) -> None:
     if event.indices:
-        return _of_indices(request, at, arrays.release, event.indices, event.letters)
+        _hold_one_by_one(request, at, event.letters)
+        _of_indices(request, at, arrays.release, event.indices, event.letters)
+        return _let_wait(request, at, event.aging and ages(request))
     request.holds = "".join(letter for letter in request.holds if letter not in event.letters)
     if not request.holds:
         request.hold_text = ""
@@ -162,9 +166,19 @@ def _release(request: Request, event: ev.Released, at: Instant, ages: Ages) -> N
     return None
 
 
+def _hold_one_by_one(request: Request, at: Instant, letters: str) -> None:
+    """These letters of an array that is held as a whole become those of its indices."""
+    assert request.array is not None
+    for letter in (each for each in request.holds if each in letters):
+        _of_indices(request, at, arrays.hold, request.array.left, letter, request.hold_text)
+    request.holds = "".join(letter for letter in request.holds if letter not in letters)
+    request.hold_text = request.hold_text if request.holds else ""
+
+
 def _meet(request: Request, event: ev.DependencyMet, at: Instant, ages: Ages) -> None:
     if event.indices:
-        return _of_indices(request, at, arrays.met, event.prerequisite, event.indices)
+        _of_indices(request, at, arrays.met, event.prerequisite, event.indices)
+        return _let_wait(request, at, event.aging and ages(request))
     met = [Dependency(event.prerequisite, word) for word in event.words]
     unmet = tuple(each for each in request.unmet if each not in met)
     return _await(request, unmet, at, event.aging and ages(request))
@@ -202,6 +216,10 @@ def _redate(request: Request, event: ev.Redated, at: Instant, ages: Ages) -> Non
     request.date_in_queue, request.redated = event.date, Redating(at, event.who, event.cause)
 
 
+def _reserve(request: Request, event: ev.Reserved, at: Instant, ages: Ages) -> None:
+    request.reservation = event.starts[request.seq]
+
+
 def _rank(request: Request, event: ev.Ranked, at: Instant, ages: Ages) -> None:
     request.rank = event.rank
 
@@ -212,6 +230,8 @@ def _modify(request: Request, event: ev.Modified, at: Instant, ages: Ages) -> No
         return
     if request.state is State.WAITING and (event.spec.eligible or 0) <= at:
         request.date_in_queue = at
+    if event.spec.ask != request.spec.ask:
+        request.reservation = None
     request.spec = event.spec
     _let_wait(request, at)
 
@@ -220,7 +240,7 @@ def _modify(request: Request, event: ev.Modified, at: Instant, ages: Ages) -> No
 
 
 def _start(request: Request, event: ev.Starting, at: Instant, ages: Ages) -> None:
-    request.attempts, request.rank = event.attempt, 0
+    request.attempts, request.rank, request.reservation = event.attempt, 0, None
     request.attempt = Attempt(event.attempt, event.pes, at, units=event.units)
     request.state = State.RUNNING
 
@@ -285,6 +305,7 @@ STEPS: dict[type[ev.Event], Step] = {
     ev.DependencyMet: Step((State.HELD,), _meet),
     ev.DependencyFailed: Step(_BEFORE, _fail, stays=True),
     ev.Redated: Step(WAITING, _redate),
+    ev.Reserved: Step((State.QUEUED,), _reserve, stays=True),
     ev.Ranked: Step(_ANY, _rank, stays=True),
     ev.Modified: Step(_ANY, _modify),
     ev.Starting: Step(_BEFORE, _start),
@@ -301,7 +322,7 @@ STEPS: dict[type[ev.Event], Step] = {
 _OF_ARRAYS = frozenset(
     (
         ev.Routed, ev.Moved, ev.Eligible, ev.Held, ev.Released, ev.DependencyMet, ev.DependencyFailed,
-        ev.Redated, ev.Ranked, ev.Modified, ev.Ended, ev.Deleted,
+        ev.Redated, ev.Reserved, ev.Ranked, ev.Modified, ev.Ended, ev.Deleted,
     )
 )  # fmt: skip
 """What can happen to an array, of which nothing runs itself. Its end has attempt 0."""

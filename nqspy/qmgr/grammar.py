@@ -211,6 +211,7 @@ _SET = (
     _one("DEFault Queue", "default/queue", "=QUEUE"),
     _one("DEFault cpu_limit", "default/cpu_limit", "=TIME"),
     _one("DEFault PRiority", "default/priority", "=N"),
+    _one("DEFault wall_limit", "default/wall_limit", "=TIME"),
     Form("SEt NO_Default Batch_request Queue", "", "no_default_queue", "no default queue any more",
          kind="default"),
     Form("SEt NO_Access", "QUEUE", "access", "nobody may submit until users are added", kind="queue",

@@ -1,6 +1,7 @@
 """Words of the command language with their places, and the error that points at one of them."""
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -13,6 +14,8 @@ _BLANKS = " \t\r\f\v"
 _SIGNS: dict[str, Kind] = {"(": "(", ")": ")", ",": ",", "=": "="}
 _COMMENT = "#!"
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
+_INDICES = re.compile(r"\d+\[[\d,:-]*\]")
+"""What an identifier like ``17[1-9:2,20].ymp`` begins with: its commas are its own."""
 _SHOWN = 6
 
 
@@ -121,7 +124,8 @@ def read_row(text: str, line: int) -> Row:
 
 
 def _bare(text: str, line: int, start: int) -> tuple[Token, int]:
-    at = start
+    indices = _INDICES.match(text, start)
+    at = indices.end() if indices is not None else start
     while at < len(text) and text[at] not in _BLANKS and text[at] not in _SIGNS and text[at] not in "\"'":
         if text[at] == "\\" and at == len(text) - 1:
             break

@@ -193,6 +193,8 @@ def write(info: Declared, value: Any) -> str:
     """A value as `read` understands it."""
     if value is None:
         return info.nothing_written
+    if info.words and value in info.words:
+        return str(value)  # also where it is "none"
     writer = _WRITERS.get(info.unit)
     return writer(value) if writer is not None else quote(str(value))
 

@@ -51,15 +51,18 @@ def _quota(name: str, sums: Mapping[str, QuotaSums]) -> dict[str, float | None]:
 def _counts(histories: list[RequestHistory]) -> dict[str, Any]:
     ended = [history for history in histories if history.ending is not None]
     others = [history for history in ended if not night_metrics.is_ok(history)]
-    withdrawn = sum(history.withdrawn for history in others)
+    withdrawn = sum(history.weight for history in others if history.withdrawn)
+    ends = Counter[str]()
+    for history in others:
+        ends[night_metrics.state_of(history)] += history.weight
     return {
         "requests": sum(history.weight for history in histories),
         "ended_ok": len(ended) - len(others),
-        "failed": len(others) - withdrawn,
+        "failed": sum(history.weight for history in others) - withdrawn,
         "withdrawn": withdrawn,
         "waiting": sum(history.weight for history in histories if history.waits),
         "running": sum(history.request.state in STARTED for history in histories),
-        "ends": dict(Counter(map(night_metrics.state_of, others))),
+        "ends": dict(ends),
     }
 
 

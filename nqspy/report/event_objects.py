@@ -10,6 +10,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import Seq, full_id
 from nqspy.model.indices import show
 from nqspy.model.requests import Spec, Used, finite
+from nqspy.model.reservation import Reservation
 from nqspy.report.time_text import Zone
 
 _INSTANTS = {"date", "fired", "until", "since", "last", "taken", "began"}
@@ -132,11 +133,30 @@ def _devices(event: ev.MachineFound, host: str, zone: Zone) -> dict[str, Any]:
     return {"devices": msgspec.to_builtins(event.devices)} if event.devices else {}
 
 
+def _starts(event: ev.Reserved, host: str, zone: Zone) -> dict[str, Any]:
+    """Who was promised which start; ``at`` null where nobody can say, all null where it is taken back."""
+    return {"starts": [_promise(seq, kept, host, zone) for seq, kept in event.starts.items()]}
+
+
+def _promise(seq: Seq, kept: Reservation | None, host: str, zone: Zone) -> dict[str, Any]:
+    if kept is None:
+        return {"request": _id(seq, host), "at": None, "by": None, "late": None}
+    by = [_id(each, host) for each in kept.by]
+    return {"request": _id(seq, host), "at": zone.stamp(kept.at), "by": by, "late": kept.late or None}
+
+
+def _causes(event: ev.Reserved, host: str, zone: Zone) -> dict[str, Any]:
+    causes = {_id(seq, host): text for seq, text in event.causes.items()}
+    return {"causes": causes} if causes else {}
+
+
 _SPECIAL: dict[str, Callable[[Any, str, Zone], dict[str, Any]]] = {
     "seq": lambda event, host, zone: {"request": _id(event.seq, host)},
     "seqs": lambda event, host, zone: {"requests": [_id(seq, host) for seq in event.seqs]},
     "prerequisite": lambda event, host, zone: {"prerequisite": _id(event.prerequisite, host)},
     "spec": _spec,
+    "starts": _starts,
+    "causes": _causes,
     "after": lambda event, host, zone: {
         "after": [f"{_id(each.seq, host)}:{each.word}" for each in event.spec.after]
     },

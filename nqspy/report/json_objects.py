@@ -13,6 +13,7 @@ from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of, number_of
 from nqspy.model.outputs import fill, streams, suffix
 from nqspy.model.reasons import Reason, ReasonCode, told
 from nqspy.model.requests import Request, Spec, State, Used
+from nqspy.model.reservation import Reservation
 from nqspy.ports import EndedRow
 from nqspy.report.event_objects import requested, used_object
 from nqspy.report.time_text import Zone
@@ -155,6 +156,13 @@ def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] 
         return None
     cause = full_id(redated.cause, context.host) if redated.cause is not None else None
     return {"at": context.zone.stamp(redated.at), "who": redated.who, "cause": cause}
+
+
+def reservation_object(kept: Reservation, context: AnswerContext) -> dict[str, Any]:
+    """``reservation{at by late}`` of ``qstat --why``: when it is promised to start at the latest (null:
+    nobody can say), whose ends it waits for, why that could not be kept."""
+    by = [full_id(seq, context.host) for seq in kept.by]
+    return {"at": context.zone.stamp(kept.at), "by": by, "late": kept.late or None}
 
 
 def encode(objects: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> bytes:

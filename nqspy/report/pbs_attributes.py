@@ -12,6 +12,7 @@ from nqspy.model import indices
 from nqspy.model.arrays import ArrayState
 from nqspy.model.events import Deleted, Ended
 from nqspy.model.ids import Instant, Seq, array_of, full_id, index_of
+from nqspy.model.layout import Layout
 from nqspy.model.outputs import fill, streams
 from nqspy.model.requests import (
     POSIX_LETTER,
@@ -241,6 +242,8 @@ def _used(used: Used, spec: Spec) -> dict[str, str | int]:
 def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[str, str | int]:
     """``Resource_List``: what was asked for, and what follows from it, by name."""
     ask, notes = spec.ask, notes_of(spec) if notes is None else notes
+    layout = spec.layout or Layout()
+    way, _, words = layout.text.partition("=")
     others = {path: value for path, value in ask.others if finite(value) is not None}
     memory = None if finite(ask.memory) is None else kilobytes(ask.memory or 0)
     chunk = f"1:ncpus={ask.pes}" + (f":mem={memory}" if memory else "")
@@ -251,13 +254,13 @@ def resource_list(spec: Spec, notes: Mapping[str, str] | None = None) -> dict[st
         "ncpus": ask.pes,
         "needs": "+".join(ask.needs) or None,
         "nice": ask.nice,
-        "nodect": 1,
-        "nodes": number_or_text(notes.get("nodes")),
+        "nodect": layout.chunks,
+        "nodes": number_or_text(words if way == "nodes" else notes.get("nodes")),
         "nproc": others.get("per_request/process_limit"),
         "pcput": _span(ask.cpu_process),
-        "place": notes.get("place", "pack"),
+        "place": layout.place or notes.get("place", "pack"),
         "pmem": _size(ask.memory_process),
-        "select": notes.get("select", chunk),
+        "select": words if way == "select" else notes.get("select", chunk),
         "software": number_or_text(notes.get("software")),
         "walltime": _span(ask.wall),
     }

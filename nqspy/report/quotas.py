@@ -24,16 +24,18 @@ deviation.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nqspy.model import events as ev
+from nqspy.model import indices
 from nqspy.model.division import Division
 from nqspy.model.domains import APPLICATION
 from nqspy.model.errors import BadValue
 from nqspy.model.folding import folded
-from nqspy.model.ids import HOUR, MINUTE, Instant, Seq
+from nqspy.model.ids import HOUR, MINUTE, Instant, Seq, member
+from nqspy.model.indices import Runs
 from nqspy.model.people import entitlements, lineage, with_default
 from nqspy.model.requests import STARTED, Request, State, Used, finite
 from nqspy.model.site import Site
@@ -98,14 +100,14 @@ def period_of(
 class Presence(Steps):
     """Follows events and adds up, from the period's beginning to its end, what each group could use
     (``could``, PE ms) and how long it had work (``worked``, ms). ``left``: the requests that ran or were
-    queued at the end."""
+    queued at the end, of arrays with the indices that could start."""
 
     def __init__(self, site: Site, period: Period, then: SiteThen) -> None:
         super().__init__(period.begin, period.end, STEP)
         self.replay = HistoryReplay(site.requests, watchers=(self,))
         self.could: Amounts = {}
         self.worked: Amounts = {}
-        self.left: tuple[Seq, ...] = ()
+        self.left: dict[Seq, Runs] = {}
         self._then, self._at = then, period.begin
         self._wanted: dict[str, dict[str, int]] = {}
         self._tune()
@@ -127,16 +129,16 @@ class Presence(Steps):
 
     def leave(self, request: Request, event: Any, at: Instant) -> None:
         """It works no more."""
-        self._change(request, -request.spec.ask.pes)
+        self._change(request, -1)
 
     def enter(self, request: Request, at: Instant) -> None:
         """It works from now on."""
-        self._change(request, request.spec.ask.pes)
+        self._change(request, 1)
 
-    def _change(self, request: Request, pes: int) -> None:
+    def _change(self, request: Request, sign: int) -> None:
         if request.state in WORKS:
-            wanted = self._wanted.setdefault(request.queue, {})
-            wanted[request.group] = wanted.get(request.group, 0) + pes
+            wanted, pes = self._wanted.setdefault(request.queue, {}), request.spec.ask.pes
+            wanted[request.group] = wanted.get(request.group, 0) + sign * request.multiplicity * pes
 
     def _pass(self, to: Instant) -> None:
         span = to - self._at
@@ -156,8 +158,9 @@ class Presence(Steps):
 
     def _at_mark(self) -> None:
         if self.over:
-            every = self.replay.histories
-            self.left = tuple(seq for seq, history in every.items() if history.request.state in WORKS)
+            every = ((seq, history.request) for seq, history in self.replay.histories.items())
+            working = ((seq, request) for seq, request in every if request.state in WORKS)
+            self.left = {seq: request.array.ready if request.array else () for seq, request in working}
 
 
 def got(histories: Iterable[RequestHistory], period: Period, charge: str, site: Site) -> Amounts:
@@ -183,9 +186,26 @@ def _bounds(presence: Presence, period: Period, site: Site) -> Amounts:
     means = _means(histories.values())
     for history in histories.values():
         _add_up(site, found, history.request.group, _held(history, period.end) - _held(history, period.begin))
-    for seq in presence.left:
-        _add_up(site, found, histories[seq].request.group, _still(histories[seq], period.end, means))
+    for seq, some in presence.left.items():
+        parts = _apart(histories, histories[seq], some)
+        more = sum(number * _still(each, period.end, means) for number, each in parts)
+        _add_up(site, found, histories[seq].request.group, more)
     return found
+
+
+def _apart(
+    histories: Mapping[Seq, RequestHistory], history: RequestHistory, some: Runs
+) -> Iterator[tuple[int, RequestHistory]]:
+    """What had work when the period ended, and how many times: a request once; an array (``some``: the
+    indices that could start) as often as it has them still, beside those that are requests of their own
+    since."""
+    array = history.request.array
+    if array is None:
+        yield 1, history
+        return
+    yield indices.count(indices.both(some, array.left)), history
+    own = (histories.get(member(history.request.seq, index)) for index in indices.each(some))
+    yield from ((1, each) for each in own if each is not None)
 
 
 def _add_up(site: Site, found: Amounts, group: str, more: float) -> None:

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 from nqspy.model import events as ev
 from nqspy.model import indices, transitions
 from nqspy.model.array_events import Parted
-from nqspy.model.ids import Instant, Seq, array_of, member, rank_of
+from nqspy.model.arrays import ArrayState
+from nqspy.model.columns import turn_of
+from nqspy.model.ids import Instant, Seq, array_of, member
 from nqspy.model.requests import Attempt, Request, State, Used
 from nqspy.report.attempts import AttemptHistory
 
@@ -71,7 +73,7 @@ ListPlace = tuple[Instant, int, Seq]
 
 def place_of(request: Request) -> ListPlace:
     """The place of a request in its list."""
-    return request.date_in_queue, rank_of(request.seq), request.seq
+    return request.date_in_queue, turn_of(request), request.seq
 
 
 def by_group(histories: Iterable[RequestHistory]) -> dict[str, list[RequestHistory]]:
@@ -280,6 +282,10 @@ def _over(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.R
 def _gone(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.Deleted, at: Instant) -> None:
     if isinstance(event, ev.Ended) or not event.indices:
         history.ended, history.ending = at, event
+    elif event.indices:
+        first, gone = member(event.seq, event.indices[0][0]), ArrayState(event.indices, ())
+        request = replace(history.request, state=State.ENDED, array=gone, slot=-1)
+        replay.histories[first] = RequestHistory(request, history.counts, ended=at, ending=event)
 
 
 _HOLDING: dict[type[ev.Event], Callable[[HistoryReplay, RequestHistory, Any, Instant], None]] = {

@@ -47,6 +47,8 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
     if redated := each.get("redated"):
         cause = f" when {redated['cause']} was started" if redated["cause"] else ""
         yield f"  redated:  it counts as submitted at {each['date_in_queue']}, set by {redated['who']}{cause}"
+    if reservation := each.get("reservation"):
+        yield from _why_promised(reservation)
     if rank:
         factors = "  ".join(f"{name} {rank[name]:.4f}" for name in ("share", "cpu", "memory", "time"))
         yield f"  place:    {each['position']} in queue {each['queue']} at {rank['at']}"
@@ -57,6 +59,15 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  estimate: it starts at {estimate['start']} ({estimate['basis']})"
     elif estimate:
         yield f"  estimate: none ({estimate.get('basis')})"
+
+
+def _why_promised(reservation: Mapping[str, Any]) -> Iterable[str]:
+    """The start that it was promised, and whether that was kept."""
+    by = f"; it waits for {', '.join(reservation['by'])}" if reservation["by"] else ""
+    when = f"{reservation['at']} at the latest" if reservation["at"] else "a time that nobody can say"
+    yield f"  reserved: its start, at {when}{by}"
+    if reservation["late"]:
+        yield f"  late:     {reservation['late']}"
 
 
 def _why_kept(reason: Mapping[str, Any]) -> Iterable[str]:

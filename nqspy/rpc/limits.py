@@ -51,12 +51,17 @@ class Limits:
     """A client that reads nothing of its answers is cut off after this."""
     half_open_time: float = 10.0
     """One that has closed its sending side still gets the answers that come within this."""
+    user_backlog: int = 500
+    """Messages of a user that wait for the engine; beyond, none of his is read until half are done."""
+    user_backlog_bytes: int = 16 * MIB
+    """The same in bytes."""
     backlog: int = 2_000
-    """Messages that wait for the engine; beyond, nobody is read from until half of them are done."""
+    """Messages of all users that wait for the engine; beyond, of nobody more than an eighth of the above."""
     backlog_bytes: int = 64 * MIB
     """The same in bytes."""
     busy_time: float = 10.0
-    """When it stays so for this long, messages are refused: busy, try again."""
+    """When there are so many of all for this long, messages of those who have more than that waiting are
+    refused: busy, try again."""
     sweep: float = 5.0
     """How often connections are looked at for these times."""
 

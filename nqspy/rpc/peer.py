@@ -2,6 +2,7 @@
 shown out. All of it lives in the server's thread."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -73,7 +74,7 @@ class Counter(Protocol):
         """Bytes of answers that a user's clients have not read."""
 
     def delays(self, connection: "ServedConnection") -> bool:
-        """Whether a client is to wait because too much lies before the engine."""
+        """Whether a client is to wait because too much of its user's lies before the engine."""
 
     def refuses(self, caller: Caller) -> bool:
         """Whether a message is turned away because the engine has been behind for long."""
@@ -97,6 +98,9 @@ class ServedConnection(asyncio.Protocol):
         self._half_open: float | None = None
         self._leaving: float | None = None
         self._refusals: list[bytes] = []
+        self._arrived: deque[bytes | None] = deque()
+        self._taking = False
+        self._kept = 0
         self._waits = False
         self.stuck_since: float | None = None
         self.gone = True
@@ -112,6 +116,7 @@ class ServedConnection(asyncio.Protocol):
         """The client has hung up, or was cut off."""
         self.gone = True
         self.outbox.clear()
+        self._arrived.clear()
         self._hold(0)
         self._waiting(False)
         self._server.left(self)
@@ -127,18 +132,31 @@ class ServedConnection(asyncio.Protocol):
         found = self._lines.feed(data)
         if found or not begun:
             self._begun = now
-        for line in found:
+        self._arrived += found
+        self._kept += sum(len(line) for line in found if line is not None)
+        self._take()
+        if not self._hold(self._lines.size + self._kept):
+            self._dismiss("too much is on its way to this nqsd at once; try again in a moment", "busy")
+        self._throttle()
+
+    def _take(self) -> None:
+        """Takes what has arrived, as far as it may be taken now; the rest is kept as it came."""
+        self._taking = True
+        while self._arrived and not self.gone and not self._is_full():
+            line = self._arrived.popleft()
             if line is None:
                 self._too_big()
-                return
-            self._ask(line)
+            else:
+                self._kept -= len(line)
+                self._ask(line)
+        self._taking = False
+        self._hold(self._lines.size + self._kept)
+        if self._half_open is not None and not self._arrived:
+            self._half_open = self._server.time()
         if self._refusals:
             # At once: from Python 3.12 on a transport keeps, and counts, each piece that it is given.
             refusals, self._refusals = self._refusals, []
             self.answer(refusals)
-        if not self._hold(self._lines.size):
-            self._dismiss("too much is on its way to this nqsd at once; try again in a moment", "busy")
-        self._throttle()
 
     def _hold(self, size: int) -> bool:
         more, self._held = size - self._held, size
@@ -176,7 +194,7 @@ class ServedConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """It sends no more: the answers that are due may still come."""
-        if self._pending and not self.gone:
+        if (self._pending or self._arrived) and not self.gone:
             self._half_open = self._server.time()
         return self._half_open is not None
 
@@ -202,7 +220,7 @@ class ServedConnection(asyncio.Protocol):
         self._write_on()
         if self.unread() and self._server.unread(self.caller) > self._server.limits.unread:
             self.cut_off()
-        elif self._half_open is not None and not self._pending:
+        elif self._half_open is not None and not (self._pending or self._arrived):
             self.finish()
         else:
             self._throttle()
@@ -214,8 +232,8 @@ class ServedConnection(asyncio.Protocol):
 
     def idle_since(self) -> float | None:
         """Since when it has asked nothing, waits for nothing and sends nothing; None: it is at work."""
-        busy = self.gone or self._pending or self._lines.begun or self.stuck_since is not None
-        return None if busy else self._heard
+        busy = self.gone or self._pending or self._arrived or self._lines.begun
+        return None if busy or self.stuck_since is not None else self._heard
 
     def _waiting(self, waits: bool) -> None:
         if waits != self._waits:
@@ -251,14 +269,22 @@ class ServedConnection(asyncio.Protocol):
     def _throttle(self) -> None:
         """Reads on only while the client reads its answers, not too many of them are due and the engine is
         not far behind."""
+        if self.gone or self._taking:
+            return
+        if self._arrived and not self._is_full():
+            self._take()
         if self.gone or self._half_open is not None:
             return
-        own = self.stuck_since is not None or self._pending >= self._server.limits.pending
-        if own or self._server.delays(self):
+        if self._arrived or self._is_full():
             self._transport.pause_reading()
         elif not self._transport.is_reading() and not self._transport.is_closing():
             self._begun = self._heard = self._server.time()  # it was we who let it wait
             self._transport.resume_reading()
+
+    def _is_full(self) -> bool:
+        due = self._pending - len(self._refusals)
+        own = self.stuck_since is not None or due >= self._server.limits.pending
+        return own or self._server.delays(self)
 
     def read_on(self) -> None:
         """The engine has caught up."""
@@ -273,14 +299,15 @@ class ServedConnection(asyncio.Protocol):
             return
         elif self.stuck_since is not None:
             self._look_at_reader(now)
-        elif self._half_open is not None and now - self._half_open > limits.half_open_time:
-            self.finish()
+        elif self._half_open is not None:
+            if not self._arrived and now - self._half_open > limits.half_open_time:
+                self.finish()
         elif self._lines.begun:
             if self._transport.is_reading() and now - self._begun > limits.message_time:
                 self._dismiss(
                     f"the message did not arrive whole within {limits.message_time:g} s", "too_slow"
                 )
-        elif not self._pending and now - self._heard > limits.idle_time:
+        elif not (self._pending or self._arrived) and now - self._heard > limits.idle_time:
             self.finish()
 
     def _look_at_reader(self, now: float) -> None:

@@ -31,6 +31,9 @@ _REST = 0.2
 _CATCH_UP = 0.02
 """How often a server that is behind looks whether the engine has caught up, s."""
 
+_WHILE_FULL = 8
+"""What part of it a user may have waiting while all have too much."""
+
 Put = Callable[[Asked], None]
 Replies = Sequence[tuple[Handle, bytes]]
 
@@ -40,8 +43,8 @@ class RpcServer:
 
     ``put`` takes each request (called in the server's thread; it must not block); ``allow_uid`` says whom to
     serve; ``mode``: permissions of the socket file. The owner of the socket's folder, and root, are trusted.
-    ``backlog``: how many messages wait for the engine, and their bytes; ``tell`` takes what the managers
-    should know.
+    ``backlog``: how many messages of a `person`, or (None) of all, wait for the engine, and their bytes;
+    ``tell`` takes what the managers should know.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class RpcServer:
         allow_uid: Callable[[int], bool],
         mode: int,
         limits: Limits = DEFAULTS,
-        backlog: Callable[[], tuple[int, int]] = lambda: (0, 0),
+        backlog: Callable[[int | None], tuple[int, int]] = lambda who: (0, 0),
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._path = path
@@ -70,6 +73,7 @@ class RpcServer:
         self._tell = tell
         self._resting = self._lost = False
         self._full_since: float | None = None
+        self._catching_up = False
         self._delayed: set[ServedConnection] = set()
         self._coming: set[asyncio.Task[object]] = set()
         self.callers = Callers(os.stat(os.path.dirname(os.path.abspath(path))).st_uid, self.time)
@@ -277,40 +281,52 @@ class RpcServer:
     # ------------------------------------------------------------ when the engine is behind
 
     def delays(self, connection: ServedConnection) -> bool:
-        """Whether a client is to wait because too much lies before the engine; it is read from again once
-        half of that is done, or once all are told that we are busy."""
-        if self._full_since is None and self._is_behind(1.0):
-            self._full_since = self.time()
-            self._loop.call_later(_CATCH_UP, self._catch_up)
-        if self._full_since is None or self._is_busy():
+        """Whether a client is to wait because too much of its user's lies before the engine; it is read from
+        again once half of that is done, or once he is told that we are busy."""
+        if not self._is_ahead(connection.caller, 1.0) or self._is_busy():
             return False
         self._delayed.add(connection)
+        self._look_again()
         return True
 
     def refuses(self, caller: Caller) -> bool:
         """Whether a message is turned away because the engine has been behind for long. Root's and the home
         owner's get through, twice as many."""
-        if not self._is_busy():
+        if not (self._is_ahead(caller, 1.0) and self._is_busy()):
             return False
         return not caller.trusted or self._is_behind(2.0)
+
+    def _is_ahead(self, caller: Caller, part: float) -> bool:
+        """Whether a user has more waiting than one may have, which is less while all have too much: nobody is
+        kept out by what others ask."""
+        limits, behind = self.limits, self._is_behind(1.0)
+        if behind and self._full_since is None:
+            self._full_since = self.time()
+        elif not behind and self._full_since is not None and not self._is_behind(0.5):
+            self._full_since = None
+        part = part / _WHILE_FULL if self._full_since is not None else part
+        waiting, size = self._backlog(person(caller))
+        return waiting > part * limits.user_backlog or size > part * limits.user_backlog_bytes
 
     def _is_busy(self) -> bool:
         return self._full_since is not None and self.time() - self._full_since > self.limits.busy_time
 
     def _is_behind(self, part: float) -> bool:
-        waiting, size = self._backlog()
+        waiting, size = self._backlog(None)
         return waiting > part * self.limits.backlog or size > part * self.limits.backlog_bytes
 
-    def _catch_up(self) -> None:
-        caught_up = not self._is_behind(0.5)
-        if caught_up:
-            self._full_since = None
-        else:
+    def _look_again(self) -> None:
+        if self._delayed and not self._catching_up:
+            self._catching_up = True
             self._loop.call_later(_CATCH_UP, self._catch_up)
-        if caught_up or self._is_busy():
-            delayed, self._delayed = self._delayed, set()
-            for connection in delayed:
+
+    def _catch_up(self) -> None:
+        self._catching_up = False
+        for connection in tuple(self._delayed):
+            if not self._is_ahead(connection.caller, 0.5) or self._is_busy():
+                self._delayed.discard(connection)
                 connection.read_on()
+        self._look_again()
 
     # ------------------------------------------------------------ answers
 

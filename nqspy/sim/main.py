@@ -1,14 +1,15 @@
 """The simulator: the virtual driver with an operator who asks, and things that come about by themselves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from nqspy.core.no_exits import NoExits
 from nqspy.engine.decider import AtOnce
 from nqspy.engine.inputs import CommandAsked
-from nqspy.engine.virtual.driver import VirtualDriver
+from nqspy.engine.virtual.driver import VirtualDriver, end
 from nqspy.engine.virtual.executor import Run
 from nqspy.engine.virtual.processors import Processors
+from nqspy.model import commands as cm
 from nqspy.model.commands import Command
 from nqspy.model.ids import Instant
 from nqspy.model.machine import Found
@@ -16,6 +17,7 @@ from nqspy.model.observations import SiteObservation
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request
 from nqspy.ports import Decider, Exits, Journal
+from nqspy.qmgr.parser import parse_text
 from nqspy.sim.resources import results
 
 OPERATOR = Caller("operator", 0, 0, (), True)
@@ -36,12 +38,15 @@ class Simulation(VirtualDriver):
         decider: Decider | None = None,
         host: str = "sim",
         processors: Processors | None = None,
+        sampled: bool = True,
+        failed: Callable[[Exception], None] = end,
     ) -> None:
         exits = exits or NoExits()
         found = Found(tuple(range(pes)), 0)
         super().__init__(
             journal, lengths, start, exits, decider or AtOnce(exits),
-            found=found, host=host, zone=zone, processors=processors,
+            found=found, host=host, zone=zone, processors=processors, sampled=sampled,
+            failed=failed,
         )  # fmt: skip
 
     def ask(self, command: Command, caller: Caller = OPERATOR) -> Any:
@@ -52,6 +57,11 @@ class Simulation(VirtualDriver):
         if reply.refusal is not None:
             raise reply.refusal
         return reply.value
+
+    def configure(self, texts: Iterable[tuple[str, str]]) -> None:
+        """Has files of qmgr commands applied, (name, text) each. Raises NqspyError."""
+        files = tuple((name, name, tuple(map(cm.encode, _commands(name, text)))) for name, text in texts)
+        self.ask(cm.ApplyFiles(files))
 
     def at(self, at: Instant, command: Command, caller: Caller = OPERATOR) -> None:
         """Has a command done at an instant to come."""
@@ -66,3 +76,9 @@ class Simulation(VirtualDriver):
         so."""
         for at, seen in results(self.site.settings, resource, self.now, until, well):
             self.see(at, seen)
+
+
+def _commands(name: str, text: str) -> Iterator[Command]:
+    for parsed in parse_text(text, name):
+        if isinstance(parsed.command, Command):
+            yield parsed.command

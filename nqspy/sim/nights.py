@@ -4,10 +4,8 @@ A week is five evenings from a Monday on. In each the departments' lists are han
 21:00; what is left goes on to the next evening, and so does what was used.
 """
 
-from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 from nqspy.engine.virtual.executor import Run
 from nqspy.engine.virtual.processors import TimeShared
@@ -15,7 +13,6 @@ from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.ids import HOUR, Instant, Seq, request_named
 from nqspy.model.requests import Ask, Request, Spec
-from nqspy.qmgr.parser import parse_text
 from nqspy.report.time_text import zone_of
 from nqspy.sim.judge import Judge, JudgedNight, Moment, Week
 from nqspy.sim.main import Simulation
@@ -65,7 +62,7 @@ class Centre:
             exits=self.exits,
             processors=self.processors,
         )
-        self.sim.ask(cm.ApplyFiles(_files(folder, policy)))
+        self.sim.configure(_files(folder, policy))
 
     def _run(self, request: Request) -> Run:
         job = self.jobs[request.seq]
@@ -115,18 +112,9 @@ class Centre:
         return found
 
 
-def _files(folder: Path, policy: Policy) -> tuple[tuple[str, str, tuple[dict[str, Any], ...]], ...]:
+def _files(folder: Path, policy: Policy) -> list[tuple[str, str]]:
     texts = [(path.name, path.read_text()) for path in sorted((folder / "queues.d").glob("*.qmgr"))]
-    texts.append(("90-policy.qmgr", policy.text))
-    return tuple(
-        (name, name, tuple(cm.encode(command) for command in _commands(text, name))) for name, text in texts
-    )
-
-
-def _commands(text: str, name: str) -> Iterator[cm.Command]:
-    for parsed in parse_text(text, name):
-        if isinstance(parsed.command, cm.Command):
-            yield parsed.command
+    return [*texts, ("90-policy.qmgr", policy.text)]
 
 
 def _submission(job: Job, line: int) -> cm.Submission:

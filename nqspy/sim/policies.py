@@ -6,13 +6,8 @@ from dataclasses import dataclass
 MACHINE = """
 set machine pes=10 memory=128mw
 set exit large_memory hmax={hmax}mw nproc=8
-set exit dependency budget=60
-set exit large_memory budget=60
-set exit machine_gun budget=60
-set exit shrpri budget=60
 """
-"""The Y-MP 8/128: eight processors and two requests more. The exits' budgets are real time, which a simulated
-night has no use for: an unlucky moment of the computer must not change what is decided."""
+"""The Y-MP 8/128: eight processors and two requests more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +45,14 @@ end
 _FIFO = "disable exit dependency\ndisable exit shrpri\n" + _HOURS.format(
     factors="share 0 cpu 0 memory 0 time 1", large="disable"
 )
+
+NO_EXITS = Policy(
+    "bare",
+    "the shipped site without exits",
+    "disable exit dependency\ndisable exit shrpri\n"
+    + _HOURS.format(factors="share 20 cpu 0 memory 0 time 1", large="disable"),
+)
+"""To see what the exits cost."""
 
 _ALL = (
     Policy("site", "the shipped site"),

@@ -5,6 +5,7 @@ from pathlib import Path
 from nqspy.model.ids import Seq
 from nqspy.model.site import Site
 from nqspy.ports import Answer, PassView, RequestView
+from nqspy.userexit.guard import Unguarded
 from nqspy.userexit.site_exits import SiteExits
 
 
@@ -16,7 +17,7 @@ class Watched(SiteExits):
     """
 
     def __init__(self, folder: Path, large: tuple[float, float] = (0.0, 0.0)) -> None:
-        super().__init__(folder)
+        super().__init__(folder, guard=Unguarded)
         self.large = large
         self.passed_by: list[tuple[Seq, Seq]] = []
         self._refused: dict[str, Seq] = {}

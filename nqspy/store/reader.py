@@ -18,6 +18,9 @@ from nqspy.store.schema import EventRow, SettingsRow
 
 __all__ = ["SLICE", "Reader"]
 
+KNOWN = 200
+"""Ended requests that a reader remembers."""
+
 
 class Reader:
     """A read-only connection of its own, for threads other than the engine's; several may share one."""
@@ -28,6 +31,7 @@ class Reader:
         self._lock = threading.Lock()
         self._db = schema.readonly(path)
         self._plain = fetch_from(self._db, path)
+        self._known: dict[Seq, EndedRow] = {}
         self._history = EventHistory(self._fetch, path)
         self._fetch(EventRow.select(EventRow.n).limit(1))
 
@@ -45,7 +49,22 @@ class Reader:
     ) -> Iterator[EndedRow]:
         """Ended requests that satisfy all that is given: in the order of ``seqs``, else as they ended. Those
         that were rotated into files are among them."""
+        if seqs is not None and len(seqs) == 1 and (queue, owner, since) == (None, None, None):
+            found = self._one_ended(seqs[0])
+            return iter(() if found is None else (found,))
         return self._history.ended(seqs=seqs, queue=queue, owner=owner, since=since)
+
+    def _one_ended(self, seq: Seq) -> EndedRow | None:
+        """An ended request, None where there is none of that number. What has ended stays as it is: the last
+        ones asked for are remembered."""
+        found = self._known.pop(seq, None)  # it is the last one known then
+        if found is None:
+            found = next(iter(self._history.ended(seqs=(seq,))), None)
+        if found is not None:
+            self._known[seq] = found
+            while len(self._known) > KNOWN:
+                self._known.pop(next(iter(self._known)), None)
+        return found
 
     def events(
         self, after: int = 0, since: Instant | None = None, limit: int | None = None

@@ -12,7 +12,7 @@ What a failure means (an exit that raises, answers nonsense or overruns its budg
 """
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -50,7 +50,8 @@ class SiteExits:
 
     ``problems``: one line for each file that was left out at the start (a broken set never keeps the daemon
     from starting). ``owner``: uid of the home's owner, by default that of the folder's parent.
-    ``sources``: these files instead, which were read before; ``watch`` is told whose code runs.
+    ``sources``: these files instead, which were read before; ``watch`` is told whose code runs; ``guard``
+    holds calls to their budgets.
     """
 
     def __init__(
@@ -60,13 +61,14 @@ class SiteExits:
         *,
         sources: Sequence[Source] | None = None,
         watch: CallWatch = UNWATCHED,
+        guard: Callable[[], Guard] = Guard,
     ) -> None:
         self.folder = folder
         self.problems: list[str] = []
         self._owner = owner
         self._sources = sources
         self._watch = watch
-        self._guard, self._notice_guard = Guard(), Guard()
+        self._guard, self._notice_guard = guard(), guard()
         self._trace = Trace()
         self._failures: list[ExitFailure] = []
         self._view: PassView | None = None

@@ -27,7 +27,7 @@ class Crowd:
         self.dispatcher.waiting = self
         self.server = self
 
-    def look(self):
+    def look(self, enough):
         """Nobody waits for anything else."""
 
     def sent(self, size):

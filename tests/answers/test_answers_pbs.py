@@ -235,12 +235,41 @@ def test_an_array_is_one_line_and_its_indices_stand_below_it_where_they_are_aske
     assert selected(arrayed, ("N", "all"), letters="T") == [arrayed.array, *below]
 
 
+def test_ended_indices_stand_below_the_array_that_is_named(arrayed):
+    number, _, server = arrayed.array.partition("[].")
+    below = [f"{number}[{index}].{server}" for index in (1, 3, 5, 7, 9)]
+    arrayed.result("owner", "modify", ids=[below[1], below[3]], values={"priority": 1})
+    arrayed.result("owner", "delete", ids=[below[1], below[3]])
+    assert ids(arrayed, letters="t", operands=[number]) == [arrayed.array, *below[::2]]
+    assert ids(arrayed, letters="xt", operands=[number]) == [arrayed.array, *below]
+    assert ids(arrayed, letters="xt", operands=[below[3], number]) == [
+        below[3],
+        arrayed.array,
+        *below[:3],
+        below[4],
+    ]
+    assert ids(arrayed, letters="x", operands=[number]) == [arrayed.array]
+    arrayed.result("owner", "delete", ids=[arrayed.array])
+    assert ids(arrayed, letters="xt", operands=[number]) == [arrayed.array, below[1], below[3]]
+
+
+def test_an_array_has_no_output_of_its_own(arrayed):
+    number = arrayed.array.partition("[")[0]
+    told = f"{arrayed.array} is an array: its indices write, each its own; name one, like {number}[3]"
+    assert arrayed.refusal("owner", "cat", request=number) == ("wrong_state", told)
+    arrayed.result("owner", "delete", ids=[number])
+    assert arrayed.refusal("owner", "cat", request=number) == ("wrong_state", told)
+    assert arrayed.refusal("other", "cat", request="99[]")[0] == "unknown_request"
+
+
 def test_an_array_says_where_its_indices_stand(arrayed):
     arrayed.result("owner", "delete", ids=[arrayed.member])
     found = jobs(arrayed)[1][arrayed.array]
     assert (found["array"], found["job_state"]) == ("True", "Q")
     assert found["array_state_count"] == "Queued:4 Running:0 Exiting:0 Expired:1 "
     assert (found["array_indices_submitted"], found["array_indices_remaining"]) == ("1-9:2", "1,5-9:2")
+    number = arrayed.array.partition("[")[0]
+    assert found["Output_Path"].endswith(f"/all.o{number}.^array_index^")
     index = jobs(arrayed, operands=[arrayed.member.replace("[3]", "[5]")])[1]
     [(id, one)] = index.items()
     assert (one["array_id"], one["array_index"], one["job_state"]) == (arrayed.array, 5, "Q")

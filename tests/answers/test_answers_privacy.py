@@ -85,6 +85,19 @@ def test_a_hidden_request_answers_exactly_as_one_that_never_was(site, asked):
     assert site.result("root", "list_requests", ids=[site.annes])[0]["state"] == "queued"
 
 
+@pytest.mark.parametrize("asked", QUESTIONS, ids=[f"{n}-{cmd}" for n, (cmd, _) in enumerate(QUESTIONS)])
+def test_a_hidden_array_says_neither_that_it_is_one_nor_which_indices_it_has(site, asked):
+    cmd, fields = asked
+    array = site.submit("owner", array={"indices": [[1, 5, 1]]}, held=True)[0]
+    number = array.partition("[")[0]
+    site.result("owner", "modify", ids=[f"{number}[2]"], values={"priority": 1})  # of its own from now on
+    site.qmgr("set privacy owner")
+    for part in ("", "[]", "[2]", "[3]", "[9]"):
+        told = site.refusal("other", cmd, **fields(f"999{part}"))
+        code, text = site.refusal("other", cmd, **fields(number + part))
+        assert (code, text.replace(number, "999")) == told
+
+
 def test_events_are_those_of_what_one_sees(site):
     site.qmgr("set privacy owner")
     own = site.result("other", "events", after=0)
@@ -126,6 +139,20 @@ def test_reasons_name_no_hidden_request(site):
     assert (
         visibility.masked(f"{site.annes} and {bens['id']} wait") == f"another request and {bens['id']} wait"
     )
+
+
+def test_reasons_name_no_hidden_array(site):
+    spec = {"array": {"indices": [[1, 3, 1]], "limit": None}}
+    annes, bens = site.submit("owner", **spec)[0], site.submit("other", **spec)[0]
+    site.qmgr("set privacy owner")
+    text = "held by {0}, {1} and {2}".format
+    said = text(annes, annes.replace("[]", "[2]"), annes.replace("[]", "[1-2]"))
+    own = text(bens, bens.replace("[]", "[2]"), bens.replace("[]", "[1-2]"))
+    visibility = Visibility(site.daemon, PEOPLE["other"])
+    assert visibility.masked(said) == text(*["another request"] * 3)
+    assert visibility.masked(own) == own
+    site.result("other", "delete", ids=[bens])
+    assert visibility.masked(own) == own
 
 
 def test_alarms_name_no_hidden_request(site):

@@ -161,9 +161,15 @@ def test_the_letters_of_a_hold_are_asked_for_together_and_the_status_is_the_fail
 
 ALTERED = [
     ("-l walltime=0:3:0,mem=1gb", {"ask/wall": 180_000, "ask/memory": 1 << 30}),
-    ("-l select=2:ncpus=3", {"ask/pes": 6, "ask/memory": None, "layout": {
+    ("-l gpus=2,matlab=0", {"units/gpus": 2, "units/matlab": 0}),
+    ("-l gpus=0", {"units/gpus": 0}),
+    ("-l select=2:ncpus=1:ngpus=1", {
+        "ask/pes": 2, "ask/memory": None, "ask/consumables": [["ngpus", 2]], "layout": {
+            "text": "select=2:ncpus=1:ngpus=1", "chunks": 2, "ranks": 2, "cpus": 1}}),
+    ("-l select=2:ncpus=3", {"ask/pes": 6, "ask/memory": None, "ask/consumables": None, "layout": {
         "text": "select=2:ncpus=3", "chunks": 2, "ranks": 2, "cpus": 3}}),
-    ("-l nodes=1:ppn=2:mem=1mb", {"ask/pes": 2, "ask/memory": 1 << 20, "layout": {
+    ("-l nodes=1:ppn=2:mem=1mb", {
+        "ask/pes": 2, "ask/memory": 1 << 20, "ask/consumables": None, "layout": {
         "text": "nodes=1:ppn=2:mem=1mb", "chunks": 1, "ranks": 2, "cpus": 2}}),
     ("-l ncpus=4", {"ask/pes": 4, "layout": None}),
     ("-l nproc=9", {"ask/per_request/process_limit": 9}),

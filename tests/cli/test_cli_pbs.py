@@ -196,6 +196,8 @@ USAGE = [
     ("-l select=1:foo=many", 187, "qsub: Unknown resource Resource_List.foo"),
     ("-l select=1,ncpus=2", 166, "qsub: Illegal attribute or resource value Resource_List.ncpus"),
     ("-l nonsense", 2, "qsub: illegal -l value 'nonsense'"),
+    ("-l ngpus=-1", 166, "qsub: Illegal attribute or resource value Resource_List.ngpus (-l: ngpus=-1"),
+    (f"-J {'1,' * 300}x", 2, f"qsub: illegal -J value '{'1,' * 100}...': 'x' is no index; write"),
 ]
 
 

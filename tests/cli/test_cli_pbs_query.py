@@ -45,6 +45,16 @@ def test_options_become_a_question(desk, screen, line, expected):
     assert {name: message[name] for name in expected} == expected
 
 
+def test_who_submits_in_slurms_words_asks_as_others_do(desk, screen, monkeypatch):
+    monkeypatch.setenv("NQSPY_DIALECT", "slurm")
+    assert screen.run("qstat")[0] == 0
+    assert desk.messages[-1]["text"] == "table"
+    monkeypatch.setenv("NQSPY_DIALECT", "vms")
+    assert screen.run("qstat")[0] == 2
+    monkeypatch.delenv("NQSPY_DIALECT")
+    assert screen.run("qstat --dialect slurm")[0] == 2
+
+
 @pytest.mark.parametrize(
     ("line", "text"),
     [

@@ -42,6 +42,9 @@ CASES = [
     ("--nice", {"priority": -100}),
     ("-d afterok:1:2,afterany:3", {"attributes": ["after:1:ok", "after:2:ok", "after:3:any"]}),
     ("-d aftercorr:7,afterok:8_3", {"attributes": ["after:7[]:each", "after:8[3]:ok"]}),
+    ("-d afterok:1.ymp:2[].ymp,afterany:3[4].ymp:5[]", {
+        "attributes": ["after:1.ymp:ok", "after:2[].ymp:ok", "after:3[4].ymp:any", "after:5[]:any"]}),
+    ("-d aftercorr:7[].ymp:8[]", {"attributes": ["after:7[].ymp:each", "after:8[]:each"]}),
     ("-a 1-9:2%3", {"array": {"indices": [[1, 9, 2]], "limit": 3}, "output": {
         "stdout": "{here}/slurm-%s_%a.out", "join": True}}),
     ("--mail-type=END,FAIL --mail-user=anne", {"mail": {"end": True, "abort": True, "to": "anne"}}),
@@ -106,6 +109,7 @@ BAD = [
     ("-p a,b", "-", "-p: 'a,b': one queue is named"),
     ("-d singleton", "-", "-d: 'singleton' is not offered; write it like afterok:17:18"),
     ("-d afterok:x", "-", "-d: 'afterok:x' is not offered"),
+    ("-d afterok:1[x].ymp", "-", "-d: 'afterok:1[x].ymp' is not offered"),
     ("-d afterok:1?afterok:2", "-", "-d: 'afterok:1?afterok:2' is not offered"),
     ("--mail-type=SOON", "-", "--mail-type: SOON is not offered; there are NONE, BEGIN"),
     ("-o %t.out", "-", "-o: %t in '%t.out' is not offered"),

@@ -260,6 +260,21 @@ def test_what_looks_at_the_installation_becomes_the_daemons_tool(monkeypatch, wo
     assert became == [(sys.executable, [sys.executable, "-m", "nqspy.daemon.tools", *tool])]
 
 
+def test_sim_becomes_the_simulators_command_with_its_words_as_they_were_written(monkeypatch):
+    became = []
+
+    def execv(program, command):
+        became.append(command[1:])
+        raise SystemExit(0)
+
+    monkeypatch.setattr(umbrella.os, "execv", execv)
+    for words in (["log.swf", "--pes", "8", "--json"], ["--help"]):
+        monkeypatch.setattr(sys, "argv", ["nqspy", "sim", *words])
+        with pytest.raises(SystemExit):
+            umbrella.main()
+        assert became.pop() == ["-m", "nqspy.sim.command", *words]
+
+
 # ---------------------------------------------------------------- the manual
 
 

@@ -173,8 +173,29 @@ def test_a_session_outlives_the_daemon(live, request):
 def test_without_a_terminal_or_with_what_does_not_go_with_it_it_is_refused(office, person):
     office.run("qsub", "-I").refused("-I", "terminal")
     office.run("qsub", "-X", stdin="").refused("-X", "not offered")
-    for words in (("--json",), ("--list", "x"), ("--wait",), ("-u", "anne")):
+    for words in (("--json",), ("--list", "x"), ("--wait",), ("-u", "anne"), ("-J", "1-3")):
         one = person("-I", *words)
         assert one.ends() == 1
         assert words[0] in one.seen
     assert office.run("qsub", "-I", "-q", "nowhere").status != 0
+
+
+def test_what_is_pasted_goes_through_while_the_job_writes(person):
+    someone = person("-I", "--", "cat")
+    begun(someone)
+    lines = [f"line {number:05} {'x' * 60}" for number in range(4_000)]
+    pasted = ("\n".join(lines) + "\n").encode()
+    os.set_blocking(someone.master, False)
+    end = time.monotonic() + 60
+    while pasted or lines[-1] not in someone.seen:
+        left = max(0.0, end - time.monotonic())
+        able = select.select([someone.master], [someone.master] if pasted else [], [], left)
+        assert able[0] or able[1], "it stands still"
+        if able[0]:
+            someone.seen += os.read(someone.master, 65536).decode()
+        if able[1]:
+            pasted = pasted[os.write(someone.master, pasted[:2048]) :]
+    os.set_blocking(someone.master, True)
+    assert all(line in someone.seen for line in lines)
+    someone.types("\x04")
+    assert someone.ends() == 0

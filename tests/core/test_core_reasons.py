@@ -129,6 +129,13 @@ SAID = {
         "shift day", ("08:30", "night"),
         "if it still runs then, it will be suspended at 08:30, when shift day stops queue night",
     ),
+    "would_delay": (
+        "scheduler", (3_600_000, "17.ymp"),
+        "for its wall time of 1:00:00 it would hold what is kept for 17.ymp",
+    ),
+    "would_delay_for_ever": (
+        "scheduler", ("17.ymp",), "it has no wall limit, and would hold what is kept for 17.ymp",
+    ),
 }  # fmt: skip
 """Of each kind who says it, values, and what they make."""
 

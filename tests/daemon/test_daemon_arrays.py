@@ -106,3 +106,14 @@ def test_kills_while_arrays_run_lose_no_index_and_run_none_twice(live: Live, cou
     live.run("qdel", *ids[1::2]).ok()
     for id in ids:
         live.ended(id)
+
+
+def test_output_of_an_index_that_had_to_stay_is_there_after_a_restart(live: Live) -> None:
+    number = _submit(live, "echo $PBS_ARRAY_INDEX\n", "-J", "1-2", "-o", "/nowhere/%a").partition("[")[0]
+    live.ended(number)
+    live.restart()
+    assert [live.run("qcat", f"{number}[{index}]").ok().out for index in (1, 2)] == ["1\n", "2\n"]
+    live.kill()
+    live.start()
+    assert live.run("qcat", f"{number}[1]").ok().out == "1\n"
+    assert not live.events("alarm")

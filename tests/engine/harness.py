@@ -51,6 +51,10 @@ set managers = (max:m, olga:o)
 """One open queue, a manager and an operator."""
 
 
+def goes_on(error: Exception) -> None:
+    """For a simulation that is to go on after an error inside the engine, as the daemon does."""
+
+
 def moment(text: str) -> Instant:
     """An instant from ISO text with an offset."""
     return Instant(round(datetime.fromisoformat(text).timestamp() * 1000))

@@ -45,6 +45,17 @@ def test_an_elected_index_makes_the_rest_of_its_array_young(exits) -> None:  # t
     centre.is_sound()
 
 
+def test_an_array_that_awaits_another_index_by_index_gets_no_older_meanwhile(exits) -> None:  # type: ignore[no-untyped-def]
+    centre = Centre(PLAIN, exits=exits("machine_gun"), pes=3, length=60)
+    centre.qmgr("set queue batch age_from=submitted")
+    _, awaits = centre.submit("anne array=1-2", "anne array=1-2 after=1[]:each")
+    centre.later(seconds=30)
+    centre.submit("anne")
+    assert centre.request(awaits).multiplicity == 0
+    assert centre.request(awaits).date_in_queue == centre.sim.now
+    centre.is_sound()
+
+
 def test_indices_of_one_array_are_no_equal_names(exits) -> None:  # type: ignore[no-untyped-def]
     centre = Centre(PLAIN, exits=exits("dependency"), pes=4, length=60)
     centre.qmgr("set exit dependency queues=batch")

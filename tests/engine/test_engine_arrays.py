@@ -9,6 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model import indices
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Seq, index_of, member, number_of
+from nqspy.model.people import Caller
 from nqspy.model.requests import Request, State
 
 
@@ -179,6 +180,36 @@ def test_indices_that_go_their_own_way_become_requests() -> None:
     assert centre.end_of(seq).exit_status == 0
 
 
+@pytest.mark.parametrize(
+    ("command", "by"),
+    [
+        (cm.RerunRequests(("1[4-5]",)), BEN),
+        (cm.RerunRequests(("1[1-5]",)), ANNE),
+        (cm.SuspendRequests(("1[1-5]",)), ROOT),
+        (cm.MoveRequests(("1[4-5]",), "batch"), ANNE),
+        (cm.ModifyRequest(("1[3-5]",), {"ask/pes": 9}), ANNE),
+        (cm.ModifyRequest(("1[3-5]",), {"name": "mine"}), BEN),
+    ],
+)
+def test_what_is_not_done_to_indices_leaves_them_in_their_array(command: cm.Command, by: Caller) -> None:
+    """Whoever may do nothing to an array may not make a thousand requests of it either."""
+    centre = Centre(pes=2)
+    (seq,) = centre.submit("anne array=1-6")
+    centre.ask(command, by)
+    assert _left(centre, seq) == "3-6"
+    assert len(centre.site.requests) == 3
+    centre.is_sound()
+
+
+def test_indices_start_in_ascending_order_also_those_that_are_requests_of_their_own() -> None:
+    centre = Centre(pes=2)
+    centre.submit("ben pes=2", "anne array=1-6")
+    centre.ask(cm.ModifyRequest(("2[2,5]",), {"name": "mine"}), ANNE)
+    centre.is_sound()
+    centre.later(hours=2)
+    assert [index_of(each) for each in centre.starts()[1:]] == [1, 2, 3, 4, 5, 6]
+
+
 def test_an_index_is_run_again_on_its_own() -> None:
     centre = Centre(pes=2)
     (seq,) = centre.submit("anne array=1-3")
@@ -197,6 +228,9 @@ def test_an_index_is_run_again_on_its_own() -> None:
         ("1[7]", "Unknown Job Id 1[].sim: it has no index 7, only 1-3"),
         ("1[2-9]", "it has no index 4-9"),
         ("1[x]", "illegally formed job identifier: 'x' is no index"),
+        ("1[²]", "illegally formed job identifier: '²' is no index"),
+        ("1[٣]", "illegally formed job identifier: '٣' is no index"),
+        (f"1[{'9' * 5000}]", "illegally formed job identifier"),
         ("1[3", "illegally formed job identifier"),
         ("9[]", "Unknown Job Id 9[].sim"),
     ],
@@ -230,6 +264,24 @@ def test_what_waits_for_the_whole_waits_for_the_last_index() -> None:
     assert centre.state(well) == "running"
     assert centre.request(failed).never
     centre.is_sound()
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_array_of_which_an_index_was_deleted_has_not_ended_well(late: bool) -> None:
+    """Every index is to end with 0; so it is for those that wait for requests one by one."""
+    centre = Centre(pes=1)
+    (seq,) = centre.submit("anne array=1-3")
+    after = "anne after=1[]:ok", "anne after=1[]:fail", "anne after=1[]"
+    waiting = [] if late else centre.submit(*after)
+    centre.ask(cm.Delete(("1[3]",)), ANNE)
+    centre.later(minutes=20)
+    assert centre.end_of(seq).exit_status == 0
+    well, failed, also = waiting or centre.submit(*after)
+    assert (
+        centre.request(well).never == "1[].sim ended without index 3, deleted before it began: "
+        "what it waits for can never come about"
+    )
+    assert (centre.state(failed), centre.state(also)) == ("running", "held")
 
 
 def test_each_index_waits_for_its_own() -> None:

@@ -1,7 +1,18 @@
 """Commits: what waits for them, and what becomes of a group whose commit fails."""
 
 import pytest
-from engine.harness import ANNE, BEN, PLAIN, Centre, Failpoint, asked, observable, replies_to, submit
+from engine.harness import (
+    ANNE,
+    BEN,
+    PLAIN,
+    Centre,
+    Failpoint,
+    asked,
+    goes_on,
+    observable,
+    replies_to,
+    submit,
+)  # fmt: skip
 
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -228,7 +239,7 @@ def test_a_handler_that_breaks_down_refuses_its_group_and_the_engine_goes_on(mon
         tx.emit(ev.Held((1,), "u", "anne"))
         raise ZeroDivisionError("a bug")
 
-    centre = Centre(PLAIN + "stop queue batch\n")
+    centre = Centre(PLAIN + "stop queue batch\n", failed=goes_on)
     centre.submit("anne")
     before = observable(centre.site)
     monkeypatch.setitem(loop.HANDLERS, cm.PurgeQueue, broken)
@@ -252,7 +263,7 @@ def test_an_observation_that_breaks_its_handler_is_left_out_and_the_others_are_t
             raise ZeroDivisionError("a bug")
         take(tx, request, observation)
 
-    centre = Centre(length=60)
+    centre = Centre(length=60, failed=goes_on)
     centre.submit("anne", "ben")
     monkeypatch.setitem(observations._TAKERS, ob.ObservedEnded, broken)
     centre.later(seconds=70)
@@ -268,7 +279,7 @@ def test_a_pass_that_breaks_down_keeps_nobody_from_ending_or_submitting():
         def follow(self, events):
             """It looks at the site itself."""
 
-    centre = Centre(length=60)
+    centre = Centre(length=60, failed=goes_on)
     centre.submit("anne")
     centre.engine.decider = Broken()
     centre.submit("ben", "ben")

@@ -74,6 +74,21 @@ def test_one_that_waits_may_ask_for_others(lab):
     assert lab.request(a).spec.ask.consumables == ()
 
 
+def test_one_consumable_is_altered_and_the_others_stay(lab):
+    (a,) = lab.submit("anne held gpu=1 matlab=2")
+
+    def asks(**values):
+        lab.ask(cm.ModifyRequest((lab.id(a),), {f"units/{name}": n for name, n in values.items()}))
+        return lab.request(a).spec.ask.consumables
+
+    assert asks(gpus=2) == (("gpu", 2), ("matlab", 2))
+    assert asks(matlab=0) == (("gpu", 2),)
+    for name, count in (("fpga", 0), ("gpu", 5), ("gpu", "two")):
+        answer = lab.ask(cm.ModifyRequest((lab.id(a),), {f"units/{name}": count}))
+        assert answer["failed"], name
+    assert asks(matlab=1, gpu=0) == (("matlab", 1),)
+
+
 # ---------------------------------------------------------------- settings
 
 
@@ -82,8 +97,12 @@ def test_one_that_waits_may_ask_for_others(lab):
     [
         ("create consumable x", "give its units as a list or auto, or their count"),
         ("create consumable x count=2 units=(a)", "one of the two"),
+        ("set consumable gpu count=2", "one of the two (units=() or count=none takes back what there was)"),
+        ("set consumable nope offline=(1)", "there is no consumable nope; there are gpu, matlab"),
         ("create consumable x units=(a/b)", "'a/b' is no name for a unit"),
         ("create consumable x count=1 env=LD_PRELOAD", "a variable with a meaning of its own"),
+        ("create consumable x units=(noexec) env=SHELLOPTS", "a variable with a meaning of its own"),
+        ("create consumable x count=1 env=NCPUS", "a variable with a meaning of its own"),
         ("create consumable x count=1 env=x-y", "is no variable"),
         ("create consumable mem count=1", "qsub reads -l mem="),
         ("create consumable waltime count=1", "as walltime= with a slip"),

@@ -7,8 +7,9 @@ from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model import observations as ob
-from nqspy.model.actions import Kill
+from nqspy.model.actions import Kill, SetAside
 from nqspy.model.errors import Refusal
+from nqspy.model.ids import member
 from nqspy.model.requests import Ending, Request, Used
 from nqspy.ports import CommitFailed
 from nqspy.store.journal import SqliteJournal
@@ -141,6 +142,22 @@ def test_what_a_restart_finds_is_told_once_with_a_subject_of_its_own(monkeypatch
     for subject, text in told:
         assert subject.removeprefix("nqspy: ") not in text
     assert told[0][1].startswith("requests ran and the database does not know them")
+
+
+def test_records_of_indices_that_have_ended_are_no_strays_those_of_ones_to_come_are(monkeypatch):
+    centre = Centre(pes=1, length=100)
+    centre.submit("anne array=1-3")
+    centre.ask(cm.HoldRequests(("1[2-3]",)))
+    centre.later(seconds=150)
+    done: list[object] = []
+    strays = [ob.ObservedStray(member(1, index), 1, "done") for index in (1, 3)]
+    monkeypatch.setattr(centre.sim.executor, "scan", lambda expected: strays)
+    monkeypatch.setattr(centre.sim.executor, "do", lambda action, *_: done.append(action))
+    centre.sim.restart()
+    assert done == [SetAside(member(1, 3), 1)]
+    [told] = centre.sim.notices
+    assert "1[3]" in told.text
+    assert "1[1]" not in told.text
 
 
 def test_a_commit_that_fails_during_a_restart_loses_no_end():

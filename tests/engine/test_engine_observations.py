@@ -1,6 +1,6 @@
 """What the executor tells, and what becomes of it."""
 
-from engine.harness import ANNE, PLAIN, Centre
+from engine.harness import ANNE, PLAIN, Centre, goes_on
 
 from nqspy.engine.virtual.executor import Run
 from nqspy.model import actions as ac
@@ -295,7 +295,7 @@ def test_an_end_told_with_less_than_was_seen_before_takes_nothing_back():
 
 
 def test_hands_that_break_down_leave_the_request_held_and_the_engine_alive():
-    centre = Centre()
+    centre = Centre(failed=goes_on)
 
     class Broken(Recorder):
         def do(self, action, request, site, now):

@@ -42,6 +42,40 @@ def test_what_is_taken_back_does_not_come():
     assert heap.next_at() is None
 
 
+def test_the_heap_knows_whether_anything_is_sure_to_happen():
+    heap = Heap()
+    heap.push(Instant(1), None)
+    heap.push(Instant(2), lambda now: ())
+    assert heap.sure == 0, "shifts and readings of probes come about by themselves"
+    ends = [heap.push(Instant(3), n) for n in range(1, 1000)]
+    assert heap.sure == 999
+    for number in ends[:-1]:
+        heap.drop(number)
+    assert (heap.sure, len(heap.entries())) == (1, 3)
+    heap.pop()
+    heap.pop()
+    assert heap.pop() == (3, [999])
+    assert heap.sure == 0
+
+
+def test_a_stream_is_asked_for_its_next_item_when_the_one_before_has_come():
+    heap, asked = Heap(), []
+
+    def items():
+        for at in (1, 1, 5, 9):
+            asked.append(at)
+            yield Instant(at), f"job at {at}"
+
+    heap.stream(items())
+    heap.push(Instant(5), "end")
+    assert (asked, heap.sure) == ([1], 2)
+    assert heap.pop() == (1, ["job at 1", "job at 1"])
+    assert asked == [1, 1, 5]
+    assert heap.pop() == (5, ["end", "job at 5"])
+    assert heap.pop() == (9, ["job at 9"])
+    assert heap.next_at() is None
+
+
 # ---------------------------------------------------------------- machine
 
 

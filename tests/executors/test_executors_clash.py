@@ -1,8 +1,12 @@
 """Two requests that wait or run at the same time with one output path: the second file replaces no first."""
 
+from dataclasses import replace
+
 import pytest
 
 from nqspy.model.actions import Start
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.ids import member
 from nqspy.model.requests import Output
 
 
@@ -62,6 +66,29 @@ def test_one_that_starts_while_another_of_its_path_runs_is_second(bench):
     (bench.work / "go").touch()
     bench.ending(first)
     assert bench.text("out") == "first\n"
+
+
+@pytest.mark.parametrize("way", ["number", "append", "overwrite"])
+def test_indices_of_one_path_are_kept_apart_also_one_after_the_other(bench, way):
+    bench.site.settings.server.output_clash = way
+    array = ArraySpec(((1, 3, 2),))
+    for index in (1, 3):
+        output = Output(stdout=str(bench.work / "out"), stderr=str(bench.work / "err.%a"))
+        request = bench.request(f"echo {index}; echo {index} >&2\n", output=output, array=array)
+        request = replace(request, seq=member(5, index))
+        bench.site.requests[request.seq] = request
+        bench.site.watch_for(request)
+        bench.do(Start(request.seq, 1, (0,)), request)
+        bench.ending(request)
+        bench.site.watch_no_more(request)
+        del bench.site.requests[request.seq]
+    written = {path.name: path.read_text() for path in bench.work.iterdir()}
+    ours = {
+        "number": {"out.5.1": "1\n", "out.5.3": "3\n"},
+        "append": {"out": "1\n3\n"},
+        "overwrite": {"out": "3\n"},
+    }
+    assert written == {"err.1": "1\n", "err.3": "3\n", **ours[way]}
 
 
 def test_what_was_there_before_is_replaced_as_ever(bench):

@@ -4,10 +4,16 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from executors.conftest import wait_until
 
+from nqspy.executors import proc
+from nqspy.executors.cage import Cage
+from nqspy.executors.meter import Meter, Reaped
 from nqspy.model.actions import Kill, Resume, Suspend
 from nqspy.model.cause import cause_of
 from nqspy.model.requests import Ask
@@ -79,6 +85,36 @@ def test_memory_of_all_processes_together(bench):
     assert ending.reason == "memory_limit"
     assert ending.used.memory >= 60 * MB  # the kernel gives no more, sampling sees more
     assert "memory limit" in bench.text("job.e1")
+
+
+BEGINS = f"""
+import os, sys, threading
+held = b"x" * {60 * MB}
+first = [(os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)]
+def begin():
+    os.waitpid(os.posix_spawn("/bin/cat", ["cat"], {{}}, file_actions=first), 0)
+thread = threading.Thread(target=begin)
+(thread.start if sys.argv[2] == "thread" else begin)()
+"""
+
+
+@pytest.mark.parametrize("who", ["itself", "thread"])
+def test_memory_of_a_process_counts_once_while_it_begins_another(tmp_path, who):
+    """A child between vfork and exec, held there by a FIFO that nobody writes to yet, runs in its parent's
+    memory: whoever begins programs shall not be ended for twice what it has."""
+    os.mkfifo(tmp_path / "fifo")
+    limits = {"memory": 100 * MB, "cpu_process": None}
+    order = {"limits": limits, "speed": 1.0, "grace": 300, "cpus": None}
+    cage = Cage()
+    with subprocess.Popen([sys.executable, "-S", "-c", BEGINS, str(tmp_path / "fifo"), who]) as parent:
+        try:
+            [child] = wait_until(lambda: proc.children(parent.pid), "the child is there")
+            cage.pids = lambda: [parent.pid, child]
+            meter = Meter(cage, order, 0.0, Reaped())
+            meter.sample(1.0)
+        finally:
+            proc.send([*proc.children(parent.pid), parent.pid], signal.SIGKILL)
+    assert 60 * MB < meter.memory < 100 * MB
 
 
 def test_memory_of_a_process_is_an_allocation_failure(bench):

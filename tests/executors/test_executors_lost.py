@@ -10,6 +10,7 @@ import pytest
 
 from nqspy.executors import cage, proc, records
 from nqspy.executors.cage import Seat
+from nqspy.executors.scratch import clear as clear_scratch
 from nqspy.model.actions import Forget, Suspend
 from nqspy.model.observations import ObservedLost
 from nqspy.model.requests import Ask
@@ -104,3 +105,56 @@ def test_what_a_lost_request_wrote_is_removed_when_it_runs_again(bench):
     lose(bench, request)
     bench.do(Forget(request.seq, 1), request)
     bench.until(lambda: not bench.folder(request).exists(), "the broom has been there")
+
+
+def scratch_of(bench, request) -> Path:
+    path, uid = records.claimed_with(str(bench.folder(request)))["scratch"]
+    assert os.lstat(path).st_uid == uid
+    return Path(path)
+
+
+LEAVES = """cd $TMPDIR; mkdir -p deep/er; echo x > deep/er/file; ln -s {kept} link; chmod 0 deep
+echo there; exec sleep 60
+"""
+
+
+def test_the_scratch_folder_of_a_lost_request_goes_when_it_is_over_and_no_link_is_followed(bench, tmp_path):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").write_text("his")
+    request = bench.running(LEAVES.format(kept=kept))
+    bench.until((bench.folder(request) / "stdout").read_text, "its output")
+    scratch = scratch_of(bench, request)
+    lose(bench, request)
+    assert (scratch / "tmp" / "link").is_symlink()
+    bench.do(Forget(request.seq, 1), request)
+    bench.until(lambda: not bench.folder(request).exists(), "the broom has been there")
+    assert not scratch.exists()
+    assert (kept / "file").read_text() == "his"
+
+
+def test_the_scratch_folder_goes_too_where_the_output_stays_and_after_a_restart(bench):
+    request = bench.running("echo precious\nexec sleep 60\n")
+    bench.until((bench.folder(request) / "stdout").read_text, "its output")
+    scratch = scratch_of(bench, request)
+    lose(bench, request)
+    assert scratch.is_dir()
+    bench.executor.scan({})
+    assert not scratch.exists()
+
+
+def test_what_is_no_folder_of_the_owner_s_is_left_alone(tmp_path):
+    folder, link = tmp_path / "nqspy.1.x", tmp_path / "nqspy.2.x"
+    folder.mkdir()
+    link.symlink_to(folder)
+    other = tmp_path / "mine"
+    other.mkdir()
+    clear_scratch(str(folder), os.geteuid() + 1)
+    clear_scratch(str(link), os.geteuid())
+    clear_scratch(str(other), os.geteuid())
+    clear_scratch(str(tmp_path / "nqspy.3.x"), os.geteuid())
+    assert folder.is_dir()
+    assert link.is_symlink()
+    assert other.is_dir()
+    clear_scratch(str(folder), os.geteuid())
+    assert not folder.exists()

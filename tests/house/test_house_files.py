@@ -16,7 +16,7 @@ HOSTS = (
     "security." + "debian",
 )
 PLACES = re.compile(r"(?<![\w.~}/-])/(?:work|opt)/|/" + r"root/\.|bash_" + "jobs")
-SCRIPTS = ("quickstart", "test", "check", "bench", "chaos", "lock")
+SCRIPTS = ("quickstart", "test", "check", "clients", "bench", "chaos", "lock")
 
 
 def _texts():
@@ -47,7 +47,9 @@ def test_the_lock_pins_every_dependency_with_hashes():
     run, tests = ((ROOT / "requirements" / name).read_text() for name in ("run.txt", "test.txt"))
     assert wanted <= _names(run)
     assert _names((ROOT / "requirements" / "test.in").read_text()) <= _names(tests)
-    for text in (run, tests):
+    clients = (ROOT / "requirements" / "clients.txt").read_text()
+    assert _names((ROOT / "requirements" / "clients.in").read_text()) <= _names(clients)
+    for text in (run, tests, clients):
         pinned = re.split(r"\n(?=[a-z])", text)
         assert all(
             "==" in entry and "--hash=sha256:" in entry for entry in pinned if re.match(r"[a-z]", entry)
@@ -83,6 +85,13 @@ def test_setting_up_takes_the_two_commands_of_the_readme():
     block = re.search(r"```\n(scripts/[^`]+)```", text)
     assert block is not None
     assert [line.split()[0] for line in block[1].splitlines()] == ["scripts/quickstart", "scripts/test"]
+
+
+def test_the_readme_names_the_commands_that_are_installed():
+    named = re.search(r"installs the commands `([^`]+)`", (ROOT / "README.md").read_text())
+    assert named is not None
+    commands = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+    assert sorted(named[1].split()) == sorted(commands)
 
 
 WITHIN = {

@@ -1,5 +1,8 @@
 """Sets of indices: whatever is done to them, they are the sets that Python's own would be."""
 
+import random
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,6 +81,17 @@ def test_a_large_set_stays_small_whatever_is_taken_from_it() -> None:
     )
 
 
+def test_thousands_of_pieces_take_no_longer_than_their_number() -> None:
+    alone = random.Random(1).sample(range(4_000_001), 9_000)
+    before = time.process_time()
+    runs = indices.read(",".join(map(str, alone)))
+    every = indices.read("0-3999999:40")
+    _check(indices.plus(runs, every), {*alone, *range(0, 4_000_000, 40)})
+    _check(indices.minus(every, runs), set(range(0, 4_000_000, 40)) - set(alone))
+    assert indices.both(runs, runs) == runs
+    assert time.process_time() - before < 10, "the daemon serves nobody meanwhile"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -89,6 +103,9 @@ def test_a_large_set_stays_small_whatever_is_taken_from_it() -> None:
         ("1-5000000", "above the greatest"),
         ("0-3999999", "more than the 1000000"),
         ("1-3:-1", "is no index"),
+        ("\uff11-\uff13", "is no index"),
+        ("1-600000,1-600000", "1200000 indices are more than"),
+        (",".join(f"{index * 7}-{index * 7 + 1}" for index in range(5_001)), "5001 pieces"),
     ],
 )
 def test_what_is_no_set_is_said(text: str, said: str) -> None:

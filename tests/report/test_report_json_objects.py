@@ -13,6 +13,7 @@ from nqspy.model.actions import ExitFailure
 from nqspy.model.errors import BadValue
 from nqspy.model.reasons import ReasonCode, told
 from nqspy.model.requests import Dependency, Output, State, Used
+from nqspy.model.reservation import Reservation
 from nqspy.report import json_objects
 from nqspy.report.event_objects import event_line, event_object
 from nqspy.report.pbs_attributes import Subject, attributes
@@ -264,3 +265,15 @@ def test_moments_and_days_that_mean_nothing_are_refused(diary):
         parse_day("2026-13-01")
     with pytest.raises(BadValue, match="no time zone"):
         zone_of("Europe/Nowhere")
+
+
+def test_promises_are_told_one_by_one_with_the_cause_where_one_is_taken_back(diary):
+    book = diary(d1=1)
+    seq = book.submit(0, "d1", cpu=1000)
+    book.add(1, ev.Reserved({seq: Reservation(book.at(9), (7,))}, 1))
+    book.add(2, ev.Reserved({seq: None}, 0, {seq: "exits/x: no licence"}))
+    promised, taken = (event_object(each, "ymp", PARIS) for each in book.events[-2:])
+    at = PARIS.stamp(book.at(9))
+    assert promised["starts"] == [{"request": "1.ymp", "at": at, "by": ["7.ymp"], "late": None}]
+    assert taken["starts"] == [{"request": "1.ymp", "at": None, "by": None, "late": None}]
+    assert taken["causes"] == {"1.ymp": "exits/x: no licence"}

@@ -11,9 +11,10 @@ from msgspec import structs
 from report.pbs_book import CONTEXT, ended, house, subject
 
 from nqspy.model import events as ev
+from nqspy.model.layout import Layout
 from nqspy.model.requests import Dependency, MailWishes, Output, Used
 from nqspy.report import pbs_forms
-from nqspy.report.pbs_attributes import attributes
+from nqspy.report.pbs_attributes import attributes, resource_list
 from nqspy.report.pbs_forms import JobWriter, folded, layout, written
 from nqspy.report.pbs_values import VariableList, is_number
 from nqspy.rpc import messages
@@ -60,6 +61,23 @@ def test_the_full_form_has_its_lines_in_openpbss_order(book):
     found = [line for line in "".join(shown).split("\n") if "Job Id:" in line or "job_state =" in line]
     assert found[::2] == ["Job Id: 1.ymp", "Job Id: 2.ymp", "Job Id: 3.ymp"]
     assert [line[-1] for line in found[1::2]] == ["R", "Q", "H"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        (Layout("select=2:ncpus=1:ngpus=1+1:ncpus=3", 3, 3, 1, place="scatter"),
+         {"nodect": 3, "place": "scatter", "select": "2:ncpus=1:ngpus=1+1:ncpus=3"}),
+        (Layout("nodes=2:ppn=2", 2, 4, 2),
+         {"nodect": 2, "nodes": "2:ppn=2", "place": "pack", "select": "1:ncpus=2:mem=65536kb"}),
+        (Layout("nodes=2", 2, 2, 1), {"nodect": 2, "nodes": 2}),
+        (None, {"nodect": 1, "place": "pack", "select": "1:ncpus=2:mem=65536kb"}),
+    ],
+)  # fmt: skip
+def test_resources_are_shown_as_they_were_laid_out(book, asked, shown):
+    found = resource_list(replace(book.site.requests[1].spec, layout=asked))
+    assert {name: found[name] for name in shown} == shown
+    assert ("nodes" in found) is ("nodes" in shown)
 
 
 PBS_ORDER = """

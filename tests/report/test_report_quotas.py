@@ -1,12 +1,14 @@
 """How accurately quotas were kept, on journals whose numbers can be computed on paper."""
 
 import pytest
+from engine.harness import PLAIN, Centre
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nqspy.model import events as ev
 from nqspy.model.division import Division, fill
 from nqspy.model.errors import BadValue
+from nqspy.model.ids import Instant
 from nqspy.model.people import Group
 from nqspy.model.requests import Used
 from nqspy.report.quotas import Period, period_of, quota_report, quota_text
@@ -14,6 +16,15 @@ from nqspy.report.time_text import zone_of
 
 PARIS = zone_of("Europe/Paris")
 HOUR = 3600.0
+TWO = (
+    PLAIN
+    + """
+set sched_factor share 20
+set queue batch user_limit=1
+create group d1 share=50 members=(anne)
+create group d2 share=50 members=(ben)
+"""
+)
 
 
 def report(book, begin, end, now=None, **more):
@@ -263,3 +274,23 @@ def test_a_period_given_lies_within_what_the_journal_has(diary):
     for begin, end in ((10**30, None), (book.at(60), -(10**30))):
         with pytest.raises(BadValue, match="nothing lies between"):
             period_of(book.events, PARIS, book.at(HOUR), begin, end)
+
+
+# ---------------------------------------------------------------- arrays
+
+
+@pytest.mark.parametrize("until", [600, 900, 1800])
+def test_an_array_could_use_what_its_indices_could(until):
+    """As if each had been handed in for itself, up to any instant."""
+    found = []
+    for line in ("anne array=1-6", "anne"):
+        centre = Centre(TWO, pes=8, length=600)
+        centre.submit("ben array=1-20 cpu=10:00", *[f"{line} cpu=10:00"] * (1 if "array" in line else 6))
+        begin, end = centre.sim.now, Instant(centre.sim.now + until * 1000)
+        centre.later(hours=4)
+        period = Period(begin, end, None, False)
+        found.append(rows(quota_report(list(centre.journal.events()), centre.site, period, centre.sim.now)))
+    array, single = found
+    assert array["d1"]["could_s"] == pytest.approx(single["d1"]["could_s"])
+    assert array["d1"]["could_s"] == pytest.approx(min(4.0 * until, 3600))
+    assert array["d2"]["could_part"] == pytest.approx(single["d2"]["could_part"])

@@ -9,6 +9,7 @@ from nqspy.model import events as ev
 from nqspy.model.queues import Complex, Queue
 from nqspy.model.reasons import KINDS
 from nqspy.model.requests import Used
+from nqspy.model.reservation import Reservation
 from nqspy.report import json_objects, summaries
 from nqspy.report.time_text import zone_of
 from nqspy.report.why import why_text
@@ -175,3 +176,17 @@ def test_why_of_an_ended_request_says_what_ended_it(book):
     assert "wall_limit, signal 15" in text
     assert "wall limit 2 s" in text
     assert "1.00 s CPU" in text
+
+
+def test_why_says_which_start_is_promised_who_holds_it_up_and_why_it_came_late(book):
+    place = json_objects.AnswerContext("ymp", PARIS, book.at(60))
+    request = book.site.requests[2]
+    kept = Reservation(book.at(90), (1,), "what it needs is held by 1.ymp")
+    told = json_objects.request_object(request, place) | {
+        "reservation": json_objects.reservation_object(kept, place)
+    }
+    lines = why_text(told).splitlines()
+    assert f"  reserved: its start, at {PARIS.stamp(book.at(90))} at the latest; it waits for 1.ymp" in lines
+    assert "  late:     what it needs is held by 1.ymp" in lines
+    told["reservation"] = json_objects.reservation_object(Reservation(None), place)
+    assert "  reserved: its start, at a time that nobody can say" in why_text(told).splitlines()

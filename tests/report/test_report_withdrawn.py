@@ -1,9 +1,14 @@
 """Who deletes a request of his own has no failure in the night report."""
 
+from datetime import date
+
+from engine.harness import ANNE, ROOT, Centre, moment
+
+from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.accounts import Account
 from nqspy.model.requests import Used
-from nqspy.report.night import night_bounds, night_report
+from nqspy.report.night import Bounds, night_bounds, night_report
 from nqspy.report.pages import night_text
 from nqspy.report.quotas import Period, quota_report
 from nqspy.report.time_text import zone_of
@@ -44,3 +49,17 @@ def test_work_of_a_moment_that_was_held_and_deleted_makes_no_quota_deviation(dia
         book.events, book.site, Period(bounds.start, book.at(7300), None, True), book.at(7300)
     )
     assert quota["deviation"] < 0.1
+
+
+def test_indices_that_are_deleted_before_they_began_count_one_by_one():
+    centre = Centre(pes=2, length=60)
+    centre.submit("anne array=1-6", "anne array=1-4")
+    centre.ask(cm.Delete(("1[5-6]",)), ROOT)
+    centre.ask(cm.Delete(("1[4]", "2[]")), ANNE)
+    centre.later(hours=1)
+    bounds = Bounds(date(2026, 3, 2), moment("2026-03-02T20:00:00+01:00"), None, None)
+    data = night_report(centre.journal.events(), centre.site, bounds, centre.sim.now)
+    (row,) = data["groups"]
+    assert [row[name] for name in ("requests", "ended_ok", "failed", "withdrawn")] == [10, 3, 2, 5]
+    assert row["ends"] == {"deleted": 7}
+    assert [(each["id"], each["text"]) for each in data["failed"]] == [("1[].sim", "deleted by root")]

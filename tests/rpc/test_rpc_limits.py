@@ -6,6 +6,8 @@ import resource
 import socket
 import threading
 import time
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -243,44 +245,93 @@ def gate():
 class Gate:
     def __init__(self):
         self._going = threading.Event()
-        self.arrived = self.done = 0
+        self.arrived, self.done = Counter(), Counter()
         self.open = self._going.set
 
     def answer(self, asked):
         self._going.wait(300)
-        self.done += 1
+        self.done[asked.caller.uid] += 1
         return messages.result_answer(asked.handle.id, asked.message["say"])
 
-    def backlog(self):
-        return self.arrived - self.done, 0
+    def of(self, caller):
+        return self.arrived[caller.uid]
+
+    def backlog(self, who):
+        left = Counter(dict(self.arrived)) - Counter(dict(self.done))
+        return left.total() if who is None else left[who], 0
 
     def count(self, put):
         def counted(asked):
-            self.arrived += 1
+            self.arrived[asked.caller.uid] += 1
             put(asked)
 
         return counted
 
 
-def test_the_engine_far_behind_is_not_asked_more_and_catches_up(counter, peer, gate):
-    desk = counter(gate.answer, limits=Limits(backlog=50, busy_time=600.0), backlog=gate.backlog)
+def lines(numbers):
+    return b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n) for n in numbers)
+
+
+class InOrder:
+    """The callers are these, in the order in which they connect."""
+
+    def __init__(self, *callers):
+        self._callers = list(callers)
+
+    def of(self, connection):
+        return self._callers.pop(0)
+
+
+def test_who_has_much_before_the_engine_is_read_no_further_others_are_and_nothing_is_lost(
+    counter, peer, gate
+):
+    desk = counter(gate.answer, limits=Limits(user_backlog=50), backlog=gate.backlog)
     desk.server.put = gate.count(desk.server.put)
-    client, other = peer(desk), peer(desk)
-    client.send(b"".join(b'{"v":1,"id":%d,"cmd":"x","say":%d}\n' % (n, n) for n in range(60)))
+    desk.server.callers = InOrder(ANNE, ANNE, BEN)
+    client, second, other = peer(desk), peer(desk), peer(desk)
+    client.send(lines(range(200)))
     until(lambda: len(desk.server._delayed) == 1, "the first client to be delayed")
-    for each in (client, other):
-        each.send(b'{"v":1,"id":100,"cmd":"x","say":100}\n')
-    until(lambda: len(desk.server._delayed) == 2, "the other to be delayed after one message at most")
-    other.send(b'{"v":1,"id":101,"cmd":"x","say":101}\n')
-    assert gate.arrived <= 62
+    second.send(lines(range(5)))
+    until(lambda: len(desk.server._delayed) == 2, "the same user's other connection to be delayed")
+    other.send(lines(range(20)))
+    until(lambda: gate.of(BEN) == 20, "another user to be read from")
+    assert gate.of(ANNE) == 51, "all of it had come at once"
     gate.open()
-    assert [client.answer()["id"] for _ in range(61)] == [*range(60), 100]
-    assert {other.answer()["id"], other.answer()["id"]} == {100, 101}
+    assert [client.answer()["id"] for _ in range(200)] == [*range(200)]
+    assert [second.answer()["id"] for _ in range(5)] == [*range(5)]
+    assert [other.answer()["id"] for _ in range(20)] == [*range(20)]
+
+
+def test_what_had_come_before_a_client_closed_its_sending_side_is_done(counter, peer, gate):
+    desk = counter(gate.answer, limits=replace(QUICK, user_backlog=5), backlog=gate.backlog)
+    desk.server.put = gate.count(desk.server.put)
+    client = peer(desk)
+    client.send(lines(range(40)))
+    client.socket.shutdown(socket.SHUT_WR)
+    until(lambda: desk.server._delayed, "the client to be delayed")
+    gate.open()
+    assert [client.answer()["id"] for _ in range(40)] == [*range(40)]
+    assert client.answer() is None
+
+
+def test_while_all_have_much_waiting_each_may_have_an_eighth_and_nobody_is_kept_out(counter, peer, gate):
+    limits = Limits(user_backlog=80, backlog=100, busy_time=600.0)
+    desk = counter(gate.answer, limits=limits, backlog=gate.backlog)
+    desk.server.put = gate.count(desk.server.put)
+    desk.server.callers = InOrder(ANNE, BEN, OWNER)
+    clients = [peer(desk) for _ in range(3)]
+    for client, count in zip(clients, (200, 200, 10), strict=True):
+        client.send(lines(range(count)))
+    until(lambda: gate.of(OWNER) == 10, "the owner to be read from")
+    assert sum(gate.arrived.values()) < 81 + 81 + 10
+    gate.open()
+    for client, count in zip(clients, (200, 200, 10), strict=True):
+        assert [client.answer()["id"] for _ in range(count)] == [*range(count)]
 
 
 def test_busy_for_long_refuses_and_clients_come_again_by_themselves(crowd, peer, tmp_path):
     behind = [10]
-    desk = crowd(limits=Limits(backlog=1, busy_time=0.0), backlog=lambda: (behind[0], 0))
+    desk = crowd(limits=Limits(backlog=1, user_backlog=8, busy_time=0.0), backlog=lambda who: (behind[0], 0))
     client = peer(desk)
     until(lambda: client.ask(1, "x").get("error", {}).get("code") == "busy", "it to say so")
     timer = threading.Timer(0.3, lambda: behind.__setitem__(0, 0))

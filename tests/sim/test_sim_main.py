@@ -1,13 +1,21 @@
 """The simulator: how time passes, and what is asked while it does."""
 
-import pytest
-from engine.harness import ANNE, PLAIN, Centre
+import gc
+import tracemalloc
+from collections import Counter, deque
 
+import pytest
+from engine.harness import ANNE, PLAIN, Centre, item
+
+from nqspy.engine import loop
+from nqspy.engine.inputs import CommandAsked
+from nqspy.engine.virtual import recent
 from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
 from nqspy.model.ids import Instant
+from nqspy.store.passing import PassingJournal
 
 
 def test_time_jumps_from_one_happening_to_the_next_and_stops_when_nothing_is_left():
@@ -54,3 +62,77 @@ def test_a_journal_with_a_history_is_gone_on_with():
     second.later(seconds=700)
     assert [e.seq for e in second.events(ev.Ended)] == [1]
     second.is_sound()
+
+
+# ---------------------------------------------------------------- errors, memory
+
+
+class _Broken:
+    """A decider with a bug."""
+
+    def ask(self, site, now, samples):
+        raise ZeroDivisionError("a bug")
+
+    def follow(self, events):
+        """It looks at the site itself."""
+
+
+def test_a_bug_in_a_pass_ends_the_simulation_with_its_cause():
+    centre = Centre(length=60)
+    centre.engine.decider = _Broken()
+    with pytest.raises(ZeroDivisionError, match="a bug"):
+        centre.submit("anne")
+
+
+def test_a_bug_in_a_handler_ends_the_simulation_with_its_cause(monkeypatch):
+    def broken(tx, command, caller):
+        raise ZeroDivisionError("another bug")
+
+    centre = Centre(length=60)
+    monkeypatch.setitem(loop.HANDLERS, cm.PurgeQueue, broken)
+    with pytest.raises(ZeroDivisionError, match="another bug"):
+        centre.ask(cm.PurgeQueue("batch"))
+
+
+def test_hands_that_break_down_end_the_simulation_with_their_cause():
+    centre = Centre(lengths=lambda request: {}[request.seq])
+    with pytest.raises(KeyError):
+        centre.submit("anne")
+
+
+def test_nothing_of_what_has_ended_stays_in_memory(monkeypatch):
+    """Between the 300th request and the 1,500th; the interpreter's own caches take some 60 KB."""
+    monkeypatch.setattr(recent, "KEPT", 20)
+    told = Counter[str]()
+    centre = Centre(
+        length=60, journal=PassingJournal(lambda events: told.update(e.event.kind for e in events))
+    )
+    centre.site.news.latest = deque(maxlen=50)  # it keeps 4,096 changes, and then no more
+    command = cm.Submit((item("anne", centre.sim.now),))
+    arrivals = ((Instant(centre.sim.now + 60_000 * n), CommandAsked(command, ANNE)) for n in range(1500))
+    centre.sim.heap.stream(arrivals)
+    tracemalloc.start()
+    centre.later(minutes=300)
+    gc.collect()
+    before = tracemalloc.get_traced_memory()[0]
+    centre.sim.run()
+    gc.collect()
+    more = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert told["ended"] == 1500
+    assert more < 1200 * 80, "an object kept of each that has ended would be more"
+
+
+def test_what_was_told_long_ago_is_forgotten():
+    told = recent.Recent()
+    for n in range(5 * recent.KEPT):
+        told.append(n)
+    told.extend(range(3))
+    assert len(told) <= 2 * recent.KEPT
+    assert told[-4:] == [5 * recent.KEPT - 1, 0, 1, 2]
+
+
+def test_a_journal_that_keeps_nothing_cannot_be_begun_again_from():
+    centre = Centre(journal=PassingJournal())
+    with pytest.raises(RuntimeError, match="keeps nothing"):
+        centre.sim.restart()

@@ -15,6 +15,7 @@ from nqspy.model import events as ev
 from nqspy.model.ids import Instant, array_key, member
 from nqspy.model.promises import Promised
 from nqspy.model.requests import Ask, Dependency, MailWishes, Output, Request, Spec, State, Used
+from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
 from nqspy.ports import Batch
 from nqspy.store.journal import SqliteJournal
@@ -176,6 +177,7 @@ class Story(ArraySteps):
             self._rank,
             self._delete,
             self._redate,
+            self._promise,
             self._met,
             self._never,
             self._part,
@@ -222,6 +224,10 @@ class Story(ArraySteps):
     def _redate(self) -> None:
         seqs = tuple(r.seq for r in self._some(*BEFORE_START))
         self.tell(ev.Redated(seqs, Instant(self._at + 7), None, "machine_gun"))
+
+    def _promise(self) -> None:
+        starts = {r.seq: Reservation(Instant(self._at + 9), (r.seq,)) for r in self._some(State.QUEUED)}
+        self.tell(ev.Reserved(starts, self.site.n))
 
     def _hold(self) -> None:
         self.tell(ev.Held(tuple(r.seq for r in self._some(State.QUEUED)), self._random.choice("uos"), "op"))

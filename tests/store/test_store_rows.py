@@ -7,6 +7,7 @@ from nqspy.model.arrays import ArrayState, HeldIndices
 from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
 from nqspy.model.requests import Attempt, Dependency, EndOrder, Pause, Redating, Request, Spec, State, Used
+from nqspy.model.reservation import Reservation
 from nqspy.store import former, history, rows
 
 SPEC = Spec("anne", 1000, "job", "batch", "s", "e", "/", group="d1")
@@ -45,6 +46,7 @@ FULL = Request(
     never="16.ymp ended 1",
     redated=Redating(Instant(14), "linked", 15),
     losses=2,
+    reservation=Reservation(Instant(22), (23,), "held by 23.ymp"),
     array=ArrayState(
         left=((1, 9, 2),),
         ready=((3, 9, 2),),

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from nqspy.userexit.guard import Guard, Overrun
+from nqspy.userexit.guard import Guard, Overrun, Unguarded
 
 
 def forever():
@@ -237,3 +237,12 @@ def test_a_call_that_no_signal_can_interrupt_is_found_when_it_returns():
     guard = Guard()
     with guard, pytest.raises(Overrun):
         guard.call(sum, (range(20_000_000),), 10)
+
+
+def test_where_time_is_virtual_a_call_takes_what_it_takes():
+    guard = Unguarded()
+    with guard:
+        assert guard.call(lambda n: sum(range(n)), (300_000,), 0) == 44_999_850_000
+        with pytest.raises(ZeroDivisionError):
+            guard.call(lambda: 1 // 0, (), 50)
+    assert guard.shielded(len)("ab") == 2

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from nqspy.core.queueing.limit_rules import INFINITE, Left, LimitRule, Mask
+from nqspy.core.queueing.limit_rules import INFINITE, Claim, Left, LimitRule, Mask
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
@@ -57,6 +57,13 @@ class ArrayLimit(LimitRule):
     def rows(self, columns: Columns) -> set[int]:
         """Rows of a queue of all arrays with such a limit, and of indices of theirs."""
         return set(_rows(self._site, self._site.limited, columns)) if self._site.limited else set()
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        array = request.seq if request.array is not None else array_of(request.seq)
+        spec = request.spec.array
+        if array not in self._site.limited or spec is None or spec.limit is None:
+            return ()
+        return ((("array", array), 1, spec.limit),)
 
     def reason(self, request: Request) -> Reason | None:
         """That as many run as may."""

@@ -16,7 +16,8 @@ from nqspy.core.queueing.limit_rules import Headroom, Mask
 from nqspy.core.queueing.limits import RunningCounts, blocked_mask
 from nqspy.core.queueing.own import behind_their_own
 from nqspy.core.queueing.share import Shares
-from nqspy.model.columns import Floats, Ints
+from nqspy.core.runtime import planned_walls
+from nqspy.model.columns import Floats, Ints, turn_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Request
 
@@ -24,6 +25,8 @@ FIRST, NOW = 2, 3
 """Ranks of ``schedule request``: ahead of everything; at once in spite of limits. 1 is *next*, 0 *system*."""
 
 NEVER = float("-inf")
+_ENDLESS = float(1 << 42)
+"""A wall time (ms) above all that are asked for."""
 _SAMPLE = 16
 """Every how manieth score is looked at to guess where the best begin."""
 
@@ -43,12 +46,14 @@ class CandidateOrder:
         self._widest = self.columns.most("pes")
         self._headroom: Headroom | None = None
         self._stale = True
+        self._limited: Mask | None = None
         self._kept: Mask | None = None
         self._score: Floats | None = None
         self._batch: list[int] = []
         self._picked = False
         self._startable: int | None = None
-        self._sought = self._thinned = False
+        self._turns: Ints | None = None
+        self._sought = self._thinned = self._shortest = False
 
     @cached_property
     def terms(self) -> FactorTerms:
@@ -58,11 +63,12 @@ class CandidateOrder:
     @cached_property
     def shares(self) -> Shares | None:
         """Share factors; None where the queue gives share no weight."""
-        return Shares(self._draft, self.queue.name, self.columns) if self.weights.share else None
+        shares = self.weights.share and self.queue.order == "priority"
+        return Shares(self._draft, self.queue.name, self.columns) if shares else None
 
     @cached_property
     def _base(self) -> Floats:
-        base = self.terms.weighted(self.weights, self._dates)
+        base = self._by_order(None, self._dates)
         ranks = self.columns.rank
         if self.columns.most("rank"):
             base += ranks * self._step
@@ -76,6 +82,28 @@ class CandidateOrder:
             base[needing] = NEVER
         behind_their_own(base, self.columns)
         return base
+
+    def _by_order(self, rows: Ints | None, dates: Ints) -> Floats:
+        """What the queue's ``order`` makes of these rows (None: of all); equal ones go by their dates."""
+        if self._shortest or self.queue.order == "sjf":
+            return self._brevity(rows)
+        if self.queue.order == "fcfs":
+            return np.zeros(len(dates))
+        return self.terms.weighted(self.weights, dates, slice(None) if rows is None else rows)
+
+    def _brevity(self, rows: Ints | None = None) -> Floats:
+        """Less, the longer these rows may run."""
+        asked = self.columns.wall if rows is None else self.columns.wall[rows]
+        walls = planned_walls(self._draft.site.settings, self.queue.name, asked)
+        return -np.minimum(walls, _ENDLESS) / _ENDLESS
+
+    def put_shortest_first(self) -> None:
+        """From now on who may run shortest comes first; what was taken stays so."""
+        gone = self._base == NEVER
+        self._shortest, self.shares = True, None
+        self._base = self._brevity()
+        self._base[gone] = NEVER
+        self.refresh()
 
     @property
     def _most(self) -> float:
@@ -91,6 +119,11 @@ class CandidateOrder:
     @property
     def _dates(self) -> Ints:
         return self._draft.dates(self.queue.name)
+
+    @property
+    def _turn(self) -> Ints:
+        found: Ints = self.columns.turn if self._turns is None else self._turns
+        return found
 
     @property
     def ahead(self) -> int:
@@ -128,6 +161,9 @@ class CandidateOrder:
 
     def put_back(self, row: int) -> None:
         """One index of an array was taken, and the next one is in the line."""
+        if self._turns is None:
+            self._turns = self.columns.turn.copy()
+        self._turns[row] = turn_of(self._draft.what_starts(self.columns.request(row)))
         self._place(np.array([row], dtype=np.int64))
 
     def changed(self, requests: Sequence[Request]) -> None:
@@ -137,9 +173,7 @@ class CandidateOrder:
 
     def _place(self, rows: Ints) -> None:
         dates = np.minimum(self._dates[rows], self._draft.now)
-        self._base[rows] = (
-            self.terms.weighted(self.weights, dates, rows) + self.columns.rank[rows] * self._step
-        )
+        self._base[rows] = self._by_order(rows, dates) + self.columns.rank[rows] * self._step
         self._base[self._draft.gone(self.queue.name)] = NEVER
         behind_their_own(self._base, self.columns)
         self.refresh()
@@ -152,8 +186,11 @@ class CandidateOrder:
         if self._stale:
             headroom = self._tally.headroom(self.queue.name)
             if headroom != self._headroom:
-                self._kept = blocked_mask(self._draft.site, headroom, self.queue, self.columns)
+                self._limited = blocked_mask(self._draft.site, headroom, self.queue, self.columns)
                 self._headroom = headroom
+            delaying = self._tally.reservations.mask(self.queue.name, self.columns)
+            limited = self._limited
+            self._kept = limited if delaying is None else delaying if limited is None else limited | delaying
             self._stale = False
         return self._kept
 
@@ -193,6 +230,23 @@ class CandidateOrder:
             wide = self.columns.pes > pes
             out = wide if kept is None else kept | wide
         return None if out is not None and bool(out.all()) else self._top(out)
+
+    def head(self, *, everybody: bool) -> int | None:
+        """The best row that was not taken; those left out that limits of their own people keep back, unless
+        ``everybody`` counts."""
+        out = None
+        if not everybody:
+            headroom = self._tally.headroom(self.queue.name)
+            own = {rule: left for rule, left in headroom.items() if not rule.shared}
+            out = blocked_mask(self._draft.site, own, self.queue, self.columns)
+        return self._top(out)
+
+    def set_aside(self, rows: Sequence[int]) -> None:
+        """These rows were looked at in an earlier pass, and are not again."""
+        if rows:
+            mask = np.zeros(len(self.columns), dtype=bool)
+            mask[list(rows)] = True
+            self.pass_over(mask)
 
     def startable(self, pes: int) -> int | None:
         """Some row that neither limits nor a want of PEs keep back, the same until it is taken or something
@@ -247,7 +301,7 @@ class CandidateOrder:
         rows = np.flatnonzero(score >= _guess(score, most))
         if len(rows) < most:
             rows = np.flatnonzero(score != NEVER)
-        keys = (-score[rows], self._dates[rows], self.columns.turn[rows])
+        keys = (-score[rows], self._dates[rows], self._turn[rows])
         places = _first(np.arange(len(rows)), keys, most)
         order = np.lexsort(tuple(key[places] for key in reversed(keys)))
         found: list[int] = rows[places[order]].tolist()
@@ -278,7 +332,7 @@ class CandidateOrder:
         if not ties:
             return None
         found = ties[0] if len(ties) == 1 else np.concatenate(ties)
-        return int(found[0] if len(found) == 1 else _first(found, (self._dates, self.columns.turn), 1)[0])
+        return int(found[0] if len(found) == 1 else _first(found, (self._dates, self._turn), 1)[0])
 
 
 def _guess(score: Floats, most: int) -> float:

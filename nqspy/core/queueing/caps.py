@@ -6,13 +6,13 @@ while its decayed use, committed use included, is at or above that part of what 
 measure: PEs x half-life / ln 2 (`people.capped_use`). A forced request goes past both.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, log2
 
 from nqspy.core.fair_share import FairShare
-from nqspy.core.queueing.limit_rules import LESS, Left, LimitRule, Mask
+from nqspy.core.queueing.limit_rules import LESS, Claim, Left, LimitRule, Mask
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant
 from nqspy.model.people import capped_pes, capped_use, lineage
@@ -84,6 +84,10 @@ class Caps(LimitRule):
         """Counts a request as running from now on."""
         for cap in self._of(request.group):
             self._held[cap.group] += request.spec.ask.pes
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        pes = request.spec.ask.pes
+        return [(("cap", cap.group), pes, cap.pes) for cap in self._of(request.group)]
 
     def _left(self, cap: Cap) -> int:
         return 0 if self._spent(cap) else max(0, cap.pes - self._held[cap.group])

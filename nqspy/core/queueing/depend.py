@@ -6,6 +6,7 @@ An unmet dependency is a hold of the system, so no pass ever looks at such a req
 
 from dataclasses import dataclass
 
+from nqspy.model import indices
 from nqspy.model.events import Deleted, Ended, Event, Started
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import AfterWord, Dependency, Request
@@ -40,12 +41,17 @@ BEGUN = Judgement(("start",), (), "has started")
 DROPPED = Judgement(("any", "fail"), ("ok", "start"), "was deleted before it began")
 
 
-def judge(event: Event) -> Judgement:
-    """What that event settles for those that wait for its request; of most events nothing.
+def judge(event: Event, ended: Request | None = None) -> Judgement:
+    """What that event settles for those that wait for its request; of most events nothing. ``ended``: the
+    request, if it ended by that.
 
-    Deleted before it ran it has not started, and counts as failed. An attempt that ended had begun.
+    Deleted before it ran it has not started, and counts as failed; so does an array of which an index was. An
+    attempt that ended had begun.
     """
     match event:
+        case Ended(exit_status=0) if ended is not None and ended.array is not None and ended.array.dropped:
+            text = f"ended without index {indices.show(ended.array.dropped)}, deleted before it began"
+            return Judgement(("any", "fail", "start"), ("ok",), text)
         case Started():
             return BEGUN
         case Ended(end_reason="exit", exit_status=0):

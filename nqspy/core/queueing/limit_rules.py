@@ -5,6 +5,7 @@ Counting is by *requested* memory and PEs, from start to end of a request (nqs.m
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -47,6 +48,10 @@ _TOO_LARGE, _TOO_WIDE = reason_kinds(
     too_long="its wall limit of {asked:time} goes beyond {clock}, when {who} stops queue {queue}; "
     "it may start after that, or with a shorter limit",
 )
+
+
+Claim = tuple[Hashable, int, int]
+"""What is counted, how much of it one takes, and how much there may be taken in all."""
 
 
 class ScopeCount:
@@ -102,11 +107,13 @@ class LimitRule(ABC):
     """One limit with what runs under it, of those in the same ``whose`` (a column; empty: of all together).
 
     The rows that `mask` gives for what all rules of a class leave together are those of the requests to which
-    one of these rules gives a `reason`. ``for_forced``: it holds for forced requests too.
+    one of these rules gives a `reason`. ``for_forced``: it holds for forced requests too. ``shared``: it
+    counts what is taken from all others, such as memory: who waits for it may have a start reserved.
     """
 
     whose: ClassVar[str] = ""
     for_forced: ClassVar[bool] = False
+    shared: ClassVar[bool] = False
 
     @abstractmethod
     def left(self, ever: bool) -> Left | None:
@@ -120,6 +127,10 @@ class LimitRule(ABC):
     @abstractmethod
     def reason(self, request: Request) -> Reason | None:
         """Why it keeps a request back now; None when it lets it start."""
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        """What a request takes of it while it runs: what will be free later is reckoned by that."""
+        return ()
 
 
 Headroom = dict[type[LimitRule], Left]
@@ -158,6 +169,10 @@ class _NumberRule(_ScopeRule):
     def reason(self, request: Request) -> Reason | None:
         name = getattr(request, self.whose) if self.whose else ""
         return self.reached(name) if self._runs.get(name, 0) >= self._most else None
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        name = getattr(request, self.whose) if self.whose else ""
+        return (((self.word, self._who, name), 1, self._most),)
 
     def reached(self, name: str = "") -> Reason | None:
         """That no more may run (of ``name``); None while more may."""
@@ -219,6 +234,10 @@ class _AmountRule(_ScopeRule):
         left = self._most - getattr(self._count, self.column)
         return self._too_much(asked, max(0, left)) if asked is not None and asked > left else None
 
+    def claims(self, request: Request) -> Iterable[Claim]:
+        asked = self._asked(self._settings, request.queue, request.spec.ask)
+        return () if asked is None else (((self.word, self._who), asked, self._most),)
+
     def _too_much(self, asked: int, left: int) -> Reason:
         return self._told(self.never, asked) if asked > self._most else self._told(self.short, left, asked)
 
@@ -227,6 +246,7 @@ class MemoryLimit(_AmountRule):
     """Requested memory of all running requests."""
 
     word, column, short, never = "memory", "memory", _NO_MEMORY, _TOO_LARGE
+    shared = True
     _asked = staticmethod(memory_counted)
 
 
@@ -234,6 +254,7 @@ class PeLimit(_AmountRule):
     """PEs of all running requests."""
 
     word, column, short, never, for_forced = "PE", "pes", _NO_PES, _TOO_WIDE, True
+    shared = True
 
     @staticmethod
     def _asked(settings: Settings, queue: str, ask: Ask) -> int:
@@ -250,6 +271,9 @@ class ShiftDrain(_AmountRule):
     def __init__(self, site: Site, queue: str, now: Instant) -> None:
         self._queue, self._closing = queue, site.upcoming_stops[queue]
         super().__init__(site.settings, f"shift {self._closing.shift}", self._closing.at - now, ScopeCount())
+
+    def claims(self, request: Request) -> Iterable[Claim]:
+        return ()
 
     def _too_much(self, asked: int, left: int) -> Reason:
         closing = self._closing

@@ -3,6 +3,8 @@
 
 from collections.abc import Callable, Iterator
 from functools import reduce
+from operator import attrgetter
+from weakref import proxy
 
 import numpy as np
 
@@ -19,6 +21,7 @@ from nqspy.core.queueing.limit_rules import (
     ScopeCount,
     ShiftDrain,
 )
+from nqspy.core.queueing.reservations import Reservations
 from nqspy.core.queueing.unit_rules import UnitRules
 from nqspy.core.runtime import memory_counted
 from nqspy.model.columns import Columns
@@ -101,6 +104,9 @@ def _shower(path: str) -> Callable[[int], str]:
 # ---------------------------------------------------------------- what runs, and what that leaves
 
 
+_mosts = attrgetter(*LIMIT_NAMES)
+
+
 class RunningCounts:
     """Running requests counted under every limit; starts of a pass are added as they are decided. ``now``:
     the pass's (the last event's instant where there is none); ``run_limits`` False leaves run limits out,
@@ -129,8 +135,13 @@ class RunningCounts:
         self._counts: dict[str, ScopeCount] = {}
         self._scopes: dict[str, tuple[list[ScopeCount], list[LimitRule]]] = {}
         self._units = UnitRules(site)
+        counted = self._caps.bound or self.arrays.bound
+        known = proxy(self)  # a bound method of it would make a circle
+        self.reservations = Reservations(site, self._now, lambda queue: known.rules(queue))  # noqa: PLW0108
         for request in site.started.values():
-            if request.state is not State.EXITING:
+            if request.state is State.EXITING:
+                continue
+            if counted or request.spec.ask.consumables or self._of(request.queue)[0]:
                 self.add(request)
 
     def add(self, request: Request) -> None:
@@ -163,11 +174,12 @@ class RunningCounts:
         return self._of(queue)[1]
 
     def _of(self, queue: str) -> tuple[list[ScopeCount], list[LimitRule]]:
-        if queue not in self._scopes:
+        found = self._scopes.get(queue)
+        if found is None:
             settings, counts = self._site.settings, []
             rules: list[LimitRule] = []
             for who, scope in _scopes(settings, queue):
-                limits = zip(LIMITS, (getattr(scope, name) for name in LIMIT_NAMES), strict=True)
+                limits = zip(LIMITS, _mosts(scope), strict=True)
                 if chosen := [(rule, most) for rule, most in limits if most is not None]:
                     counts.append(self._counts.setdefault(who, ScopeCount()))
                     rules += [rule(settings, who, most, counts[-1]) for rule, most in chosen]
@@ -176,8 +188,8 @@ class RunningCounts:
             rules += self._units.rules(queue, _scopes(settings, queue))
             rules += [self._caps, *((self.arrays,) if self.arrays.bound else ())]
             draining = [ShiftDrain(self._site, queue, self._now)] if drains else []
-            self._scopes[queue] = counts, [*rules, *draining]
-        return self._scopes[queue]
+            found = self._scopes[queue] = counts, [*rules, *draining]
+        return found
 
     def closed(self, queue: str) -> Reason | None:
         """The run limit that keeps back a whole queue; None while none is reached."""

@@ -76,23 +76,29 @@ class Routes:
         self._moved: Counter[tuple[str, str]] = Counter()
 
     def find(
-        self, spec: Spec, pipe: Queue, groups: Collection[str] = (), seen: RequestView | None = None
+        self,
+        spec: Spec,
+        pipe: Queue,
+        groups: Collection[str] = (),
+        seen: RequestView | None = None,
+        number: int = 1,
     ) -> tuple[str | None, list[Objection]]:
         """The batch queue (or stopped pipe queue) that takes the request now, else None with what each
-        destination objected. ``seen`` is the request as the route exit is shown it."""
+        destination objected. ``seen`` is the request as the route exit is shown it; it counts as ``number``
+        of them (an array as many as have not begun)."""
         objections: list[Objection] = []
         for name in self._destinations(pipe, seen):
             queue = self._site.settings.queues.get(name)
             if queue is None:
                 objections.append(Objection(f"{name}: there is no such queue"))
                 continue
-            objection = self._objection(spec, queue, groups)
+            objection = self._objection(spec, queue, groups, number)
             if objection is None and queue.kind == "batch":
                 return name, objections
             if objection is None and not queue.started:
                 return name, objections
             if objection is None:
-                found, more = self.find(spec, queue, groups, seen)
+                found, more = self.find(spec, queue, groups, seen, number)
                 if found is not None:
                     return found, objections
                 objections += more
@@ -100,17 +106,17 @@ class Routes:
                 objections.append(objection)
         return None, objections
 
-    def moved(self, queue: str, owner: str) -> None:
-        """Counts one more request of an owner in a queue."""
-        self._held[queue] = self._count(queue) + 1
-        self._moved[queue, owner] += 1
+    def moved(self, queue: str, owner: str, number: int) -> None:
+        """Counts so many more requests of an owner in a queue."""
+        self._held[queue] = self._count(queue) + number
+        self._moved[queue, owner] += number
 
     def _destinations(self, pipe: Queue, seen: RequestView | None) -> Sequence[str]:
         if self._exits is None or seen is None or self._view is None:
             return pipe.destinations
         return self._exits.route(seen, pipe.destinations, self._view)
 
-    def _objection(self, spec: Spec, queue: Queue, groups: Collection[str]) -> Objection | None:
+    def _objection(self, spec: Spec, queue: Queue, groups: Collection[str], number: int) -> Objection | None:
         if queue.kind == "batch":
             asked = as_routed(spec, self._site.settings.default.cpu_limit)
             above = violation(self._site, asked, queue)
@@ -120,26 +126,25 @@ class Routes:
             return Objection(f"{queue.name}: {spec.owner} has no access")
         if not queue.enabled:
             return Objection(f"{queue.name}: the queue is disabled", later=True)
-        full = self._full(spec.owner, queue)
-        if full is not None:
-            return Objection(f"{queue.name}: {full}", later=True)
-        if queue.loadonly and queue.run_limit is not None and self._count(queue.name) >= queue.run_limit:
-            text = f"{queue.name}: it holds as many requests as its run limit {queue.run_limit}"
-            return Objection(text, later=True)
-        return None
+        return self._full(spec.owner, queue, number)
 
-    def _full(self, owner: str, queue: Queue) -> str | None:
-        """Which ``queued_limit`` keeps a request out."""
-        each = queue.user_queued_limit
-        if queue.queued_limit is not None and self._count(queue.name) >= queue.queued_limit:
-            return f"it holds {queue.queued_limit} requests, as many as it may"
-        pair = (queue.name, owner)
-        if (
-            each is not None
-            and self._site.tally.pairs.get(pair, 0) + self._coming.pairs.get(pair, 0) + self._moved[pair]
-            >= each
-        ):
-            return f"it holds {each} requests of {owner}, as many as it may"
+    def _full(self, owner: str, queue: Queue, number: int) -> Objection | None:
+        """Which ``queued_limit``, or ``loadonly``, keeps so many requests out for now."""
+        name, pair, tallies = queue.name, (queue.name, owner), (self._site.tally, self._coming)
+        own = sum(tally.pairs.get(pair, 0) for tally in tallies) + self._moved[pair]
+        bounds = (
+            (queue.queued_limit, self._count(name), "it may hold {} requests"),
+            (queue.user_queued_limit, own, f"it may hold {{}} requests of {owner}"),
+            (
+                queue.run_limit if queue.loadonly else None,
+                self._count(name),
+                "it holds no more requests than its run limit {}",
+            ),
+        )
+        for most, have, said in bounds:
+            if most is not None and have + number > most:
+                counted = f", it has {have}" + (f"; this array counts {number}" if number > 1 else "")
+                return Objection(f"{name}: {said.format(most)}{counted}", later=True)
         return None
 
     def _count(self, queue: str) -> int:
@@ -198,9 +203,10 @@ def _in_turn(draft: Draft, columns: Columns, now: Instant) -> Iterator[Request]:
 
 
 def _route(draft: Draft, routes: Routes, pipe: Queue, request: Request) -> None:
-    found, objections = routes.find(request.spec, pipe, request.spec.unix_groups, Seen(request, draft))
+    seen, number = Seen(request, draft), request.weight
+    found, objections = routes.find(request.spec, pipe, request.spec.unix_groups, seen, number)
     if found is not None:
-        routes.moved(found, request.owner)
+        routes.moved(found, request.owner, number)
         draft.before.append(Move(request.seq, found))
         return
     said = "; ".join(objection.text for objection in objections) or "it has no destination"

@@ -6,22 +6,24 @@ a PE; how many, and who is not asked about again, is said in `offers`. Why reque
 the end, as it stands after the pass.
 """
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 from nqspy.core import domains, resource_health
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.core.queueing import words
+from nqspy.core.queueing.backfill import Backfill
 from nqspy.core.queueing.candidate_order import FIRST, NOW, CandidateOrder
+from nqspy.core.queueing.kept_back import KeptBack
 from nqspy.core.queueing.limits import too_wide
 from nqspy.core.queueing.offers import Offers, Walk
+from nqspy.core.queueing.reservations import is_served_in_order
 from nqspy.core.queueing.startable import tallied
 from nqspy.core.sight import Seen
-from nqspy.model.actions import Action, Hold, Move, Redate, Start
+from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start
 from nqspy.model.ids import Instant
 from nqspy.model.queues import Queue
-from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request
 from nqspy.model.site import Settings, Site
 from nqspy.ports import Answer
@@ -45,34 +47,15 @@ def act(draft: Draft, now: Instant) -> Instant | None:
         number = request.attempts + 1
         draft.after.append(Start(request.seq, number, choice.pes, choice.forced, choice.units, by=NAME))
         draft.after += choice.follow
-    dues = (draft.site.next_date(), selection.opens(), selection.goes_on())
+    if (promise := selection.promises()) is not None:
+        draft.after.append(promise)
+    dues = (draft.site.next_date(), selection.opens(), selection.goes_on(), selection.next_promised())
     return min((due for due in dues if due is not None), default=None)
 
 
 NAME = "select"
 SEEK = 10
 """Candidates offered at most to learn whether one waits only for a PE when none can be had."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A request that was looked at and not started, and how much the pass had proposed then; ``narrow``: only
-    for want of PEs."""
-
-    request: Request
-    forced: bool
-    narrow: bool
-    proposals: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Closed:
-    """Why a queue was closed, and how many that wait were ahead; ``of``: the request whose reason it is."""
-
-    queue: Queue
-    reason: Reason
-    ahead: int
-    of: Request | None
 
 
 class _Selection:
@@ -84,13 +67,13 @@ class _Selection:
         for request in draft.resumed:
             self._tally.resume(request)
         self._lines: dict[str, CandidateOrder] = {}
-        self._closed: dict[str, _Closed] = {}
         self._electing = draft.exits.has("elected")
         self._offers = Offers(draft)
-        self._kept: list[_Kept] = []
+        self._kept = KeptBack(draft, self._tally, self._offers)
+        self._promised = self._tally.reservations
+        self._promised.leaving = draft.leaving
+        self._backfill = Backfill(self._promised, self._kept)
         self._fits: tuple[str, int, bool] | None = None
-        self._assumed: set[str] = set()
-        self._freed = False
 
     def run(self) -> None:
         """Serves ranked requests, then the queues in their order."""
@@ -101,7 +84,7 @@ class _Selection:
         self._serve_urgent(started)
         most = self._draft.site.settings.global_.offers_per_pass
         for place, queue in enumerate(started):
-            if queue.name in self._closed:
+            if queue.name in self._kept.closed:
                 continue
             if self._offers.asking:
                 part = -(-most // (len(started) - place))
@@ -111,24 +94,31 @@ class _Selection:
         for queue in served:
             if not queue.started:
                 self._close(queue, words.STOPPED(f"queue {queue.name}"))
-        self._put_into_words()
+        self._kept.put_into_words()
 
     def _is_shut(self, queue: Queue) -> bool:
         """Whether an earlier feature says that nothing of this queue starts now."""
-        reason = self._draft.barred or self._draft.shut.get(queue.name)
-        if reason is not None:
+        if (reason := self._draft.barred or self._draft.shut.get(queue.name)) is not None:
             self._close(queue, reason)
         return reason is not None
 
     def goes_on(self) -> Instant | None:
         """When the next pass goes on with those that this one could not offer, or would let pass now: at
         once, where PEs are free."""
-        goes_on = self._offers.go_on() or self._freed
+        goes_on = self._offers.go_on() or self._kept.freed
         return Instant(self._draft.now + 1) if goes_on and any(map(self._draft.room, self._lines)) else None
 
     def opens(self) -> Instant | None:
         """When a group's cap will let it start again."""
         return self._tally.opens()
+
+    def promises(self) -> Reserving | None:
+        """What this pass promises, or takes back."""
+        return self._promised.made()
+
+    def next_promised(self) -> Instant | None:
+        """When the next promised start is due."""
+        return self._promised.next_at()
 
     def _line(self, queue: Queue) -> CandidateOrder:
         if queue.name not in self._lines:
@@ -158,8 +148,13 @@ class _Selection:
                 ranked = [row for row in line.in_order(_ranked(columns.rank)) if columns.rank[row] >= FIRST]
                 found += [(-int(columns.rank[row]), place, i, line, row) for i, row in enumerate(ranked)]
         for _, _, _, line, row in sorted(found, key=lambda each: each[:3]):
-            if line.queue.name not in self._closed and row not in self._draft.gone(line.queue.name):
+            before = -1  # of an array index after index is looked at, as long as they start
+            while before < len(self._draft.chosen) and self._is_in_line(line.queue.name, row):
+                before = len(self._draft.chosen)
                 self._look(line, row)
+
+    def _is_in_line(self, queue: str, row: int) -> bool:
+        return queue not in self._kept.closed and row not in self._draft.gone(queue)
 
     # ------------------------------------------------------------ without jobselect
 
@@ -168,13 +163,17 @@ class _Selection:
         if closed is not None:
             return self._close(queue, closed)
         line = self._line(queue)
-        if not self._is_closed_for_all(line):
+        if is_served_in_order(queue):
+            self._backfill.begin(line, self._look)
+        elif self._is_closed_for_all(line):
+            return None
+        if queue.name not in self._kept.closed:
             self._start_what_fits(line)
         return None
 
     def _closed_before(self, queue: Queue) -> Reason | None:
         closed = self._tally.closed(queue.name)
-        if closed is None and self._is_full(queue.name):
+        if closed is None and not is_served_in_order(queue) and self._is_full(queue.name):
             return words.no_pes(self._draft, queue.name)
         return closed
 
@@ -186,7 +185,7 @@ class _Selection:
         request = line.columns.request(oldest)
         kept = resource_health.keeping(self._draft.site, request) or self._tally.keeping(request)
         if kept is not None:
-            self._keep(request, kept)
+            self._kept.keep(request, kept)
             self._close(line.queue, kept, request)
         return kept is not None
 
@@ -207,14 +206,15 @@ class _Selection:
             self._close_by_limits(line)
 
     def _close_by_limits(self, line: CandidateOrder) -> None:
-        """Closes a queue where limits keep back all that are left: for the reason of the first of them."""
+        """Closes a queue where limits and promises keep back all that are left: for the reason of the first
+        of them."""
         row = line.first_left()
         if row is not None:
             request = line.columns.request(row)
             line.take(row)
-            kept = self._limited(request, False)
+            kept = self._kept.keeping(request)
             if kept is not None:
-                self._keep(request, kept)
+                self._kept.keep(request, kept)
                 self._close(line.queue, kept, request)
 
     # ------------------------------------------------------------ with jobselect
@@ -227,7 +227,7 @@ class _Selection:
             return most
         draft, line, walk = self._draft, self._line(queue), self._offers.walk(queue.name, most)
         sure = -1  # proposals when it was looked at last whether something can start
-        while queue.name not in self._closed and not walk.cut:
+        while queue.name not in self._kept.closed and not walk.cut:
             if sure != draft.proposals or not line.is_open:
                 if self._is_over(line):
                     self._close_behind(line)
@@ -269,12 +269,12 @@ class _Selection:
         closed = self._tally.closed(queue.name)
         if closed is None and not self._offers.forces:
             self._seek(line)
-        if queue.name in self._closed:
+        if queue.name in self._kept.closed:
             return
         if closed is not None or self._offers.forces or line.some() is not None:
             if closed is None and not self._draft.is_short(queue.name):
-                self._assumed.add(self._draft.board(queue.name).domain.name)
-            draft.short |= self._assumed
+                self._kept.assumed.add(self._draft.board(queue.name).domain.name)
+            draft.short |= self._kept.assumed
             self._close(queue, closed or words.no_pes(draft, queue.name))
         else:
             self._close_by_limits(line)
@@ -282,7 +282,7 @@ class _Selection:
     def _seek(self, line: CandidateOrder) -> None:
         """Looks whether one waits only for a PE; where the first few are refused it is taken for granted."""
         for _ in range(SEEK):
-            known = self._draft.is_short(line.queue.name) or line.queue.name in self._closed
+            known = self._draft.is_short(line.queue.name) or line.queue.name in self._kept.closed
             row = None if known else line.best()
             if row is None:
                 break
@@ -290,8 +290,12 @@ class _Selection:
 
     def _refuse(self, line: CandidateOrder, request: Request, answer: Answer) -> None:
         self._offers.refuse(line, request, answer)
+        if self._promised.is_due(request):
+            self._promised.drop(request, f"{answer.who}: {answer.text}")
         if answer.verdict == "hold_line":
-            self._close(line.queue, self._held_by(line.queue, request, self._draft.own[request.seq]), request)
+            self._close(
+                line.queue, self._kept.held_by(line.queue, request, self._draft.own[request.seq]), request
+            )
 
     def _bounded(self) -> Reason:
         return words.BOUNDED("global", self._draft.site.settings.global_.offers_per_pass)
@@ -309,28 +313,23 @@ class _Selection:
         if answer is not None and answer.verdict != "force":
             return self._refuse(line, request, answer)
         forced = request.rank == NOW or answer is not None
-        kept = self._limited(request, forced)
+        kept = self._kept.limited(request, forced)
         if kept is not None:
-            self._keep(request, kept, forced)
+            self._kept.keep(request, kept, forced)
         elif request.spec.ask.pes > self._draft.room(request.queue):
             self._draft.say_short(request.queue)
-            self._keep(request, words.too_few(draft, request), forced, narrow=True)
+            self._kept.keep(request, kept := words.too_few(draft, request), forced, narrow=True)
+        elif not forced and (kept := self._promised.delaying(request)) is not None:
+            self._kept.keep(request, kept)
         else:
-            self._start(line, request, forced)
-        return None
-
-    def _limited(self, request: Request, forced: bool) -> Reason | None:
-        now = request.rank == NOW
-        return self._tally.lacking(request) if now else self._tally.keeping(request, forced)
-
-    def _keep(self, request: Request, reason: Reason, forced: bool = False, narrow: bool = False) -> None:
-        self._draft.own[request.seq] = reason
-        self._kept.append(_Kept(request, forced, narrow, self._draft.proposals))
+            return self._start(line, request, forced)
+        return self._backfill.missed(line, request, kept)
 
     def _start(self, line: CandidateOrder, request: Request, forced: bool) -> None:
         draft, row, starts = self._draft, request.slot, self._draft.what_starts(request)
         choice = draft.choose(starts, forced, draft.place(request), request)
         self._tally.add(starts)
+        self._promised.start(starts, request)
         if starts is not request and draft.left_of(request):
             line.put_back(row)
         changed: list[Request] = []
@@ -346,62 +345,9 @@ class _Selection:
         for other in self._lines.values():
             other.refresh()
 
-    def _held_by(self, queue: Queue, request: Request, own: Reason) -> Reason:
-        return words.LINE_CLOSED(own.who, self._draft.site.id_of(request.seq), queue.name, own.text)
-
     def _close(self, queue: Queue, reason: Reason, of: Request | None = None) -> None:
         line = self._lines.get(queue.name)
-        self._closed[queue.name] = _Closed(queue, reason, line.ahead if line is not None else 0, of)
-
-    # ------------------------------------------------------------ as it stands after the pass
-
-    def _put_into_words(self) -> None:
-        """The reasons, after all that the pass proposed."""
-        draft = self._draft
-        draft.short = set(self._assumed)
-        for each in self._kept:
-            if self._is_narrow_still(each):
-                self._draft.say_short(each.request.queue)
-        for request in self._offers.ask_again() if self._offers.asking else ():
-            self._let_pass(request)
-        draft.reach += [reach for reach in self._offers.reach if reach is not None]
-        for name, closed in self._closed.items():
-            draft.closing[name] = replace(self._closing(closed), ahead=closed.ahead)
-
-    def _is_narrow_still(self, each: _Kept) -> bool:
-        """Whether one waits only for PEs: a start after it was looked at may have used up a limit."""
-        draft, request = self._draft, each.request
-        if each.proposals == draft.proposals or draft.own[request.seq].code not in _CHANGING:
-            return each.narrow
-        kept = self._limited(request, each.forced)
-        if kept is not None:
-            draft.own[request.seq] = kept
-        elif each.narrow:
-            draft.own[request.seq] = words.too_few(draft, request)
-        return kept is None and each.narrow
-
-    def _let_pass(self, request: Request) -> None:
-        """What kept it back has gone by something that this pass proposed."""
-        draft, kept = self._draft, self._limited(request, False)
-        if kept is None and request.spec.ask.pes > self._draft.room(request.queue):
-            self._draft.say_short(request.queue)
-            kept = words.too_few(draft, request)
-        if kept is None:
-            self._freed = True
-            kept = words.FREED("scheduler")
-        draft.own[request.seq] = kept
-
-    def _closing(self, closed: _Closed) -> Reason:
-        own = self._draft.own.get(closed.of.seq) if closed.of is not None else None
-        if own is not None and closed.of is not None:
-            is_line = closed.reason.code is ReasonCode.LINE_CLOSED and own.code is ReasonCode.EXIT
-            return self._held_by(closed.queue, closed.of, own) if is_line else own
-        is_narrow = closed.reason.code is ReasonCode.NO_PES
-        return words.no_pes(self._draft, closed.queue.name) if is_narrow else closed.reason
-
-
-_CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.SHIFT)
-"""Reasons with figures that another start changes."""
+        self._kept.close(queue, reason, line.ahead if line is not None else 0, of)
 
 
 def _ranked(ranks: Any) -> int:
@@ -410,7 +356,7 @@ def _ranked(ranks: Any) -> int:
 
 def stands(site: Site, action: Action) -> bool:
     """A start, and what exits made of it, stands as long as there is room for it."""
-    return isinstance(action, Start | Redate | Hold | Move)
+    return isinstance(action, Start | Redate | Reserving | Hold | Move)
 
 
 FEATURE = Feature(NAME, act, verify=verify, stands=stands)

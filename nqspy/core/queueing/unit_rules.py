@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from nqspy.core.consumables import open_units
-from nqspy.core.queueing.limit_rules import INFINITE, LESS, Left, LimitRule, Mask
+from nqspy.core.queueing.limit_rules import INFINITE, LESS, Claim, Left, LimitRule, Mask
 from nqspy.model.columns import Columns
 from nqspy.model.consumables import offline_of, units_of, wanted_in
 from nqspy.model.ids import Seq
@@ -91,7 +91,7 @@ class FreeUnits(_UnitRule):
     """Units that are free: it holds for forced requests too. ``free`` counts them by consumable; starts of a
     pass take theirs."""
 
-    for_forced = True
+    for_forced = shared = True
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -123,6 +123,11 @@ class FreeUnits(_UnitRule):
                 return self._short(name, asked, max(0, free))
         return None
 
+    def claims(self, request: Request) -> Iterable[Claim]:
+        asked = request.spec.ask.consumables
+        there = {name: most - len(self._away(name)) for name, most in self._totals()} if asked else {}
+        return [(("units", name), count, there.get(name, 0)) for name, count in asked]
+
     def _short(self, name: str, asked: int, free: int) -> Reason:
         who, most = f"consumable {name}", dict(self._totals()).get(name, 0)
         if asked > most:
@@ -146,6 +151,7 @@ class ConsumableLimit(_UnitRule):
     """Units of all running requests of a scope."""
 
     word: ClassVar[str] = ""
+    shared: ClassVar[bool] = True
 
     def __init__(self, who: str, limits: Mapping[str, int], held: dict[tuple[str, str], int]) -> None:
         self._who, self._limits, self._held = who, limits, held
@@ -172,6 +178,11 @@ class ConsumableLimit(_UnitRule):
                     return self._told(name, whose, most, max(0, left), asked)
         return None
 
+    def claims(self, request: Request) -> Iterable[Claim]:
+        whose = getattr(request, self.whose) if self.whose else ""
+        asked = [each for each in request.spec.ask.consumables if each[0] in self._limits]
+        return [((self._who, self.word, name, whose), count, self._limits[name]) for name, count in asked]
+
     def _told(self, name: str, whose: str, most: int, left: int, asked: int) -> Reason:
         everywhere = self._who == "global"
         word = f"{'global ' * everywhere}{name}{self.word}"
@@ -184,13 +195,13 @@ class ConsumableLimit(_UnitRule):
 class UserConsumableLimit(ConsumableLimit):
     """Units of the running requests of one user."""
 
-    word, whose = " user", "owner"
+    word, whose, shared = " user", "owner", False
 
 
 class GroupConsumableLimit(ConsumableLimit):
     """Units of the running requests of one group."""
 
-    word, whose = " group", "group"
+    word, whose, shared = " group", "group", False
 
 
 UNIT_LIMITS: tuple[type[ConsumableLimit], ...] = (ConsumableLimit, UserConsumableLimit, GroupConsumableLimit)

@@ -1,7 +1,5 @@
 """Why a request or a queue has to wait, where neither a limit nor an exit says it."""
 
-from dataclasses import replace
-
 from nqspy.core.draft import Draft
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
@@ -43,4 +41,5 @@ def too_few(draft: Draft, request: Request) -> Reason:
 
 def asking(request: Request, reason: Reason) -> Reason:
     """That all of its queue wait for PEs, said of one of them."""
-    return replace(reason, values=(request.spec.ask.pes, *reason.values[1:]))
+    values = (request.spec.ask.pes, *reason.values[1:])
+    return Reason(reason.kind, reason.who, values, reason.until, reason.ahead)

@@ -11,8 +11,9 @@ from nqspy.engine.handlers.requests import SIGNALS
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Signal, WriteOutput
+from nqspy.model.columns import turn_of
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Instant, rank_of
+from nqspy.model.ids import Instant
 from nqspy.model.indices import Runs
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, State
@@ -109,4 +110,4 @@ def _dates(one: Request, other: Request, now: Instant) -> tuple[Instant, Instant
     if mine != theirs:
         return theirs, mine
     before, after = Instant(mine - 1), Instant(min(mine + 1, now))
-    return (after, before) if rank_of(one.seq) < rank_of(other.seq) else (before, after)
+    return (after, before) if turn_of(one) < turn_of(other) else (before, after)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from nqspy.core.consumables import with_units
 from nqspy.core.runtime import wall_limit
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import role_of
@@ -18,6 +19,7 @@ from nqspy.model.ids import request_named
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request, Spec, State
+from nqspy.model.site import Site
 from nqspy.model.units import format_time
 
 WHILE_RUNNING = frozenset(("ask/wall", "name", "rerunnable", "owner"))
@@ -40,9 +42,12 @@ def having(node: Any, name: str, value: Any) -> Any:
         raise Refusal("bad_modification", value=value, name=name) from None
 
 
-def altered(spec: Spec, head: str, rest: str, value: Any) -> Spec:
-    """The spec with another output, mail, umask or note (``attributes/NAME``: values, none: taken back).
-    Raises Refusal."""
+def altered(site: Site, spec: Spec, head: str, rest: str, value: Any) -> Spec:
+    """The spec with another output, mail, umask or note (``attributes/NAME``: values, none: taken back), or
+    another number of units of a consumable (``units/NAME``). Raises Refusal."""
+    if head == "units" and rest:
+        wanted = with_units(site, spec.ask.consumables, rest, value)
+        return replace(spec, ask=having(spec.ask, "consumables", wanted))
     if head == "output" and rest in spec.output.__slots__:
         return replace(spec, output=having(spec.output, rest, value))
     if head == "mail" and rest in spec.mail.__slots__:

@@ -4,10 +4,11 @@ What is done to indices that have not begun is done to the array, in one event h
 the array cannot keep it (they are moved, say, and the others are not) they become requests of their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nqspy.engine.handlers import alter
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import may_see
 from nqspy.model import events as ev
@@ -15,10 +16,12 @@ from nqspy.model import indices
 from nqspy.model.array_events import Parted
 from nqspy.model.arrays import ArrayState
 from nqspy.model.errors import BadValue, Refusal
-from nqspy.model.ids import Seq, array_key, index_of, member, parse_named
+from nqspy.model.ids import Seq, array_key, index_of, member, parse_named, request_named
 from nqspy.model.indices import Runs
+from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
-from nqspy.model.requests import Request, Used
+from nqspy.model.requests import Request, State, Used
+from nqspy.model.transitions import born
 
 Do = Callable[[Request], object]
 Some = Callable[[Request, Runs], object]
@@ -78,7 +81,7 @@ class _Part:
         members, done = self._members(), 0
         if left:
             whole = self.wanted is None or (not members and left == self._state.left)
-            done += self._tried(lambda: self._do(() if whole else left, do, some))
+            done += self._do(() if whole else left, do, some)
         for request in members:
             done += self._tried(lambda request=request: do(request))  # type: ignore[misc]
         if not done:
@@ -89,15 +92,34 @@ class _Part:
         seqs = self.tx.site.members.get(self.array.seq, ())
         return [requests[seq] for seq in seqs if wanted is None or indices.has(wanted, index_of(seq) or 0)]
 
-    def _do(self, left: Runs, do: Do, some: Some | None) -> None:
+    def _do(self, left: Runs, do: Do, some: Some | None) -> int:
+        """Does it to what has not begun; to how much of it that could be done."""
         if some is not None:
-            some(self.array, left)
-        elif not left:
-            do(self.array)
-        else:
-            self.tx.emit(Parted(self.array.seq, left))
-            for index in indices.each(left):
-                do(self.tx.site.requests[member(self.array.seq, index)])
+            return self._tried(lambda: some(self.array, left))
+        if not left:
+            return self._tried(lambda: do(self.array))
+        would = [self._would(do, index) for index in self._unlike(left)]
+        if not any(would):
+            return would.count(False)
+        own = parted(self.tx, self.array, left)
+        return sum(self._tried(lambda request=request: do(request)) for request in own)  # type: ignore[misc]
+
+    def _unlike(self, left: Runs) -> list[int]:
+        """One of each kind of these indices: of all that are ready, held alike, or await the same."""
+        state = self._state
+        kinds = state.ready, *(held.indices for held in state.held), *(runs for _, runs in state.awaiting)
+        some = (indices.both(left, kind) for kind in kinds)
+        return sorted({each[0][0] for each in some if each})
+
+    def _would(self, do: Do, index: int) -> bool | None:
+        """Whether it would change an index that has not begun, as a request of its own; None: it is refused,
+        and the index stays in its array."""
+        alone = born(self.array, member(self.array.seq, index))
+        try:
+            return self.tx.would(lambda: do(alone))
+        except Refusal as refusal:
+            self.refusals.append(refusal)
+            return None
 
     def _tried(self, act: Callable[[], object]) -> bool:
         try:
@@ -119,7 +141,7 @@ def _part_named(tx: Transaction, text: str, caller: Caller) -> _Part | None:
         return None
     if not ref.whole or not inside:
         return _Part(tx, array, None)
-    if inside.isdigit() and member(ref.seq, int(inside)) in tx.site.requests:
+    if request_named(text, tx.site.name) in tx.site.requests:
         return None
     return _Part(tx, array, _indices(tx, array, inside))
 
@@ -135,6 +157,38 @@ def _indices(tx: Transaction, array: Request, text: str) -> Runs:
         known = indices.show(array.spec.array.indices)
         raise Refusal("no_such_index", id=tx.site.id_of(array.seq), some=indices.show(strange), known=known)
     return wanted
+
+
+def parted(tx: Transaction, array: Request, left: Runs) -> Iterator[Request]:
+    """Makes these indices that have not begun requests of their own."""
+    tx.emit(Parted(array.seq, left))
+    return (tx.site.requests[member(array.seq, index)] for index in indices.each(left))
+
+
+def release_some(
+    tx: Transaction, array: Request, left: Runs, letters: str, caller: Caller, lenient: bool
+) -> None:
+    """Takes holds off an array and its indices that have not begun (the empty set: all of them), whether the
+    array is held or they are; ``lenient``: that there is none is no failure. Raises Refusal."""
+    assert array.array is not None
+    if left and array.unmet and "s" in letters:  # they alone wait no more for what the array waits for
+        for request in parted(tx, array, left):
+            theirs = "".join(letter for letter in request.letters if letter in letters)
+            alter.take_holds(tx, request, theirs, caller)
+        return
+    concerned = [each for each in array.array.held if not left or indices.both(each.indices, left)]
+    own = {*array.holds} if left else {*array.letters}
+    held = own.union(*(each.letters for each in concerned), "s" if array.array.awaiting else "")
+    if lenient and not (held and letters):
+        return
+    if not held:
+        raise Refusal("not_held", id=tx.site.id_of(array.seq), state=array.shown_state.value)
+    theirs = "".join(sorted(held.intersection(letters)))
+    if not theirs:
+        raise Refusal("not_your_hold", id=tx.site.id_of(array.seq), letters="".join(sorted(held)))
+    aging = array.state is not State.QUEUED and ages_when_eligible(tx.site, array.queue)
+    tx.emit(ev.Released((array.seq,), theirs, caller.user, aging, left))
+    tx.dirty()
 
 
 # ---------------------------------------------------------------- ends

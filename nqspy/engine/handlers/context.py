@@ -18,6 +18,10 @@ from nqspy.model.site import Site
 from nqspy.ports import Batch, Decider, EndedRow, Exits, Journal
 
 
+class _WouldChange(Exception):
+    """Something would happen now, if it were done and not only tried."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What a command is answered with: a value (JSON-able), or the refusal."""
@@ -76,9 +80,23 @@ class Transaction:
     dirty: Callable[[], None]
     decider: Decider
     samples: dict[Seq, Used] = field(default_factory=dict)
+    _trying: bool = False
+
+    def would(self, act: Callable[[], object]) -> bool:
+        """Whether this would change anything; it is broken off before it does. Raises its Refusal."""
+        self._trying = True
+        try:
+            act()
+        except _WouldChange:
+            return True
+        finally:
+            self._trying = False
+        return False
 
     def emit(self, event: Event) -> None:
         """Something happened: applied at once, committed with the group."""
+        if self._trying:
+            raise _WouldChange
         recorded, misfits = Recorded(self.site.n + 1, self.now, event), self.site.misfits
         lifecycle.apply(self.site, recorded)
         if self.site.misfits != misfits:
@@ -88,6 +106,8 @@ class Transaction:
 
     def act(self, action: Action) -> None:
         """Something shall be done, after the commit."""
+        if self._trying:
+            raise _WouldChange
         self.group.actions.append(action)
 
     def alarm(
@@ -106,8 +126,7 @@ class Transaction:
         """The request that has not ended of that identifier. Raises Refusal; of one that the caller may not
         see the same as of one that never was."""
         seq = request_named(text, self.site.name)
-        seq = None if seq is None else self.site.named(seq)
-        request = self.site.requests.get(seq) if seq is not None else None
+        request = None if seq is None else self.site.requests.get(self.site.named(seq))
         if request is None or not may_see(self.site.settings, caller, request.spec):
             raise self._unknown(text, seq, caller)
         return request

@@ -17,7 +17,7 @@ from nqspy.model.ids import Seq, array_key, array_of, index_of, is_array, number
 from nqspy.model.indices import Runs
 from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
-from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Request, Spec
+from nqspy.model.requests import AFTER_WORDS, STARTED, AfterWord, Dependency, Request, Spec, State
 
 AFTER_MAX = 1_000
 """Requests that one request may wait for."""
@@ -155,7 +155,7 @@ def _so_far(tx: Transaction, prerequisite: Seq) -> Judgement:
     end = tx.end_of(prerequisite)
     if end is None and _was_dropped(tx, prerequisite):
         return DROPPED
-    return judge(end) if end is not None else Judgement()
+    return judge(end, tx.request_that_was(prerequisite)) if end is not None else Judgement()
 
 
 def _has_begun(tx: Transaction, request: Request) -> bool:
@@ -190,7 +190,7 @@ def settle(tx: Transaction) -> None:
         group.settled += 1
         if isinstance(event, Started | Ended | Deleted):
             if not (isinstance(event, Deleted) and event.indices):
-                _tell_dependants(tx, event.seq, judge(event), what)
+                _tell_dependants(tx, event.seq, judge(event, tx.request_that_was(event.seq)), what)
             if array_of(event.seq) is not None or is_array(event.seq):
                 _settle_array(tx, event, what)
     what.tell(tx)
@@ -240,7 +240,8 @@ def _tell_each(
         policy = tx.site.settings.server.dependency_failed
         if well or policy == "run":
             said = said if well else f"{said}; it runs all the same"
-            tx.emit(DependencyMet((seq,), array, ("each",), said, indices=theirs))
+            aging = request.state is not State.QUEUED and ages_when_eligible(tx.site, request.queue)
+            tx.emit(DependencyMet((seq,), array, ("each",), said, aging, theirs))
             tx.dirty()
         elif policy == "delete":
             delete_left(tx, request, theirs, WHO, said)
@@ -307,16 +308,9 @@ def _tell_never(
         case "delete":
             for seq in seqs:
                 what.deletes(tx.site.requests[seq], prerequisite, text)
-                _drop(tx, tx.site.requests[seq], f"{text}; it waited until {missed}")
+                drop(tx, tx.site.requests[seq], WHO, f"{text}; it waited until {missed}", tell=False)
         case _:
             for seq in seqs:
                 what.holds(tx.site.requests[seq], prerequisite, text)
             never = f"{text}: what it waits for can never come about"
             tx.emit(DependencyFailed(seqs, prerequisite, words, never))
-
-
-def _drop(tx: Transaction, request: Request, text: str) -> None:
-    if request.array is None:
-        drop(tx, request, WHO, text, tell=False)
-    else:
-        delete_left(tx, request, (), WHO, text)

@@ -70,12 +70,9 @@ def _deleter(request: Request) -> str | None:
 
 def _used(tx: Transaction, request: Request, told: Used) -> Used:
     """The most that was ever told of this attempt: a late sample must not take use back."""
-    others = (request.used, tx.samples.get(request.seq, Used()))
-    return Used(
-        max(told.cpu, *(used.cpu for used in others)),
-        max(told.wall, *(used.wall for used in others)),
-        max(told.memory, *(used.memory for used in others)),
-    )
+    sampled = tx.samples.get(request.seq)
+    most = request.used.most(told)
+    return most if sampled is None else sampled.most(most)
 
 
 def _mail(tx: Transaction, request: Request, what: str, text: str) -> None:

@@ -9,7 +9,7 @@ from nqspy.core.accounting import health
 from nqspy.core.consumables import resolved
 from nqspy.core.preemption import resume
 from nqspy.engine.handlers import alter, cascade
-from nqspy.engine.handlers.arrays import delete_left, each
+from nqspy.engine.handlers.arrays import delete_left, each, release_some
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.people import group_of, need, need_entry, need_owner, need_to_be, role_of
 from nqspy.engine.handlers.queue_quota import QueueQuota
@@ -21,10 +21,10 @@ from nqspy.model.actions import Adjust, Kill, Notify, Resume, Signal, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.errors import Refusal
 from nqspy.model.indices import Runs
-from nqspy.model.lifecycle import ages_when_eligible
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.requests import STARTED, Request, Spec, State
+from nqspy.model.site import Site
 from nqspy.model.transitions import WAITING
 from nqspy.model.tree import declared
 
@@ -51,15 +51,15 @@ def _need_waiting(tx: Transaction, request: Request, done: str) -> None:
 
 def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
     """Waiting requests are deleted; started ones get the signal that was asked for, whatever the dialect."""
-    left = LONGEST_LIST if command.mails is None else command.mails
+    mails = LONGEST_LIST if command.mails is None else command.mails
 
     def one(request: Request) -> None:
-        nonlocal left
+        nonlocal mails
         need_owner(tx.site, caller, request, "delete")
         if command.owner is not None and command.owner != request.owner:
             raise Refusal("not_owned_by", id=tx.site.id_of(request.seq), owner=command.owner)
         if request.state not in STARTED:
-            left -= drop(tx, request, caller.user, tell=left > 0)
+            mails -= drop(tx, request, caller.user, tell=mails > 0)
         elif command.kill:
             end(tx, request, by(caller, request), signal=9)
         elif command.signal is not None:
@@ -73,24 +73,30 @@ def delete(tx: Transaction, command: cm.Delete, caller: Caller) -> Any:
         tx.dirty()
 
     def some(array: Request, left: Runs) -> None:
+        nonlocal mails
         need_owner(tx.site, caller, array, "delete")
         if command.owner is not None and command.owner != array.owner:
             raise Refusal("not_owned_by", id=tx.site.id_of(array.seq), owner=command.owner)
-        delete_left(tx, array, left, caller.user)
+        mails -= drop(tx, array, caller.user, tell=mails > 0, left=left)
         tx.dirty()
 
     ids = cascade.ids(tx, command, caller) if command.cascade else command.ids
     return alter.forgiven(tx, command, each(tx, ids, one, caller, some))
 
 
-def drop(tx: Transaction, request: Request, who: str, text: str = "", tell: bool = True) -> bool:
-    """Deletes a request that has not been started; its owner is told (``tell``) where somebody else did and
-    that was asked for. Whether he is."""
-    tx.emit(ev.Deleted(request.seq, who, text))
+def drop(
+    tx: Transaction, request: Request, who: str, text: str = "", tell: bool = True, left: Runs = ()
+) -> bool:
+    """Deletes a request that has not been started (of an array these indices, none: all that have not
+    begun); its owner is told (``tell``) where somebody else did and that was asked for. Whether he is."""
+    if request.array is None:
+        tx.emit(ev.Deleted(request.seq, who, text))
+    else:
+        delete_left(tx, request, left, who, text)
     mail = request.spec.mail
     if not tell or not mail.abort or who == request.owner:
         return False
-    name = tx.site.id_of(request.seq)
+    name = tx.site.id_of(request.seq).replace("[]", f"[{indices.show(left)}]", 1)
     said = f"Request {name} ({request.name}) was deleted by {who}. {text}"
     tx.act(Notify(mail.to or request.owner, f"nqspy: {name} deleted", said, request.seq))
     return True
@@ -149,30 +155,9 @@ def release(tx: Transaction, command: cm.ReleaseRequests, caller: Caller) -> Any
 
     def some(array: Request, left: Runs) -> None:
         need_owner(tx.site, caller, array, "release")
-        _release_indices(tx, array, left, letters, caller, command.lenient or not letters)
+        release_some(tx, array, left, letters, caller, command.lenient or not letters)
 
     return each(tx, command.ids, one, caller, some)
-
-
-def _release_indices(
-    tx: Transaction, array: Request, left: Runs, letters: str, caller: Caller, lenient: bool
-) -> None:
-    """Takes holds off an array and its indices (the empty set: all of them); ``lenient``: that there is none
-    is no failure. Raises Refusal."""
-    assert array.array is not None
-    concerned = [each for each in array.array.held if not left or indices.both(each.indices, left)]
-    own = {*array.letters} if not left else set[str]()
-    held = own.union(*(each.letters for each in concerned), "s" if array.array.awaiting else "")
-    if lenient and not (held and letters):
-        return
-    if not held:
-        raise _wrong_state(tx, array, "not_held")
-    theirs = "".join(sorted(held.intersection(letters)))
-    if not theirs:
-        raise Refusal("not_your_hold", id=tx.site.id_of(array.seq), letters="".join(sorted(held)))
-    aging = not left and ages_when_eligible(tx.site, array.queue)
-    tx.emit(ev.Released((array.seq,), theirs, caller.user, aging, left))
-    tx.dirty()
 
 
 def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
@@ -185,6 +170,8 @@ def move(tx: Transaction, command: cm.MoveRequests, caller: Caller) -> Any:
         ids = tuple(tx.site.id_of(request.seq) for request in held)
 
     def one(request: Request) -> None:
+        if command.source is not None and request.queue != command.source:
+            return  # an index of one of its arrays that waits elsewhere
         need_owner(tx.site, caller, request, "move")
         _need_waiting(tx, request, "moved")
         if user:
@@ -225,7 +212,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
             _need_waiting(tx, request, "modified")
         for name in sorted({path.partition("/")[0] for path in values} & AS_OWNER):
             need_to_be(tx.site.settings, caller, request, f"changing the {name}")
-        spec = _modified(request.spec, values)
+        spec = _modified(tx.site, request.spec, values)
         spec = replace(spec, ask=resolved(tx.site, spec.ask)) if "ask/consumables" in values else spec
         if "account" in values:
             group, account = group_of(tx.site.settings, caller, request.owner, spec.account)
@@ -267,7 +254,7 @@ _ASK_FIELDS = (
 )
 
 
-def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
+def _modified(site: Site, spec: Spec, values: dict[str, Any]) -> Spec:
     for path, value in values.items():
         head, _, rest = path.partition("/")
         if head in _SPEC_FIELDS and not rest:
@@ -280,7 +267,7 @@ def _modified(spec: Spec, values: dict[str, Any]) -> Spec:
             others |= {} if value is None else {rest: value}
             spec = replace(spec, ask=alter.having(spec.ask, "others", tuple(others.items())))
         else:
-            spec = alter.altered(spec, head, rest, value)
+            spec = alter.altered(site, spec, head, rest, value)
     return spec
 
 
@@ -388,13 +375,12 @@ def purge_queue(tx: Transaction, command: cm.PurgeQueue, caller: Caller) -> Any:
     need(tx.site.settings, caller, "operator", "purge queue")
 
     def one(request: Request) -> None:
-        text = f"queue {command.queue} was purged"
-        if request.array is None:
-            drop(tx, request, caller.user, text)
-        else:
-            delete_left(tx, request, (), caller.user, text)
+        drop(tx, request, caller.user, f"queue {command.queue} was purged")
 
-    return _in_queue(tx, command.queue, lambda r: r.state not in STARTED, one)
+    def waits(request: Request) -> bool:
+        return request.state not in STARTED and (request.array is None or bool(request.array.left))
+
+    return _in_queue(tx, command.queue, waits, one)
 
 
 def _in_queue(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from nqspy.engine.handlers.context import Transaction
 from nqspy.model import observations as ob
 from nqspy.model.actions import SetAside
+from nqspy.model.ids import number_of
 
 _MOST = 20
 
@@ -18,8 +19,10 @@ def take(tx: Transaction, seen: ob.ObservedStray) -> None:
 
 def unknown(tx: Transaction, seen: ob.ObservedStray) -> bool:
     """Whether the database cannot have ordered that attempt."""
-    request = tx.site.requests.get(seen.seq)
-    return seen.seq >= tx.site.next_seq or (request is not None and request.attempts < seen.attempt)
+    request = tx.site.to_be(seen.seq)
+    return number_of(seen.seq) >= tx.site.next_seq or (
+        request is not None and request.attempts < seen.attempt
+    )
 
 
 def tell(tx: Transaction, observations: Sequence[ob.Observation]) -> None:

@@ -20,8 +20,8 @@ from nqspy.engine.handlers.people import group_of, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
 from nqspy.engine.handlers.spec import array_of, check_limits, check_spec, local_queue
 from nqspy.engine.zones import local
-from nqspy.model import indices
 from nqspy.model.actions import ExitFailure
+from nqspy.model.arrays import counted
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.events import Routed, Submitted
@@ -177,9 +177,7 @@ def _accept(
     failed.each.append([])
     try:
         found = _check(tx, item, caller, room.coming, failed)
-        array = found.spec.array
-        number = 1 if array is None else indices.count(array.indices)
-        room.take(found.spec.owner, (found.queue, found.target), number)
+        room.take(found.spec.owner, (found.queue, found.target), counted(found.spec.array))
         spec = found.spec
         room.keep(spec.owner, ((spec.script, found.script), (spec.environment, found.environment)))
         return found
@@ -262,13 +260,14 @@ def _batch(tx: Transaction, spec: Spec, queue: Queue, coming: RequestCounts) -> 
     if queue.pipeonly:
         raise Refusal("pipe_only", queue=queue.name)
     check_limits(tx.site, spec, queue)
-    most = queue.run_limit
-    if (
-        queue.loadonly
-        and most is not None
-        and tx.site.count(queue.name) + coming.queues.get(queue.name, 0) >= most
-    ):
+    most, number = queue.run_limit, counted(spec.array)
+    if not queue.loadonly or most is None:
+        return queue.name
+    have = tx.site.count(queue.name) + coming.queues.get(queue.name, 0)
+    if have >= most:
         raise Refusal("queue_full", queue=queue.name, most=most)
+    if have + number > most:
+        raise Refusal("queue_too_small", queue=queue.name, most=most, number=number)
     return queue.name
 
 

@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nqspy.engine import restart
-from nqspy.engine.inputs import Outcome
+from nqspy.engine.inputs import CommandAsked, Outcome
 from nqspy.engine.loop import Engine
 from nqspy.engine.virtual.executor import Run, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import Processors
+from nqspy.engine.virtual.recent import Recent
 from nqspy.model.ids import DAY, Instant
 from nqspy.model.machine import Found
 from nqspy.model.observations import ObservedEnded, ObservedUse
@@ -20,12 +21,20 @@ SILENCE = 8 * DAY
 """`VirtualDriver.run` without an end gives up when for so long nothing has happened but shifts."""
 
 
+def end(error: Exception) -> None:
+    """An error inside the engine ends the simulation: what came of it afterwards would tell nothing."""
+    raise error
+
+
 class VirtualDriver:
-    """Feeds an engine what its heap has for each instant, and jumps to the next. ``replies`` holds what
-    commands were answered; ``log`` the engine's lines.
+    """Feeds an engine what its heap has for each instant, and jumps to the next. At one instant everything
+    that is seen comes before what people ask, and a pass behind both. ``replies`` holds what commands were
+    answered of late, ``notices`` and ``log`` the engine's last ones (`Recent`).
 
     ``found``, ``host`` and ``zone``: what is found of the machine at a start; ``processors``: how its CPUs
-    are shared (None: all at full speed). A journal that has a history already is gone on with.
+    are shared (None: all at full speed); ``sampled``: running attempts tell at each instant what they have
+    used (else only at their ends, and until then they are charged as is foreseen); ``failed`` is told of
+    errors inside the engine. A journal that has a history already is gone on with.
     """
 
     def __init__(
@@ -40,17 +49,20 @@ class VirtualDriver:
         host: str,
         zone: str = "UTC",
         processors: Processors | None = None,
+        sampled: bool = True,
+        failed: Callable[[Exception], None] = end,
     ) -> None:
         self.heap = Heap()
         self.executor = VirtualExecutor(self.heap, lengths, processors)
         self.journal = journal
         self.now = start
-        self.replies: list[Any] = []
-        self.notices: list[Any] = []
-        self.log: list[str] = []
+        self.replies = Recent[Any]()
+        self.notices = Recent[Any]()
+        self.log = Recent[str]()
         self._found, self._host, self._zone = found, host, zone
-        self._exits, self._decider = exits, decider
+        self._exits, self._decider, self._sampled, self._failed = exits, decider, sampled, failed
         self._tick: Instant | None = None
+        self._busy = start
         self.restart()
 
     @property
@@ -62,26 +74,35 @@ class VirtualDriver:
         """Throws the engine away, whatever it was about to do, and begins a new one from the journal; the
         machine goes on meanwhile. ``later``: what the journal does not know, for it was put back."""
         self.engine = Engine(
-            self.journal.load(), self.journal, self.executor, self._exits, self._decider, self.log.append
-        )
+            self.journal.load(), self.journal, self.executor, self._exits, self._decider, self.log.append,
+            self._failed,
+        )  # fmt: skip
         self._settle(restart.begin(self.engine, self._found, self._host, self._zone, self.now, later))
 
     # ------------------------------------------------------------ time
 
     def run(self, until: Instant | None = None) -> Instant:
         """Lets time pass to ``until``, or until nothing is left to happen; returns where the clock stands."""
-        busy = self.now
-        while (at := self.heap.next_at()) is not None and (until is None or at <= until):
-            if until is None and not self._alive(at - busy):
-                break
-            self.now, items = self.heap.pop()
-            inputs = [each for item in items for each in self._told(item)]
-            busy = self.now if inputs else busy
-            self.feed(inputs)
+        self._busy = self.now
+        while self.step(until):
+            pass
         if until is not None:
             self.now = max(self.now, until)
             self.feed([])
         return self.now
+
+    def step(self, until: Instant | None = None) -> bool:
+        """Jumps to the next instant at which something happens, and lets it happen; False, and nothing is
+        done, where that is after ``until`` or nothing is left to happen."""
+        at = self.heap.next_at()
+        if at is None or (at > until if until is not None else not self._alive(at - self._busy)):
+            return False
+        self.now, items = self.heap.pop()
+        inputs = [each for item in items for each in self._told(item)]
+        inputs.sort(key=_is_asked)
+        self._busy = self.now if inputs else self._busy
+        self.feed(inputs)
+        return True
 
     def _told(self, item: Any) -> Sequence[Any]:
         """What an item of the heap tells: itself, or what is seen when it is called at its instant."""
@@ -90,9 +111,7 @@ class VirtualDriver:
         return () if item is None else (item,)
 
     def _alive(self, silence: int) -> bool:
-        if any(not (item is None or callable(item)) for _, _, item in self.heap.entries()):
-            return True
-        return bool(self.site.requests) and silence < SILENCE
+        return self.heap.sure > 0 or (bool(self.site.requests) and silence < SILENCE)
 
     def feed(self, inputs: Sequence[Any]) -> None:
         """Gives the engine what happens now, with what running attempts have used; and whatever follows
@@ -100,10 +119,10 @@ class VirtualDriver:
         ends = [item for item in inputs if isinstance(item, ObservedEnded)]
         if ends:
             self.executor.ended(ends, self.now)
-        uses = [
-            ObservedUse(seq, attempt, used) for seq, (attempt, used) in self.executor.use(self.now).items()
-        ]
-        self._settle(self.engine.feed([*uses, *inputs], self.now))
+        if self._sampled:
+            running = self.executor.use(self.now).items()
+            inputs = [*(ObservedUse(seq, attempt, used) for seq, (attempt, used) in running), *inputs]
+        self._settle(self.engine.feed(inputs, self.now))
 
     def _settle(self, outcome: Outcome) -> None:
         self._take(outcome)
@@ -116,5 +135,9 @@ class VirtualDriver:
             self.heap.push(wake, None)
 
     def _take(self, outcome: Outcome) -> None:
-        self.replies += outcome.replies
-        self.notices += outcome.notices
+        self.replies.extend(outcome.replies)
+        self.notices.extend(outcome.notices)
+
+
+def _is_asked(item: Any) -> bool:
+    return isinstance(item, CommandAsked)

@@ -10,6 +10,7 @@ from math import ceil
 
 from nqspy.engine.virtual.heap import Heap
 from nqspy.engine.virtual.processors import FullSpeed, Key, Processors
+from nqspy.engine.virtual.recent import Recent
 from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import Observation, ObservedEnded, ObservedLost, ObservedRunning, ObservedVoid
@@ -94,7 +95,7 @@ class VirtualExecutor:
     """Attempts run side by side, as fast as ``processors`` let them; a suspended one makes no progress.
 
     ``lengths`` invents each attempt's `Run`; ends come back through the heap, and move there whenever rates
-    change. ``begun``: every attempt that ever began, as (request, attempt), in order.
+    change. ``begun``: the last attempts that began, as (request, attempt), in order.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class VirtualExecutor:
         self._latest: dict[Seq, int] = {}
         self._lost: set[tuple[Seq, int]] = set()
         self._spent = 0.0
-        self.begun: list[tuple[Seq, int]] = []
+        self.begun = Recent[Key]()
 
     def do(self, action: Action, request: Request | None, site: Site, now: Instant) -> None:
         """Starts, suspends, resumes, adjusts, signals, kills and forgets; all else has no meaning here."""
@@ -117,6 +118,8 @@ class VirtualExecutor:
                 self._start(action, request, site, now)
         elif isinstance(action, Forget):
             self._ends.pop((action.seq, action.attempt), None)
+            if self._latest.get(action.seq) == action.attempt:
+                del self._latest[action.seq]
         elif isinstance(action, (Suspend, Resume, Kill, Signal, Adjust)):
             attempt = self._attempts.get(action.seq)
             if attempt is None or attempt.attempt != action.attempt:

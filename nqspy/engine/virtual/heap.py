@@ -2,35 +2,76 @@
 happens."""
 
 import heapq
+from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
 from nqspy.model.ids import Instant
 
+_FEW = 64
+"""So many items that were taken back may stay in the heap, whatever else is there."""
+
+
+class _Stream:
+    """Items that come one after the other, of which only the next one is in the heap."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, items: Iterator[tuple[Instant, Any]]) -> None:
+        self.left = items
+
 
 class Heap:
-    """Inputs by their instant; equal instants in the order in which they were pushed."""
+    """Inputs by their instant; equal instants in the order in which they were pushed.
+
+    ``None`` (only a look) and what is callable (it is asked at its instant) come about by themselves; all
+    else is ``sure`` to happen.
+    """
 
     def __init__(self) -> None:
         self._items: list[tuple[Instant, int, Any]] = []
         self._order = count()
         self._dropped: set[int] = set()
+        self._by_themselves: set[int] = set()
+        self._streams: dict[int, _Stream] = {}
 
     def push(self, at: Instant, item: Any) -> int:
         """Adds an input for an instant; returns its number, by which it can be taken back."""
         number = next(self._order)
+        if item is None or callable(item):
+            self._by_themselves.add(number)
         heapq.heappush(self._items, (at, number, item))
         return number
 
+    def stream(self, items: Iterator[tuple[Instant, Any]]) -> None:
+        """Adds inputs that come in the order of their instants: each is asked for when the one before it has
+        come, so that a year of them takes no room."""
+        self._next_of(_Stream(items))
+
+    def _next_of(self, stream: _Stream) -> None:
+        for at, item in stream.left:
+            self._streams[self.push(at, item)] = stream
+            return
+
     def drop(self, number: int) -> None:
         """Takes back an input that is still to come. It is only marked; its place in the heap goes when its
-        turn comes, so that nothing is searched."""
+        turn comes or when most are marked, so that nothing is searched."""
         self._dropped.add(number)
+        self._by_themselves.discard(number)
+        if len(self._dropped) > max(_FEW, len(self._items) // 2):
+            self._items = self.entries()
+            heapq.heapify(self._items)
+            self._dropped.clear()
+
+    @property
+    def sure(self) -> int:
+        """How many inputs are still to come that are sure to happen."""
+        return len(self._items) - len(self._by_themselves) - len(self._dropped)
 
     def next_at(self) -> Instant | None:
         """The next instant at which something happens."""
         while self._items and self._items[0][1] in self._dropped:
-            self._dropped.discard(heapq.heappop(self._items)[1])
+            self._dropped.discard(self._pop()[1])
         return self._items[0][0] if self._items else None
 
     def pop(self) -> tuple[Instant, list[Any]]:
@@ -40,8 +81,15 @@ class Heap:
             raise IndexError("nothing is left to happen")
         items = []
         while self.next_at() == at:
-            items.append(heapq.heappop(self._items)[2])
+            items.append(self._pop()[2])
         return at, items
+
+    def _pop(self) -> tuple[Instant, int, Any]:
+        found = heapq.heappop(self._items)
+        self._by_themselves.discard(found[1])
+        if self._streams and (stream := self._streams.pop(found[1], None)) is not None:
+            self._next_of(stream)
+        return found
 
     def entries(self) -> list[tuple[Instant, int, Any]]:
         """All that is still to come, in no particular order."""

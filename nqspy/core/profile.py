@@ -1,0 +1,139 @@
+"""What is free later: the only place that knows (time-ahead.md 1).
+
+A profile holds claims on amounts (PEs of a domain, units of a consumable, places under a limit) over
+half-open intervals of time: a request may start in the instant in which another is expected to end. It knows
+nothing of requests: whoever builds one says which amounts there are, and what is held until when.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nqspy.model.columns import Floats
+
+FOREVER = 1 << 62
+"""The instant of what has no known end, ms."""
+
+Amount = Hashable
+"""What is counted: PEs of a domain, a consumable, a limit."""
+Claims = Mapping[Amount, int]
+"""How much of what somebody holds."""
+
+
+class _Steps:
+    """How much of one amount is free from each instant to the next. The last step lasts for ever: then all
+    that is held has ended."""
+
+    __slots__ = ("free", "times")
+
+    def __init__(self, now: int, free: int) -> None:
+        self.times, self.free = [now], [free]
+
+    def at(self, instant: int) -> int:
+        """The place of the step in which an instant lies."""
+        return max(0, bisect_right(self.times, instant) - 1)
+
+    def _cut(self, instant: int) -> int:
+        """The place of the step that begins with an instant, which is made if need be."""
+        place = bisect_left(self.times, instant)
+        if place == len(self.times) or self.times[place] != instant:
+            self.times.insert(place, instant)
+            self.free.insert(place, self.free[place - 1])
+        return place
+
+    def add(self, begin: int, end: int, amount: int) -> None:
+        """So much more is free (less, where it is negative) from ``begin`` to ``end``."""
+        begin = max(begin, self.times[0])
+        if begin >= end:
+            return
+        first, last = self._cut(begin), self._cut(end)
+        for place in range(first, last):
+            self.free[place] += amount
+        for place in (last, first):
+            if place and self.free[place] == self.free[place - 1]:
+                del self.times[place], self.free[place]
+
+    def earliest(self, amount: int, length: int, after: int) -> int | None:
+        """The first instant from ``after`` on from which so much is free for ``length``; None: never."""
+        times, free, place = self.times, self.free, self.at(after)
+        begin = max(after, times[0])
+        for step in range(place, len(times)):
+            if times[step] >= begin + length:
+                return begin
+            if free[step] < amount:
+                if step + 1 == len(times):
+                    return None
+                begin = times[step + 1]
+        return begin
+
+
+class Profile:
+    """Free over time from ``now`` on. ``capacity`` says how much there is of an amount in all, when it is
+    first spoken of (None: as much as anybody asks for)."""
+
+    def __init__(self, now: int, capacities: Mapping[Amount, int] | None = None) -> None:
+        self.now = now
+        self._steps: dict[Amount, _Steps] = {}
+        for amount, most in (capacities or {}).items():
+            self.provide(amount, most)
+
+    def provide(self, amount: Amount, most: int) -> None:
+        """There is so much of it in all; nothing where it is known already."""
+        if amount not in self._steps:
+            self._steps[amount] = _Steps(self.now, most)
+
+    def hold(self, begin: int, end: int, claims: Claims) -> None:
+        """Somebody has these amounts from ``begin`` to ``end``; of what nobody provides nothing is noted."""
+        self._add(begin, end, claims, -1)
+
+    def release(self, begin: int, end: int, claims: Claims) -> None:
+        """Somebody gives back what he held so."""
+        self._add(begin, end, claims, 1)
+
+    def _add(self, begin: int, end: int, claims: Claims, sign: int) -> None:
+        for amount, count in claims.items():
+            steps = self._steps.get(amount)
+            if steps is not None and count:
+                steps.add(begin, end, sign * count)
+
+    def free(self, amount: Amount, at: int) -> int:
+        """How much is free at an instant."""
+        steps = self._steps[amount]
+        return steps.free[steps.at(at)]
+
+    def fits(self, claims: Claims, length: int) -> bool:
+        """Whether these amounts are free from now on for so long."""
+        return self.earliest(claims, length) == self.now
+
+    def earliest(self, claims: Claims, length: int) -> int | None:
+        """The first instant from which all of these are free for ``length`` ms; None: never."""
+        found, moved = self.now, True
+        wanted = [(self._steps[a], n) for a, n in claims.items() if n and a in self._steps]
+        while moved:
+            moved = False
+            for steps, count in wanted:
+                begin = steps.earliest(count, length, found)
+                if begin is None or begin >= FOREVER:
+                    return None
+                moved, found = moved or begin > found, begin
+        return found
+
+    def least_until(self, amount: Amount, ends: Floats) -> npt.NDArray[np.int64] | None:
+        """How much is free all the time from now to each of these instants; None where the amount is not
+        provided."""
+        steps = self._steps.get(amount)
+        if steps is None:
+            return None
+        least = np.minimum.accumulate(np.array(steps.free, dtype=np.int64))
+        times = np.array(steps.times, dtype=np.float64)
+        found: npt.NDArray[np.int64] = least[np.maximum(np.searchsorted(times, ends, side="left") - 1, 0)]
+        return found
+
+
+def held_up_by(ends: Iterable[tuple[int, int]], at: int, most: int) -> Sequence[int]:
+    """Who ends last at or before an instant, of (end, who): those whom a start then waits for, nearest
+    first."""
+    known = sorted(((end, who) for end, who in ends if end <= at), reverse=True)
+    return [who for _, who in known[:most]]

@@ -1,0 +1,78 @@
+"""Backfilling (time-ahead.md 1; seed 001): who waits in front may have a start promised, and others start
+past it as far as they do not delay that.
+
+One feature, not five: ``backfill=none`` is first come, first served; ``limit reserve=0`` first fit, as it is
+without; ``limit reserve=1`` EASY; ``limit reserve=all`` conservative.
+"""
+
+from collections.abc import Callable
+
+from nqspy.core.queueing.candidate_order import CandidateOrder
+from nqspy.core.queueing.kept_back import KeptBack
+from nqspy.core.queueing.reservations import Reservations
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request
+
+MOST = 2_000
+"""Promised starts of one queue at most: each is laid out over time anew whenever something becomes free."""
+Look = Callable[[CandidateOrder, int], None]
+_FOR_ROOM = (ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.RESERVED)
+
+
+class Backfill:
+    """Serves queues in order, as far as that is called for."""
+
+    def __init__(self, promised: Reservations, kept: KeptBack) -> None:
+        self._promised, self._kept = promised, kept
+
+    def begin(self, line: CandidateOrder, look: Look) -> None:
+        """Those who were promised a start have their turn, then those in front, until as many have a promise
+        as may. Who is left starts by first fit, past them. ``look``: starts a candidate, or notes why it does
+        not start and tells `missed`."""
+        self._serve_promised(line, look)
+        queue = line.queue
+        while self._goes_on(queue) and (row := line.head(everybody=queue.reserve is None)) is not None:
+            look(line, row)
+        if queue.backfill_order == "shortest":
+            line.put_shortest_first()
+
+    def _goes_on(self, queue: Queue) -> bool:
+        if queue.name in self._kept.closed:
+            return False
+        return queue.backfill == "none" or self._may_promise(queue)
+
+    def _may_promise(self, queue: Queue) -> bool:
+        most = MOST if queue.reserve is None else min(queue.reserve, MOST)
+        return self._promised.count(queue.name) < most
+
+    def _serve_promised(self, line: CandidateOrder, look: Look) -> None:
+        """In the order of the line. If nothing has become free, only those whose time has come are looked
+        at."""
+        rows = self._promised.rows(line.queue.name)
+        if not rows:
+            return
+        moving = self._promised.is_moving
+        due = {row for row in rows if moving or self._promised.is_due(line.columns.request(row))}
+        turns = [row for row in line.in_order(len(line.columns)) if row in due] if due else []
+        line.set_aside([row for row in rows if row not in due])
+        for row in turns:
+            if line.queue.name not in self._kept.closed:
+                look(line, row)
+
+    def missed(self, line: CandidateOrder, request: Request, reason: Reason) -> None:
+        """It was looked at and does not start. A start is promised to it where its queue promises some and it
+        waits for room; where nobody may pass it, its queue is closed."""
+        queue, promised = line.queue, self._promised
+        if request.reservation is not None or (queue.reserve != 0 and self._has_turn(queue, request, reason)):
+            promised.reserve(request)
+        if queue.backfill == "none" and self._waits_for_room(request, reason):
+            self._kept.close(queue, reason, line.ahead, request)
+
+    def _has_turn(self, queue: Queue, request: Request, reason: Reason) -> bool:
+        waits = queue.reserve is None or self._waits_for_room(request, reason)
+        return waits and self._may_promise(queue)
+
+    def _waits_for_room(self, request: Request, reason: Reason) -> bool:
+        """Whether what keeps it back is what all share, and no limit of its own people."""
+        return reason.code in _FOR_ROOM or self._promised.is_shared(request)

@@ -1,0 +1,117 @@
+"""Who was looked at in a pass and not started, which queues were closed, and why: put into words at the end,
+as it stands after all that the pass proposed."""
+
+from dataclasses import dataclass, replace
+
+from nqspy.core.draft import Draft
+from nqspy.core.queueing import words
+from nqspy.core.queueing.candidate_order import NOW
+from nqspy.core.queueing.limits import RunningCounts
+from nqspy.core.queueing.offers import Offers
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason, ReasonCode
+from nqspy.model.requests import Request
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A request that was looked at and not started, and how much the pass had proposed then; ``narrow``: only
+    for want of PEs."""
+
+    request: Request
+    forced: bool
+    narrow: bool
+    proposals: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """Why a queue was closed, and how many that wait were ahead; ``of``: the request whose reason it is."""
+
+    queue: Queue
+    reason: Reason
+    ahead: int
+    of: Request | None
+
+
+class KeptBack:
+    """``closed``: queues of which nothing more starts, by name; ``assumed``: domains in which one is taken to
+    wait only for a PE; ``freed``: somebody could start now by what the pass itself proposed."""
+
+    def __init__(self, draft: Draft, tally: RunningCounts, offers: Offers) -> None:
+        self._draft, self._tally, self._offers = draft, tally, offers
+        self._kept: list[_Kept] = []
+        self.closed: dict[str, Closed] = {}
+        self.assumed: set[str] = set()
+        self.freed = False
+
+    def limited(self, request: Request, forced: bool) -> Reason | None:
+        """The limit that keeps one back; whoever shall start at once lacks units at most."""
+        now = request.rank == NOW
+        return self._tally.lacking(request) if now else self._tally.keeping(request, forced)
+
+    def keeping(self, request: Request) -> Reason | None:
+        """What keeps back one that is not forced: a limit, a want of PEs, what is kept for others."""
+        kept = self.limited(request, False)
+        if kept is None and request.spec.ask.pes > self._draft.room(request.queue):
+            self._draft.say_short(request.queue)
+            kept = words.too_few(self._draft, request)
+        return kept or self._tally.reservations.delaying(request)
+
+    def keep(self, request: Request, reason: Reason, forced: bool = False, narrow: bool = False) -> None:
+        """It does not start, for this reason."""
+        self._draft.own[request.seq] = reason
+        self._kept.append(_Kept(request, forced, narrow, self._draft.proposals))
+
+    def close(self, queue: Queue, reason: Reason, ahead: int = 0, of: Request | None = None) -> None:
+        """Nothing more of a queue starts."""
+        self.closed[queue.name] = Closed(queue, reason, ahead, of)
+
+    def held_by(self, queue: Queue, request: Request, own: Reason) -> Reason:
+        """The reason of a queue whose line one has closed."""
+        return words.LINE_CLOSED(own.who, self._draft.site.id_of(request.seq), queue.name, own.text)
+
+    def put_into_words(self) -> None:
+        """The reasons, after all that the pass proposed."""
+        draft = self._draft
+        draft.short = set(self.assumed)
+        for each in self._kept:
+            if self._is_narrow_still(each):
+                self._draft.say_short(each.request.queue)
+        for request in self._offers.ask_again() if self._offers.asking else ():
+            self._let_pass(request)
+        draft.reach += [reach for reach in self._offers.reach if reach is not None]
+        for name, closed in self.closed.items():
+            draft.closing[name] = replace(self._closing(closed), ahead=closed.ahead)
+
+    def _is_narrow_still(self, each: _Kept) -> bool:
+        """Whether one waits only for PEs: a start after it was looked at may have used up a limit."""
+        draft, request = self._draft, each.request
+        if each.proposals == draft.proposals or draft.own[request.seq].code not in _CHANGING:
+            return each.narrow
+        kept = self.limited(request, each.forced)
+        if kept is not None:
+            draft.own[request.seq] = kept
+        elif each.narrow:
+            draft.own[request.seq] = words.too_few(draft, request)
+        return kept is None and each.narrow
+
+    def _let_pass(self, request: Request) -> None:
+        """What kept it back has gone by something that this pass proposed."""
+        kept = self.keeping(request)
+        if kept is None:
+            self.freed = True
+            kept = words.FREED("scheduler")
+        self._draft.own[request.seq] = kept
+
+    def _closing(self, closed: Closed) -> Reason:
+        own = self._draft.own.get(closed.of.seq) if closed.of is not None else None
+        if own is not None and closed.of is not None:
+            is_line = closed.reason.code is ReasonCode.LINE_CLOSED and own.code is ReasonCode.EXIT
+            return self.held_by(closed.queue, closed.of, own) if is_line else own
+        is_narrow = closed.reason.code is ReasonCode.NO_PES
+        return words.no_pes(self._draft, closed.queue.name) if is_narrow else closed.reason
+
+
+_CHANGING = (ReasonCode.LIMIT, ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.SHIFT)
+"""Reasons with figures that another start changes."""

@@ -1,0 +1,313 @@
+"""Promised starts (time-ahead.md 1): what runs, and what was promised, laid out over time, so that whoever
+starts past one that waits does not take what is kept for it.
+
+A profile is made when somebody asks for it, from what runs and from the promises of the site; starts of a
+pass and new promises are added. A request is reckoned to run as long as it may (`runtime.planned_wall`). What
+runs without a wall limit has no known end: who waits for that has a promise without a time, and until the
+time is known nothing starts that would hold what he needs besides.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from nqspy.core.profile import FOREVER, Claims, Profile, held_up_by
+from nqspy.core.queueing.limit_rules import LimitRule, Mask
+from nqspy.core.runtime import planned_wall, planned_walls
+from nqspy.model.actions import Reserving
+from nqspy.model.columns import Columns
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.queues import Queue
+from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
+from nqspy.model.requests import Request, State
+from nqspy.model.reservation import Reservation
+from nqspy.model.site import Site
+
+_DELAYS, _ENDLESS = reason_kinds(
+    ReasonCode.RESERVED,
+    would_delay="for its wall time of {asked:time} it would hold what is kept for {request}",
+    would_delay_for_ever="it has no wall limit, and would hold what is kept for {request}",
+)
+
+SHOWN = 3
+"""Requests that are named as those that hold up another."""
+
+_Held = tuple[int, int, Claims]
+"""From when until when somebody has which amounts."""
+
+
+def is_served_in_order(queue: Queue) -> bool:
+    """Whether somebody who waits in it keeps others back: it promises starts, or lets nobody pass."""
+    return queue.reserve != 0 or queue.backfill == "none"
+
+
+class Reservations:
+    """The promises of one pass. ``rules``: what holds for the requests of a queue; ``changes``: promises made
+    or moved in this pass, ``causes`` why some are taken back, ``early``: whether a start came before its
+    promise; ``leaving``: requests that give way in it."""
+
+    def __init__(self, site: Site, now: Instant, rules: Callable[[str], Sequence[LimitRule]]) -> None:
+        self._site, self._now, self._rules = site, now, rules
+        self._kept: dict[Seq, _Held] = {}
+        self._starts: list[Request] = []
+        self._begun: set[Seq] = set()
+        self._endless = 0
+        self._idle: dict[str, int] = {}
+        self.changes: dict[Seq, Reservation | None] = {}
+        self.causes: dict[Seq, str] = {}
+        self.early = False
+        self.leaving: set[Seq] = set()
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether something has become free since all promises were last gone through."""
+        return self._site.freed > self._site.swept
+
+    def count(self, queue: str) -> int:
+        """How many of a queue have a promise."""
+        requests = self._site.requests
+        return sum(requests[seq].queue == queue for seq in self._promised())
+
+    def _promised(self) -> dict[Seq, Reservation]:
+        """Who has a promise, with those of this pass."""
+        requests, gone = self._site.requests, self._begun
+        kept = {seq: requests[seq].reservation for seq in self._site.reserved if seq not in gone}
+        return {seq: each for seq, each in (kept | self.changes).items() if each is not None}
+
+    # ------------------------------------------------------------ laid out over time
+
+    @cached_property
+    def _profile(self) -> Profile:
+        profile = Profile(self._now)
+        for name in self._site.domains():
+            self._idle[name] = self._all_pes(name)
+            profile.provide(("pes", name), self._idle[name])
+        going = (r for r in self._site.started.values() if r.state is not State.EXITING)
+        for request in going:
+            self._take(profile, request, self._end_of(request))
+        for request in self._starts:
+            self._take(profile, request, self._now + self.length(request))
+        self._running = [(self._end_of(r), r.seq) for r in self._site.started.values() if r.pes]
+        for seq in self._site.reserved:
+            self._put(profile, self._site.requests[seq], self._site.requests[seq].reservation)
+        return profile
+
+    def lay_out(self) -> None:
+        """Looks at once at what runs and is promised: the site is about to change."""
+        if self._site.reserved:
+            self._profile  # noqa: B018 - made by being asked for
+
+    def _take(self, profile: Profile, request: Request, until: int) -> None:
+        """It runs from now to then."""
+        claims = self._claims(request, profile)
+        profile.hold(self._now, min(until, FOREVER + 1), claims)
+        domain = self._site.domain_of(request.queue).name
+        self._idle[domain] = self._idle.get(domain, 0) - claims.get(("pes", domain), 0)
+
+    def _all_pes(self, domain: str) -> int:
+        """The slots of a domain's PEs: those that are free, and those that somebody holds."""
+        board, away = self._site.board(domain), set(self._site.offline())
+        own, holders = self._site.pes_of(board.domain), self._site.holders.items()
+        held = (len(who) for pe, who in holders if pe not in away and pe < len(own) and own[pe])
+        return board.free + sum(held)
+
+    def _claims(self, request: Request, profile: Profile) -> Claims:
+        """What a request holds while it runs; the profile learns how much of it there is."""
+        claims: dict[object, int] = {}
+        resting = request.pes_released or request.seq in self.leaving
+        if not resting:
+            claims["pes", self._site.domain_of(request.queue).name] = request.spec.ask.pes
+        for rule in self._rules(request.queue):
+            if resting and not rule.shared:
+                continue
+            for amount, count, most in rule.claims(request):
+                profile.provide(amount, most)
+                claims[amount] = claims.get(amount, 0) + count
+        return claims
+
+    def length(self, request: Request) -> int:
+        """How long a request is reckoned to run, ms."""
+        wall = planned_wall(self._site.settings, request.queue, request.spec.ask)
+        return FOREVER if wall is None else max(1, wall)
+
+    def _end_of(self, request: Request) -> int:
+        """When one that runs is reckoned to end; one that goes on beyond that may end at any moment."""
+        end = self._planned_end(request)
+        stop = self._site.upcoming_stops.get(request.queue)
+        if stop is not None and (
+            stop.spill == "suspend" or (stop.spill == "requeue" and request.spec.rerunnable)
+        ):
+            end = min(end, stop.at)
+        return max(end, self._now + 1)
+
+    def _planned_end(self, request: Request) -> int:
+        began = request.started if request.started is not None else self._now
+        rest = request.attempt.suspended_time if request.attempt is not None else 0
+        if request.pause is not None:
+            rest += self._now - request.pause.at
+        return min(FOREVER, began + rest + self.length(request))
+
+    def _put(self, profile: Profile, request: Request, kept: Reservation | None) -> None:
+        if kept is None:
+            return
+        begin = FOREVER if kept.at is None else max(kept.at, self._now)
+        held = (begin, min(begin + self.length(request), FOREVER + 1), self._claims(request, profile))
+        profile.hold(*held)
+        self._kept[request.seq] = held
+        self._endless += kept.at is None
+
+    # ------------------------------------------------------------ promises
+
+    def lift(self, request: Request) -> None:
+        """What is kept for it is free, as far as it is concerned itself."""
+        profile = self._profile
+        held = self._kept.pop(request.seq, None)
+        if held is not None:
+            profile.release(*held)
+            self._endless -= held[0] == FOREVER
+
+    def reserve(self, request: Request) -> None:
+        """Promises it the earliest start there is, or the one that it was promised before if that is no
+        later."""
+        self.lift(request)
+        profile, former = self._profile, None if request.seq in self._begun else request.reservation
+        found = profile.earliest(self._claims(request, profile), self.length(request))
+        at = None if found is None else Instant(found)
+        if former is not None and former.at is not None and (at is None or at >= former.at):
+            return self._keep_late(request, former, at)
+        if self._is_shut_by_then(request, found):
+            return None
+        made = Reservation(at, self._awaited(at))
+        if former is None or former.at != at:
+            self.changes[request.seq] = made
+        return self._put(profile, request, made)
+
+    def _keep_late(self, request: Request, former: Reservation, at: Instant | None) -> None:
+        """The promise stands; where it cannot be kept, room is kept for the first start that there can be,
+        and it is told why."""
+        if at != former.at and not former.late:
+            self.changes[request.seq] = replace(former, late=self._cause(former.at))
+        self._put(self._profile, request, former if at is None else Reservation(at))
+
+    def _cause(self, promised: Instant | None) -> str:
+        """Why a promise cannot be kept, in words."""
+        over = [r for r in self._site.started.values() if self._planned_end(r) <= self._now]
+        if over:
+            return f"{self._ids(r.seq for r in over)} still running beyond what was planned"
+        late = [seq for end, seq in self._running if promised is not None and end > promised]
+        if late:
+            return f"what it needs is held by {self._ids(late)}"
+        away = self._site.offline()
+        return f"PE {away[0]} is offline" if away else "limits, settings or the machine were changed"
+
+    def _ids(self, seqs: Iterable[Seq]) -> str:
+        return ", ".join([self._site.id_of(seq) for seq in seqs][:SHOWN])
+
+    def _is_shut_by_then(self, request: Request, start: int | None) -> bool:
+        """Whether a shift will have stopped its queue: when it starts then nobody knows."""
+        closing, stop = self._site.closings.get(request.queue), self._site.upcoming_stops.get(request.queue)
+        if closing is None:
+            return False
+        drains = stop is not None and stop.spill == "drain" and stop.at == closing
+        return start is None or start + (self.length(request) if drains else 1) > closing
+
+    def _awaited(self, at: Instant | None) -> tuple[Seq, ...]:
+        if at is None:
+            return tuple(Seq(who) for end, who in self._running if end >= FOREVER)[:SHOWN]
+        return tuple(Seq(who) for who in held_up_by(self._running, at, SHOWN))
+
+    def drop(self, request: Request, cause: str) -> None:
+        """It is promised nothing any more."""
+        self.lift(request)
+        if request.reservation is not None:
+            self.changes[request.seq], self.causes[request.seq] = None, cause
+
+    def start(self, request: Request, of: Request) -> None:
+        """It is started; ``of``: the array whose index it is, or itself."""
+        former = of.reservation
+        self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
+        self.changes.pop(of.seq, None)
+        self._begun.add(of.seq)
+        if "_profile" not in self.__dict__:
+            self._starts.append(request)
+            return
+        self.lift(of)
+        end = FOREVER + 1 if self._endless else self._now + self.length(request)
+        self._take(self._profile, request, end)
+
+    def made(self) -> Reserving | None:
+        """What this pass promises or takes back, as an action."""
+        if not self.changes and not (self.early and self._promised()):
+            return None
+        return Reserving(self.changes, self._site.freed if self.is_moving else 0, self.causes)
+
+    def rows(self, queue: str) -> list[int]:
+        """Rows of a queue's columns that have a promise from an earlier pass."""
+        requests = (self._site.requests[seq] for seq in self._site.reserved)
+        return [request.slot for request in requests if request.queue == queue and request.slot >= 0]
+
+    def is_shared(self, request: Request) -> bool:
+        """Whether the first limit that keeps it back counts what is taken from all."""
+        rules = self._rules(request.queue)
+        return next((rule.shared for rule in rules if rule.reason(request) is not None), False)
+
+    def next_at(self) -> Instant | None:
+        """When the next promised start is due."""
+        times = (each.at for each in self._promised().values())
+        return min((at for at in times if at is not None and at > self._now), default=None)
+
+    def is_due(self, request: Request) -> bool:
+        """Whether its promised time has come."""
+        kept = request.reservation
+        return kept is not None and kept.at is not None and kept.at <= self._now
+
+    # ------------------------------------------------------------ who would delay whom
+
+    def mask(self, queue: str, columns: Columns) -> Mask | None:
+        """Rows of a queue that would hold what is kept for others, as far as PEs tell; None: none would."""
+        if not self._is_kept():
+            return None
+        ends = self._now + planned_walls(self._site.settings, queue, columns.wall)
+        if self._endless:
+            ends[:] = np.inf
+        least = self._profile.least_until(("pes", self._site.domain_of(queue).name), ends)
+        if least is None:
+            return None
+        rows: Mask = columns.pes > least
+        for row in self.rows(queue):  # who is promised a start is judged by itself
+            rows[row] = not (self.is_moving or self.is_due(columns.request(row)))
+        return rows
+
+    def _is_kept(self) -> bool:
+        return bool(self._site.reserved or self._kept)
+
+    def delaying(self, request: Request) -> Reason | None:
+        """Who is promised what it would hold; None where it delays nobody, or there are too few PEs for it in
+        any case."""
+        if not self._is_kept():
+            return None
+        profile, own = self._profile, self._kept.get(request.seq)
+        if request.spec.ask.pes > self._idle[self._site.domain_of(request.queue).name]:
+            return None
+        self.lift(request)
+        claims = self._claims(request, profile)
+        length = FOREVER + 1 if self._endless else self.length(request)
+        fits = profile.fits(claims, length)
+        if own is not None:
+            profile.hold(*own)
+            self._kept[request.seq] = own
+            self._endless += own[0] == FOREVER
+        return None if fits else self._in_the_way(request)
+
+    def _in_the_way(self, request: Request) -> Reason | None:
+        others = [(held[0], seq) for seq, held in self._kept.items() if seq != request.seq]
+        if not others:
+            return None
+        at, seq = min(others)
+        id, until = self._site.id_of(seq), None if at >= FOREVER else Instant(at)
+        length = self.length(request)
+        if length >= FOREVER:
+            return _ENDLESS("scheduler", id, until=until)
+        return _DELAYS("scheduler", length, id, until=until)

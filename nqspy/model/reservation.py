@@ -1,0 +1,35 @@
+"""A promised start: what lies with its request, and the event that makes, moves or takes it back."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from nqspy.model.event import Event
+from nqspy.model.ids import Instant, Seq
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A start that is promised to a waiting request: at ``at`` at the latest, None where nobody can say when
+    as what it waits for has no wall limit. ``by``: requests whose ends it waits for. ``late``: why the
+    promise could not be kept."""
+
+    at: Instant | None
+    by: tuple[Seq, ...] = ()
+    late: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved(Event):
+    """Waiting requests were promised a start, or an earlier one, or it is told why that could not be kept;
+    None: the promise is taken back, for a cause in ``causes``. ``as_of``: the number of the event by which
+    something had become free when all promises were last gone through."""
+
+    kind: ClassVar[str] = "reserved"
+    starts: dict[Seq, Reservation | None]
+    as_of: int = 0
+    causes: dict[Seq, str] = field(default_factory=dict)
+
+    @property
+    def seqs(self) -> tuple[Seq, ...]:
+        """The requests."""
+        return tuple(self.starts)

@@ -1,0 +1,154 @@
+"""A workload on a simulated machine: each job becomes an ordinary submission at its instant, with its
+estimate as its wall limit; what became of it comes out as soon as it has ended, and is forgotten."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from nqspy.engine.inputs import CommandAsked
+from nqspy.engine.virtual.executor import Run
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.errors import NqspyError
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.people import Caller
+from nqspy.model.requests import Ask, Request, Spec
+from nqspy.sim.main import Simulation
+from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.store.passing import PassingJournal
+
+YEAR_2026 = Instant(1_767_225_600_000)
+"""When a workload begins that does not say it: 2026-01-01 UTC."""
+
+Texts = Sequence[tuple[str, str]]
+"""Commands of qmgr, each text with the name it has in errors."""
+
+
+class NotSimulated(Exception):
+    """What cannot be simulated: settings that are refused, a job that no queue takes. One line of text."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A job and what became of it, in ms since the workload's beginning: its first start, its end, and how
+    long it ran in all (wall time, as the executor measured it)."""
+
+    job: SimulatedJob
+    start: int
+    end: int
+    run: int
+
+    @property
+    def wait(self) -> int:
+        """From its submission to its first start."""
+        return self.start - self.job.submit
+
+
+class BatchRun:
+    """``workload`` under the settings of ``texts``, one after the other, on a machine of so many PEs and
+    bytes of memory. ``left``: jobs that have not ended, once nothing is left to happen.
+
+    Iterating over it lets time pass, and gives the jobs as they end.
+    """
+
+    def __init__(self, workload: Workload, texts: Texts, memory: int | None = None) -> None:
+        self.workload = workload
+        self.begin = Instant(workload.begin) if workload.begin else YEAR_2026
+        self._coming: deque[SimulatedJob] = deque()
+        self._jobs: dict[Seq, SimulatedJob] = {}
+        self._starts: dict[Seq, int] = {}
+        self._ended: list[EndedJob] = []
+        self.sim = Simulation(
+            PassingJournal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
+            sampled=False,
+        )  # fmt: skip
+        self._set_up([*texts, *_memory(memory)])
+        self._groups = frozenset(self.sim.site.settings.groups)
+        self._callers: dict[str, Caller] = {}
+        self._source = self._arrivals()
+        self._set_off()
+
+    def __iter__(self) -> Iterator[EndedJob]:
+        while self.sim.step():
+            self._look_at_replies()
+            yield from self._ended
+            self._ended.clear()
+
+    @property
+    def left(self) -> int:
+        """Jobs that were handed in and have not ended."""
+        return len(self._jobs)
+
+    def _set_up(self, texts: Texts) -> None:
+        try:
+            self.sim.configure(texts)
+        except NqspyError as error:
+            raise NotSimulated(str(error)) from None
+
+    # ------------------------------------------------------------ jobs
+
+    def _set_off(self) -> None:
+        if self.workload.at_once is None:
+            self.sim.heap.stream(self._source)
+        else:
+            self._hand_in(self.workload.at_once)
+
+    def _hand_in(self, count: int) -> None:
+        """Of a workload without instants of its own so many more, now."""
+        for _, command in islice(self._source, count):
+            self.sim.heap.push(self.sim.now, command)
+
+    def _arrivals(self) -> Iterator[tuple[Instant, CommandAsked]]:
+        for job in self.workload.jobs():
+            if self.workload.at_once is not None:
+                job = replace(job, submit=self.sim.now - self.begin)
+            self._coming.append(job)
+            command = cm.Submit((self._submission(job),))
+            yield Instant(self.begin + job.submit), CommandAsked(command, self._caller(job), job)
+
+    def _submission(self, job: SimulatedJob) -> cm.Submission:
+        ask = Ask(pes=job.width, wall=job.estimate, memory=job.memory)
+        account = job.group if job.group in self._groups else None
+        spec = Spec(
+            owner=job.user, uid=1000, name="job", queue="", script="", environment="", workdir="/home",
+            account=account, ask=ask,
+        )  # fmt: skip
+        return cm.Submission(spec, "")
+
+    def _caller(self, job: SimulatedJob) -> Caller:
+        """Its owner, who may charge any group."""
+        found = self._callers.get(job.user)
+        if found is None:
+            found = self._callers[job.user] = Caller(job.user, 1000, 1000, (), True)
+        return found
+
+    def _run(self, request: Request) -> Run:
+        return Run(self._jobs[request.seq].run)
+
+    # ------------------------------------------------------------ what happens
+
+    def _follow(self, events: Sequence[ev.Recorded]) -> None:
+        for recorded in events:
+            event = recorded.event
+            if isinstance(event, ev.Submitted):
+                self._jobs[event.seq] = self._coming.popleft()
+            elif isinstance(event, ev.Starting):
+                self._starts.setdefault(event.seq, recorded.at - self.begin)
+            elif isinstance(event, ev.Ended):
+                job, start = self._jobs.pop(event.seq), self._starts.pop(event.seq)
+                self._ended.append(EndedJob(job, start, recorded.at - self.begin, event.used.wall))
+                if self.workload.at_once is not None:
+                    self._hand_in(1)
+
+    def _look_at_replies(self) -> None:
+        for job, reply in self.sim.replies:
+            if reply.refusal is not None:
+                raise NotSimulated(f"job {job.number} was refused: {reply.refusal}")
+        self.sim.replies.clear()
+
+
+def _memory(memory: int | None) -> Texts:
+    if memory is None:
+        return ()
+    return [("--memory", f"set machine memory={memory}b\nset global memory_limit={memory}b\n")]

@@ -1,0 +1,121 @@
+"""What a simulated workload is judged by: waits, bounded slowdowns, utilisation; of all jobs, and of each
+group, user and size class."""
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from nqspy.sim.batch import EndedJob
+
+TAU = 10_000
+"""Bound of the bounded slowdown, ms: shorter runs count as of this length."""
+
+KINDS = ("group", "user", "size")
+"""What jobs are told apart by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of some jobs: waits in seconds (the median is the lower middle one), mean bounded slowdown, PE seconds
+    that they used."""
+
+    jobs: int
+    wait_mean_s: float
+    wait_median_s: float
+    wait_max_s: float
+    bsld_mean: float
+    pe_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Overall:
+    """Of all jobs: the same, the span from the first submission to the last end in seconds, and PE seconds
+    used / (PEs x span)."""
+
+    wait_mean_s: float
+    wait_median_s: float
+    wait_max_s: float
+    bsld_mean: float
+    makespan_s: float
+    utilisation: float
+
+
+class _Sums:
+    """What is kept of some jobs; eight bytes of each, for the median."""
+
+    __slots__ = ("area", "slowdown", "waits")
+
+    def __init__(self) -> None:
+        self.waits, self.slowdown, self.area = array("q"), 0.0, 0
+
+    def add(self, wait: int, slowdown: float, area: int) -> None:
+        self.waits.append(wait)
+        self.slowdown += slowdown
+        self.area += area
+
+    def figures(self) -> Figures:
+        waits, jobs = sorted(self.waits), len(self.waits)
+        if not jobs:
+            return Figures(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        mean, median = sum(waits) / jobs / 1000, waits[(jobs - 1) // 2] / 1000
+        return Figures(jobs, mean, median, waits[-1] / 1000, self.slowdown / jobs, self.area / 1000)
+
+
+class Metrics:
+    """Counts ended jobs on a machine of so many PEs."""
+
+    def __init__(self, pes: int) -> None:
+        self._pes = pes
+        self._all = _Sums()
+        self._parts: dict[str, dict[str, _Sums]] = {kind: {} for kind in KINDS}
+        self._first: int | None = None
+        self._last = 0
+
+    def add(self, ended: EndedJob) -> None:
+        """One more."""
+        job = ended.job
+        slowdown = max(1.0, (ended.wait + ended.run) / max(ended.run, TAU))
+        self._first = job.submit if self._first is None else min(self._first, job.submit)
+        self._last = max(self._last, ended.start + ended.run)
+        counted = ended.wait, slowdown, job.width * ended.run
+        self._all.add(*counted)
+        for kind, name in zip(KINDS, (job.group, job.user, size_class(job.width)), strict=True):
+            found = self._parts[kind].get(name)
+            if found is None:
+                found = self._parts[kind][name] = _Sums()
+            found.add(*counted)
+
+    @property
+    def jobs(self) -> int:
+        """How many were counted."""
+        return len(self._all.waits)
+
+    def overall(self) -> Overall:
+        """Of all."""
+        found, span = self._all.figures(), self._last - (self._first or 0)
+        used = self._all.area / (self._pes * span) if span else 0.0
+        return Overall(
+            found.wait_mean_s, found.wait_median_s, found.wait_max_s, found.bsld_mean, span / 1000, used
+        )
+
+    def parts(self, kind: str) -> Mapping[str, Figures]:
+        """Of each group, user or size class (`KINDS`), in the order of what they used, size classes in
+        theirs."""
+        found = {name: sums.figures() for name, sums in self._parts[kind].items()}
+        order = _first_size if kind == "size" else lambda name: (-found[name].pe_seconds, name)
+        return {name: found[name] for name in sorted(found, key=order)}
+
+    def data(self, kinds: tuple[str, ...] = KINDS) -> dict[str, object]:
+        """All of it, to be written as JSON."""
+        parts = {kind: {name: asdict(each) for name, each in self.parts(kind).items()} for kind in kinds}
+        return {"metrics": asdict(self.overall()), "by": parts}
+
+
+def size_class(width: int) -> str:
+    """1, 2, 3-4, 5-8, ...: widths up to a power of two."""
+    top = 1 << (width - 1).bit_length()
+    return str(top) if top <= 2 else f"{top // 2 + 1}-{top}"
+
+
+def _first_size(name: str) -> tuple[int, str]:
+    return int(name.partition("-")[0]), name

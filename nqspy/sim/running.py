@@ -1,0 +1,53 @@
+"""A workload from its beginning to its end: every ended job goes to the metrics and to whatever else wants
+it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nqspy.sim.batch import BatchRun, Texts
+from nqspy.sim.metrics import Metrics
+from nqspy.sim.results import Results
+from nqspy.sim.workloads.jobs import Workload
+
+STEP = 100
+"""Jobs between two reports of how far it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What came of a workload; ``left``: jobs that were handed in and never ended."""
+
+    workload: Workload
+    metrics: Metrics
+    left: int
+
+    def data(self) -> dict[str, Any]:
+        """As JSON has it."""
+        shown = {reason: n for reason, n in self.workload.dropped.items() if n}
+        head = {"workload": self.workload.name, "pes": self.workload.pes, "jobs": self.metrics.jobs}
+        return head | {"dropped": shown, "left": self.left} | self.metrics.data()
+
+
+def simulate(
+    workload: Workload,
+    texts: Texts,
+    memory: int | None = None,
+    results: Sequence[Results] = (),
+    far: Callable[[int], None] = lambda jobs: None,
+) -> Simulated:
+    """Runs it; ``far`` is told how many jobs have ended. Raises NotSimulated, BadWorkload."""
+    metrics = Metrics(workload.pes)
+    try:
+        run = BatchRun(workload, texts, memory)
+        for ended in run:
+            metrics.add(ended)
+            for each in results:
+                each.add(ended)
+            if metrics.jobs % STEP == 0:
+                far(metrics.jobs)
+        far(metrics.jobs)
+    finally:
+        for each in results:
+            each.close()
+    return Simulated(workload, metrics, run.left)

@@ -1,0 +1,46 @@
+"""A job of a workload as the simulator hands it in, and what every workload is: where it comes from does not
+matter behind this."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+
+class BadWorkload(Exception):
+    """A workload that cannot be run; the text is one line for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedJob:
+    """``place``: its place among the used jobs of its list, from 0; ``number`` names it in results.
+    ``submit``, ``run`` (how long it would run) and ``estimate`` (its wall limit) in ms, ``submit`` since the
+    workload's beginning; ``width`` PEs; ``memory`` in bytes, None: not said; ``user`` and ``group`` by
+    name."""
+
+    place: int
+    number: int
+    submit: int
+    run: int
+    estimate: int
+    width: int
+    memory: int | None = None
+    user: str = "u1"
+    group: str = "g1"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Jobs in the order in which they are handed in, made anew at each call of ``jobs``: ``count`` of them,
+    for a machine of ``pes`` PEs. ``dropped``: lines that are no jobs, by reason; ``begin``: what its time 0
+    is, ms since the epoch; ``zone`` of its machine; ``at_once``: so many are always there, each further one
+    comes when one has ended (their submit times do not matter); ``labels`` of its header."""
+
+    name: str
+    pes: int
+    count: int
+    jobs: Callable[[], Iterator[SimulatedJob]]
+    dropped: Mapping[str, int] = field(default_factory=Counter)
+    begin: int = 0
+    zone: str = "UTC"
+    at_once: int | None = None
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

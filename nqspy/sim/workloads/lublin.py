@@ -1,0 +1,111 @@
+"""The workload model of Lublin and Feitelson ("The workload on parallel supercomputers: modeling the
+characteristics of rigid jobs", J. Parallel Distrib. Comput. 63, 2003), with its parameters for jobs of all
+types.
+
+Widths: serial with a fixed probability, else 2 to the power of a number that is uniform in two stages,
+rounded for most. Run times: the exponential of a hyper-gamma variable whose mixture depends on the width.
+Arrivals: the time between two, at the rate of the busiest hours, is the exponential of a gamma variable; it
+is stretched by a cycle of a day in 48 buckets. The model gives no estimates: they are the run times."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from math import exp, lgamma, log, log2
+from random import Random
+
+from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.sim.workloads.wanted import Wanted
+
+PES, JOBS = 128, 1_000
+"""Where nothing else is asked for."""
+
+SERIAL, POWER_OF_2 = 0.244, 0.576
+"""Part of the jobs that are serial, and that are as wide as a power of 2."""
+LOW, BELOW_HIGH, FIRST_STAGE = 0.8, 2.5, 0.86
+"""log2 of the least width of a parallel job; how far the middle is below the greatest; part below the
+middle."""
+
+SHORT, LONG = (4.2, 0.94), (312.0, 0.03)
+MIX = (-0.0054, 0.78)
+"""Gammas (shape, scale) of log run times (s); part of the first one: MIX[0] * width + MIX[1]."""
+LONGEST = 12.0
+"""Of log run times (s)."""
+
+BETWEEN = (10.2303 * 1.0225, 0.4871)
+"""Gamma of the log of the time (s) between two jobs at the busiest hours; the factor takes it to all
+hours."""
+MOST_BETWEEN = 13.0
+CYCLE = (8.1737, 3.9631)
+"""Gamma whose parts over the day are those of the jobs."""
+BUCKETS, FIRST_BUCKET, BUCKET = 48, 11, 1_800.0
+"""Of the day; where the cycle begins; seconds of each."""
+
+
+def lublin(wanted: Wanted) -> Workload:
+    """So many jobs for a machine of so many PEs, from midnight on."""
+    pes, count = wanted.pes or PES, wanted.jobs or JOBS
+    return Workload(f"lublin-{wanted.seed}", pes, count, lambda: _jobs(Random(wanted.seed), pes, count))
+
+
+def _jobs(rng: Random, pes: int, count: int) -> Iterator[SimulatedJob]:
+    arrivals = _arrivals(rng)
+    for place in range(count):
+        submit, width = int(next(arrivals)) * 1000, width_of(rng, pes)
+        run = run_of(rng, width) * 1000
+        yield SimulatedJob(place, place + 1, submit, run, max(run, 1000), width)
+
+
+def width_of(rng: Random, pes: int) -> int:
+    """PEs of the next job."""
+    kind, high = rng.random(), log2(pes)
+    if kind <= SERIAL or pes == 1:
+        return 1
+    low, middle = min(LOW, high), max(LOW, high - BELOW_HIGH)
+    power = rng.uniform(low, middle) if rng.random() <= FIRST_STAGE else rng.uniform(middle, high)
+    width = 2.0 ** (int(power + 0.5) if kind <= SERIAL + POWER_OF_2 else power)
+    return min(pes, int(width + 0.5))
+
+
+def run_of(rng: Random, width: int) -> int:
+    """Its run time, s."""
+    part = min(1.0, max(0.0, MIX[0] * width + MIX[1]))
+    while True:
+        found = rng.gammavariate(*(SHORT if rng.random() <= part else LONG))
+        if found <= LONGEST:
+            return int(exp(found))
+
+
+def _arrivals(rng: Random) -> Iterator[float]:
+    """Instants in s: each bucket of the day lets as many pass as its part of the cycle says."""
+    parts = cycle()
+    bucket, start, points = 0, 0.0, 0.0
+    while True:
+        between = MOST_BETWEEN + 1
+        while between > MOST_BETWEEN:
+            between = rng.gammavariate(*BETWEEN)
+        points += exp(between) / BUCKET
+        while points > parts[bucket]:
+            points -= parts[bucket]
+            bucket, start = (bucket + 1) % BUCKETS, start + BUCKET
+        yield start + BUCKET * points / parts[bucket]
+
+
+def cycle() -> list[float]:
+    """The buckets' parts, from midnight on; 1 on the mean."""
+    edges = [FIRST_BUCKET + n - 0.5 for n in range(BUCKETS + 1)]
+    found = [0.0] * BUCKETS
+    for n, (begin, end) in enumerate(pairwise(edges)):
+        found[(FIRST_BUCKET + n - 1) % BUCKETS] = _gamma_between(begin, end)
+    mean = sum(found) / BUCKETS
+    return [each / mean for each in found]
+
+
+def _gamma_between(begin: float, end: float, steps: int = 32) -> float:
+    """Probability of an interval under the cycle's gamma, by Simpson's rule."""
+    step = (end - begin) / steps
+    weights = [1, *([4, 2] * steps)[: steps - 1], 1]
+    return sum(w * _density(begin + n * step) for n, w in enumerate(weights)) * step / 3
+
+
+def _density(at: float) -> float:
+    shape, scale = CYCLE
+    return exp((shape - 1) * log(at) - at / scale - lgamma(shape) - shape * log(scale))

@@ -1,0 +1,41 @@
+"""The unlimited source of applications of PSched's load balancing experiment: 33 are always there, active or
+queued, on 128 PEs; sizes from 8 to 128 PEs, run times from 180 to 2,048 seconds."""
+
+from collections.abc import Iterator
+from itertools import islice
+from random import Random
+
+from nqspy.sim.workloads.jobs import SimulatedJob, Workload
+from nqspy.sim.workloads.wanted import Wanted
+
+PES, JOBS, AT_ONCE = 128, 2_000, 33
+
+SIZES = {8: 240, 12: 200, 16: 160, 20: 120, 24: 80, 32: 60, 40: 40, 48: 30, 64: 20, 96: 6, 128: 4}
+"""Weights of the sizes (PEs): the paper does not give them."""
+SHORTEST, LONGEST = 180, 2_048
+"""Of the run times, s; their logarithms are uniform."""
+
+
+def psched(wanted: Wanted) -> Workload:
+    """So many of its applications; only those are drawn that the machine has PEs for."""
+    pes, count = wanted.pes or PES, wanted.jobs or JOBS
+    return Workload(
+        f"psched-{wanted.seed}", pes, count, lambda: islice(_jobs(Random(wanted.seed), pes), count),
+        at_once=AT_ONCE,
+    )  # fmt: skip
+
+
+def _jobs(rng: Random, pes: int) -> Iterator[SimulatedJob]:
+    place = 0
+    for width, seconds in applications(rng):
+        if width <= pes:
+            yield SimulatedJob(place, place + 1, 0, seconds * 1000, seconds * 1000, width)
+            place += 1
+
+
+def applications(rng: Random) -> Iterator[tuple[int, int]]:
+    """(PEs, seconds), without end."""
+    sizes, weights = list(SIZES), list(SIZES.values())
+    while True:
+        size = rng.choices(sizes, weights)[0]
+        yield size, int(SHORTEST * (LONGEST / SHORTEST) ** rng.random())

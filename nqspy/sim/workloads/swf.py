@@ -1,0 +1,181 @@
+"""The Standard Workload Format, version 2.2, of the Parallel Workloads Archive: one job a line, 18 numbers,
+-1 for what is unknown; comments begin with ``;``, those of the form ``; Label: value`` are the header.
+
+A log is read twice: once to learn its header, how many jobs it has, and whether they stand in the order of
+their submit times; then job by job while they are simulated. Only one whose lines are out of order is held in
+memory."""
+
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from math import isfinite
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Workload
+
+FIELDS = 18
+"""Numbers of a line; what comes behind them is not read."""
+
+NO_SUBMIT = "no submit time"
+NO_PROCESSORS = "no processors"
+NEVER_RAN = "never ran"
+TOO_WIDE = "wider than the machine"
+TOO_LARGE = "more memory than the machine"
+REASONS = (NO_SUBMIT, NO_PROCESSORS, NEVER_RAN, TOO_WIDE, TOO_LARGE)
+"""Why lines are dropped, in the order in which that is looked at."""
+
+KB = 1024
+
+
+def open_swf(path: Path, pes: int | None = None, memory: int | None = None) -> Workload:
+    """A log as a workload for a machine of ``pes`` PEs (None: as its header says) and ``memory`` bytes (None:
+    memory does not matter). Raises BadWorkload."""
+    labels = dict(read_labels(path))
+    size = pes if pes is not None else _size(path, labels)
+    dropped, last, ordered, used = Counter[str](), -1, True, 0
+    for found in _lines(path, size, memory):
+        if isinstance(found, str):
+            dropped[found] += 1
+            continue
+        used, ordered, last = used + 1, ordered and found.submit >= last, found.submit
+    if not used:
+        raise BadWorkload(f"{path}: there is no job in it that could be run")
+    jobs = partial(_jobs, path, size, memory, ordered)
+    return Workload(path.name, size, used, jobs, dropped, _begin(labels), _zone(labels), labels=labels)
+
+
+def read_labels(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Labels of the header with all that is said under each. A comment without a label goes on with the one
+    before it. Raises BadWorkload."""
+    found: dict[str, list[str]] = {}
+    label = ""
+    for text in _text(path):
+        if not text.startswith(";"):
+            if text.strip():
+                break
+            continue
+        name, colon, value = text.lstrip("; \t").partition(":")
+        if colon and name.strip().isalpha():
+            label = name.strip()
+            found.setdefault(label, []).append(value.strip())
+        elif label and (more := text.lstrip("; \t").strip()):
+            found[label][-1] = f"{found[label][-1]} {more}".strip()
+    return ((name, tuple(values)) for name, values in found.items())
+
+
+def _size(path: Path, labels: Mapping[str, tuple[str, ...]]) -> int:
+    for label in ("MaxProcs", "MaxNodes"):
+        word = labels.get(label, ("",))[0].partition(" ")[0]
+        if word.isdigit() and int(word) > 0:
+            return int(word)
+    raise BadWorkload(f"{path}: its header has neither MaxProcs nor MaxNodes: say --pes N")
+
+
+def _begin(labels: Mapping[str, tuple[str, ...]]) -> int:
+    word = labels.get("UnixStartTime", ("0",))[0].partition(" ")[0]
+    return int(word) * 1000 if word.isdigit() else 0
+
+
+def _zone(labels: Mapping[str, tuple[str, ...]]) -> str:
+    name = labels.get("TimeZoneString", ("UTC",))[0].partition(" ")[0]
+    try:
+        ZoneInfo(name).utcoffset(datetime.fromtimestamp(0, UTC))
+    except (ZoneInfoNotFoundError, OSError, ValueError):
+        return "UTC"
+    return name
+
+
+# ---------------------------------------------------------------- lines
+
+
+def _jobs(path: Path, pes: int, memory: int | None, ordered: bool) -> Iterator[SimulatedJob]:
+    places = count()
+    found = (each for each in _lines(path, pes, memory) if not isinstance(each, str))
+    placed = (replace(job, place=next(places)) for job in found)
+    return placed if ordered else iter(sorted(placed, key=lambda job: job.submit))
+
+
+def _lines(path: Path, pes: int, memory: int | None) -> Iterator[SimulatedJob | str]:
+    """A job, or why there is none, for each line that is no comment."""
+    for line, text in enumerate(_text(path), 1):
+        if text.startswith(";") or text.isspace():
+            continue
+        words = text.split(None, FIELDS)
+        try:
+            yield job_of(words, pes, memory)
+        except (ValueError, OverflowError):
+            raise BadWorkload(f"{path}, line {line}: {_wrong(words)}") from None
+
+
+def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJob | str:
+    """The job of a line, or why it is dropped. Raises ValueError."""
+    if len(words) < FIELDS:
+        raise ValueError("too few fields")
+    submit, run, estimate = (_ms(words[n]) for n in (1, 3, 8))
+    asked, had = _whole(words[7]), _whole(words[4])
+    width = asked if asked > 0 else had
+    if submit < 0:
+        return NO_SUBMIT
+    if width <= 0:
+        return NO_PROCESSORS
+    if run < 0:
+        return NEVER_RAN
+    if width > pes:
+        return TOO_WIDE
+    needs = None if memory is None else _memory(words, width)
+    if needs is not None and memory is not None and needs > memory:
+        return TOO_LARGE
+    limit = estimate if estimate > 0 else max(run, 1000)
+    user, group = f"u{_whole(words[11])}", f"g{_whole(words[12])}"
+    return SimulatedJob(0, _whole(words[0]), submit, run, limit, width, needs, user, group)
+
+
+def _ms(word: str) -> int:
+    """Seconds as ms."""
+    return int(word) * 1000 if word.isdigit() else round(_number(word) * 1000)
+
+
+def _whole(word: str) -> int:
+    return int(word) if word.isdigit() else int(_number(word))
+
+
+def _number(word: str) -> float:
+    found = float(word)
+    if not isfinite(found):
+        raise ValueError(word)
+    return found
+
+
+def _memory(words: list[str], width: int) -> int | None:
+    each = max(_number(words[9]), 0) or max(_number(words[6]), 0)
+    return round(each * KB) * width or None
+
+
+def _wrong(words: list[str]) -> str:
+    if len(words) < FIELDS:
+        return f"it has {len(words)} fields, a job has {FIELDS}"
+    for number, word in enumerate(words[:FIELDS], 1):
+        try:
+            _number(word)
+        except ValueError:
+            return f"field {number} is no number: {word[:40]}"
+    return "a number is too large"
+
+
+def _text(path: Path) -> Iterator[str]:
+    """Its lines. Raises BadWorkload."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path, "rt", encoding="latin-1") if packed else path.open(encoding="latin-1") as lines:
+            yield from lines
+    except OSError as error:
+        raise BadWorkload(f"{path} cannot be read: {error.strerror or error}") from None
+    except (EOFError, zlib.error):
+        raise BadWorkload(f"{path} is damaged: it ends before its end, or is no gzip file") from None

@@ -1,0 +1,224 @@
+"""Whose turn it is: whatever one user sends at once, others are served in between; shown by the order of
+service, with turns of the engine that have time for one thing only."""
+
+import pytest
+from daemon.inner import PEOPLE, Catch, item
+
+from nqspy.answers.slow import MOST, SlowAnswers
+from nqspy.answers.turns import Turns, after, never
+from nqspy.model.people import Caller
+from nqspy.rpc.server import Asked, Handle
+
+ANNE, BEN, CARL = 1, 2, 3
+
+
+class Line(Catch):
+    """A handle of a connection on which other questions were asked too."""
+
+    def __init__(self, id, connection):
+        super().__init__(id)
+        self._line = connection
+
+    @property
+    def place(self):
+        return self._line
+
+
+@pytest.fixture
+def hasty(fresh):
+    """A daemon whose turns have time for one command and one question."""
+    fresh.daemon.part = lambda: lambda: True
+    return fresh
+
+
+def put(inner, by, *messages, connection=None):
+    handles = [Line(number, connection or object()) for number in range(1, len(messages) + 1)]
+    for handle, message in zip(handles, messages, strict=True):
+        asked = Asked(handle, PEOPLE[by], {"v": 1, "id": handle.id, **message}, 50)
+        inner.daemon.inbox.put_message(asked)
+    return handles
+
+
+def turns(inner, count):
+    for _ in range(count):
+        inner.daemon.turn(inner.daemon.inbox.drain(0.0))
+
+
+def told(handle):
+    return handle.answers.get(timeout=120)
+
+
+def waiting(inner, by):
+    return inner.daemon.inbox.backlog(PEOPLE[by].uid)[0]
+
+
+# ---------------------------------------------------------------- turns
+
+
+def test_users_take_turns_and_what_one_wants_keeps_its_order():
+    turn = Turns()
+    for who, thing in [(ANNE, "a1"), (ANNE, "a2"), (ANNE, "a3"), (BEN, "b1"), (CARL, "c1"), (BEN, "b2")]:
+        turn.add(who, thing, 10)
+    assert (turn.count, turn.size, turn.of(ANNE)) == (6, 60, (3, 30))
+    assert [turn.next()[1] for _ in range(6)] == ["a1", "b1", "c1", "a2", "b2", "a3"]
+    assert (turn.next(), turn.count, turn.size, turn.of(ANNE)) == (None, 0, 0, (0, 0))
+
+
+def test_what_is_put_back_comes_first_and_in_its_order():
+    turn = Turns()
+    for who, thing in [(ANNE, "a1"), (ANNE, "a2"), (ANNE, "a3"), (BEN, "b1"), (BEN, "b2")]:
+        turn.add(who, thing)
+    taken = [turn.next() for _ in range(4)]
+    turn.put_back(taken[1:])
+    turn.add(CARL, "c1")
+    assert [turn.next()[1] for _ in range(5)] == ["b1", "a2", "c1", "b2", "a3"]
+
+
+def test_who_is_left_out_keeps_what_he_has():
+    turn = Turns()
+    turn.add(ANNE, "a1")
+    turn.add(BEN, "b1")
+    assert turn.next({ANNE})[1] == "b1"
+    assert turn.next({ANNE}) is None
+    assert turn.next()[1] == "a1"
+
+
+def test_enough_is_what_took_the_time():
+    now = [0.0]
+    enough = after(0.5, lambda: now[0])
+    assert not enough()
+    now[0] = 0.5
+    assert enough()
+    assert not never()
+
+
+# ---------------------------------------------------------------- messages
+
+
+def test_a_small_question_does_not_wait_for_all_that_another_user_asked_before(hasty):
+    [id] = hasty.submit("owner")
+    hasty.result("owner", "delete", ids=[id])
+    put(hasty, "owner", *[{"cmd": "wait", "ids": [id]}] * 50)
+    [ping] = put(hasty, "other", {"cmd": "ping"})
+    turns(hasty, 2)
+    assert told(ping)["ok"]
+    assert waiting(hasty, "owner") == 49
+
+
+def test_a_command_does_not_wait_for_all_commands_of_another_user(hasty):
+    many = put(hasty, "owner", *[{"cmd": "submit", "items": [item()]}] * 20)
+    [mine] = put(hasty, "other", {"cmd": "submit", "items": [item()]})
+    turns(hasty, 2)
+    assert told(mine)["result"]["ids"] == ["2.vm".replace("vm", hasty.daemon.engine.site.name)]
+    assert waiting(hasty, "owner") == 19
+    turns(hasty, 19)
+    numbers = [int(told(each)["result"]["ids"][0].partition(".")[0]) for each in many]
+    assert numbers == [1, *range(3, 22)], "in the order in which they came"
+
+
+def test_questions_and_commands_of_one_connection_keep_their_order(fresh):
+    line = object()
+    fresh.submit("owner")
+    asked = put(
+        fresh, "owner", {"cmd": "status"}, {"cmd": "delete", "ids": ["1"]}, {"cmd": "status"}, connection=line
+    )
+    turns(fresh, 3)
+    before, deleted, behind = map(told, asked)
+    assert (before["result"]["requests"], behind["result"]["requests"]) == (1, 0)
+    assert deleted["result"]["done"]
+
+
+def test_what_has_come_is_done_in_one_turn_where_there_is_time(fresh):
+    fresh.daemon.part = lambda: never
+    before = fresh.daemon.engine.commits
+    asked = put(fresh, "owner", *[{"cmd": "submit", "items": [item()]}] * 20)
+    fresh.daemon.turn([])
+    assert all(told(each)["ok"] for each in asked)
+    assert fresh.daemon.engine.commits == before + 1
+
+
+def test_the_executor_is_heard_between_two_messages(hasty):
+    heard = []
+    hasty.daemon.tell_trouble("the mail is gone")
+    put(hasty, "owner", *[{"cmd": "status"}] * 20)
+    hasty.daemon.note = heard.append
+    turns(hasty, 1)
+    assert [each.text for each in heard] == ["the mail is gone"]
+    assert waiting(hasty, "owner") == 19
+
+
+# ---------------------------------------------------------------- slow answers
+
+
+class Crowd:
+    """Slow answers of so many steps; who was served."""
+
+    def __init__(self):
+        self.served = []
+        self.slow = SlowAnswers(self, self.told, lambda asked: None)
+        self.server = self
+
+    def told(self, asked):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return False
+
+    def sent(self, size):
+        """No memory is given back here."""
+
+    def reply(self, handle, data):
+        """Nobody reads it."""
+
+    def ask(self, uid, steps, count=1, **fields):
+        for _ in range(count):
+            handle = Handle(type("Connection", (), {"gone": False, "stuck_since": None})(), 1)
+            caller = Caller(f"user{uid}", uid)
+            asked = Asked(handle, caller, {"v": 1, "id": 1, "cmd": "qstat", **fields})
+            self.slow.take(asked, self._steps(uid, steps))
+
+    def _steps(self, uid, steps):
+        for _ in range(steps):
+            self.served.append(uid)
+            yield None
+        self.served.append(uid)
+        yield b"{}\n"
+
+
+def test_slices_are_made_for_each_user_in_turn():
+    crowd = Crowd()
+    crowd.ask(ANNE, 9, count=4, operands=["1"])
+    crowd.ask(BEN, 9, operands=["1"])
+    for _ in range(4):
+        crowd.slow.go_on(lambda: True)
+    assert crowd.served == [ANNE] * 2 + [BEN] * 2 + [ANNE] * 2 + [BEN] * 2
+
+
+def test_long_lists_are_made_for_each_user_in_turn_and_each_to_its_end():
+    crowd = Crowd()
+    for name in ("a", "b", "c"):
+        crowd.ask(ANNE, 2, user=name)
+    crowd.ask(BEN, 2, user="a")
+    for _ in range(12):
+        crowd.slow.go_on()
+    assert crowd.served == [ANNE] * 3 + [BEN] * 3 + [ANNE] * 6
+
+
+def test_who_has_many_slow_answers_under_way_is_not_asked_for_more():
+    crowd = Crowd()
+    crowd.ask(ANNE, 2, count=MOST, operands=["1"])
+    crowd.ask(BEN, 2, count=MOST - 1, operands=["1"])
+    assert crowd.slow.crowded() == {ANNE}
+
+
+def test_reports_are_made_for_each_user_in_turn():
+    crowd, made = Crowd(), []
+    for who in (ANNE, ANNE, ANNE, BEN):
+        crowd.slow._works.add(who, lambda who=who: made.append(who))
+    for _ in range(4):
+        crowd.slow._next_work()
+    crowd.slow.close()
+    assert made == [ANNE, BEN, ANNE, ANNE]

@@ -1,0 +1,312 @@
+"""Backfilling: who waits in front is promised a start, others pass it as far as they do not delay that."""
+
+from dataclasses import replace
+
+import pytest
+from core.harness import START, refuse, spec_of
+
+from nqspy.model import events as ev
+from nqspy.model.arrays import ArraySpec
+from nqspy.model.ids import Instant, Seq, array_key, member
+from nqspy.model.reasons import ReasonCode
+from nqspy.model.shifts import UpcomingStop
+
+MINUTE = 60_000
+
+
+@pytest.fixture
+def easy(house):
+    """Eight PEs, six of which are held for ten minutes; queue night promises a start to one."""
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1)
+    house.submit("anne pes=6 wall=10:00")
+    house.go()
+    return house
+
+
+def promised(house, seq):
+    """In how many minutes it is to start at the latest, from the beginning of the story."""
+    kept = house.request(seq).reservation
+    return None if kept is None or kept.at is None else (kept.at - START) / MINUTE
+
+
+def test_who_ends_before_the_promised_start_passes_and_who_would_delay_it_waits(easy):
+    wide, long, short = easy.submit("ben pes=4 wall=5:00", "cleo pes=2 wall=11:00", "dora pes=2 wall=9:00")
+    told = easy.go()
+    # 8 PEs at minute 10, of which ben has 4: cleo's 2 delay nobody.
+    assert told.starts == [long]
+    assert promised(easy, wide) == 10
+    assert easy.request(wide).reservation.by == (1,)
+    assert told.reason(short).text == "it asks for 2 PEs, none of 8 PEs is free"
+
+
+def test_the_reason_names_the_promise_that_would_be_broken(easy):
+    wide, long, endless = easy.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=11:00", "dora")
+    told = easy.go()
+    assert told.starts == []
+    assert told.reason(wide).code is ReasonCode.NO_PES
+    reason = easy.why(long)
+    assert reason.text == "for its wall time of 11:00 it would hold what is kept for 2.ymp"
+    assert (reason.code, reason.until) == (ReasonCode.RESERVED, START + 10 * MINUTE)
+    assert easy.why(endless).text == "it has no wall limit, and would hold what is kept for 2.ymp"
+
+
+def test_without_a_promise_whoever_fits_starts(easy):
+    easy.set("queue/night/reserve", 0)
+    wide, long = easy.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=11:00")
+    assert easy.go().starts == [long]
+    assert easy.request(wide).reservation is None
+
+
+def test_the_promise_stays_until_the_start_and_moves_to_an_earlier_one(easy):
+    wide, *_ = easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    easy.later(minutes=4)
+    first = easy.submit("cleo pes=8 wall=7:00")[0]
+    easy.schedule(first, "first")
+    easy.go()
+    assert (promised(easy, wide), easy.request(first).reservation) == (10, None)
+    easy.end(1)
+    assert easy.go().starts == [wide]
+    assert easy.request(wide).reservation is None
+    easy.go()
+    assert promised(easy, first) == 9
+
+
+def test_an_early_end_brings_the_promise_forward(easy):
+    (narrow,) = easy.submit("ben pes=2 wall=20:00")
+    easy.go()
+    (wide,) = easy.submit("cleo pes=8 wall=5:00")
+    easy.go()
+    assert promised(easy, wide) == 20
+    easy.later(minutes=3)
+    easy.end(narrow)
+    easy.go()
+    assert promised(easy, wide) == 10
+
+
+@pytest.mark.parametrize("act", ["hold", "move", "delete", "modify"])
+def test_the_promise_is_over_when_it_waits_no_more_as_it_did(easy, act):
+    easy.queue("other", reserve=0)
+    wide, long = easy.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=11:00", queue="night")
+    assert easy.go().starts == []
+    request = easy.request(wide)
+    if act == "hold":
+        easy.hold(wide)
+    elif act == "move":
+        easy._event(ev.Moved((wide,), "other", "op"))
+    elif act == "delete":
+        easy._event(ev.Deleted(wide, "ben"))
+    else:
+        spec = replace(request.spec, ask=replace(request.spec.ask, pes=2, wall=12 * MINUTE))
+        easy._event(ev.Modified(wide, spec, "ben"))
+    assert not easy.site.reserved
+    easy.site.check()
+    assert easy.go().starts in ([long], [wide])
+
+
+def test_a_promise_binds_all_queues_of_its_domain_and_no_other(easy):
+    easy.change(ev.Change("create", "domain/fast", {"pes": ("7",)}))
+    easy.queue("front", priority=9).queue("apart", priority=9, domain="fast")
+    (wide,) = easy.submit("ben pes=7 wall=5:00", queue="night")
+    easy.go()
+    assert promised(easy, wide) == 10
+    (long,) = easy.submit("cleo wall=11:00", queue="front")
+    (apart,) = easy.submit("dora wall=11:00", queue="apart")
+    assert easy.go().starts == [apart]
+    assert easy.why(long).code is ReasonCode.RESERVED
+
+
+def test_nobody_passes_where_backfill_is_none(house):
+    house.machine(pes=8).queue("night", order="fcfs", backfill="none", user_limit=2)
+    house.submit("anne pes=3", "anne pes=3")
+    house.go()
+    mine, wide, narrow = house.submit("anne pes=1", "ben pes=3", "cleo pes=1")
+    told = house.go()
+    # a limit of its own people lets others pass; a want of PEs does not
+    assert told.starts == []
+    assert house.why(mine).code is ReasonCode.LIMIT
+    assert told.reason(wide).code is ReasonCode.NO_PES
+    assert told.reason(narrow).code is ReasonCode.NO_PES
+    house.end(1)
+    assert set(house.go().starts) == {mine, wide, narrow}
+
+
+def test_the_shortest_comes_first_by_sjf_and_blocks_the_others(house):
+    house.machine(pes=4).queue("night", order="sjf", backfill="none", max_wall="8:00:00")
+    house.submit("anne pes=2 wall=1:00")
+    house.go()
+    house.submit("ben pes=1", "ben pes=1 wall=2:00:00", "cleo pes=4 wall=10:00")
+    told = house.go()
+    assert told.starts == []
+    house.end(1)
+    assert house.go().starts == [4]
+
+
+def test_the_shortest_may_be_the_first_to_pass(easy):
+    easy.set("queue/night/backfill_order", "shortest")
+    _, _, short = easy.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=9:00", "dora pes=2 wall=1:00")
+    assert easy.go().starts == [short]
+
+
+def test_all_are_promised_a_start_where_all_may_be(easy):
+    easy.set("queue/night/reserve", None)
+    first, second, third = easy.submit("ben pes=8 wall=5:00", "cleo pes=8 wall=5:00", "dora pes=1 wall=20:00")
+    easy.go()
+    assert [promised(easy, seq) for seq in (first, second, third)] == [10, 15, 20]
+
+
+def test_who_waits_for_what_has_no_wall_limit_is_promised_no_time_and_kept_room_all_the_same(house):
+    house.machine(pes=9).queue("night", order="fcfs", reserve=1)
+    house.submit("anne pes=4", "anne pes=2 wall=1:00")
+    house.go()
+    wide, long, _, narrow = house.submit(
+        "ben pes=8 wall=5:00", "cleo pes=2 wall=1:00", "dora pes=2 wall=1:00", "eva pes=1"
+    )
+    told = house.go()
+    kept = house.request(wide).reservation
+    assert (kept.at, kept.by) == (None, (1,))
+    # of 9 PEs ben needs 8: one is left, however long it is held
+    assert told.starts == [narrow]
+    assert house.why(long).text == "for its wall time of 1:00 it would hold what is kept for 3.ymp"
+
+
+def test_a_site_may_say_how_long_one_without_limit_is_reckoned(house):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1).set("default/wall_limit", 10 * MINUTE)
+    house.submit("anne pes=6")
+    house.go()
+    wide, short, unknown = house.submit("ben pes=8", "cleo pes=1 wall=9:00", "dora pes=1")
+    assert house.go().starts == [short, unknown]
+    assert promised(house, wide) == 10
+
+
+def test_units_are_kept_for_who_waits_for_them(house):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1)
+    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1", "2", "3")}))
+    house.submit("anne gpu=2 wall=10:00")
+    house.go()
+    waits, long, short, none = house.submit(
+        "ben gpu=4 wall=5:00", "cleo gpu=1 wall=11:00", "dora gpu=1 wall=9:00", "eva wall=30:00"
+    )
+    assert house.go().starts == [short, none]
+    assert promised(house, waits) == 10
+    assert house.why(long).code is ReasonCode.RESERVED
+
+
+def test_memory_is_kept_for_who_waits_for_it(house):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1, memory_limit="100mb")
+    house.submit("anne mem=60mb wall=10:00")
+    house.go()
+    waits, long, short = house.submit(
+        "ben mem=90mb wall=5:00", "cleo mem=30mb wall=11:00", "dora mem=30mb wall=9:00"
+    )
+    assert house.go().starts == [short]
+    assert promised(house, waits) == 10
+    assert house.why(long).code is ReasonCode.RESERVED
+
+
+def test_a_limit_of_its_own_people_takes_no_promise_from_others(house):
+    house.machine(pes=4).queue("night", order="fcfs", reserve=1, user_limit=1)
+    house.submit("anne pes=2 wall=10:00")
+    house.go()
+    mine, wide, _ = house.submit("anne wall=1:00", "ben pes=4 wall=1:00", "cleo pes=1 wall=11:00")
+    assert house.go().starts == []
+    assert house.request(mine).reservation is None
+    assert promised(house, wide) == 10
+
+
+def test_where_all_have_a_promise_it_counts_the_limits_of_their_own_people(house):
+    house.machine(pes=4).queue("night", order="fcfs", reserve=None, user_limit=1)
+    house.submit("anne pes=2 wall=10:00")
+    house.go()
+    one, other = house.submit("anne wall=1:00", "anne wall=1:00")
+    house.go()
+    assert [promised(house, seq) for seq in (one, other)] == [10, 11]
+
+
+def test_one_that_an_exit_refuses_when_its_time_has_come_keeps_no_room(easy):
+    (wide,) = easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    easy.exits(jobselect=lambda request, view: refuse("no licence") if request.owner == "ben" else None)
+    (long,) = easy.submit("cleo pes=8 wall=20:00")
+    easy.later(minutes=10)
+    easy.end(1)
+    told = easy.go()
+    assert told.starts == [long]
+    assert easy.request(wide).reservation is None
+    (event,) = [each for each in told.actions if each.kind == "reserve"]
+    assert event.causes == {wide: "exits/test: no licence"}
+
+
+def test_where_an_exit_is_asked_promises_are_made_and_kept_as_well(easy):
+    asked = easy.exits(jobselect=lambda request, view: None, may_force=False)
+    wide, long, short = easy.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=11:00", "dora pes=2 wall=9:00")
+    assert easy.go().starts == [short]
+    assert promised(easy, wide) == 10
+    assert easy.why(long).code in (ReasonCode.RESERVED, ReasonCode.NO_PES)
+    easy.later(minutes=9)
+    easy.end(short)
+    assert easy.go().starts == []
+    easy.later(minutes=1)
+    easy.end(1)
+    assert easy.go().starts == [wide]
+    assert asked.called("jobselect")
+
+
+def test_a_forced_start_breaks_a_promise_and_that_is_told_with_its_cause(easy):
+    (wide,) = easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    (forced,) = easy.submit("cleo pes=2 wall=30:00")
+    easy.schedule(forced, "now")
+    assert easy.go().starts == [forced]
+    easy.later(minutes=10)
+    easy.end(1)
+    easy.go()
+    kept = easy.request(wide).reservation
+    assert (kept.at, kept.late) == (START + 10 * MINUTE, "what it needs is held by 3.ymp")
+
+
+def test_one_that_runs_beyond_its_limit_is_named_as_the_cause(easy):
+    (wide,) = easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    easy.later(minutes=12)
+    easy.go()
+    assert easy.request(wide).reservation.late == "1.ymp still running beyond what was planned"
+
+
+def test_no_start_is_promised_for_a_time_at_which_a_shift_has_stopped_the_queue(easy):
+    wide, long = easy.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=11:00")
+    easy.site.closings["night"] = Instant(START + 10 * MINUTE)
+    assert easy.go().starts == [long]
+    assert easy.request(wide).reservation is None
+
+
+def test_a_shift_that_drains_wants_the_promised_run_to_end_in_time(easy):
+    stop = Instant(START + 14 * MINUTE)
+    easy.site.closings["night"] = stop
+    easy.site.upcoming_stops["night"] = UpcomingStop(stop, "day", "drain", "06:00")
+    wide, less = easy.submit("ben pes=8 wall=5:00", "cleo pes=8 wall=4:00")
+    easy.go()
+    assert easy.request(wide).reservation is None
+    assert promised(easy, less) == 10
+
+
+def test_what_a_shift_will_suspend_gives_its_pes_back_then(easy):
+    easy.queue("day")
+    stop = Instant(START + 4 * MINUTE)
+    easy.site.upcoming_stops["night"] = UpcomingStop(stop, "day", "suspend", "06:00")
+    easy.set("queue/day/reserve", 1)
+    (wide,) = easy.submit("ben pes=8 wall=5:00", queue="day")
+    easy.go()
+    assert promised(easy, wide) == 4
+
+
+def test_of_an_array_the_next_index_is_promised_a_start(easy):
+    spec = replace(spec_of("ben", pes="8", wall="5:00"), queue="night", array=ArraySpec(((1, 3, 1),)))
+    array = Seq(array_key(easy.site.next_seq))
+    easy._event(ev.Submitted(array, spec, "night", "queued"))
+    easy.go()
+    assert promised(easy, array) == 10
+    easy.later(minutes=10)
+    easy.end(1)
+    assert easy.go().starts == [member(array, 1)]
+    assert promised(easy, array) == 15

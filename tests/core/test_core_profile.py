@@ -1,0 +1,88 @@
+"""What is free later: a profile against a count instant by instant."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nqspy.core.profile import FOREVER, Profile, held_up_by
+
+HORIZON = 40
+SPAN = st.tuples(st.integers(0, HORIZON), st.integers(1, HORIZON), st.integers(1, 4))
+
+
+def counted(most: int, spans: list[tuple[int, int, int]]) -> list[int]:
+    """How much is free at each instant."""
+    free = [most] * (2 * HORIZON)
+    for begin, length, amount in spans:
+        for at in range(begin, begin + length):
+            free[at] -= amount
+    return free
+
+
+@given(st.lists(SPAN, max_size=8), st.integers(1, 6), st.integers(1, HORIZON))
+def test_the_earliest_start_is_the_first_instant_at_which_enough_stays_free(spans, wanted, length):
+    profile = Profile(0, {"pes": 6})
+    for begin, last, amount in spans:
+        profile.hold(begin, begin + last, {"pes": amount})
+    free = counted(6, spans) + [6] * 2 * HORIZON
+    starts = (at for at in range(2 * HORIZON) if min(free[at : at + length]) >= wanted)
+    assert profile.earliest({"pes": wanted}, length) == next(starts)
+
+
+@given(st.lists(SPAN, max_size=8), st.lists(SPAN, max_size=8), st.integers(1, 4), st.integers(1, HORIZON))
+def test_of_several_amounts_all_must_be_free_at_once(pes, gpus, wanted, length):
+    profile = Profile(0, {"pes": 4, "gpu": 4})
+    for begin, last, amount in pes:
+        profile.hold(begin, begin + last, {"pes": amount})
+    for begin, last, amount in gpus:
+        profile.hold(begin, begin + last, {"gpu": amount})
+    both = zip(counted(4, pes), counted(4, gpus), strict=True)
+    free = [min(pair) for pair in both] + [4] * 2 * HORIZON
+    starts = (at for at in range(2 * HORIZON) if min(free[at : at + length]) >= wanted)
+    assert profile.earliest({"pes": wanted, "gpu": wanted}, length) == next(starts)
+
+
+@given(st.lists(SPAN, max_size=10), st.lists(st.integers(0, 9), max_size=10))
+def test_what_is_given_back_leaves_no_trace(spans, order):
+    profile, without = Profile(0, {"pes": 9}), Profile(0, {"pes": 9})
+    kept = [(b, b + n, {"pes": amount}) for b, n, amount in spans]
+    for held in kept:
+        profile.hold(*held)
+    gone = {place for place in order if place < len(kept)}
+    for place in gone:
+        profile.release(*kept[place])
+    for place, held in enumerate(kept):
+        if place not in gone:
+            without.hold(*held)
+    for at in range(2 * HORIZON):
+        assert profile.free("pes", at) == without.free("pes", at)
+
+
+@given(st.lists(SPAN, max_size=8), st.lists(st.integers(1, 2 * HORIZON), min_size=1, max_size=9))
+def test_what_is_free_all_the_time_until_an_instant(spans, ends):
+    profile = Profile(0, {"pes": 6})
+    for begin, length, amount in spans:
+        profile.hold(begin, begin + length, {"pes": amount})
+    free = [*counted(6, spans), 6]
+    found = profile.least_until("pes", np.array(ends, dtype=float))
+    assert found is not None
+    assert found.tolist() == [min(free[:end]) for end in ends]
+
+
+def test_what_has_no_known_end_is_free_at_no_instant_that_can_be_told():
+    profile = Profile(100, {"pes": 2})
+    profile.hold(0, FOREVER, {"pes": 1})
+    assert profile.earliest({"pes": 1}, FOREVER) == 100
+    assert profile.earliest({"pes": 2}, 1) is None
+    assert profile.earliest({"pes": 3}, 1) is None
+
+
+def test_an_amount_of_which_nobody_has_spoken_bounds_nobody():
+    profile = Profile(0, {"pes": 1})
+    profile.hold(0, 10, {"pes": 1, "licence": 5})
+    assert profile.earliest({"licence": 7}, 3) == 0
+    assert profile.least_until("licence", np.array([1.0])) is None
+
+
+def test_a_start_waits_for_those_who_end_last_before_it():
+    assert held_up_by([(5, 1), (9, 2), (7, 3), (12, 4), (8, 5)], 9, 3) == [2, 5, 3]

@@ -1,0 +1,195 @@
+"""A log on a simulated machine: every start as the reference gives it, and what is printed of it."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nqspy.sim.batch import BatchRun, NotSimulated
+from nqspy.sim.batch_policies import BATCH_POLICIES, SITE
+from nqspy.sim.command import app
+from nqspy.sim.metrics import Metrics, size_class
+from nqspy.sim.results import seconds
+from nqspy.sim.workloads.swf import open_swf
+
+ROOT = Path(__file__).parents[2]
+OURS = ROOT / "tests" / "data" / "traces"
+MORE = Path(os.environ.get("NQSPY_TRACES", ROOT.parent / "shared" / "traces"))
+"""Where logs are that are not ours to copy, with an ``expected`` folder; perhaps they are not here."""
+
+
+def starts_of(path: Path, policy: str) -> list[tuple[float, float]]:
+    run = BatchRun(open_swf(path), [("site", SITE), (policy, BATCH_POLICIES[policy].commands)])
+    found = sorted((each.job.place, each.job.number, each.start / 1000) for each in run)
+    assert not run.left
+    return [(number, start) for _, number, start in found]
+
+
+def expected(path: Path) -> list[tuple[float, float]]:
+    return [(float(job), float(start)) for job, start in map(str.split, path.read_text().splitlines())]
+
+
+SHORT = [(trace, policy) for trace in ("example", "edge", "ties") for policy in BATCH_POLICIES]
+
+
+@pytest.mark.parametrize(("trace", "policy"), [*SHORT, ("t3d", "easy"), ("t3d", "conservative")])
+def test_every_start_is_as_the_reference_gives_it(trace, policy):
+    assert starts_of(OURS / f"{trace}.swf", policy) == expected(OURS / f"{trace}.{policy}.txt")
+
+
+@pytest.mark.skipif(not (MORE / "expected").is_dir(), reason="needs the logs: NQSPY_TRACES=FOLDER")
+@pytest.mark.parametrize("policy", BATCH_POLICIES)
+@pytest.mark.parametrize("trace", ["kth", "sdsc", "nasa", "lublin"])
+def test_so_it_is_in_the_logs_that_are_not_ours_to_copy(trace, policy):
+    assert starts_of(MORE / f"{trace}.swf", policy) == expected(MORE / "expected" / f"{trace}.{policy}.txt")
+
+
+# ---------------------------------------------------------------- what happens to a job
+
+
+def test_a_job_that_outruns_its_estimate_is_killed_at_it(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text(
+        "1 0 -1 80 1 -1 -1 1 50 -1 1 1 1 -1 1 -1 -1 -1\n2 0 -1 50 1 -1 -1 1 50 -1 1 1 1 -1 1 -1 -1 -1\n"
+    )
+    first, second = BatchRun(open_swf(path, 1), [("site", SITE)])
+    assert (first.start, first.run, first.end) == (0, 50_000, 50_000)
+    assert (second.wait, second.end) == (50_000, 100_000)
+
+
+def test_memory_keeps_back_what_does_not_fit_beside_what_runs(tmp_path):
+    path, memory = tmp_path / "log.swf", 1 << 20
+    path.write_text("".join(f"{n} 0 -1 50 1 -1 -1 1 50 600 1 1 1 -1 1 -1 -1 -1\n" for n in (1, 2)))
+    run = BatchRun(open_swf(path, 4, memory), [("site", SITE)], memory)
+    assert [each.start for each in run] == [0, 50_000]
+
+
+def test_what_never_starts_is_told(tmp_path):
+    run = BatchRun(open_swf(OURS / "example.swf"), [("site", SITE + "stop queue batch\n")])
+    assert list(run) == []
+    assert run.left == 7
+
+
+def test_settings_that_are_refused_and_jobs_that_no_queue_takes_end_it_with_a_line():
+    workload = open_swf(OURS / "example.swf")
+    with pytest.raises(NotSimulated, match="line 1"):
+        BatchRun(workload, [("my.qmgr", "set nonsense\n")])
+    with pytest.raises(NotSimulated, match="job 4 was refused"):
+        list(BatchRun(workload, [("site", SITE + "set per_request pe_limit=4 batch\n")]))
+
+
+# ---------------------------------------------------------------- metrics
+
+
+def test_metrics_are_those_of_the_reference():
+    workload = open_swf(OURS / "ties.swf")
+    metrics = Metrics(workload.pes)
+    for ended in BatchRun(workload, [("site", SITE)]):
+        metrics.add(ended)
+    found = metrics.overall()
+    assert (round(found.wait_mean_s, 3), found.wait_median_s, found.wait_max_s) == (9187.12, 1140, 116_760)
+    assert (round(found.bsld_mean, 4), found.makespan_s, round(found.utilisation, 6)) == (
+        14.3949,
+        611_460,
+        0.848997,
+    )
+    for kind in ("group", "user", "size"):
+        assert sum(each.jobs for each in metrics.parts(kind).values()) == 1500
+    assert list(metrics.parts("size")) == ["1", "2", "3-4", "5-8", "9-16", "17-32", "33-64"]
+
+
+def test_nothing_has_no_metrics_and_no_division_by_zero():
+    assert Metrics(8).overall().utilisation == 0.0
+
+
+def test_size_classes_reach_to_powers_of_two():
+    assert [size_class(n) for n in (1, 2, 3, 4, 5, 8, 9, 128)] == [
+        "1",
+        "2",
+        "3-4",
+        "3-4",
+        "5-8",
+        "5-8",
+        "9-16",
+        "65-128",
+    ]
+
+
+def test_times_are_numbers_without_trailing_zeros():
+    assert [seconds(ms) for ms in (0, 1000, 120_500, 1, 10)] == ["0", "1", "120.5", "0.001", "0.01"]
+
+
+# ---------------------------------------------------------------- the command
+
+
+def call(*words: object):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_starts_are_written_in_the_order_of_the_file(tmp_path):
+    out = tmp_path / "starts"
+    answer = call(OURS / "edge.swf", "--policy", "firstfit", "--starts", out)
+    assert answer.exit_code == 0
+    assert out.read_text() == (OURS / "edge.firstfit.txt").read_text()
+    assert "never ran" in answer.stdout
+
+
+def test_json_is_one_object(tmp_path):
+    answer = call(OURS / "edge.swf", "--json")
+    data = json.loads(answer.stdout)
+    assert (data["jobs"], data["policy"], data["pes"]) == (16, "firstfit", 16)
+    assert data["dropped"] == {
+        "no submit time": 1,
+        "no processors": 1,
+        "never ran": 1,
+        "wider than the machine": 1,
+    }
+    assert set(data["metrics"]) == {
+        "wait_mean_s", "wait_median_s", "wait_max_s", "bsld_mean", "makespan_s", "utilisation",
+    }  # fmt: skip
+    assert data["seconds"] > 0
+    assert data["jobs_per_s"] > 0
+
+
+def test_each_job_is_written_as_it_ends(tmp_path):
+    table, lines = tmp_path / "jobs.csv", tmp_path / "jobs.jsonl"
+    assert call(OURS / "example.swf", "--requests", table).exit_code == 0
+    assert call(OURS / "example.swf", "--requests", lines).exit_code == 0
+    rows = [json.loads(text) for text in lines.read_text().splitlines()]
+    assert rows[0] == {
+        "job": 1, "user": "u1", "group": "g1", "width": 2, "estimate": 12, "submit": 0, "start": 0, "end": 9,
+        "run": 9, "wait": 0,
+    }  # fmt: skip
+    assert [row["job"] for row in csv.DictReader(table.read_text().splitlines())] == [
+        str(row["job"]) for row in rows
+    ]
+
+
+def test_a_configuration_of_ones_own_is_used(tmp_path):
+    config = tmp_path / "one.qmgr"
+    config.write_text(SITE + "set run_limit=1 batch\n")
+    data = json.loads(call(OURS / "example.swf", "--config", config, "--json").stdout)
+    assert data["metrics"]["makespan_s"] == sum((9, 8, 8, 6, 3, 2, 2)), "one after the other"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nothing"], "there is no workload nothing; there are "),
+        (["no.swf"], "no.swf cannot be read: No such file or directory"),
+        ([OURS / "example.swf", "--policy", "best"], "there is no policy best; there are fcfs, firstfit"),
+        ([OURS / "example.swf", "--config", "no.qmgr"], "no.qmgr cannot be read"),
+        ([OURS / "example.swf", "--starts", "/no/such/folder"], "/no/such/folder cannot be written"),
+        ([OURS / "example.swf", "--requests", "jobs.xml"], "its ending says no format"),
+        ([OURS / "example.swf", "--memory", "much"], "much"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(words, said):
+    answer = call(*words)
+    assert answer.exit_code == 1
+    assert said in answer.stderr
+    assert answer.stderr.count("\n") == 1
+    assert not answer.stdout

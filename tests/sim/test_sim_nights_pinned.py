@@ -1,0 +1,56 @@
+"""Every start of some simulated nights, as it was before the simulator was made faster: which request, at
+which instant, on which PEs. Who changes what the scheduler decides records them anew (`digest`) and says
+why."""
+
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from nqspy.model import events as ev
+from nqspy.report.time_text import zone_of
+from nqspy.sim.nights import MONDAY, ZONE, Centre
+from nqspy.sim.policies import POLICIES
+
+ROOT = Path(__file__).parents[2]
+
+RECORDED = {
+    ("site", 1, 5): (517, "00542f07ae56da47"),
+    ("site", 7, 1): (105, "8ee1db0fe01755e5"),
+    ("tuned", 2, 1): (83, "8bbb73de2b0200f4"),
+    ("users", 3, 1): (94, "b91943d8fc4dc1d9"),
+    ("fifo", 4, 1): (77, "a379dbaaa36d9238"),
+    ("fifo1", 5, 1): (97, "d6a0840ffbdbcc28"),
+    ("fifo3", 6, 1): (89, "733e44854990f843"),
+}
+"""(policy, first night, nights): how many started, and their `digest`."""
+
+
+def digest(starts: list[str]) -> str:
+    """Of lines `request instant PEs`."""
+    return sha256("\n".join(starts).encode()).hexdigest()[:16]
+
+
+def starts_of(policy: str, first: int, nights: int, load: float = 1.5, **others: object) -> list[str]:
+    """Every start of these nights; ``others``: of `Centre` (small_first) and its nights (idle)."""
+    zone, idle = zone_of(ZONE), float(others.pop("idle", 0.0))
+    centre = Centre(ROOT, POLICIES[policy], zone.at(MONDAY, 16), **others)
+    for n in range(nights):
+        centre.night(zone.at(MONDAY + timedelta(days=n), 17), first + n, load, idle)
+    return [
+        f"{recorded.event.seq} {recorded.at} {recorded.event.pes}"
+        for recorded in centre.journal.events()
+        if isinstance(recorded.event, ev.Starting)
+    ]
+
+
+@pytest.mark.parametrize("task", RECORDED, ids=lambda task: f"{task[0]} from {task[1]}")
+def test_a_simulated_night_starts_the_same_requests_at_the_same_instants_on_the_same_pes(task):
+    starts = starts_of(*task)
+    assert (len(starts), digest(starts)) == RECORDED[task]
+
+
+def test_so_do_light_nights_with_idle_departments_and_another_swapper():
+    starts = starts_of("site", 8, 2, 0.9, small_first=True, idle=0.3)
+    assert (len(starts), digest(starts)) == (86, "48572028b4b762b3")
