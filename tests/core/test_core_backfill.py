@@ -310,3 +310,47 @@ def test_of_an_array_the_next_index_is_promised_a_start(easy):
     easy.end(1)
     assert easy.go().starts == [member(array, 1)]
     assert promised(easy, array) == 15
+
+
+@pytest.fixture
+def strict(house):
+    """Six PEs, held for ten minutes; queue night serves the shortest first, and nobody passes who waits."""
+    house.machine(pes=6).queue("night", order="sjf", backfill="none", reserve=2)
+    house.submit("anne pes=6 wall=10:00")
+    house.go()
+    return house
+
+
+def test_who_comes_in_front_of_a_promise_later_does_not_keep_it_from_its_start(strict):
+    (long,) = strict.submit("ben pes=6 wall=5:00")
+    strict.go()
+    (shorter,) = strict.submit("cleo pes=6 wall=1:00")
+    strict.go()
+    assert (promised(strict, long), promised(strict, shorter)) == (10, None)
+    strict.later(minutes=10)
+    strict.end(Seq(1))
+    assert strict.go().starts == [long]
+
+
+def test_nobody_passes_a_promise_that_waits_for_its_time(strict):
+    strict.end(Seq(1))
+    strict.submit("anne pes=4 wall=10:00")
+    strict.go()
+    strict.submit("ben pes=6 wall=5:00")
+    strict.go()
+    (narrow,) = strict.submit("cleo pes=1 wall=1:00")
+    told = strict.go()
+    assert told.starts == []
+    assert told.reason(narrow).code is not None
+
+
+def test_who_was_put_first_waits_for_the_room_of_a_promise_and_does_not_bar_it(strict):
+    (long,) = strict.submit("ben pes=6 wall=5:00")
+    strict.go()
+    (urgent,) = strict.submit("cleo pes=6 wall=1:00")
+    strict.schedule(urgent, "first")
+    strict.go()
+    strict.later(minutes=10)
+    strict.end(Seq(1))
+    assert strict.go().starts == [long]
+    assert strict.why(urgent).code is ReasonCode.RESERVED

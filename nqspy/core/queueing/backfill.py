@@ -25,6 +25,7 @@ class Backfill:
 
     def __init__(self, promised: Reservations, kept: KeptBack) -> None:
         self._promised, self._kept = promised, kept
+        self._barred: set[str] = set()
 
     def begin(self, line: CandidateOrder, look: Look) -> None:
         """Those who were promised a start have their turn, then those in front, until as many have a promise
@@ -47,18 +48,37 @@ class Backfill:
         return self._promised.count(queue.name) < most
 
     def _serve_promised(self, line: CandidateOrder, look: Look) -> None:
-        """In the order of the line. If nothing has become free, only those whose time has come are looked
-        at."""
+        """In the order of the line; where nobody may pass who waits, in that of their promises. Otherwise, if
+        nothing has become free, only those whose time has come are looked at."""
         rows = self._promised.rows(line.queue.name)
         if not rows:
             return
-        moving = self._promised.is_moving
-        due = {row for row in rows if moving or self._promised.is_due(line.columns.request(row))}
-        turns = [row for row in line.in_order(len(line.columns)) if row in due] if due else []
+        everybody = self._promised.is_moving or line.queue.backfill == "none"
+        due = set(rows) if everybody else self._due(line)
         line.set_aside([row for row in rows if row not in due])
-        for row in turns:
+        for row in self._turns(line, due):
             if line.queue.name not in self._kept.closed:
                 look(line, row)
+
+    def _turns(self, line: CandidateOrder, rows: set[int]) -> list[int]:
+        turns = [row for row in line.in_order(len(line.columns)) if row in rows] if rows else []
+        if line.queue.backfill == "none":
+            turns.sort(key=lambda row: self._promised.time_of(line.columns.request(row)))
+        return turns
+
+    def is_barred(self, queue: str) -> bool:
+        """Whether one who waits in front lets nobody of it pass."""
+        return queue in self._barred
+
+    def serve_due(self, line: CandidateOrder, look: Look) -> None:
+        """In a queue that is barred, those whose promised time has come start all the same: who is in front
+        of them by now waits for the room that is kept for them."""
+        for row in self._turns(line, self._due(line)):
+            look(line, row)
+
+    def _due(self, line: CandidateOrder) -> set[int]:
+        rows = self._promised.rows(line.queue.name)
+        return {row for row in rows if self._promised.is_due(line.columns.request(row))}
 
     def missed(self, line: CandidateOrder, request: Request, reason: Reason) -> None:
         """It was looked at and does not start. A start is promised to it where its queue promises some and it
@@ -66,8 +86,12 @@ class Backfill:
         queue, promised = line.queue, self._promised
         if request.reservation is not None or (queue.reserve != 0 and self._has_turn(queue, request, reason)):
             promised.reserve(request)
-        if queue.backfill == "none" and self._waits_for_room(request, reason):
+        if self._is_barring(queue) and self._waits_for_room(request, reason):
+            self._barred.add(queue.name)
             self._kept.close(queue, reason, line.ahead, request)
+
+    def _is_barring(self, queue: Queue) -> bool:
+        return queue.backfill == "none" and queue.name not in self._kept.closed
 
     def _has_turn(self, queue: Queue, request: Request, reason: Reason) -> bool:
         waits = queue.reserve is None or self._waits_for_room(request, reason)

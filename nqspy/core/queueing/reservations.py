@@ -258,10 +258,14 @@ class Reservations:
         times = (each.at for each in self._promised().values())
         return min((at for at in times if at is not None and at > self._now), default=None)
 
+    def time_of(self, request: Request) -> int:
+        """When its promised start is; `FOREVER` where that is not known."""
+        kept = request.reservation
+        return FOREVER if kept is None or kept.at is None else kept.at
+
     def is_due(self, request: Request) -> bool:
         """Whether its promised time has come."""
-        kept = request.reservation
-        return kept is not None and kept.at is not None and kept.at <= self._now
+        return self.time_of(request) <= self._now
 
     # ------------------------------------------------------------ who would delay whom
 

@@ -84,13 +84,14 @@ class _Selection:
         self._serve_urgent(started)
         most = self._draft.site.settings.global_.offers_per_pass
         for place, queue in enumerate(started):
-            if queue.name in self._kept.closed:
-                continue
-            if self._offers.asking:
-                part = -(-most // (len(started) - place))
-                most -= part - self._serve_by_offers(queue, part)
-            else:
-                self._serve(queue)
+            if queue.name not in self._kept.closed:
+                if self._offers.asking:
+                    part = -(-most // (len(started) - place))
+                    most -= part - self._serve_by_offers(queue, part)
+                else:
+                    self._serve(queue)
+            if self._backfill.is_barred(queue.name):
+                self._backfill.serve_due(self._line(queue), self._look)
         for queue in served:
             if not queue.started:
                 self._close(queue, words.STOPPED(f"queue {queue.name}"))
