@@ -281,7 +281,8 @@ def full(serving: Serving, asked: rpc.Asked) -> Steps:
     listing, parts = Listing(serving, asked, full=True, comments=True), list[bytes]()
     layout = pbs_forms.layout(asked.message, "Job Id: ")
     reference = messages.reference if asked.message.get("shared") else None
-    writer = pbs_forms.JobWriter(layout, listing.subjects.context, messages.escaped, reference)
+    context, before = listing.subjects.context, serving.written
+    writer = pbs_forms.JobWriter(layout, context, messages.escaped, reference, before)
 
     def write(subjects: list[Subject]) -> list[bytes]:
         made = [writer.write(each) for each in subjects]

@@ -11,6 +11,7 @@ from nqspy.engine.loop import Engine
 from nqspy.model.commands import Command
 from nqspy.model.ids import Instant
 from nqspy.model.people import Caller
+from nqspy.report.pbs_written import Written
 from nqspy.rpc.server import RpcServer
 from nqspy.store.reader import Reader
 
@@ -97,14 +98,15 @@ class ExitReloads(Protocol):
 
 class Serving(Protocol):
     """A daemon at whose counter questions are answered. The engine's site, plan and samples are read only;
-    whoever wants something changed asks for it by a command. Everything belongs to the engine's thread, but
-    for ``clock``, ``server`` and ``readers.reports``."""
+    whoever wants something changed asks for it by a command. ``written``: what lists wrote before. Everything
+    belongs to the engine's thread, but for ``clock``, ``server`` and ``readers.reports``."""
 
     engine: Engine
     exits: RemoteExits
     decider: DeciderClient
     server: RpcServer
     readers: Readers
+    written: Written
 
     @property
     def home(self) -> HomeFolder:

@@ -182,14 +182,23 @@ class Session:
             found = _ready(wanted)
             output = found.get(self._master, 0) & ~select.POLLOUT
             if output and not _pass_on(self._master, 1):
-                return
+                return self._await_its_end()
             if 0 in found and not (keys := _read(0)):
-                self._ask({"force": True, "signal": None})
-                return
+                return self._ask({"force": True, "signal": None})
             if keys:
                 keys = keys[_written(self._master, keys) :]
             if self._link.fileno() in found and not output:
-                return  # its first process has ended, and all that was written has been shown
+                return None  # its first process has ended, and all that was written has been shown
+
+    def _await_its_end(self) -> None:
+        """Nobody has the job's terminal open any more. It stays there until its first process has ended: that
+        would be hung up on, if it closes what it has before it leaves, as `cat` does."""
+        while self._link.fileno() not in (
+            found := _ready({self._link.fileno(): select.POLLIN, 0: select.POLLIN})
+        ):
+            if 0 in found and not _read(0):
+                self._ask({"force": True, "signal": None})
+                return
 
 
 def _ready(wanted: dict[int, int]) -> dict[int, int]:

@@ -52,6 +52,7 @@ from nqspy.model.observations import Observation, ObservedMachine, SiteObservati
 from nqspy.model.people import Caller
 from nqspy.model.requests import State
 from nqspy.model.tree import twin
+from nqspy.report.pbs_written import Written
 from nqspy.rpc import server as rpc
 from nqspy.rpc.limits import person
 from nqspy.store import restoring
@@ -96,6 +97,7 @@ class Daemon:
         self.memory = PressureWatch(self.inbox.put, self.executor.resident)
         self.server = self._counter()
         self.readers = Readers(home.database)
+        self.written = Written()
         self.dispatcher = Dispatcher(self)
         self.night_report = NightReportJob(self, self.dispatcher.slow.work, self.notices, self.hooks)
         self.queue_files = QueueFiles(

@@ -138,7 +138,7 @@ def _last(
 
 
 def moving(subject: Subject, context: PbsContext) -> dict[str, str]:
-    """Those of the attributes in which requests differ that wait and are alike (`alike`), in order."""
+    """Those of the attributes in which requests differ that wait and are alike (`is_alike`), in order."""
     request, ctime = subject.request, context.zone.ctime
     host = request.spec.host or context.server
     output, error = paths(subject, context.server)
@@ -201,17 +201,25 @@ def _of_array(subject: Subject, server: str) -> dict[str, Value | None]:
     }
 
 
-def alike(subject: Subject) -> tuple[Any, ...] | None:
-    """What requests that wait have in common where all their attributes are equal but for those of `moving`;
-    None of others."""
+def is_alike(subject: Subject) -> bool:
+    """Whether it waits and is no array, so that it may be like others in all but `moving`."""
     request = subject.request
     lone = request.array is None and array_of(request.seq) is None
-    if request.attempt is not None or subject.ended is not None or not lone:
-        return None
-    standing = (request.queue, request.state, request.letters, not request.unmet, request.attempts)
+    return lone and request.attempt is None and subject.ended is None
+
+
+def asked_for(spec: Spec) -> tuple[Any, ...]:
+    """What two requests that wait and are alike have both asked for."""
+    found: tuple[Any, ...] = _ASKED(spec)
+    return found
+
+
+def standing(subject: Subject) -> tuple[Any, ...]:
+    """What else they have in common, where all their attributes are equal but for those of `moving`."""
+    request = subject.request
     eligible = eligible_since(subject) is None
-    beside = (subject.variables, subject.shared_output, not subject.comment, eligible)
-    return standing, beside, _ASKED(request.spec)
+    own = (request.queue, request.state, request.letters, not request.unmet, request.attempts)
+    return (*own, subject.variables, subject.shared_output, not subject.comment, eligible)
 
 
 def notes_of(spec: Spec) -> dict[str, str]:

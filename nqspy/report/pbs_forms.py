@@ -15,11 +15,13 @@ from nqspy.report.pbs_attributes import (
     PbsContext,
     Subject,
     Value,
-    alike,
     attributes,
+    is_alike,
     moving,
+    standing,
 )
 from nqspy.report.pbs_values import VariableList, is_number
+from nqspy.report.pbs_written import Written
 
 FORMS = ("text", "json", "dsv")
 
@@ -40,6 +42,7 @@ _MOST_TEMPLATES, _WORTH_SHARING = 1_000, 64
 _BETWEEN = "<|>"
 """What stands between parts that are escaped together: it is the same escaped, and cannot overlap with
 itself."""
+_CUT = _BETWEEN.encode()
 
 
 class PbsLayout(Protocol):
@@ -194,6 +197,7 @@ class DsvLayout:
 # ---------------------------------------------------------------- JSON
 
 
+@dataclass(frozen=True, slots=True)
 class JsonLayout:
     """``"17.ymp":{…}``: what reads as a number is one."""
 
@@ -238,8 +242,8 @@ def json_head(at: int, version: str, server: str) -> str:
 class JobWriter:
     """Writes many jobs, each `escaped` for the wire. Of jobs that are alike what they have in common is
     written once: a template takes a fifth of the time. ``reference``: what names a part by its number; then
-    long parts are kept in ``shared`` and named only. ``size``: bytes of all that was written, shared parts as
-    often as they are named."""
+    long parts are kept in ``shared`` and named only. ``written``: what was written before. ``size``: bytes of
+    all that was written, shared parts as often as they are named."""
 
     def __init__(
         self,
@@ -247,16 +251,17 @@ class JobWriter:
         context: PbsContext,
         escaped: Callable[[str], bytes],
         reference: Callable[[int], bytes] | None = None,
+        written: Written | None = None,
     ) -> None:
         self._layout, self._context, self._escaped, self._reference = layout, context, escaped, reference
         self._templates: dict[Any, tuple[bytes, int]] = {}
+        self._written = (written or Written()).form((layout, context.server, context.zone.info))
         self.shared: list[bytes] = []
         self.size = 0
 
     def write(self, subject: Subject) -> bytes:
         """One job."""
-        key = alike(subject)
-        made = self._whole(subject) if key is None else self._by_template(subject, key)
+        made = self._by_template(subject) if is_alike(subject) else self._whole(subject)
         self.size += len(made)
         return made
 
@@ -267,21 +272,30 @@ class JobWriter:
     def _id(self, subject: Subject) -> str:
         return full_id(subject.request.seq, self._context.server)
 
-    def _by_template(self, subject: Subject, key: Any) -> bytes:
-        own, value = moving(subject, self._context), self._layout.value
-        template, more = self._templates.get(key) or self._learnt(key, subject, own)
-        parts = [self._layout.begin(self._id(subject)), *[value(name, own[name]) for name in own]]
-        fields = self._escaped(_BETWEEN.join(parts)).split(_BETWEEN.encode())
-        if len(fields) != len(parts):  # somebody has written what stands between them
-            fields = [self._escaped(part) for part in parts]
+    def _by_template(self, subject: Subject) -> bytes:
+        known = self._written.of(subject)
+        asked, fields = self._fields(subject) if known is None else (known[0], known[1].split(_CUT))
+        key = (asked, standing(subject))
+        template, more = self._templates.get(key) or self._learnt(key, subject)
         self.size += more
         return template % tuple(fields)
 
-    def _learnt(self, key: Any, subject: Subject, own: Mapping[str, str]) -> tuple[bytes, int]:
+    def _fields(self, subject: Subject) -> tuple[int, list[bytes]]:
+        """What differs in jobs that are alike, and the number of what this one asks for."""
+        value = self._layout.value
+        own = moving(subject, self._context).items()
+        parts = [self._layout.begin(self._id(subject)), *[value(name, text) for name, text in own]]
+        together = self._escaped(_BETWEEN.join(parts))
+        fields = together.split(_CUT)
+        if len(fields) != len(parts):  # somebody has written what stands between them
+            return self._written.keep(subject, None), [self._escaped(part) for part in parts]
+        return self._written.keep(subject, together), fields
+
+    def _learnt(self, key: Any, subject: Subject) -> tuple[bytes, int]:
         """A template, and how much longer the job is than what is made of it."""
         if len(self._templates) >= _MOST_TEMPLATES:
             self._templates.clear()
-        texts = ["", ""]
+        texts, own = ["", ""], moving(subject, self._context)
         for name, value in attributes(subject, self._context).items():
             if name in own:
                 before, behind = self._layout.slot(name)

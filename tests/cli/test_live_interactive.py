@@ -181,8 +181,10 @@ def test_without_a_terminal_or_with_what_does_not_go_with_it_it_is_refused(offic
 
 
 def test_what_is_pasted_goes_through_while_the_job_writes(person):
-    someone = person("-I", "--", "cat")
+    # without an echo, which would come in the middle of what the job writes
+    someone = person("-I", "--", "sh", "-c", "stty -echo; echo quiet; exec cat")
     begun(someone)
+    someone.reads("quiet")
     lines = [f"line {number:05} {'x' * 60}" for number in range(4_000)]
     pasted = ("\n".join(lines) + "\n").encode()
     os.set_blocking(someone.master, False)
@@ -199,3 +201,9 @@ def test_what_is_pasted_goes_through_while_the_job_writes(person):
     assert all(line in someone.seen for line in lines)
     someone.types("\x04")
     assert someone.ends() == 0
+
+
+def test_a_job_that_closes_its_terminal_before_it_ends_ends_with_its_own_status(person):
+    someone = person("-I", "--", "sh", "-c", "exec <&- >&- 2>&-; sleep 1; exit 3")
+    begun(someone)
+    assert someone.ends() == 3

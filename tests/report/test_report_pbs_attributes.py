@@ -13,10 +13,11 @@ from report.pbs_book import CONTEXT, ended, house, subject
 from nqspy.model import events as ev
 from nqspy.model.layout import Layout
 from nqspy.model.requests import Dependency, MailWishes, Output, Used
-from nqspy.report import pbs_forms
+from nqspy.report import pbs_forms, pbs_written
 from nqspy.report.pbs_attributes import attributes, resource_list
 from nqspy.report.pbs_forms import JobWriter, folded, layout, written
 from nqspy.report.pbs_values import VariableList, is_number
+from nqspy.report.pbs_written import Written
 from nqspy.rpc import messages
 
 
@@ -273,6 +274,44 @@ def test_what_is_written_from_a_template_is_what_is_written_by_itself(diary, for
     assert found == [messages.plain(each) for each in slow]
     assert sharing.shared
     assert sharing.size == quick.size
+
+
+def test_what_was_written_before_is_told_as_it_is_now(diary):
+    book = diary(pes=2, d1=1)
+    for number in range(8):
+        book.submit(number, "d1", name=f"n<|>{number}" if number == 3 else f"job{number}")
+    chosen, remembered = layout({"format": "json"}, "Job Id: "), Written()
+
+    def both(comment="", variables=None):
+        quick = JobWriter(chosen, CONTEXT, messages.escaped, written=remembered)
+        told = [subject(r, comment=comment, variables=variables) for r in book.site.requests.values()]
+        slow = [written(chosen, f"{each.request.seq}.ymp", attributes(each, CONTEXT)) for each in told]
+        assert [unescaped([quick.write(each)]) for each in told] == [messages.plain(each) for each in slow]
+
+    both()
+    both()  # most of it from memory
+    both(comment="2 ahead of it")
+    both(comment="3 ahead of it", variables=VariableList({"A": "1"}))
+    book.add(101, ev.Held((1, 2), "u", "anne"))
+    both()
+    book.add(102, ev.Released((1, 2), "u", "anne"))
+    book.add(103, ev.Moved((4,), "day", "op"))
+    asked = book.site.requests[5].spec
+    book.add(104, ev.Modified(5, replace(asked, name="other"), "anne"))
+    both()
+    assert len(remembered.form((chosen, CONTEXT.server, CONTEXT.zone.info)).kept) == 7
+
+
+def test_memory_of_what_was_written_is_bounded_and_numbers_are_never_given_twice(diary, monkeypatch):
+    monkeypatch.setattr(pbs_written, "MOST", 3)
+    book, numbers = diary(pes=2, d1=1), set()
+    form = Written().form("any")
+    for number in range(9):
+        book.submit(number, "d1", cpu=1000 * number + 1000)
+    for request in book.site.requests.values():
+        numbers.add(form.keep(subject(request), b"written"))
+        assert len(form.kept) <= 3
+    assert len(numbers) == 9
 
 
 @pytest.mark.parametrize(
