@@ -48,7 +48,12 @@ class CommitFailed(Exception):
 
 
 class Journal(Protocol):
-    """The store as the engine sees it."""
+    """The store as the engine sees it. ``remembers``: events can be read afterwards; what is only told for
+    that need not be found out where they cannot."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether events can be read afterwards."""
 
     def commit(self, batch: Batch, site: Site) -> None:
         """Makes the batch's events durable, with the rows of everything in ``site.touched``, and clears

@@ -55,6 +55,18 @@ class _Steps:
             if place and self.free[place] == self.free[place - 1]:
                 del self.times[place], self.free[place]
 
+    def begin(self, held: Iterable[tuple[int, int]]) -> None:
+        """All that is held now, as (until when, how much), of an amount of which nothing was held before."""
+        ends = sorted(held)
+        times, free = [self.times[0]], [self.free[0] - sum(amount for _, amount in ends)]
+        for end, amount in ends:
+            if end == times[-1]:
+                free[-1] += amount
+            else:
+                times.append(end)
+                free.append(free[-1] + amount)
+        self.times, self.free = times, free
+
     def earliest(self, amount: int, length: int, after: int) -> int | None:
         """The first instant from ``after`` on from which so much is free for ``length``; None: never."""
         times, free, place = self.times, self.free, self.at(after)
@@ -83,6 +95,17 @@ class Profile:
         """There is so much of it in all; nothing where it is known already."""
         if amount not in self._steps:
             self._steps[amount] = _Steps(self.now, most)
+
+    def begin(self, held: Iterable[tuple[int, Claims]]) -> None:
+        """What everybody has now, each until an instant of his own after ``now``; to be called once, first."""
+        found: dict[Amount, list[tuple[int, int]]] = {}
+        for end, claims in held:
+            for amount, count in claims.items():
+                if count:
+                    found.setdefault(amount, []).append((end, count))
+        for amount, ends in found.items():
+            if amount in self._steps:
+                self._steps[amount].begin(ends)
 
     def hold(self, begin: int, end: int, claims: Claims) -> None:
         """Somebody has these amounts from ``begin`` to ``end``; of what nobody provides nothing is noted."""

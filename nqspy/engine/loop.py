@@ -348,7 +348,7 @@ class Engine:
         self.plan = plan
         if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
             return
-        tx.emit(decided(plan, passed_over(self.site, plan)))
+        tx.emit(decided(plan, passed_over(self.site, plan) if self.journal.remembers else ()))
         exits_desk.tell_failures(tx, plan.failures)
         for order in enact(self.site, plan, tx.emit, lambda action: self._stands(action, recheck)):
             if isinstance(order, Move | Suspend | Resume):

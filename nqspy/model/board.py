@@ -101,6 +101,10 @@ class Board:
         inside = pes < len(self.held)
         self.held[pes[inside]] = counts[inside]
 
+    def slots(self) -> int:
+        """PEs that have room, and slots that somebody holds; without those that are offline."""
+        return self.free + int(self.held[self._own].sum())
+
     def open(self) -> Ints:
         """The PEs that have room, in ascending order."""
         return np.flatnonzero(self._room)

@@ -72,6 +72,8 @@ class SqliteJournal:
     holds it for a few milliseconds at a time.
     """
 
+    remembers = True
+
     def __init__(self, path: Path, db: peewee.SqliteDatabase) -> None:
         """Use `open`."""
         self.path = path

@@ -16,6 +16,8 @@ class MemoryJournal:
     (an OSError becomes CommitFailed, as a full disk does).
     """
 
+    remembers = True
+
     def __init__(self) -> None:
         self.failpoint: Callable[[], None] | None = None
         self._events: list[ev.Recorded] = []

@@ -13,6 +13,8 @@ class PassingJournal(MemoryJournal):
     script, no key of a submission. So a simulation on it cannot be restarted, and a request cannot wait for
     one that has ended already."""
 
+    remembers = False
+
     def __init__(self, told: Callable[[Sequence[ev.Recorded]], None] = lambda events: None) -> None:
         super().__init__()
         self._told = told

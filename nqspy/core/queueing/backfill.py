@@ -61,7 +61,9 @@ class Backfill:
                 look(line, row)
 
     def _turns(self, line: CandidateOrder, rows: set[int]) -> list[int]:
-        turns = [row for row in line.in_order(len(line.columns)) if row in rows] if rows else []
+        if len(rows) < 2:
+            return [row for row in rows if line.is_left(row)]
+        turns = [row for row in line.in_order(len(line.columns)) if row in rows]
         if line.queue.backfill == "none":
             turns.sort(key=lambda row: self._promised.time_of(line.columns.request(row)))
         return turns

@@ -295,6 +295,10 @@ class CandidateOrder:
             if not self._thinned or self._base[row] != NEVER:
                 return row
 
+    def is_left(self, row: int) -> bool:
+        """Whether it was not taken."""
+        return bool(self._base[row] != NEVER)
+
     def in_order(self, most: int) -> list[int]:
         """The best ``most`` rows that were not taken, in order."""
         score = self.score()

@@ -186,7 +186,7 @@ class RunningCounts:
             closing = self._site.upcoming_stops.get(queue)
             drains = closing is not None and closing.spill == "drain"
             rules += self._units.rules(queue, _scopes(settings, queue))
-            rules += [self._caps, *((self.arrays,) if self.arrays.bound else ())]
+            rules += [each for each in (self._caps, self.arrays) if each.bound]
             draining = [ShiftDrain(self._site, queue, self._now)] if drains else []
             found = self._scopes[queue] = counts, [*rules, *draining]
         return found

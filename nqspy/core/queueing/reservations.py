@@ -80,16 +80,15 @@ class Reservations:
 
     @cached_property
     def _profile(self) -> Profile:
-        profile = Profile(self._now)
-        for name in self._site.domains():
-            self._idle[name] = self._all_pes(name)
-            profile.provide(("pes", name), self._idle[name])
-        going = (r for r in self._site.started.values() if r.state is not State.EXITING)
-        for request in going:
-            self._take(profile, request, self._end_of(request))
-        for request in self._starts:
-            self._take(profile, request, self._now + self.length(request))
-        self._running = [(self._end_of(r), r.seq) for r in self._site.started.values() if r.pes]
+        profile, domains = Profile(self._now), self._site.domains()
+        for name in domains:
+            profile.provide(("pes", name), self._site.board(name).slots())
+        ends = [(self._end_of(request), request) for request in self._site.started.values()]
+        self._running = [(end, request.seq) for end, request in ends if request.pes]
+        going = [(end, request) for end, request in ends if request.state is not State.EXITING]
+        going += [(self._now + self.length(request), request) for request in self._starts]
+        profile.begin((min(end, FOREVER + 1), self._claims(request, profile)) for end, request in going)
+        self._idle = {name: profile.free(("pes", name), self._now) for name in domains}
         for seq in self._site.reserved:
             self._put(profile, self._site.requests[seq], self._site.requests[seq].reservation)
         return profile
@@ -105,13 +104,6 @@ class Reservations:
         profile.hold(self._now, min(until, FOREVER + 1), claims)
         domain = self._site.domain_of(request.queue).name
         self._idle[domain] = self._idle.get(domain, 0) - claims.get(("pes", domain), 0)
-
-    def _all_pes(self, domain: str) -> int:
-        """The slots of a domain's PEs: those that are free, and those that somebody holds."""
-        board, away = self._site.board(domain), set(self._site.offline())
-        own, holders = self._site.pes_of(board.domain), self._site.holders.items()
-        held = (len(who) for pe, who in holders if pe not in away and pe < len(own) and own[pe])
-        return board.free + sum(held)
 
     def _claims(self, request: Request, profile: Profile) -> Claims:
         """What a request holds while it runs; the profile learns how much of it there is."""
