@@ -1,8 +1,10 @@
 """scripts/bench sim [LOG.swf[.gz]]: jobs a second of `nqspy sim` under first fit, on a log or a generated
-workload, beside a plain simulator without any engine; and what memory does when there are twice as many."""
+workload, beside a plain simulator without any engine, of EASY, and of FCFS beside AccaSim where there is a
+Python that has it; and what memory does when there are twice as many."""
 
 import argparse
 import json
+import subprocess
 import sys
 import time
 import tracemalloc
@@ -15,7 +17,8 @@ from pathlib import Path
 from bench_tools import Figure, figure
 
 from nqspy.sim.batch import BatchRun
-from nqspy.sim.batch_policies import SITE
+from nqspy.sim.batch_policies import BATCH_POLICIES, SITE
+from nqspy.sim.running import calm
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
 from nqspy.sim.workloads.known import open_workload
 from nqspy.sim.workloads.wanted import Wanted
@@ -54,9 +57,21 @@ def plain_starts(jobs: Iterable[SimulatedJob], pes: int) -> list[tuple[int, int]
     return starts
 
 
-def engine_starts(workload: Workload) -> list[tuple[int, int]]:
+def engine_starts(workload: Workload, policy: str = "firstfit") -> list[tuple[int, int]]:
     """The same through the engine."""
-    return [(each.job.number, each.start) for each in BatchRun(workload, [("site", SITE)])]
+    texts = [("site", SITE), (policy, BATCH_POLICIES[policy].commands)]
+    with calm():
+        return [(each.job.number, each.start) for each in BatchRun(workload, texts)]
+
+
+def accasim_rate(python: Path, log: str, pes: int) -> float:
+    """Jobs a second of CPU time of AccaSim's FCFS on a whole log, the most of a few turns."""
+    words = [str(python), str(ROOT / "scripts" / "accasim_peer.py"), log, str(pes)]
+    runs = [subprocess.run(words, capture_output=True, text=True, check=False) for _ in range(TURNS)]
+    if any(run.returncode for run in runs):
+        raise SystemExit(f"scripts/bench sim: AccaSim: {runs[0].stderr.strip().splitlines()[-1:]}")
+    found = [json.loads(run.stdout) for run in runs]
+    return max(each["jobs"] / each["seconds"] for each in found)
 
 
 def first(workload: Workload, count: int) -> Workload:
@@ -87,8 +102,8 @@ def memory_of(workload: Workload) -> int:
     return used
 
 
-def bench_sim(word: str, jobs: int) -> Iterator[Figure]:
-    """The figures for a workload's first jobs."""
+def bench_sim(word: str, jobs: int, accasim: Path | None = None) -> Iterator[Figure]:
+    """The figures for a workload's first jobs; ``accasim``: a Python that has it."""
     whole = open_workload(word, Wanted(jobs=jobs))
     workload = first(whole, jobs)
     floor, ours = (least(work) for work in (
@@ -101,6 +116,13 @@ def bench_sim(word: str, jobs: int) -> Iterator[Figure]:
     )
     yield figure("nqspy sim, first fit, jobs", rates[0], "/s", rates[1], "a simulator without an engine",
                  f">= {WANTED}/s", same and rates[0] >= WANTED, said)  # fmt: skip
+    took = least(lambda: engine_starts(workload, "easy"))[0]
+    yield figure("... EASY", workload.count / took, "/s", rates[1], "first fit without an engine",
+                 f">= {WANTED}/s", workload.count / took >= WANTED)  # fmt: skip
+    if accasim is not None:
+        rate = workload.count / least(lambda: engine_starts(workload, "fcfs"))[0]
+        peer = accasim_rate(accasim, word, workload.pes)
+        yield figure("... FCFS", rate, "/s", peer, "AccaSim, the whole log", ">= 4 x", rate >= 4 * peer)
     half, full = (memory_of(first(whole, count)) for count in (workload.count // 2, workload.count))
     more = (full - half) / (workload.count - workload.count // 2)
     yield figure("memory for each job more", more, "bytes", None, "", f"<= {EACH}", more <= EACH,
@@ -112,9 +134,12 @@ def main(words: list[str], table: Callable[[list[Figure]], str]) -> int:
     parser = argparse.ArgumentParser(prog="scripts/bench sim", description=__doc__)
     parser.add_argument("workload", nargs="?", default="lublin", help="a log, or a generator's name (lublin)")
     parser.add_argument("--jobs", type=int, default=2_000, help="its first jobs (2000)")
+    parser.add_argument(
+        "--accasim", type=Path, metavar="PYTHON", help="a Python that has accasim; then a log, not gzipped"
+    )
     parser.add_argument("--json", action="store_true", help="figures as JSON")
     options = parser.parse_args(words)
-    found = list(bench_sim(options.workload, options.jobs))
+    found = list(bench_sim(options.workload, options.jobs, options.accasim))
     print(json.dumps([asdict(each) for each in found], indent=1) if options.json else table(found))
     return 0
 

@@ -97,7 +97,7 @@ class Profile:
             self._steps[amount] = _Steps(self.now, most)
 
     def begin(self, held: Iterable[tuple[int, Claims]]) -> None:
-        """What everybody has now, each until an instant of his own after ``now``; to be called once, first."""
+        """What everybody has now, each until an instant of his own after ``now``; called once, and first."""
         found: dict[Amount, list[tuple[int, int]]] = {}
         for end, claims in held:
             for amount, count in claims.items():

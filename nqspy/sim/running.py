@@ -42,7 +42,7 @@ def simulate(
     """Runs it; ``far`` is told how many jobs have ended. Raises NotSimulated, BadWorkload."""
     metrics = Metrics(workload.pes)
     try:
-        with _calm():
+        with calm():
             run = BatchRun(workload, texts, memory)
             for ended in run:
                 metrics.add(ended)
@@ -58,7 +58,7 @@ def simulate(
 
 
 @contextmanager
-def _calm() -> Iterator[None]:
+def calm() -> Iterator[None]:
     """Circles are looked for seldom: there are few, and looking takes a seventh of the time."""
     before = gc.get_threshold()
     gc.set_threshold(*_SELDOM)
