@@ -110,7 +110,17 @@ def _object(
         "held": [],
         **paths,
         **_of_array(request, context.host),
+        **_contract(request, context),
     }
+
+
+def _contract(request: Request, context: AnswerContext) -> dict[str, Any]:
+    """``contract{until}`` of a request that was handed in with one: when the hole ends that it was started
+    in, null: it is in none."""
+    if not request.spec.contract:
+        return {}
+    until = request.attempt.until if request.attempt is not None else None
+    return {"contract": {"until": context.zone.stamp(until)}}
 
 
 def _of_array(request: Request, host: str) -> dict[str, Any]:
