@@ -164,7 +164,7 @@ class Meter:
 
     def contract_text(self) -> str:
         """What is said of a request that was still there when its hole ended."""
-        return f"contract: the hole of {_seconds(self.limits.get('hole') or 0)} that it was started in is over"
+        return f"the hole of {_seconds(self.limits.get('hole') or 0)} that it was started in is over"
 
     def process_text(self) -> str:
         """What is said of a request that had, or wanted, too many processes."""

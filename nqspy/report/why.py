@@ -75,7 +75,8 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
 def _why_promised(reservation: Mapping[str, Any]) -> Iterable[str]:
     """The start that it was promised, and whether that was kept."""
     by = f"; it waits for {', '.join(reservation['by'])}" if reservation["by"] else ""
-    when = f"{reservation['at']} at the latest" if reservation["at"] else "a time that nobody can say"
+    sure = "at the latest" if reservation["promised"] else "unless one that started past it runs longer"
+    when = f"{reservation['at']} {sure}" if reservation["at"] else "a time that nobody can say"
     yield f"  reserved: its start, at {when}{by}"
     if reservation["late"]:
         yield f"  late:     {reservation['late']}"
