@@ -126,8 +126,8 @@ class Profile:
         return found
 
     def until(self, claims: Claims) -> int:
-        """Up to which instant all of these amounts are free from now on; now where one is not, `FOREVER` where
-        none ever lacks."""
+        """Up to which instant all of these amounts are free from now on: now where one is not, `FOREVER`
+        where none ever lacks."""
         wanted = [(self._steps[a], n) for a, n in claims.items() if n and a in self._steps]
         return min((steps.lasts(count) for steps, count in wanted), default=FOREVER)
 

@@ -137,5 +137,5 @@ class Recheck:
             return True
         if self._tally.keeping(request, action.forced) is not None:
             return False
-        promised = self._tally.reservations
-        return action.forced or (promised.delaying(request) is None and promised.has_hole(request, action.until))
+        kept = self._tally.reservations
+        return action.forced or (kept.delaying(request) is None and kept.has_hole(request, action.until))

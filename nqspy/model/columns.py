@@ -119,8 +119,9 @@ class Columns:
     ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
     is the date in queue (ms); ``count`` how many of it might start (of an array; else 1), ``turn`` orders by
     number (`turn_of`); ``given`` 1 where the owner gave the name; ``owner``, ``group``, ``name``,
-    ``pair`` (owner in group) and ``needs`` are numbers of a `Dictionary`; ``contract`` 1 where a hole will do; ``priority`` is the owner's own
-    (``qsub -p``), ``prioritised`` how many rows have one. ``version`` rises with every change.
+    ``pair`` (owner in group) and ``needs`` are numbers of a `Dictionary`; ``contract`` 1 where a hole will
+    do; ``priority`` is the owner's own (``qsub -p``), ``prioritised`` how many rows have one. ``version``
+    rises with every change.
     """
 
     __slots__ = (

@@ -164,7 +164,11 @@ class Queue(RunningLimits):
         words=("none", "limit", "probable", "contract"),
     )
     probability: float = setting(
-        "percent", 90.0, "how probable it must be that one which starts past another ends in time", low=1, high=99
+        "percent",
+        90.0,
+        "how probable it must be that one which starts past another ends in time",
+        low=1,
+        high=99,
     )
     shortest_hole: int = setting(
         "time", 60_000, "time that a request with a contract is given at least", low=1000

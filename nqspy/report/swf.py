@@ -26,8 +26,8 @@ NOTES = (
     "times are whole seconds, each rounded by itself; a run of 0 took less than half a second",
     "wait reaches from submission to the first start; a run is wall time, suspensions left out",
     "status 1: ended with 0, 0: otherwise, 5: deleted while it waited or ran",
-    "status 2 to 4, without a submit time: attempts of the job before them, which were run again; its own run "
-    "is their sum",
+    "status 2 to 4, without a submit time: attempts of the job before them, which were run again; its own "
+    "run is their sum",
     "preceding job: the last to end of those whose end a job waited for; think time is 0 where it was "
     "submitted before that end",
 )

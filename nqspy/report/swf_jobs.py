@@ -144,7 +144,8 @@ class LoggedJobs:
         spec, domain = request.spec, self._then.site.domain_of(request.queue).name
         return replace(
             job, user=self.users.of(spec.owner), group=self.groups.of(spec.group),
-            name=self.names.of(spec.name), queue=self.queues.of(request.queue), domain=self.domains.of(domain),
+            name=self.names.of(spec.name), queue=self.queues.of(request.queue),
+            domain=self.domains.of(domain),
         )  # fmt: skip
 
     def _before(self, request: Request, seq: Seq, start: Instant) -> tuple[Seq, Instant] | None:

@@ -47,7 +47,8 @@ class EndedJob:
 
 class BatchRun:
     """``workload`` under the settings of ``texts``, one after the other, on a machine of so many PEs and
-    bytes of memory; ``exact``: each job asks for the time it will run (`batch_policies`). ``left``: jobs that have not ended, once nothing is left to happen.
+    bytes of memory; ``exact``: each job asks for the time it will run (`batch_policies`). ``left``: jobs
+    that have not ended, once nothing is left to happen.
 
     Iterating over it lets time pass, and gives the jobs as they end.
     """

@@ -48,7 +48,13 @@ def test_who_has_ended_in_time_before_starts_past_one_that_waits(probable):
 
 @pytest.mark.parametrize(
     ("parts", "passes"),
-    [((), False), ((100,) * 8, False), ((100,) * 9, True), ((100,) * 9 + (500,) * 2, False), ((200,) * 9, False)],
+    [
+        ((), False),
+        ((100,) * 8, False),
+        ((100,) * 9, True),
+        ((100,) * 9 + (500,) * 2, False),
+        ((200,) * 9, False),
+    ],
 )
 def test_how_sure_it_must_be_is_the_queues_own(probable, parts, passes):
     learn(probable, *parts)
@@ -121,7 +127,7 @@ def test_the_chance_counts_one_more_that_had_not_ended():
 def test_the_sure_part_is_the_least_with_that_chance(percent, count):
     parts = tuple((each * 37) % 997 + 1 for each in range(count))
     lifetime = Lifetime(parts, 1)
-    by_trying = next(part for part in range(0, 1001) if lifetime.chance(part) >= percent / 100)
+    by_trying = next(part for part in range(1001) if lifetime.chance(part) >= percent / 100)
     assert lifetime.sure_part(percent) == by_trying
 
 

@@ -40,12 +40,13 @@ def test_one_with_a_contract_fills_the_hole_and_is_ended_where_that_ends(live: L
     holder = live.qsub("sleep 60\n", "-l", "ncpus=3,walltime=5")
     live.running(holder)
     wide = live.qsub("true\n", "-l", "ncpus=4,walltime=10:00")
-    promised = live.until(wide, lambda job: bool(live.why(wide)["reservation"]), "a promise") and live.why(wide)
+    live.until(wide, lambda job: bool(live.why(wide)["reservation"]), "a promised start")
+    promised = live.why(wide)["reservation"]["at"]
     plain = live.qsub("sleep 60\n", "-l", "walltime=10:00")
     filling = live.qsub("sleep 60\n", "-l", "walltime=10:00", "--contract")
     live.running(filling)
     until = live.why(filling)["contract"]["until"]
-    assert until == promised["reservation"]["at"]
+    assert until == promised
     assert f"it fills a hole and is ended at {until}" in live.run("qstat", "--why", filling).ok().out
     assert live.why(plain)["state"] == "queued"
     ended, started = live.ended(filling), live.ended(wide)["started"]

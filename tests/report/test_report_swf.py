@@ -31,9 +31,9 @@ def test_a_line_has_what_was_asked_for_what_was_got_and_how_it_ended():
     centre.submit("ben pes=4 wall=5:00")
     centre.later(hours=1)
     _, jobs = log_of(centre)
-    assert jobs == [
-        "1 0 0 90 2 45 2048 2 600 512 1 1 1 1 1 1 -1 -1".split(),
-        "2 10 80 60 4 15 1024 4 300 -1 1 2 1 2 1 1 -1 -1".split(),
+    assert list(map(" ".join, jobs)) == [
+        "1 0 0 90 2 45 2048 2 600 512 1 1 1 1 1 1 -1 -1",
+        "2 10 80 60 4 15 1024 4 300 -1 1 2 1 2 1 1 -1 -1",
     ]
 
 

@@ -52,7 +52,9 @@ def test_who_knows_run_times_exactly_plans_by_them_and_chances_need_a_past(tmp_p
     """Job 3 is to end before job 2 can start, which only its run time says."""
     path = tmp_path / "log.swf"
     jobs = ((1, 0, 100, 1, 100), (2, 1, 50, 2, 50), (3, 2, 90, 1, 500))
-    lines = [f"{n} {at} -1 {run} {pes} -1 -1 {pes} {most} -1 1 1 1 -1 1 -1 -1 -1" for n, at, run, pes, most in jobs]
+    lines = [
+        f"{n} {at} -1 {run} {pes} -1 -1 {pes} {most} -1 1 1 1 -1 1 -1 -1 -1" for n, at, run, pes, most in jobs
+    ]
     path.write_text("".join(f"{line}\n" for line in lines))
     for policy, third in (("easy", 150), ("easy-exact", 2), ("easy-probable", 150)):
         chosen = BATCH_POLICIES[policy]

@@ -93,11 +93,11 @@ class Reservations:
         for request in self._starts:
             self._take(profile, request, self._now + self.length(request))
         self._running = [(self._end_of(r), r.seq) for r in self._site.started.values() if r.pes]
-        promised = [self._site.requests[seq] for seq in self._site.reserved]
-        for request in promised:
-            if not self._is_overdue(request):
-                self._put(profile, request, request.reservation)
-        for request in sorted(filter(self._is_overdue, promised), key=lambda r: (self.time_of(r), r.seq)):
+        overdue = self._overdue()
+        for seq in self._site.reserved:
+            if seq not in overdue:
+                self._put(profile, self._site.requests[seq], self._site.requests[seq].reservation)
+        for request in overdue.values():
             self._put_overdue(profile, request)
         return profile
 
@@ -168,6 +168,14 @@ class Reservations:
 
     # ------------------------------------------------------------ without a time
 
+    def _overdue(self) -> dict[Seq, Request]:
+        """Those that are, by the times that they were told."""
+        if all(promises_times(self._site, name) for name in self._site.settings.queues):
+            return {}
+        promised = (self._site.requests[seq] for seq in self._site.reserved)
+        found = sorted(filter(self._is_overdue, promised), key=lambda each: (self.time_of(each), each.seq))
+        return {request.seq: request for request in found}
+
     def _is_overdue(self, request: Request) -> bool:
         """Whether it was told a time in a queue that promises none, and that is over: from now on nobody
         takes chances at its cost, so that it does not starve."""
@@ -190,7 +198,7 @@ class Reservations:
         return told and not promises_times(self._site, request.queue)
 
     def _takes_chances(self, amounts: Collection[object]) -> bool:
-        """Whether all that is kept of these amounts is kept without a promised time, and for nobody overdue."""
+        """Whether all that is kept of these amounts is kept without a promised time, for nobody overdue."""
         kept = (seq for seq, held in self._kept.items() if not held[2].keys().isdisjoint(amounts))
         return not any(self._is_firm(self._site.requests[seq], self._kept[seq][0]) for seq in kept)
 

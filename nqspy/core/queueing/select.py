@@ -45,8 +45,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     for choice in draft.chosen:
         request = choice.request
         number = request.attempts + 1
-        until = selection.hole_of(request)
-        draft.after.append(Start(request.seq, number, choice.pes, choice.forced, choice.units, until, by=NAME))
+        more = choice.forced, choice.units, selection.hole_of(request)
+        draft.after.append(Start(request.seq, number, choice.pes, *more, by=NAME))
         draft.after += choice.follow
     if (promise := selection.promises()) is not None:
         draft.after.append(promise)

@@ -94,9 +94,8 @@ class _Attempt:
             return needs, Ending("exit", self.run.status, None, used)
         return needs, Ending(self.reason, None, 15, used)
 
-
     def hole_end(self) -> tuple[int, Ending] | None:
-        """The same of the hole it was started in, which goes by while it is suspended; None: it is in none."""
+        """The same of its hole, which goes by while it is suspended; None: it was started in none."""
         if self.until is None:
             return None
         left = max(0, self.until - self.since)

@@ -115,7 +115,7 @@ def test_one_that_is_wide_starts_a_wall_limit_late_at_most_however_many_narrow_o
     ends: dict[Seq, Instant] = {}
     told: dict[Seq, Instant] = {}
     places = 0
-    for minute in range(0, 200):
+    for minute in range(200):
         house.now = Instant(house.now + MINUTE)
         for seq in [seq for seq, end in ends.items() if end <= house.now]:
             ended(house, seq)
