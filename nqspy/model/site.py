@@ -41,19 +41,17 @@ class Site:
     which of them hold a PE (`board`); ``units``: which hold a unit, ``turns``: which unit of each consumable
     was given last, ``away``: who held those offline when they went; ``dates``: heap of (eligible, seq) of
     requests that wait for their date (entries may be stale); ``dependants``: requests that wait for another
-    one, by its number
-    (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
-    (`outputs.files`); ``members``: indices of each array that are requests of their own; ``limited``:
+    one, by its number (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its
+    path (`outputs.files`); ``members``: indices of each array that are requests of their own; ``limited``:
     arrays of which not all indices may run at a time; ``reserved``: queued requests that were promised a
     start, ``freed``: number of the last event that left something to others, ``swept``: up to which of these
-    the promises were gone through; ``tally``: how many requests there are; ``accounts``:
-    ``g:GROUP`` and ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``lifetimes``: how
-    long requests ran; ``resources``: how each that is watched was found, once it was; ``promises``: of features,
-    by their names (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from settings and
-    time, and no part of what is kept, as ``closings``: when any shift stops it;
-    ``reported``: day of the last night whose report was made; ``misfits``:
-    how many events did not fit their request's state, ``misfit`` the last one; ``news``: what changed lately,
-    no part of what is kept either.
+    the promises were gone through; ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and
+    ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``lifetimes``: how long requests ran;
+    ``resources``: how each that is watched was found, once it was; ``promises``: of features, by their names
+    (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from
+    settings and time, and no part of what is kept, as ``closings``: when any shift stops it; ``reported``:
+    day of the last night whose report was made; ``misfits``: how many events did not fit their request's
+    state, ``misfit`` the last one; ``news``: what changed lately, no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
