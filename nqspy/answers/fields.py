@@ -53,6 +53,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "cat": {"request": str, "offset": Number, "stream": Word, "follow": Flag},
     "report_night": {"date": Word, "group": Word, "final": Flag},
     "report_quota": {"shift": Word},
+    "report_swf": {"fractions": Flag},
     "exits_trace": {"request": str},
 }
 """The fields that a question reads, each with its kind; None stands for absent unless it must be there."""

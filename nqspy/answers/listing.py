@@ -11,6 +11,7 @@ from nqspy.answers.named import seqs_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
+from nqspy.core.queueing.passing import promises_times
 from nqspy.decider import estimates
 from nqspy.decider.estimates import PATIENCE, LateEstimate
 from nqspy.engine.explain import Places, chain, reasons_of
@@ -373,7 +374,8 @@ def _reservation(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any
     if request is None or request.reservation is None:
         return None
     kept = promise_for(request.reservation, set(sight.known(request.reservation.by)))
-    return json_objects.reservation_object(kept, Lister(serving, sight).place)
+    sure = promises_times(serving.engine.site, request.queue)
+    return json_objects.reservation_object(kept, sure, Lister(serving, sight).place)
 
 
 def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:

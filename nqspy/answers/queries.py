@@ -1,6 +1,7 @@
 """Questions about the site as a whole: status, the clock, counters, reports, exits, what `doctor` asks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import takewhile
 from typing import Any
 
 from nqspy.answers import fields, limits, nights, shows
@@ -14,7 +15,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.ids import DAY, Instant, Seq
 from nqspy.model.reasons import ALIKE, ReasonCode
 from nqspy.model.requests import State
-from nqspy.report import counters, quotas, usage
+from nqspy.report import counters, quotas, swf, usage
 from nqspy.report.time_text import Zone
 from nqspy.rpc import server as rpc
 
@@ -55,13 +56,19 @@ def _counters(serving: Serving, asked: rpc.Asked) -> Work:
     return work
 
 
+def _instants(message: Mapping[str, Any]) -> tuple[Instant | None, Instant | None]:
+    """``from`` and ``to`` of a question. Raises Refusal for what is no instant."""
+    found = [message.get(name) for name in ("from", "to")]
+    for name, value in zip(("from", "to"), found, strict=True):
+        if value is not None and (type(value) is not int or not 0 <= value <= fields.LATEST):
+            raise Refusal("bad_instant", field=name, value=value)
+    return found[0], found[1]
+
+
 def _report_quota(serving: Serving, asked: rpc.Asked) -> Work:
     site, now, samples = snapshot(serving.engine.site), serving.clock.now(), dict(serving.engine.samples)
     reader, clock, zone = serving.readers.live, serving.clock.text, Zone(serving.engine.site.timezone)
-    begin, end, shift = (asked.message.get(name) for name in ("from", "to", "shift"))
-    for name, value in (("from", begin), ("to", end)):
-        if value is not None and (type(value) is not int or not 0 <= value <= fields.LATEST):
-            raise Refusal("bad_instant", field=name, value=value)
+    (begin, end), shift = _instants(asked.message), asked.message.get("shift")
     oldest = min((request.submitted for request in site.requests.values()), default=now)
     since = Instant(min(oldest, now - 8 * DAY)) if begin is None and end is None else Instant(0)
 
@@ -71,6 +78,21 @@ def _report_quota(serving: Serving, asked: rpc.Asked) -> Work:
         before = nights.Past(reader).before(since)
         data = quotas.quota_report(events, site, period, now, samples=samples, clock=clock, before=before)
         return {"text": quotas.quota_text(data), **data}
+
+    return work
+
+
+def _report_swf(serving: Serving, asked: rpc.Asked) -> Work:
+    serving.commit()
+    site, reader = serving.engine.site, serving.readers.reports
+    begin, end = _instants(asked.message)
+    zone, fractions = Zone(site.timezone), bool(asked.message.get("fractions"))
+    frame = swf.SwfFrame(site.name, "nqspy", zone, begin, end, fractions)
+    sight, last = Visibility(serving, asked.caller), site.n
+
+    def work() -> dict[str, Any]:
+        events = takewhile(lambda each: each.n <= last, reader.events())
+        return {"text": swf.swf_log(events, frame, sight.sees)}
 
     return work
 
@@ -116,6 +138,7 @@ QUESTIONS: dict[str, Callable[[Serving, rpc.Asked], Any]] = {
     "counters": _counters,
     "report_night": nights.answer,
     "report_quota": _report_quota,
+    "report_swf": _report_swf,
     "report_usage": _report_usage,
     "exits_list": _exits_list,
     "exits_trace": _exits_trace,

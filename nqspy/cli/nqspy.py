@@ -111,6 +111,25 @@ def quota(
     show(ask(_home(home), "report_quota", **span(_home(home), since, until, shift)), as_json)
 
 
+@report.command("swf")
+def swf(
+    since: Annotated[
+        str | None, typer.Option("--since", help="requests that ended from 2026-03-02T21:00, 21:00, or 7d on")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="and before this, written likewise")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write it into this file")] = None,
+    fractions: Annotated[bool, typer.Option("--fractions", help="times to the millisecond")] = False,
+    home: HomeOption = None,
+) -> None:
+    """All requests that have ended, as a log in the Standard Workload Format 2.2 (`nqspy sim` reads it)."""
+    fields = span(_home(home), since, until, None) | ({"fractions": True} if fractions else {})
+    text = ask(_home(home), "report_swf", **fields)["text"]
+    if output is None:
+        write(text)
+    else:
+        _write_page(output, text)
+
+
 @report.command("usage")
 def usage(as_json: JsonOption = False, home: HomeOption = None) -> None:
     """The share tree: entitlement, decayed use, and how far the two agree."""

@@ -29,6 +29,7 @@ DIALECT: Row = (
 OWN: Table = (
     (("--list",), "list", "text", "FILE", "submit a list: a line is options, script, arguments; all or none"),
     (("--after",), "", "after", "ID[:ok|any|fail|start|each]", "start only after that request; repeatable"),
+    (("--contract",), "contract", "on", "", "start it in a shorter hole too: it is ended where that ends"),
     (("--key",), "key", "text", "TEXT", "the same key again gives the same request"),
     (("--dry-run",), "dry_run", "on", "", "check and route only, submit nothing"),
     (("--wait",), "wait", "on", "", "return when it has ended, with its exit status"),

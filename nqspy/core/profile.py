@@ -67,6 +67,11 @@ class _Steps:
                 free.append(free[-1] + amount)
         self.times, self.free = times, free
 
+    def lasts(self, amount: int) -> int:
+        """Up to which instant so much is free from the first on."""
+        lacking = (at for at, free in zip(self.times, self.free, strict=True) if free < amount)
+        return next(lacking, FOREVER)
+
     def earliest(self, amount: int, length: int, after: int) -> int | None:
         """The first instant from ``after`` on from which so much is free for ``length``; None: never."""
         times, free, place = self.times, self.free, self.at(after)
@@ -142,6 +147,12 @@ class Profile:
                     return None
                 moved, found = moved or begin > found, begin
         return found
+
+    def until(self, claims: Claims) -> int:
+        """Up to which instant all of these amounts are free from now on: now where one is not, `FOREVER`
+        where none ever lacks."""
+        wanted = [(self._steps[a], n) for a, n in claims.items() if n and a in self._steps]
+        return min((steps.lasts(count) for steps, count in wanted), default=FOREVER)
 
     def least_until(self, amount: Amount, ends: Floats) -> npt.NDArray[np.int64] | None:
         """How much is free all the time from now to each of these instants; None where the amount is not

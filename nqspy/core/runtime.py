@@ -7,6 +7,8 @@ from nqspy.model.columns import Floats
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
 from nqspy.model.site import Settings, Site
+from nqspy.model.wall_limits import planned_wall as planned_wall
+from nqspy.model.wall_limits import wall_limit as wall_limit
 
 UNKNOWN = 3_600_000
 """Wall time of a request of which nothing is known, ms."""
@@ -34,22 +36,6 @@ def memory_counted(settings: Settings, queue: str, ask: Ask) -> int:
     if asked is not None or queue not in settings.queues:
         return asked or 0
     return memory_of(settings.queues[queue]) or 0
-
-
-def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Wall time (ms) after which a request will be ended: its own limit, else its queue's; None without
-    any."""
-    asked = finite(ask.wall)
-    if asked is not None or queue not in settings.queues:
-        return asked
-    return finite(settings.queues[queue].per_request.wall_limit)
-
-
-def planned_wall(settings: Settings, queue: str, ask: Ask) -> int | None:
-    """Wall time (ms) that plans take a request to run: as long as it may, where neither it nor its queue has
-    a limit the site's ``default wall_limit``; None: nobody knows. A limit of CPU time says nothing of it."""
-    limit = wall_limit(settings, queue, ask)
-    return limit if limit is not None else settings.default.wall_limit
 
 
 def planned_walls(settings: Settings, queue: str, asked: Floats) -> Floats:

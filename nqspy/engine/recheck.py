@@ -48,16 +48,16 @@ class Recheck:
         holds = self._holds(action) and features.stands(self._site, action)
         if isinstance(action, Start):
             if holds:
-                self._add(self._to_be(action.seq))
+                self._add(self._to_be(action.seq), action.forced)
             else:
                 self._fallen.add(action.seq)
         return holds
 
-    def _add(self, request: Request | None) -> None:
+    def _add(self, request: Request | None, forced: bool) -> None:
         assert request is not None
         self._tally.add(request)
         array = self._site.requests.get(array_of(request.seq) or 0)
-        self._tally.reservations.start(request, array or request)
+        self._tally.reservations.start(request, array or request, forced)
         if "_ledger" in self.__dict__:
             self._ledger.commit(request)
 
@@ -137,4 +137,5 @@ class Recheck:
             return True
         if self._tally.keeping(request, action.forced) is not None:
             return False
-        return action.forced or self._tally.reservations.delaying(request) is None
+        kept = self._tally.reservations
+        return action.forced or (kept.delaying(request) is None and kept.has_hole(request, action.until))

@@ -202,6 +202,7 @@ def _front(site: Site, wanted: Request | None, settings: Settings) -> Site:
     copy.next_seq, copy.resources, copy.turns = site.next_seq, dict(site.resources), dict(site.turns)
     copy.promises = {feature: dict(kept) for feature, kept in site.promises.items()}
     copy.past = {domain: past.copy() for domain, past in site.past.items()}
+    copy.lifetimes = site.lifetimes.copy(closed=True)
     copy.accounts = {key: account.copy() for key, account in site.accounts.items()}
     chosen = {request.seq: request for request in site.started.values()}
     for columns in site.waiting.values():

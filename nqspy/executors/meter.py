@@ -85,10 +85,15 @@ class Meter:
         self.told = self.cpu
         return True
 
+    def _hole_left(self, now: float) -> float:
+        """Real seconds until the hole ends that it was started in: suspended it goes by as well."""
+        hole = self.limits.get("hole")
+        return _IDLE if hole is None else self._real(hole) - (now - self.started)
+
     def due(self, now: float) -> float:
         """Real seconds until the next sample: one, fewer where a limit could be passed sooner."""
         if self.stopped is not None:
-            return _IDLE
+            return max(0.0, min(_IDLE, self._hole_left(now)))
         pace = _SLOWEST if self.speed <= 1 and self.limits["memory"] is None else _QUICK
         if self.closing:
             return max(0.0, self.sampled + pace - now)
@@ -102,7 +107,7 @@ class Meter:
         wait = self.sampled + pace - now
         if self.limits["wall"] is not None:
             wait = min(wait, self._real(self.limits["wall"]) - self.wall(now))
-        return max(0.0, wait)
+        return max(0.0, min(wait, self._hole_left(now)))
 
     def sample(self, now: float) -> None:
         """Measures now."""
@@ -126,6 +131,8 @@ class Meter:
         cpu, wall, memory = self.limits["cpu"], self.limits["wall"], self.limits["memory"]
         if wall is not None and self._clock(self.wall(now)) >= wall:
             return "wall_limit", f"wall-clock limit of {_seconds(wall)} exceeded"
+        if self._hole_left(now) <= 0:
+            return "contract", self.contract_text()
         if cpu is not None and self._clock(self.cpu) >= cpu:
             return "cpu_limit", f"CPU limit of {_seconds(cpu)} exceeded"
         if memory is not None and (self.memory > memory or self.cage.held.killed()):
@@ -140,17 +147,24 @@ class Meter:
                 "wall_limit",
                 f"wall-clock limit of {_seconds(wall)} exceeded by what its leader left behind",
             )
+        if self._hole_left(now) <= 0:
+            return "contract", self.contract_text()
         return self._crowded()
 
     def remaining(self, now: float) -> float:
         """Real seconds until what its leader left behind must be looked at."""
         wall = self.limits["wall"]
         left = self._real(wall) - self.wall(now) if wall is not None else _IDLE
+        left = min(left, self._hole_left(now))
         return max(0.0, min(self.sampled + _QUICK - now, left if left > 0 else _IDLE))
 
     def _crowded(self) -> tuple[str, str] | None:
         many = self.processes is not None and self.tasks > self.processes
         return ("process_limit", self.process_text()) if many or self.cage.held.refused() else None
+
+    def contract_text(self) -> str:
+        """What is said of a request that was still there when its hole ended."""
+        return f"the hole of {_seconds(self.limits.get('hole') or 0)} that it was started in is over"
 
     def process_text(self) -> str:
         """What is said of a request that had, or wanted, too many processes."""

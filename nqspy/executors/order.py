@@ -53,7 +53,7 @@ def make_order(
         "nice": spec.ask.nice if spec.ask.nice is not None else queue.nice,
         "cpus": cpus_of(start.pes, site),
         "rlimits": _rlimits(limits, speed, grace),
-        "limits": _measured(limits),
+        "limits": _measured(limits) | _hole(request, start),
         "processes": limits["per_request/process_limit"],
         "keep_processes": limits["per_request/process_limit"] not in (None, PROCESSES),
         "grace": grace,
@@ -83,6 +83,13 @@ def _limits(spec: Spec, queue: Queue) -> dict[str, int | None]:
         ask = asked.get(path)
         found[path] = finite(ask if ask is not None else getattr(getattr(queue, branch), name))
     return found
+
+
+def _hole(request: Request, start: Start) -> dict[str, int | None]:
+    """How long (ms of the site's clock) it may be there at all, suspended or not (`Spec.contract`)."""
+    if start.until is None or request.started is None:
+        return {}
+    return {"hole": max(0, start.until - request.started)}
 
 
 def _measured(limits: Mapping[str, int | None]) -> dict[str, int | None]:

@@ -41,7 +41,7 @@ _HEAD_START = 20  # ms in which a very short job may end before anybody is told 
 _AGAIN = 0.1
 _LONG = 64 << 20
 """Bytes of output that take a while to be synced."""
-_LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit")
+_LIMITS = ("cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit", "contract")
 
 
 class Shepherd(AttemptReporter):

@@ -22,7 +22,7 @@ class Action:
 @dataclass(frozen=True, slots=True)
 class Start(Action):
     """Start this attempt of a request on these PEs, with these ``units`` of consumables. ``forced``: an exit
-    or an operator asked for it past the limits."""
+    or an operator asked for it past the limits; ``until``: it is ended then (`Spec.contract`)."""
 
     kind: ClassVar[str] = "start"
     seq: Seq
@@ -30,6 +30,7 @@ class Start(Action):
     pes: tuple[int, ...]
     forced: bool = False
     units: Units = ()
+    until: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)

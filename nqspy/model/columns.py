@@ -38,6 +38,7 @@ _COLUMNS: tuple[tuple[str, Any], ...] = (
     ("rank", np.int64),
     ("needs", np.int64),
     ("priority", np.int64),
+    ("contract", np.int64),
 )
 
 
@@ -118,8 +119,9 @@ class Columns:
     ``cpu`` and ``wall`` ms and ``memory`` bytes are infinite where the request gave no finite limit; ``date``
     is the date in queue (ms); ``count`` how many of it might start (of an array; else 1), ``turn`` orders by
     number (`turn_of`); ``given`` 1 where the owner gave the name; ``owner``, ``group``, ``name``,
-    ``pair`` (owner in group) and ``needs`` are numbers of a `Dictionary`; ``priority`` is the owner's own
-    (``qsub -p``), ``prioritised`` how many rows have one. ``version`` rises with every change.
+    ``pair`` (owner in group) and ``needs`` are numbers of a `Dictionary`; ``contract`` 1 where a hole will
+    do; ``priority`` is the owner's own (``qsub -p``), ``prioritised`` how many rows have one. ``version``
+    rises with every change.
     """
 
     __slots__ = (
@@ -264,6 +266,7 @@ class Columns:
         arrays["pair"][row] = numbers.pairs.of(f"{spec.group}:{spec.owner}")
         arrays["rank"][row] = request.rank
         arrays["needs"][row] = numbers.needs.of(needs_key(spec.ask.needs, spec.ask.consumables))
+        arrays["contract"][row] = spec.contract
         self.prioritised += bool(spec.priority) - bool(arrays["priority"][row])
         arrays["priority"][row] = spec.priority or 0
 
@@ -340,6 +343,7 @@ def _columns_of(requests: list[Request], numbers: Dictionary) -> dict[str, Seque
         "rank": [request.rank for request in requests],
         "needs": [numbers.needs.of(needs_key(spec.ask.needs, spec.ask.consumables)) for spec in specs],
         "priority": [spec.priority or 0 for spec in specs],
+        "contract": [spec.contract for spec in specs],
     }
 
 

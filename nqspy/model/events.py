@@ -53,7 +53,8 @@ class Eligible(Event):
 
 @dataclass(frozen=True, slots=True)
 class Starting(Event):
-    """It was decided to start an attempt on these PEs and units; the executor may once this is committed."""
+    """It was decided to start an attempt on these PEs and units; the executor may once this is committed.
+    ``until``: when it is ended, where it fills a hole (`Spec.contract`)."""
 
     kind: ClassVar[str] = "starting"
     seq: Seq
@@ -61,6 +62,7 @@ class Starting(Event):
     pes: tuple[int, ...]
     forced: bool = False
     units: Units = ()
+    until: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)

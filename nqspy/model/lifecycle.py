@@ -277,7 +277,7 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
     for request in _named(site, event):
         if isinstance(event, ev.Ended) and request.array is None:
             _settle(site, request, event, at)
-            accounting.remember(site, request, event.used)
+            accounting.remember(site, request, event)
         _displace(site, request)
         made.append(_make(site, request, event, at))
         del site.requests[request.seq]

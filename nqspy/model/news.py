@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from nqspy.model.ids import Seq
+from nqspy.model.lifetimes import Key
 from nqspy.model.requests import Request
 
 KEPT = 4_096
@@ -49,6 +50,7 @@ class Touched:
     ended: dict[Seq, tuple[Request, Any]] = field(default_factory=dict)
     settings: set[str] = field(default_factory=set)
     accounts: set[str] = field(default_factory=set)
+    lifetimes: set[Key] = field(default_factory=set)
     state: bool = False
 
     def clear(self) -> None:
@@ -57,4 +59,5 @@ class Touched:
         self.ended.clear()
         self.settings.clear()
         self.accounts.clear()
+        self.lifetimes.clear()
         self.state = False

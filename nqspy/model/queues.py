@@ -159,8 +159,19 @@ class Queue(RunningLimits):
     backfill: str = setting(
         "name",
         "limit",
-        "who may start past one that waits: nobody, or who delays no promised start by its wall limit",
-        words=("none", "limit"),
+        "who may start past one that waits: nobody, who delays no promised start by its wall limit, who "
+        "probably delays none, or who lets itself be ended before it would",
+        words=("none", "limit", "probable", "contract"),
+    )
+    probability: float = setting(
+        "percent",
+        90.0,
+        "how probable it must be that one which starts past another ends in time",
+        low=1,
+        high=99,
+    )
+    shortest_hole: int = setting(
+        "time", 60_000, "time that a request with a contract is given at least", low=1000
     )
     reserve: int | None = setting(
         "number", 0, "of how many that wait the start is reserved", low=0, high=1_000_000, nothing="all"

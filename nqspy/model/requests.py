@@ -43,18 +43,9 @@ STARTED = (State.RUNNING, State.SUSPENDED, State.EXITING)
 """States of an attempt; one that is exiting has given its PEs back."""
 
 EndReason = Literal[
-    "exit",
-    "signal",
-    "cpu_limit",
-    "wall_limit",
-    "memory_limit",
-    "file_limit",
-    "process_limit",
-    "deleted",
-    "lost",
-    "requeued",
-    "not_started",
-]
+    "exit", "signal", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit", "contract",
+    "deleted", "lost", "requeued", "not_started",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +141,7 @@ class Spec:
     while a pipe queue holds it. ``listed``: it was handed in as part of a list, whose order it keeps.
     ``array``: it is an array of these indices (or one index of it).
     ``start_in``: the folder it starts in, if it named one. ``layout``: how its PEs are laid out.
+    ``contract``: it may be started in a hole shorter than its wall limit, and is ended where that ends.
     """
 
     owner: str
@@ -182,6 +174,7 @@ class Spec:
     array: ArraySpec | None = None
     start_in: str | None = None
     layout: Layout | None = None
+    contract: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +256,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
     ``preempted_bytes``: what it held when it last did. ``suspended_time``: how long it was suspended before.
     ``units``: of consumables; they are its own until its processes have ended, and told of still later.
-    ``adjusted``: what it asks for was changed since it was started.
+    ``adjusted``: what it asks for was changed since it was started. ``until``: when its hole ends.
     """
 
     number: int
@@ -283,6 +276,7 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     suspended_time: int = 0
     units: Units = ()
     adjusted: bool = False
+    until: Instant | None = None
 
 
 @dataclass(slots=True)

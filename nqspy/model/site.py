@@ -16,6 +16,7 @@ from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
+from nqspy.model.lifetimes import Lifetimes
 from nqspy.model.machine import Found
 from nqspy.model.news import News, Touched
 from nqspy.model.outputs import files
@@ -40,19 +41,17 @@ class Site:
     which of them hold a PE (`board`); ``units``: which hold a unit, ``turns``: which unit of each consumable
     was given last, ``away``: who held those offline when they went; ``dates``: heap of (eligible, seq) of
     requests that wait for their date (entries may be stale); ``dependants``: requests that wait for another
-    one, by its number
-    (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its path
-    (`outputs.files`); ``members``: indices of each array that are requests of their own; ``limited``:
+    one, by its number (`Request.unmet`); ``writers``: which requests that have not ended write a file, by its
+    path (`outputs.files`); ``members``: indices of each array that are requests of their own; ``limited``:
     arrays of which not all indices may run at a time; ``reserved``: queued requests that were promised a
     start, ``freed``: number of the last event that left something to others, ``swept``: up to which of these
-    the promises were gone through; ``tally``: how many requests there are; ``accounts``:
-    ``g:GROUP`` and ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``resources``: how each
-    that is watched was found, once it was; ``promises``: of features, by their names (`promises`);
-    ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from settings and
-    time, and no part of what is kept, as ``closings``: when any shift stops it;
-    ``reported``: day of the last night whose report was made; ``misfits``:
-    how many events did not fit their request's state, ``misfit`` the last one; ``news``: what changed lately,
-    no part of what is kept either.
+    the promises were gone through; ``tally``: how many requests there are; ``accounts``: ``g:GROUP`` and
+    ``u:GROUP:USER`` (`domains.account_key`); ``past``: by domain; ``lifetimes``: how long requests ran;
+    ``resources``: how each that is watched was found, once it was; ``promises``: of features, by their names
+    (`promises`); ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from
+    settings and time, and no part of what is kept, as ``closings``: when any shift stops it; ``reported``:
+    day of the last night whose report was made; ``misfits``: how many events did not fit their request's
+    state, ``misfit`` the last one; ``news``: what changed lately, no part of what is kept either.
     """
 
     settings: Settings = field(default_factory=Settings)
@@ -75,6 +74,7 @@ class Site:
     tally: RequestCounts = field(default_factory=RequestCounts)
     accounts: dict[str, Account] = field(default_factory=dict)
     past: dict[str, DomainPast] = field(default_factory=lambda: {APPLICATION: DomainPast()})
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
     shift: ShiftState = field(default_factory=ShiftState)
     resources: dict[str, ResourceState] = field(default_factory=dict)
     pressure: Pressure = field(default_factory=Pressure)

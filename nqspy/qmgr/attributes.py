@@ -102,6 +102,7 @@ MODIFY = dict(
         _ask("account", "account", "name", "account the request is charged to"),
         _ask("shell", "shell", "name", "shell that runs the script"),
         _ask("rerunnable", "rerunnable", "flag", "whether it may be run again"),
+        _ask("contract", "contract", "flag", "whether a hole shorter than its wall limit will do"),
         _ask("needs", "ask/needs", "names", "resources it needs, none: takes them back"),
         _ask("consumables", "ask/consumables", "amounts", "units it asks for, none: takes them back"),
         _ask("eligible", "eligible", "name", "not before this date (the forms of qsub -a), none: at once"),

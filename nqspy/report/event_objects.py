@@ -124,8 +124,9 @@ def _id(seq: Seq | None, host: str) -> str | None:
 
 
 def _units(event: ev.Starting, host: str, zone: Zone) -> dict[str, Any]:
-    """Most requests ask for none."""
-    return {"units": {name: list(units) for name, units in event.units}} if event.units else {}
+    """Most requests ask for none, and are started in no hole."""
+    held = {"units": {name: list(units) for name, units in event.units}} if event.units else {}
+    return held if event.until is None else held | {"until": zone.text(event.until)}
 
 
 def _devices(event: ev.MachineFound, host: str, zone: Zone) -> dict[str, Any]:

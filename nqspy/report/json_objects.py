@@ -110,7 +110,17 @@ def _object(
         "held": [],
         **paths,
         **_of_array(request, context.host),
+        **_contract(request, context),
     }
+
+
+def _contract(request: Request, context: AnswerContext) -> dict[str, Any]:
+    """``contract{until}`` of a request that was handed in with one: when the hole ends that it was started
+    in, null: it is in none."""
+    if not request.spec.contract:
+        return {}
+    until = request.attempt.until if request.attempt is not None else None
+    return {"contract": {"until": context.zone.stamp(until)}}
 
 
 def _of_array(request: Request, host: str) -> dict[str, Any]:
@@ -158,11 +168,12 @@ def redating_object(request: Request, context: AnswerContext) -> dict[str, Any] 
     return {"at": context.zone.stamp(redated.at), "who": redated.who, "cause": cause}
 
 
-def reservation_object(kept: Reservation, context: AnswerContext) -> dict[str, Any]:
-    """``reservation{at by late}`` of ``qstat --why``: when it is promised to start at the latest (null:
-    nobody can say), whose ends it waits for, why that could not be kept."""
+def reservation_object(kept: Reservation, sure: bool, context: AnswerContext) -> dict[str, Any]:
+    """``reservation{at by late promised}`` of ``qstat --why``: when it starts at the latest (null: nobody can
+    say), whose ends it waits for, why that could not be kept; ``sure``: the time is promised, and no guess of
+    a queue that takes chances."""
     by = [full_id(seq, context.host) for seq in kept.by]
-    return {"at": context.zone.stamp(kept.at), "by": by, "late": kept.late or None}
+    return {"at": context.zone.stamp(kept.at), "by": by, "late": kept.late or None, "promised": sure}
 
 
 def encode(objects: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> bytes:

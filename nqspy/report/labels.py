@@ -25,6 +25,7 @@ _WORDS = {
     "wall_limit": "it ran longer than it asked for",
     "memory_limit": "it took more memory than it asked for",
     "file_limit": "a file grew beyond its limit",
+    "contract": "it ran on beyond the hole it was started in",
     "process_limit": "it had more processes than it may have",
     "deleted": "it was deleted",
     "lost": "nobody saw its end",

@@ -22,6 +22,7 @@ def why_text(each: Mapping[str, Any]) -> str:
         lines += _why_ended(each)
     elif each["started"] is not None:
         lines.append(f"  it was started at {each['started']} on PEs {','.join(spans(sorted(each['pes'])))}")
+        lines += _why_contract(each)
         lines += _why_started(each)
     else:
         lines += _why_waiting(each)
@@ -39,6 +40,15 @@ def _why_started(each: Mapping[str, Any]) -> Iterable[str]:
             yield f"  needed:   {_needed(each)}"
 
 
+def _why_contract(each: Mapping[str, Any]) -> Iterable[str]:
+    """Whether it is in a hole, or will take one."""
+    contract = each.get("contract")
+    if contract and contract["until"]:
+        yield f"  contract: it fills a hole and is ended at {contract['until']}"
+    elif contract and each["started"] is None:
+        yield "  contract: a hole shorter than its wall limit will do, where its queue has backfill=contract"
+
+
 def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
     reason, rank, estimate = each["reason"], each["priority"], each.get("estimate")
     if reason:
@@ -47,6 +57,7 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
     if redated := each.get("redated"):
         cause = f" when {redated['cause']} was started" if redated["cause"] else ""
         yield f"  redated:  it counts as submitted at {each['date_in_queue']}, set by {redated['who']}{cause}"
+    yield from _why_contract(each)
     if reservation := each.get("reservation"):
         yield from _why_promised(reservation)
     if rank:
@@ -64,7 +75,8 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
 def _why_promised(reservation: Mapping[str, Any]) -> Iterable[str]:
     """The start that it was promised, and whether that was kept."""
     by = f"; it waits for {', '.join(reservation['by'])}" if reservation["by"] else ""
-    when = f"{reservation['at']} at the latest" if reservation["at"] else "a time that nobody can say"
+    sure = "at the latest" if reservation["promised"] else "unless one that started past it runs longer"
+    when = f"{reservation['at']} {sure}" if reservation["at"] else "a time that nobody can say"
     yield f"  reserved: its start, at {when}{by}"
     if reservation["late"]:
         yield f"  late:     {reservation['late']}"

@@ -21,7 +21,8 @@ class Options(TypedDict, total=False):
     Times in seconds or as text, sizes in bytes or as text. ``eligible``: not before (with a zone);
     ``environment``: variables of the job; ``user``: run as another one (managers); ``after``: ``ID`` or
     ``ID:any``; ``needs``: resources that must be well, a list or ``nfs+licence``; ``consumables``: units by
-    name, like ``{"gpu": 2}``; ``key``: the same key again gives the same request.
+    name, like ``{"gpu": 2}``; ``contract``: a hole shorter than its wall limit will do, it is ended where
+    that ends; ``key``: the same key again gives the same request.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Options(TypedDict, total=False):
     eligible: datetime
     held: bool
     rerunnable: bool
+    contract: bool
     stdout: Name
     stderr: Name
     join: bool
@@ -55,7 +57,7 @@ class Options(TypedDict, total=False):
 NAME_MAX = 230
 """Characters of a name that a file gives."""
 
-_AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable")
+_AS_THEY_ARE = ("account", "shell", "priority", "held", "rerunnable", "contract")
 
 
 def submission(

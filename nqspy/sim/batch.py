@@ -47,13 +47,16 @@ class EndedJob:
 
 class BatchRun:
     """``workload`` under the settings of ``texts``, one after the other, on a machine of so many PEs and
-    bytes of memory. ``left``: jobs that have not ended, once nothing is left to happen.
+    bytes of memory; ``exact``: each job asks for the time it will run (`batch_policies`). ``left``: jobs
+    that have not ended, once nothing is left to happen.
 
     Iterating over it lets time pass, and gives the jobs as they end.
     """
 
-    def __init__(self, workload: Workload, texts: Texts, memory: int | None = None) -> None:
-        self.workload = workload
+    def __init__(
+        self, workload: Workload, texts: Texts, memory: int | None = None, exact: bool = False
+    ) -> None:
+        self.workload, self._exact = workload, exact
         self.begin = Instant(workload.begin) if workload.begin else YEAR_2026
         self._coming: deque[SimulatedJob] = deque()
         self._jobs: dict[Seq, SimulatedJob] = {}
@@ -108,7 +111,8 @@ class BatchRun:
             yield Instant(self.begin + job.submit), CommandAsked(command, self._caller(job), job)
 
     def _submission(self, job: SimulatedJob) -> cm.Submission:
-        ask = Ask(pes=job.width, wall=job.estimate, memory=job.memory)
+        wall = max(1, min(job.run, job.estimate)) if self._exact else job.estimate
+        ask = Ask(pes=job.width, wall=wall, memory=job.memory)
         account = job.group if job.group in self._groups else None
         spec = Spec(
             owner=job.user, uid=1000, name="job", queue="", script="", environment="", workdir="/home",

@@ -16,11 +16,13 @@ set sched_factor share 0 cpu 0 memory 0 time 0
 
 @dataclass(frozen=True, slots=True)
 class BatchPolicy:
-    """``title`` for tables; ``commands`` of qmgr that come after the site's."""
+    """``title`` for tables; ``commands`` of qmgr that come after the site's; ``exact``: plans know how long
+    each job will really run, which no live site does: jobs ask for that."""
 
     name: str
     title: str
     commands: str = ""
+    exact: bool = False
 
 
 _ALL = (
@@ -35,6 +37,14 @@ _ALL = (
     ),
     BatchPolicy(
         "conservative", "backfills behind all promised starts", "set queue batch order=fcfs reserve=all"
+    ),
+    BatchPolicy(
+        "easy-exact", "EASY, run times known exactly", "set queue batch order=fcfs reserve=1", exact=True
+    ),
+    BatchPolicy(
+        "easy-probable",
+        "EASY, who probably ends in time passes",
+        "set queue batch order=fcfs reserve=1 backfill=probable",
     ),
 )
 

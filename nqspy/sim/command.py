@@ -71,7 +71,8 @@ def sim(
         results += [opened(requests)] if requests is not None else []
         began = perf_counter()
         with progress(found.name, found.count) as far:
-            done = simulate(found, texts, room, results, far)
+            exact = policy is not None and BATCH_POLICIES[policy].exact
+            done = simulate(found, texts, room, results, far, exact)
     except (BadWorkload, NotSimulated, NqspyError) as error:
         _fail(error)
     _tell(done, policy or (config.name if config is not None else DEFAULT), perf_counter() - began, as_json)

@@ -38,12 +38,14 @@ def simulate(
     memory: int | None = None,
     results: Sequence[Results] = (),
     far: Callable[[int], None] = lambda jobs: None,
+    exact: bool = False,
 ) -> Simulated:
-    """Runs it; ``far`` is told how many jobs have ended. Raises NotSimulated, BadWorkload."""
+    """Runs it; ``far`` is told how many jobs have ended; ``exact`` as in `BatchRun`. Raises NotSimulated,
+    BadWorkload."""
     metrics = Metrics(workload.pes)
     try:
         with calm():
-            run = BatchRun(workload, texts, memory)
+            run = BatchRun(workload, texts, memory, exact)
             for ended in run:
                 metrics.add(ended)
                 for each in results:

@@ -46,6 +46,8 @@ ON CONFLICT (path) DO UPDATE SET value = excluded.value"""
 _ACCOUNT = """INSERT INTO accounts (key, value, at, recent, owed) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at, recent = excluded.recent,
 owed = excluded.owed"""
+_LIFETIME = "INSERT OR REPLACE INTO lifetimes (owner, name, pes, parts, last) VALUES (?, ?, ?, ?, ?)"
+_FORGET = "DELETE FROM lifetimes WHERE owner = ? AND name = ? AND pes = ?"
 _STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?, ?, ?, ?)"
 _FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"
 
@@ -201,6 +203,8 @@ class SqliteJournal:
             (_KEY, changes.keys),
             (_REQUEST, changes.requests),
             (_ACCOUNT, changes.accounts),
+            (_LIFETIME, changes.lifetimes),
+            (_FORGET, changes.forgotten),
         ):
             if some:
                 connection.executemany(statement, some)

@@ -10,6 +10,7 @@ import msgspec
 from nqspy.model import accounting, configure, lifecycle
 from nqspy.model.accounts import DomainPast
 from nqspy.model.domains import APPLICATION
+from nqspy.model.lifetimes import Lifetime, Lifetimes
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
@@ -27,6 +28,7 @@ def load_site(connection: sqlite3.Connection) -> Site:
         with no_collector():
             _load_settings(site, connection)
             _load_accounts(site, connection)
+            _load_lifetimes(site, connection)
             _load_state(site, connection)
             _load_requests(site, connection)
     finally:
@@ -57,6 +59,14 @@ def _load_accounts(site: Site, connection: sqlite3.Connection) -> None:
         "SELECT key, value, at, recent, owed FROM accounts ORDER BY position"
     ):
         site.accounts[key] = accounts.account_of(*row)
+
+
+def _load_lifetimes(site: Site, connection: sqlite3.Connection) -> None:
+    found = connection.execute("SELECT owner, name, pes, parts, last FROM lifetimes")
+    site.lifetimes = Lifetimes.of(
+        {(owner, name, pes): Lifetime(tuple(rows.decoded(parts)), last)
+         for owner, name, pes, parts, last in found}
+    )  # fmt: skip
 
 
 def _load_state(site: Site, connection: sqlite3.Connection) -> None:

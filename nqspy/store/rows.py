@@ -90,7 +90,8 @@ rest_decoder = msgspec.json.Decoder(SiteRow)
 @dataclass(slots=True)
 class RowChanges:
     """The rows of one commit. ``settings``: value None deletes the row; ``order``: paths of all objects of
-    the kinds of which one was deleted, in the order of the site."""
+    the kinds of which one was deleted, in the order of the site; ``forgotten``: keys of ``lifetimes`` whose
+    rows go."""
 
     state: Row
     events: list[Row] = field(default_factory=list)
@@ -100,6 +101,8 @@ class RowChanges:
     settings: list[tuple[str, str | None]] = field(default_factory=list)
     order: dict[str, list[str]] = field(default_factory=dict)
     accounts: list[Row] = field(default_factory=list)
+    lifetimes: list[Row] = field(default_factory=list)
+    forgotten: list[Row] = field(default_factory=list)
 
 
 def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int = 0) -> RowChanges:
@@ -115,9 +118,19 @@ def gather(batch: Batch, site: Site, blobs: Container[str] = (), accounts: int =
         accounts=[account_rows.row(key, site.accounts[key]) for key in _account_keys(site, accounts)],
     )
     changes.requests += ended_rows(batch.events, site)
+    _gather_lifetimes(changes, site)
     if touched.settings:
         _gather_settings(changes, batch, site)
     return changes
+
+
+def _gather_lifetimes(changes: RowChanges, site: Site) -> None:
+    for key in sorted(site.touched.lifetimes):
+        found = site.lifetimes.known.get(key)
+        if found is None:
+            changes.forgotten.append(key)
+        else:
+            changes.lifetimes.append((*key, text(found.parts), found.last))
 
 
 def _account_keys(site: Site, known: int) -> list[str]:

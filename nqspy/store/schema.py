@@ -92,6 +92,22 @@ class AccountRow(peewee.Model):
         table_name = "accounts"
 
 
+class LifetimeRow(peewee.Model):
+    """How long the last requests of an owner, a name and so many PEs ran: ``parts`` is a JSON list, ``last``
+    the number of the event by which one ended (`model.lifetimes`)."""
+
+    owner = peewee.TextField()
+    name = peewee.TextField()
+    pes = peewee.IntegerField()
+    parts = peewee.TextField()
+    last = peewee.IntegerField()
+
+    class Meta:
+        table_name = "lifetimes"
+        primary_key = peewee.CompositeKey("owner", "name", "pes")
+        without_rowid = True
+
+
 class StateRow(peewee.Model):
     """The rest of the site, one row: ``rest`` is JSON of shift, machine found, host, zone, files applied."""
 
@@ -173,6 +189,7 @@ MODELS: tuple[type[peewee.Model], ...] = (
     RequestRow,
     SettingsRow,
     AccountRow,
+    LifetimeRow,
     StateRow,
     KeyRow,
     BlobRow,

@@ -86,6 +86,7 @@ TABLE = [
     ("counters", ALL, lambda id: {}),
     ("report_night", ALL, lambda id: {}),
     ("report_quota", ALL, lambda id: {}),
+    ("report_swf", ALL, lambda id: {}),
     ("report_usage", ALL, lambda id: {}),
     ("exits_list", ALL, lambda id: {}),
     ("exits_trace", ALL, lambda id: {"request": id}),

@@ -309,7 +309,7 @@ def spec_of(owner: str, **given: str) -> Spec:
     )
     named = "name" in given
     return Spec(owner, 1000, given.get("name", "STDIN"), "", "s", "e", "/home", name_given=named, ask=ask,
-                group=given.get("group", "default"),
+                group=given.get("group", "default"), contract="contract" in given,
                 priority=int(given["p"]) if "p" in given else None)  # fmt: skip
 
 

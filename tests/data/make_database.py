@@ -14,6 +14,7 @@ from pathlib import Path
 
 from store.conftest import Story
 
+from nqspy.core import features as features  # whose settings the story changes
 from nqspy.model import events as ev
 from nqspy.store.journal import SqliteJournal
 
@@ -23,7 +24,7 @@ def main(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nqs.db"
         with SqliteJournal.open(path) as journal:
-            story = Story(journal, 11)
+            story = Story(journal, 14)
             story.go_on(160)
             _some_that_are_started(story)
             _one_that_ran(story)

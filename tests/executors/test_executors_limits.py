@@ -14,9 +14,11 @@ from executors.conftest import wait_until
 from nqspy.executors import proc
 from nqspy.executors.cage import Cage
 from nqspy.executors.meter import Meter, Reaped
-from nqspy.model.actions import Kill, Resume, Suspend
+from nqspy.model.actions import Kill, Resume, Start, Suspend
 from nqspy.model.cause import cause_of
-from nqspy.model.requests import Ask
+from nqspy.model.ids import Instant
+from nqspy.model.observations import ObservedRunning
+from nqspy.model.requests import Ask, Attempt
 
 BURN = "while :; do :; done\n"
 MB = 1 << 20
@@ -35,6 +37,37 @@ def test_wall_time_counts_by_the_clock_of_the_site(make_bench):
     ending = bench.run("exec sleep 60\n", ask=Ask(wall=30_000))
     assert ending.reason == "wall_limit"
     assert ending.text == "wall-clock limit of 30 s exceeded"
+
+
+def in_a_hole(bench, script, until, **spec):
+    """A request whose hole ends so many ms after its start."""
+    request = bench.request(script, contract=True, **spec)
+    request.attempt = Attempt(1, (0,), Instant(0))
+    bench.do(Start(request.seq, 1, (0,), until=Instant(until)), request)
+    return request
+
+
+def test_one_in_a_hole_is_ended_where_that_ends(bench):
+    ending = bench.ending(in_a_hole(bench, "exec sleep 60\n", 300, ask=Ask(wall=60_000)))
+    assert (ending.reason, ending.signal) == ("contract", signal.SIGTERM)
+    assert ending.text == "the hole of 0.3 s that it was started in is over"
+    assert 300 <= ending.used.wall < 3000
+    assert bench.text("job.e1") == f"nqspy: request 1.ymp was ended: {ending.text}\n"
+
+
+def test_the_hole_goes_by_while_it_is_suspended(bench):
+    request = in_a_hole(bench, "exec sleep 60\n", 1500)
+    bench.expect(ObservedRunning, request)
+    bench.do(Suspend(request.seq, 1))
+    ending = bench.ending(request)
+    assert ending.reason == "contract"
+    assert ending.used.wall < 1500
+
+
+def test_what_a_leader_leaves_behind_has_no_longer_a_hole_than_he(bench):
+    request = in_a_hole(bench, "trap '' TERM; (trap '' TERM; sleep 60) & exit 0\n", 300)
+    bench.queue.per_request.wall_limit = None
+    assert bench.ending(request).reason in ("contract", "exit")
 
 
 def test_time_suspended_does_not_count_as_wall_time(bench):

@@ -32,7 +32,8 @@ def expected(path: Path) -> list[tuple[float, float]]:
     return [(float(job), float(start)) for job, start in map(str.split, path.read_text().splitlines())]
 
 
-SHORT = [(trace, policy) for trace in ("example", "edge", "ties") for policy in BATCH_POLICIES]
+REFERENCE = ("fcfs", "firstfit", "sjf", "easy", "easy-sjbf", "conservative")
+SHORT = [(trace, policy) for trace in ("example", "edge", "ties") for policy in REFERENCE]
 
 
 @pytest.mark.parametrize(("trace", "policy"), [*SHORT, ("t3d", "easy"), ("t3d", "conservative")])
@@ -41,10 +42,24 @@ def test_every_start_is_as_the_reference_gives_it(trace, policy):
 
 
 @pytest.mark.skipif(not (MORE / "expected").is_dir(), reason="needs the logs: NQSPY_TRACES=FOLDER")
-@pytest.mark.parametrize("policy", BATCH_POLICIES)
+@pytest.mark.parametrize("policy", REFERENCE)
 @pytest.mark.parametrize("trace", ["kth", "sdsc", "nasa", "lublin"])
 def test_so_it_is_in_the_logs_that_are_not_ours_to_copy(trace, policy):
     assert starts_of(MORE / f"{trace}.swf", policy) == expected(MORE / "expected" / f"{trace}.{policy}.txt")
+
+
+def test_who_knows_run_times_exactly_plans_by_them_and_chances_need_a_past(tmp_path):
+    """Job 3 is to end before job 2 can start, which only its run time says."""
+    path = tmp_path / "log.swf"
+    jobs = ((1, 0, 100, 1, 100), (2, 1, 50, 2, 50), (3, 2, 90, 1, 500))
+    lines = [
+        f"{n} {at} -1 {run} {pes} -1 -1 {pes} {most} -1 1 1 1 -1 1 -1 -1 -1" for n, at, run, pes, most in jobs
+    ]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    for policy, third in (("easy", 150), ("easy-exact", 2), ("easy-probable", 150)):
+        chosen = BATCH_POLICIES[policy]
+        run = BatchRun(open_swf(path, 2), [("site", SITE), (policy, chosen.commands)], exact=chosen.exact)
+        assert {each.job.number: each.start // 1000 for each in run} == {1: 0, 2: 100, 3: third}
 
 
 # ---------------------------------------------------------------- what happens to a job

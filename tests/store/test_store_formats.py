@@ -54,6 +54,7 @@ def test_an_old_database_says_what_it_said(kept, path, same_site):
         # Rows tell these since they are kept, and use is charged evenly since then: they were written before.
         assert replayed.accounts.keys() >= site.accounts.keys()
         replayed.accounts, replayed.past = site.accounts, site.past
+        replayed.lifetimes = site.lifetimes
         replayed.shift = replace(replayed.shift, failed_text=site.shift.failed_text)
         for request in (*replayed.requests.values(), *site.requests.values()):
             request.redated = None

@@ -29,6 +29,7 @@ RUN = Attempt(
     units=(("gpu", ("0", "3")),),
     suspended_time=13,
     adjusted=True,
+    until=Instant(19),
 )
 FULL = Request(
     seq=17,

@@ -7,7 +7,7 @@ runs without a wall limit has no known end: who waits for that has a promise wit
 time is known nothing starts that would hold what he needs besides.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from nqspy.core.profile import FOREVER, Claims, Profile, held_up_by
 from nqspy.core.queueing.limit_rules import LimitRule, Mask
-from nqspy.core.runtime import planned_wall, planned_walls
+from nqspy.core.queueing.passing import hole_wanted, passing_walls, probable_length, promises_times
+from nqspy.core.runtime import planned_wall
 from nqspy.model.actions import Reserving
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant, Seq
@@ -51,6 +52,8 @@ class Reservations:
     def __init__(self, site: Site, now: Instant, rules: Callable[[str], Sequence[LimitRule]]) -> None:
         self._site, self._now, self._rules = site, now, rules
         self._kept: dict[Seq, _Held] = {}
+        self._holes: dict[Seq, Instant] = {}
+        self._until: dict[Seq, Instant] = {}
         self._starts: list[Request] = []
         self._begun: set[Seq] = set()
         self._endless = 0
@@ -89,8 +92,12 @@ class Reservations:
         going += [(self._now + self.length(request), request) for request in self._starts]
         profile.begin((min(end, FOREVER + 1), self._claims(request, profile)) for end, request in going)
         self._idle = {name: profile.free(("pes", name), self._now) for name in domains}
+        overdue = self._overdue()
         for seq in self._site.reserved:
-            self._put(profile, self._site.requests[seq], self._site.requests[seq].reservation)
+            if seq not in overdue:
+                self._put(profile, self._site.requests[seq], self._site.requests[seq].reservation)
+        for request in overdue.values():
+            self._put_overdue(profile, request)
         return profile
 
     def lay_out(self) -> None:
@@ -139,7 +146,8 @@ class Reservations:
         rest = request.attempt.suspended_time if request.attempt is not None else 0
         if request.pause is not None:
             rest += self._now - request.pause.at
-        return min(FOREVER, began + rest + self.length(request))
+        until = request.attempt.until if request.attempt is not None else None
+        return min(FOREVER if until is None else until, began + rest + self.length(request))
 
     def _put(self, profile: Profile, request: Request, kept: Reservation | None) -> None:
         if kept is None:
@@ -149,6 +157,72 @@ class Reservations:
         profile.hold(*held)
         self._kept[request.seq] = held
         self._endless += kept.at is None
+
+    # ------------------------------------------------------------ without a time
+
+    def _overdue(self) -> dict[Seq, Request]:
+        """Those that are, by the times that they were told."""
+        if all(promises_times(self._site, name) for name in self._site.settings.queues):
+            return {}
+        promised = (self._site.requests[seq] for seq in self._site.reserved)
+        found = sorted(filter(self._is_overdue, promised), key=lambda each: (self.time_of(each), each.seq))
+        return {request.seq: request for request in found}
+
+    def _is_overdue(self, request: Request) -> bool:
+        """Whether it was told a time in a queue that promises none, and that is over: from now on nobody
+        takes chances at its cost, so that it does not starve."""
+        if promises_times(self._site, request.queue) or request.reservation is None:
+            return False
+        return self._is_told_late(request) or self.is_due(request)
+
+    def _is_told_late(self, request: Request) -> bool:
+        told = self.changes.get(request.seq, request.reservation)
+        return told is not None and bool(told.late)
+
+    def _put_overdue(self, profile: Profile, request: Request) -> None:
+        """At the first start there can be beside all others: they were promised theirs with it in mind."""
+        found = profile.earliest(self._claims(request, profile), self.length(request))
+        self._put(profile, request, Reservation(None if found is None else Instant(found)))
+
+    def _waits_for_luck(self, request: Request, former: Reservation) -> bool:
+        """Whether those that started past it by chance may still have ended in time."""
+        told = former.at is not None and former.at > self._now and not former.late
+        return told and not promises_times(self._site, request.queue)
+
+    def _takes_chances(self, amounts: Collection[object]) -> bool:
+        """Whether all that is kept of these amounts is kept without a promised time, for nobody overdue."""
+        kept = (seq for seq, held in self._kept.items() if not held[2].keys().isdisjoint(amounts))
+        return not any(self._is_firm(self._site.requests[seq], self._kept[seq][0]) for seq in kept)
+
+    def _is_firm(self, request: Request, begin: int) -> bool:
+        if promises_times(self._site, request.queue) or begin in (self._now, FOREVER):
+            return True
+        return self._is_overdue(request)
+
+    def _passes(self, request: Request, claims: Claims) -> bool:
+        """Whether it starts past what is kept though its wall limit reaches into it."""
+        queue = self._site.settings.queues.get(request.queue)
+        if self._endless or queue is None:
+            return False
+        length, profile = self.length(request), self._profile
+        probable = probable_length(self._site, queue, request, length)
+        if probable is not None:
+            return profile.fits(claims, probable) and self._takes_chances(claims)
+        wanted = hole_wanted(queue, request, length)
+        if wanted is None or (end := profile.until(claims)) >= FOREVER or end - self._now < wanted:
+            return False
+        self._holes[request.seq] = Instant(end)
+        return True
+
+    def has_hole(self, request: Request, until: Instant | None) -> bool:
+        """Whether a start that was proposed with this end (None: with none) is what was found last
+        (`delaying`)."""
+        hole = self._holes.get(request.seq)
+        return hole is None or (until is not None and until <= hole)
+
+    def hole_of(self, seq: Seq) -> Instant | None:
+        """When one that this pass starts is to be ended as its hole ends; None: it is in none."""
+        return self._until.get(seq)
 
     # ------------------------------------------------------------ promises
 
@@ -179,9 +253,11 @@ class Reservations:
     def _keep_late(self, request: Request, former: Reservation, at: Instant | None) -> None:
         """The promise stands; where it cannot be kept, room is kept for the first start that there can be,
         and it is told why."""
+        if self._waits_for_luck(request, former):
+            return self._put(self._profile, request, former)
         if at != former.at and not former.late:
             self.changes[request.seq] = replace(former, late=self._cause(former.at))
-        self._put(self._profile, request, former if at is None else Reservation(at))
+        return self._put(self._profile, request, former if at is None else Reservation(at))
 
     def _cause(self, promised: Instant | None) -> str:
         """Why a promise cannot be kept, in words."""
@@ -216,8 +292,9 @@ class Reservations:
         if request.reservation is not None:
             self.changes[request.seq], self.causes[request.seq] = None, cause
 
-    def start(self, request: Request, of: Request) -> None:
-        """It is started; ``of``: the array whose index it is, or itself."""
+    def start(self, request: Request, of: Request, forced: bool = False) -> None:
+        """It is started; ``of``: the array whose index it is, or itself; ``forced``: whatever is kept."""
+        hole = None if forced else self._holes.get(request.seq, self._holes.get(of.seq))
         former = of.reservation
         self.early = self.early or (former is not None and (former.at is None or former.at > self._now))
         self.changes.pop(of.seq, None)
@@ -227,6 +304,9 @@ class Reservations:
             return
         self.lift(of)
         end = FOREVER + 1 if self._endless else self._now + self.length(request)
+        if hole is not None:
+            self._until[request.seq] = hole
+            end = min(end, hole)
         self._take(self._profile, request, end)
 
     def made(self) -> Reserving | None:
@@ -265,10 +345,11 @@ class Reservations:
         """Rows of a queue that would hold what is kept for others, as far as PEs tell; None: none would."""
         if not self._is_kept():
             return None
-        ends = self._now + planned_walls(self._site.settings, queue, columns.wall)
+        profile, pes = self._profile, ("pes", self._site.domain_of(queue).name)
+        ends = self._now + passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
         if self._endless:
             ends[:] = np.inf
-        least = self._profile.least_until(("pes", self._site.domain_of(queue).name), ends)
+        least = profile.least_until(pes, ends)
         if least is None:
             return None
         rows: Mask = columns.pes > least
@@ -290,7 +371,8 @@ class Reservations:
         self.lift(request)
         claims = self._claims(request, profile)
         length = FOREVER + 1 if self._endless else self.length(request)
-        fits = profile.fits(claims, length)
+        self._holes.pop(request.seq, None)
+        fits = profile.fits(claims, length) or self._passes(request, claims)
         if own is not None:
             profile.hold(*own)
             self._kept[request.seq] = own

@@ -45,7 +45,8 @@ def act(draft: Draft, now: Instant) -> Instant | None:
     for choice in draft.chosen:
         request = choice.request
         number = request.attempts + 1
-        draft.after.append(Start(request.seq, number, choice.pes, choice.forced, choice.units, by=NAME))
+        more = choice.forced, choice.units, selection.hole_of(request)
+        draft.after.append(Start(request.seq, number, choice.pes, *more, by=NAME))
         draft.after += choice.follow
     if (promise := selection.promises()) is not None:
         draft.after.append(promise)
@@ -116,6 +117,10 @@ class _Selection:
     def promises(self) -> Reserving | None:
         """What this pass promises, or takes back."""
         return self._promised.made()
+
+    def hole_of(self, request: Request) -> Instant | None:
+        """When one that is started is to be ended as its hole ends."""
+        return self._promised.hole_of(request.seq)
 
     def next_promised(self) -> Instant | None:
         """When the next promised start is due."""
@@ -330,7 +335,7 @@ class _Selection:
         draft, row, starts = self._draft, request.slot, self._draft.what_starts(request)
         choice = draft.choose(starts, forced, draft.place(request), request)
         self._tally.add(starts)
-        self._promised.start(starts, request)
+        self._promised.start(starts, request, forced)
         if starts is not request and draft.left_of(request):
             line.put_back(row)
         changed: list[Request] = []

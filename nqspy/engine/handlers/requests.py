@@ -238,7 +238,7 @@ def modify(tx: Transaction, command: cm.ModifyRequest, caller: Caller) -> Any:
     return each(tx, command.ids, one, caller)
 
 
-_SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable")
+_SPEC_FIELDS = ("name", "priority", "eligible", "shell", "account", "rerunnable", "contract")
 AS_OWNER = frozenset(("shell", "output", "workdir", "args", "environment", "script"))
 """What a request runs, and where it reads and writes, as its owner."""
 _ASK_FIELDS = (

@@ -43,6 +43,7 @@ class _Attempt:
     target: int
     reason: EndReason
     wall_limit: int | None
+    until: Instant | None
     since: Instant
     runs: bool = True
     rate: float = 0.0
@@ -80,6 +81,9 @@ class _Attempt:
         left = max(0.0, self.target - self.done)
         needs = ceil(left / self.rate) if self.rate > 0 else 0 if left == 0 else None
         limit = None if self.wall_limit is None else max(0, self.wall_limit - self.wall)
+        hole = self.hole_end()
+        if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
+            return hole
         if limit is not None and (needs is None or limit < needs):
             used = Used(_cpu(self.run, self.done + self.rate * limit), self.wall + limit, self.run.memory)
             return limit, Ending("wall_limit", None, 15, used)
@@ -89,6 +93,15 @@ class _Attempt:
         if self.reason == "exit":
             return needs, Ending("exit", self.run.status, None, used)
         return needs, Ending(self.reason, None, 15, used)
+
+    def hole_end(self) -> tuple[int, Ending] | None:
+        """The same of its hole, which goes by while it is suspended; None: it was started in none."""
+        if self.until is None:
+            return None
+        left = max(0, self.until - self.since)
+        ran = left if self.runs else 0
+        used = Used(_cpu(self.run, self.done + self.rate * ran), self.wall + ran, self.run.memory)
+        return left, Ending("contract", None, 15, used)
 
 
 class VirtualExecutor:
@@ -163,7 +176,7 @@ class VirtualExecutor:
 
     def _schedule(self, attempt: _Attempt, now: Instant) -> None:
         self._take_back(attempt)
-        found = attempt.next_end() if attempt.runs else None
+        found = attempt.next_end() if attempt.runs else attempt.hole_end()
         if found is not None:
             attempt.end = ObservedEnded(attempt.seq, attempt.attempt, found[1])
             attempt.number = self._heap.push(Instant(now + found[0]), attempt.end)
@@ -263,7 +276,8 @@ def _attempt(key: Key, run: Run, request: Request, site: Site, now: Instant) -> 
     target, reason = run.wall, EXIT
     if cpu is not None and needed > cpu:
         target, reason = run.wall * cpu // needed, CPU_LIMIT
-    return _Attempt(*key, run, demand, target, reason, wall, now)
+    until = request.attempt.until if request.attempt is not None else None
+    return _Attempt(*key, run, demand, target, reason, wall, until, now)
 
 
 EXIT: EndReason = "exit"

@@ -7,11 +7,20 @@ The format is SQLite's ``user_version``; 0 is an empty database.
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from nqspy.store.migrations import m0001_tables, m0002_archives, m0003_owed, m0004_kept, m0005_attempt
+from nqspy.store.migrations import (
+    m0001_tables,
+    m0002_archives,
+    m0003_owed,
+    m0004_kept,
+    m0005_attempt,
+    m0006_lifetimes,
+)
 
 Step = Callable[[sqlite3.Connection], None]
 
-STEPS: tuple[Step, ...] = (m0001_tables.up, m0002_archives.up, m0003_owed.up, m0004_kept.up, m0005_attempt.up)
+STEPS: tuple[Step, ...] = (
+    m0001_tables.up, m0002_archives.up, m0003_owed.up, m0004_kept.up, m0005_attempt.up, m0006_lifetimes.up,
+)  # fmt: skip
 """In their order: the first makes format 1."""
 
 VERSION = len(STEPS)

@@ -1,0 +1,20 @@
+"""Which wall limit is in force for a request: its own, its queue's, or what plans assume."""
+
+from nqspy.model.requests import Ask, finite
+from nqspy.model.settings import Settings
+
+
+def wall_limit(settings: Settings, queue: str, ask: Ask) -> int | None:
+    """Wall time (ms) after which a request will be ended: its own limit, else its queue's; None without
+    any."""
+    asked = finite(ask.wall)
+    if asked is not None or queue not in settings.queues:
+        return asked
+    return finite(settings.queues[queue].per_request.wall_limit)
+
+
+def planned_wall(settings: Settings, queue: str, ask: Ask) -> int | None:
+    """Wall time (ms) that plans take a request to run: as long as it may, where neither it nor its queue has
+    a limit the site's ``default wall_limit``; None: nobody knows. A limit of CPU time says nothing of it."""
+    limit = wall_limit(settings, queue, ask)
+    return limit if limit is not None else settings.default.wall_limit

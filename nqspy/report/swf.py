@@ -1,0 +1,168 @@
+"""``nqspy report swf``: ended requests as a log in the Standard Workload Format, version 2.2, of the Parallel
+Workloads Archive: 18 numbers a job, -1 for what is unknown, behind a header of comments."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Spec
+from nqspy.report.swf_jobs import (
+    COMPLETED,
+    LoggedJob,
+    LoggedJobs,
+    NameNumbers,
+    Part,
+    asked_memory,
+)
+from nqspy.report.time_text import Zone
+
+UNKNOWN = "-1"
+KB = 1024
+CONTINUED, LAST_COMPLETED, LAST_FAILED = 2, 3, 4
+"""Statuses of the attempts of one that ran more than once."""
+
+NOTES = (
+    "times are whole seconds, each rounded by itself; a run of 0 took less than half a second",
+    "wait reaches from submission to the first start; a run is wall time, suspensions left out",
+    "status 1: ended with 0, 0: otherwise, 5: deleted while it waited or ran",
+    "status 2 to 4, without a submit time: attempts of the job before them, which were run again; its own "
+    "run is their sum",
+    "preceding job: the last to end of those whose end a job waited for; think time is 0 where it was "
+    "submitted before that end",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SwfFrame:
+    """What of a log does not come from its jobs: names of host and system, the site's zone, which ends belong
+    to it (from ``begin``, before ``end``; None: all), whether times have ``fractions`` of a second."""
+
+    host: str
+    system: str
+    zone: Zone
+    begin: Instant | None = None
+    end: Instant | None = None
+    fractions: bool = False
+
+    def has(self, job: LoggedJob) -> bool:
+        """Whether a job ended in that time."""
+        first, last = self.begin, self.end
+        return (first is None or job.ended >= first) and (last is None or job.ended < last)
+
+    def time(self, ms: int) -> str:
+        """A time as the log has it: whole seconds, halves upward, or with what is beyond them."""
+        if not self.fractions:
+            return str((ms + 500) // 1000)
+        whole, rest = divmod(ms, 1000)
+        return f"{whole}.{rest:03d}".rstrip("0") if rest else str(whole)
+
+
+def swf_log(
+    events: Iterable[ev.Recorded], frame: SwfFrame, sees: Callable[[Spec], bool] = lambda spec: True
+) -> str:
+    """The log of a journal's requests, as text. ``events``: all of them from the first on; ``sees``: whose
+    requests belong to it."""
+    found = LoggedJobs(sees)
+    for recorded in events:
+        found.take(recorded)
+    jobs = sorted((job for job in found.jobs if frame.has(job)), key=lambda job: (job.submitted, job.seq))
+    # Whole seconds: UnixStartTime has no fractions.
+    zero = min((job.submitted for job in jobs), default=frame.begin or 0) // 1000 * 1000
+    lines = list(_Lines(frame, zero, jobs).all())
+    return "".join(f"{line}\n" for line in (*_header(found, frame, zero, jobs, len(lines)), *lines))
+
+
+# ---------------------------------------------------------------- jobs
+
+
+class _Lines:
+    """The lines of jobs, which are numbered as they were submitted from the instant ``zero`` on."""
+
+    def __init__(self, frame: SwfFrame, zero: int, jobs: Sequence[LoggedJob]) -> None:
+        self._frame, self._zero, self._jobs = frame, zero, jobs
+        self._numbers: dict[Seq, int] = {job.seq: place for place, job in enumerate(jobs, 1)}
+
+    def all(self) -> Iterator[str]:
+        """Each job, and behind one that ran more than once its attempts."""
+        time = self._frame.time
+        for job in self._jobs:
+            start = UNKNOWN if job.start is None else time(job.start - job.submitted)
+            yield self._line(job, time(job.submitted - self._zero), start, _run(job.parts), job.status)
+            if len(job.parts) > 1:
+                yield from self._attempts(job)
+
+    def _attempts(self, job: LoggedJob) -> Iterator[str]:
+        since = job.submitted
+        for part in job.parts:
+            last = LAST_COMPLETED if job.status == COMPLETED else LAST_FAILED
+            status = last if part is job.parts[-1] else CONTINUED
+            yield self._line(job, UNKNOWN, self._frame.time(max(0, part.begin - since)), part.wall, status)
+            since = part.end
+
+    def _line(self, job: LoggedJob, submit: str, wait: str, run: int | None, status: int) -> str:
+        time, asked, whole = self._frame.time, asked_memory(job), submit != UNKNOWN
+        preceding, think = self._preceding(job) if whole else (UNKNOWN, UNKNOWN)
+        fields = (
+            self._numbers[job.seq], submit, wait, UNKNOWN if run is None else time(run), job.had or UNKNOWN,
+            time(job.cpu // job.had) if job.had and whole else UNKNOWN,
+            job.memory // job.had // KB if job.had and job.memory and whole else UNKNOWN,
+            job.ask.pes, UNKNOWN if job.limit is None else max("1", time(job.limit), key=float),
+            UNKNOWN if asked is None else asked // KB, status, job.user, job.group, job.name, job.queue,
+            job.domain, preceding, think,
+        )  # fmt: skip
+        return " ".join(map(str, fields))
+
+    def _preceding(self, job: LoggedJob) -> tuple[str, str]:
+        """Only one that stands before it in the log can be named."""
+        number = 0 if job.before is None else self._numbers.get(job.before[0], 0)
+        if job.before is None or not 0 < number < self._numbers[job.seq]:
+            return UNKNOWN, UNKNOWN
+        return str(number), self._frame.time(max(0, job.submitted - job.before[1]))
+
+
+def _run(parts: Sequence[Part]) -> int | None:
+    walls = [part.wall for part in parts if part.wall is not None]
+    return sum(walls) if parts and len(walls) == len(parts) else None
+
+
+# ---------------------------------------------------------------- header
+
+
+def _header(
+    found: LoggedJobs, frame: SwfFrame, zero: int, jobs: Sequence[LoggedJob], records: int
+) -> Iterator[str]:
+    zone, last = frame.zone, max((job.ended for job in jobs), default=zero)
+    offset = zone.local(zero).utcoffset()
+    labels = {
+        "Version": "2.2", "Computer": f"{frame.host}, {frame.system}", "Installation": frame.host,
+        "Information": "https://www.cs.huji.ac.il/labs/parallel/workload/swf.html",
+        "MaxJobs": len(jobs), "MaxRecords": records, "Preemption": "Double" if records > len(jobs) else "No",
+        "UnixStartTime": zero // 1000, "TimeZone": int(offset.total_seconds()) if offset is not None else 0,
+        "TimeZoneString": str(zone.info), "StartTime": _date(zone, zero), "EndTime": _date(zone, last),
+        "MaxNodes": 1, "MaxProcs": found.pes, "AllowOveruse": "No",
+    }  # fmt: skip
+    yield from (f"; {label}: {value}" for label, value in labels.items())
+    yield from _named("Queue", "Queues", found.queues)
+    yield from _named("Partition", "Partitions", found.domains)
+    for what, names in (("user", found.users), ("group", found.groups), ("executable", found.names)):
+        yield from (f"; Note: {what} {number} is {_plain(name)}" for name, number in names.items())
+    yield from (f"; Note: {text}" for text in (NOTES[1:] if frame.fractions else NOTES))
+
+
+def _named(label: str, title: str, names: NameNumbers) -> Iterator[str]:
+    what = "queues of the site" if label == "Queue" else "domains of PEs"
+    yield f"; Max{title}: {len(names)}"
+    yield f"; {title}: {what}, numbered from 1 as they first ended a request; none is interactive (0)"
+    yield from (f"; {label}: {number} {_plain(name)}" for name, number in names.items())
+
+
+def _plain(name: str) -> str:
+    """A name that stays on its line."""
+    return "".join(letter if letter.isprintable() else "?" for letter in name)
+
+
+def _date(zone: Zone, at: int) -> str:
+    """As ``date`` writes it."""
+    text = zone.ctime(at)
+    return f"{text[:20]}{zone.local(at).tzname()} {text[20:]}"

@@ -1,0 +1,138 @@
+"""Whatever the past says of lifetimes: where chances are taken nobody starves, and who was promised a time
+keeps it, also beside those; who takes a hole by contract delays nobody."""
+
+from collections.abc import Iterator
+
+from core.harness import House
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nqspy.model import events as ev
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.requests import Used
+
+QUEUES = ("front", "back", "apart")
+MINUTE, LONGEST = 60_000, 12
+REQUEST = st.fixed_dictionaries(
+    {
+        "queue": st.sampled_from(QUEUES),
+        "owner": st.sampled_from(["anne", "ben"]),
+        "pes": st.sampled_from([1, 1, 2, 3, 6]),
+        "wall": st.integers(1, LONGEST),
+        "early": st.sampled_from([0, 1, 6, 11]),
+        "after": st.sampled_from([0, 0, 1, 3]),
+        "gpu": st.sampled_from([0, 0, 1, 2]),
+        "contract": st.booleans(),
+    }
+)
+QUEUE = st.fixed_dictionaries(
+    {
+        "order": st.sampled_from(["fcfs", "sjf"]),
+        "backfill": st.sampled_from(["probable", "probable", "contract", "limit", "none"]),
+        "probability": st.sampled_from([30.0, 50.0, 90.0]),
+        "reserve": st.sampled_from([1, 2, None]),
+        "backfill_order": st.sampled_from(["order", "shortest"]),
+        "pe_limit": st.sampled_from([None, 6]),
+    }
+)
+
+
+def built(queues: list[dict]) -> House:
+    house = House().machine(pes=9)
+    house.change(ev.Change("create", "consumable/gpu", {"units": ("0", "1")}))
+    house.change(ev.Change("create", "domain/wide", {"pes": ("6-8",)}))
+    for priority, (name, wanted) in enumerate(zip(QUEUES, queues, strict=True)):
+        house.queue(name, priority=priority, shortest_hole=MINUTE, **wanted)
+    return house.set("queue/apart/domain", "wide")
+
+
+def ended(house: House, seq: Seq) -> None:
+    """It ends by itself, or as its hole does; what it ran is remembered."""
+    run = house.request(seq).run
+    cut = run.until is not None and run.until <= house.now
+    used = Used(0, house.now - run.started)
+    reason = "contract" if cut else "exit"
+    house._event(ev.Ended(seq, house.request(seq).attempts, reason, None if cut else 0, used=used))
+
+
+def happening(house: House, requests: list[dict]) -> Iterator[None]:
+    """The requests come, run and end, at their holes' ends at the latest."""
+    coming, at = [], house.now
+    for each in requests:
+        at = Instant(at + each["after"] * MINUTE)
+        coming.append((at, each))
+    ends: dict[Seq, Instant] = {}
+    lengths: dict[Seq, int] = {}
+    while coming or ends:
+        house.now = min([*ends.values(), *(at for at, _ in coming[:1])])
+        for seq in [seq for seq, end in ends.items() if end == house.now]:
+            ended(house, seq)
+            del ends[seq]
+        while coming and coming[0][0] == house.now:
+            each = coming.pop(0)[1]
+            most = 3 if each["queue"] == "apart" else 6
+            line = f"{each['owner']} pes={min(each['pes'], most)} wall={each['wall']}:00"
+            line += f" gpu={each['gpu']}" if each["gpu"] else ""
+            line += " contract=yes" if each["contract"] else ""
+            (seq,) = house.submit(line, queue=each["queue"])
+            lengths[seq] = max(1, each["wall"] - each["early"]) * MINUTE
+        for seq in house.go().starts:
+            until = house.request(seq).run.until
+            end = Instant(house.now + lengths[seq])
+            assert until is None or until >= house.now + min(MINUTE, lengths[seq])
+            ends[seq] = end if until is None else min(end, until)
+        yield
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(QUEUE, min_size=3, max_size=3), st.lists(REQUEST, min_size=2, max_size=22))
+def test_nobody_starves_and_promised_times_are_kept_beside_chances(queues, requests):
+    house = built(queues)
+    told: dict[Seq, Instant] = {}
+    for _ in happening(house, requests):
+        for seq, request in house.site.requests.items():
+            kept, sure = request.reservation, house.site.settings.queues[request.queue].backfill != "probable"
+            if kept is not None and kept.at is not None:
+                assert kept.at <= told.get(seq, kept.at), f"{seq} is told a later start"
+                assert not (kept.late and sure), f"{seq}: {kept.late}"
+                told[seq] = kept.at
+            elif request.started is not None and seq in told:
+                slack = 0 if sure else len(requests) * LONGEST * MINUTE
+                assert request.started <= told.pop(seq) + slack, f"{seq} starts too late"
+    assert not house.site.requests, "somebody never started"
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, LONGEST), st.integers(1, LONGEST)), min_size=20, max_size=60),
+    st.integers(2, 6),
+    st.sampled_from([30.0, 60.0]),
+)
+def test_one_that_is_wide_starts_a_wall_limit_late_at_most_however_many_narrow_ones_mislead(runs, wide, sure):
+    """Narrow ones come without end; now and then one runs as long as it may, which no past foretold."""
+    house = House().machine(pes=6).queue("night", order="fcfs", reserve=1, backfill="probable")
+    house.set("queue/night/probability", sure)
+    ends: dict[Seq, Instant] = {}
+    told: dict[Seq, Instant] = {}
+    places = 0
+    for minute in range(200):
+        house.now = Instant(house.now + MINUTE)
+        for seq in [seq for seq, end in ends.items() if end <= house.now]:
+            ended(house, seq)
+            del ends[seq]
+        if minute % 25 == 5:
+            house.submit(f"ben pes={wide} wall=5:00", queue="night")
+        for _ in range(2):
+            wall, _ = runs[places % len(runs)]
+            house.submit(f"anne wall={wall}:00", queue="night")
+            places += 1
+        for seq in house.go().starts:
+            request = house.request(seq)
+            run = runs[seq % len(runs)][1] * MINUTE
+            ends[seq] = Instant(house.now + min(run, request.spec.ask.wall or run))
+            if seq in told:
+                late = request.started - told.pop(seq)
+                assert late <= (LONGEST + 1) * MINUTE
+        for request in house.site.requests.values():
+            if request.reservation is not None and request.reservation.at is not None:
+                told.setdefault(request.seq, request.reservation.at)

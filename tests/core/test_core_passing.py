@@ -1,0 +1,204 @@
+"""Who starts past a promise though its wall limit reaches into it: by chance, or by a contract."""
+
+import pytest
+from core.harness import START
+
+from nqspy.model import events as ev
+from nqspy.model.lifetimes import Lifetime, Lifetimes
+from nqspy.model.requests import Used
+
+MINUTE = 60_000
+
+
+@pytest.fixture
+def probable(house):
+    """Eight PEs, six of which are held for ten minutes; queue night tells one its start, and takes chances of
+    ninety in a hundred."""
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1, backfill="probable")
+    house.submit("anne pes=6 wall=10:00")
+    house.go()
+    return house
+
+
+def learn(house, *parts, owner="cleo", name="job", pes=2):
+    """So long ran requests that were like these, in thousandths of their limits."""
+    house.site.lifetimes.known[owner, name, pes] = Lifetime(parts, house.site.n)
+    return house
+
+
+def contracted(house, **settings):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1, backfill="contract", **settings)
+    house.submit("anne pes=6 wall=10:00")
+    house.go()
+    return house
+
+
+# ---------------------------------------------------------------- by chance
+
+
+def test_who_has_ended_in_time_before_starts_past_one_that_waits(probable):
+    learn(probable, *[100] * 9)
+    wide, long, other = probable.submit(
+        "ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job", "dora pes=2 wall=60:00 name=job"
+    )
+    assert probable.go().starts == [long]
+    assert probable.request(wide).reservation.at == START + 10 * MINUTE
+    assert probable.request(other).started is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "passes"),
+    [
+        ((), False),
+        ((100,) * 8, False),
+        ((100,) * 9, True),
+        ((100,) * 9 + (500,) * 2, False),
+        ((200,) * 9, False),
+    ],
+)
+def test_how_sure_it_must_be_is_the_queues_own(probable, parts, passes):
+    learn(probable, *parts)
+    _, long = probable.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
+    assert probable.go().starts == ([long] if passes else [])
+
+
+def test_one_without_a_wall_limit_takes_no_chances(probable):
+    learn(probable, *[1] * 50)
+    probable.submit("ben pes=8 wall=5:00", "cleo pes=2 name=job")
+    assert probable.go().starts == []
+
+
+def test_it_waits_for_its_luck_and_starts_in_time_where_it_has_some(probable):
+    learn(probable, *[100] * 9)
+    wide, long = probable.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
+    probable.go()
+    probable.at(5 * 60).end(long)
+    probable.go()
+    assert probable.request(wide).reservation == ev_reservation(probable, wide, late="")
+    probable.at(10 * 60).end(1)
+    assert probable.go().starts == [wide]
+
+
+def ev_reservation(house, seq, late):
+    kept = house.request(seq).reservation
+    assert (kept.at, kept.late) == (START + 10 * MINUTE, late)
+    return kept
+
+
+def test_where_it_has_none_it_is_told_why_and_nobody_takes_chances_any_more(probable):
+    learn(probable, *[100] * 9)
+    wide, long = probable.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=60:00 name=job")
+    probable.go()
+    probable.at(10 * 60).end(1)
+    again, short = probable.submit("cleo pes=2 wall=60:00 name=job", "dora pes=2 wall=50:00")
+    assert probable.go().starts == [short], "by its wall limit it ends before cleo's first does"
+    ev_reservation(probable, wide, late=f"what it needs is held by {long}.ymp")
+    probable.at(60 * 60).end(short)
+    probable.end(long)
+    assert probable.go().starts == [wide]
+    assert probable.request(again).started is None
+
+
+def test_beside_one_that_was_promised_a_time_nobody_takes_chances(probable):
+    probable.queue("sure", order="fcfs", reserve=1)
+    learn(probable, *[100] * 9)
+    (wide,) = probable.submit("ben pes=8 wall=5:00", queue="sure")
+    probable.go()
+    probable.submit("cleo pes=2 wall=60:00 name=job", queue="night")
+    assert probable.go().starts == []
+    probable.at(10 * 60).end(1)
+    assert wide in probable.go().starts
+
+
+# ---------------------------------------------------------------- what is learnt
+
+
+def test_the_chance_counts_one_more_that_had_not_ended():
+    known = (100, 200, 200, 900)
+    for part in range(0, 1000, 50):
+        below = len([each for each in known if each <= part])
+        assert Lifetime(known, 1).chance(part) == below / 5
+    assert Lifetime((), 1).chance(999) == 0
+    assert Lifetime((), 1).chance(1000) == 1
+
+
+@pytest.mark.parametrize("percent", [1, 30.0, 50, 66.6, 90, 98, 99])
+@pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 49, 50])
+def test_the_sure_part_is_the_least_with_that_chance(percent, count):
+    parts = tuple((each * 37) % 997 + 1 for each in range(count))
+    lifetime = Lifetime(parts, 1)
+    by_trying = next(part for part in range(1001) if lifetime.chance(part) >= percent / 100)
+    assert lifetime.sure_part(percent) == by_trying
+
+
+def test_what_ends_by_itself_or_by_a_limit_is_learnt_and_nothing_else(probable):
+    kinds = ("exit", "wall_limit", "signal", "cpu_limit", "deleted", "lost", "not_started", "contract")
+    seqs = probable.submit(*["eve wall=10:00 name=one"] * len(kinds))
+    probable.at(3600).end(1)
+    for seq, kind in zip(seqs, kinds, strict=True):
+        while probable.request(seq).started is None:
+            probable.go()
+        probable._event(ev.Ended(seq, 1, kind, used=Used(0, 60_001)))
+    assert probable.site.lifetimes.known["eve", "one", 1].parts == (101, 101, 101, 101)
+
+
+def test_so_much_is_kept_and_what_is_oldest_is_forgotten_first():
+    known, touched = Lifetimes(), set()
+    for n in range(5000):
+        touched.update(known.add(("anne", f"job{n % 2500}", 1), n % 1000, n))
+    assert len(known.known) == 2000
+    assert next(iter(known.known)) == ("anne", "job500", 1)
+    assert ("anne", "job0", 1) in touched
+    for n in range(60):
+        list(known.add(("anne", "job600", 1), n, 5000 + n))
+    assert known.known["anne", "job600", 1].parts == tuple(range(10, 60))
+    assert Lifetimes.of(dict(sorted(known.known.items()))) == known
+    assert list(Lifetimes.of(dict(sorted(known.known.items()))).known) == list(known.known)
+
+
+# ---------------------------------------------------------------- by contract
+
+
+def test_one_with_a_contract_fills_a_hole_and_is_told_its_end(house):
+    contracted(house)
+    wide, plain, filling = house.submit(
+        "ben pes=8 wall=5:00", "cleo pes=1 wall=60:00", "dora pes=2 wall=60:00 contract=yes"
+    )
+    assert house.go().starts == [filling]
+    assert house.request(filling).run.until == START + 10 * MINUTE
+    assert house.why(plain).code.value in ("RESERVED", "NO_PES")
+    house.at(10 * 60).end(1)
+    house._event(ev.Ended(filling, 1, "contract", used=Used(0, 10 * MINUTE)))
+    assert house.go().starts == [wide]
+
+
+def test_a_hole_that_is_too_short_is_not_filled(house):
+    contracted(house, shortest_hole=8 * MINUTE)
+    house.submit("ben pes=8 wall=5:00")
+    house.go()
+    house.at(3 * 60)
+    filling, brief = house.submit("dora pes=2 wall=60:00 contract=yes", "eve pes=2 wall=6:00 contract=yes")
+    assert house.go().starts == [brief]
+    assert house.request(brief).run.until is None
+    assert house.why(filling).code.value in ("RESERVED", "NO_PES")
+
+
+def test_elsewhere_a_contract_means_nothing(probable):
+    _, filling = probable.submit("ben pes=8 wall=5:00", "dora pes=2 wall=60:00 contract=yes")
+    assert probable.go().starts == []
+    assert probable.request(filling).started is None
+
+
+def test_where_it_delays_nobody_it_runs_as_long_as_it_may(house):
+    contracted(house)
+    (filling,) = house.submit("dora pes=2 wall=60:00 contract=yes")
+    assert house.go().starts == [filling]
+    assert house.request(filling).run.until is None
+
+
+def test_nobody_fills_a_hole_whose_end_nobody_knows(house):
+    house.machine(pes=8).queue("night", order="fcfs", reserve=1, backfill="contract")
+    house.submit("anne pes=6")
+    house.go()
+    house.submit("ben pes=8 wall=5:00", "dora pes=2 wall=60:00 contract=yes")
+    assert house.go().starts == []

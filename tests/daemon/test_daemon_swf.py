@@ -1,0 +1,50 @@
+"""A live site's past as a log: written by the command, read and run by the simulator."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from daemon.live import Live
+
+from nqspy.report.time_text import zone_of
+from nqspy.sim.workloads.swf import open_swf
+
+UTC = zone_of("UTC")
+
+
+def ms(stamp: str) -> int:
+    return UTC.instant(datetime.fromisoformat(stamp))
+
+
+def test_a_live_site_is_written_as_a_log_that_the_simulator_runs(live: Live) -> None:
+    first = live.qsub("exit 0\n", "-l", "ncpus=2,walltime=10:00")
+    live.ended(first)
+    second = live.qsub("sleep 1.2; exit 3\n", "-l", "walltime=5:00", "--after", f"{first}:any")
+    ends = [live.ended(each) for each in (first, second)]
+    live.run("nqspy", "report", "swf", "-o", "site.swf", "--fractions").ok()
+    path = Path(live.work / "site.swf")
+    lines = [each.split() for each in path.read_text().splitlines() if not each.startswith(";")]
+    log = open_swf(path)
+    for line, end in zip(lines, ends, strict=True):
+        submitted = log.begin + round(1000 * float(line[1]))
+        assert submitted == ms(end["submitted"])
+        assert submitted + round(1000 * float(line[2])) == ms(end["started"])
+    assert [line[10] for line in lines] == ["1", "0"]
+    assert lines[1][16] == "1"
+    assert float(lines[1][17]) >= 0
+    assert [(job.width, job.estimate) for job in log.jobs()] == [(2, 600_000), (1, 300_000)]
+    assert log.pes == 2
+    done = live.run("nqspy", "sim", "site.swf", "--policy", "easy", "--json").ok()
+    assert json.loads(done.out)["jobs"] == 2
+
+
+@pytest.mark.parametrize("words", [("--since", "nonsense"), ("-o", "/nowhere/site.swf")])
+def test_a_wrong_word_is_told_in_one_line(live: Live, words: tuple[str, str]) -> None:
+    live.run("nqspy", "report", "swf", *words).refused(words[1])
+
+
+def test_a_site_of_which_nothing_has_ended_gives_a_header_alone(live: Live) -> None:
+    out = live.run("nqspy", "report", "swf", "--since", "1h").ok().lines
+    assert "; Version: 2.2" in out
+    assert all(line.startswith(";") for line in out)
