@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nqspy.daemon.home import MADE, Home, HomeError, lock, shipped
+from nqspy.daemon.home import MADE, Home, HomeError, lock
 from nqspy.model.errors import NqspyError
+from nqspy.system.shipped import shipped
 
 
 class NotTold(HomeError):

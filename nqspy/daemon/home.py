@@ -4,13 +4,13 @@ import contextlib
 import fcntl
 import os
 import shutil
-import sysconfig
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from nqspy.model.errors import NqspyError
+from nqspy.system.shipped import shipped
 
 SiteName = Literal["day-night", "plain"]
 _NETWORK = (
@@ -129,14 +129,6 @@ def unusable(home: Home, error: OSError) -> HomeError:
     return HomeError(
         f"home {home.path} cannot be used: {error.strerror or error}; choose another with --home DIR"
     )
-
-
-def shipped() -> Path:
-    """The folder with the shipped site's ``queues.d`` and ``exits``: of the installation, or of the
-    checkout."""
-    installed = Path(sysconfig.get_path("data")) / "share" / "nqspy"
-    checkout = Path(__file__).resolve().parents[2]
-    return installed if (installed / "queues.d").is_dir() else checkout
 
 
 def not_empty(home: Home) -> HomeError:

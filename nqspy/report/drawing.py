@@ -1,15 +1,29 @@
 """What the drawings of a night have in common: their frame, colours, and the hours below them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 WIDTH, LEFT, RIGHT = 960, 44, 12
 
+COLOURS: Mapping[str, tuple[str, str]] = {
+    "ink": ("#1b1f24", "#e6e8eb"),
+    "rule": ("#c9ced6", "#4a515b"),
+    "held": ("#9db8dd", "#41608c"),
+    "used": ("#2f5d9c", "#a9c7f2"),
+    "bad": ("#b3261e", "#ff8a80"),
+}
+"""By name, on a light and on a dark page."""
+
+
+def colours_as_style(colours: Mapping[str, tuple[str, str]]) -> str:
+    """They as CSS variables, the dark ones where the reader's page is dark."""
+    light, dark = ("".join(f"--{name}:{each[n]};" for name, each in colours.items()) for n in (0, 1))
+    return f"svg{{{light[:-1]}}}@media(prefers-color-scheme:dark){{svg{{{dark[:-1]}}}}}"
+
+
 _STYLE = (
-    "svg{--ink:#1b1f24;--rule:#c9ced6;--held:#9db8dd;--used:#2f5d9c;--bad:#b3261e}"
-    "@media(prefers-color-scheme:dark){svg{--ink:#e6e8eb;--rule:#4a515b;--held:#41608c;--used:#a9c7f2;"
-    "--bad:#ff8a80}}"
-    ".ink{fill:var(--ink)}.rule{stroke:var(--rule)}.held{fill:var(--held)}.used{fill:var(--used)}"
+    colours_as_style(COLOURS) + ".ink{fill:var(--ink)}.rule{stroke:var(--rule)}"
+    ".held{fill:var(--held)}.used{fill:var(--used)}"
     ".bad{fill:var(--bad);stroke:var(--bad)}text{font:12px system-ui,sans-serif}"
 )
 

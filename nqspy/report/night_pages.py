@@ -13,13 +13,14 @@ Data = Mapping[str, Any]
 MOST = 2_000
 """Rows of a table on a page; the data have all."""
 
-_STYLE = (
+STYLE = (
     ":root{color-scheme:light dark}"
     "body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}"
     "table{border-collapse:collapse}td,th{padding:.15rem .6rem;border-bottom:1px solid #8884;text-align:left}"
     "td.n{text-align:right;font-variant-numeric:tabular-nums}td{overflow-wrap:anywhere}"
     "svg{width:100%;height:auto}.wide{overflow-x:auto}"
 )
+"""Of pages that stand for themselves."""
 
 
 def night_html(data: Data) -> str:
@@ -31,7 +32,7 @@ def night_html(data: Data) -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><h1>{escape(title)}</h1>"
         f"<p><strong>{escape(data['line'])}</strong></p>{notes}<figure>{utilisation_svg(data)}</figure>{_parts(data)}{lists}{tables}"
         f"<p><small>made {escape(data['made'])}</small></p></body></html>\n"
     )

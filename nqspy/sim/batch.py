@@ -2,9 +2,10 @@
 estimate as its wall limit; what became of it comes out as soon as it has ended, and is forgotten."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple, Protocol
 
 from nqspy.engine.inputs import CommandAsked
 from nqspy.engine.virtual.executor import Run
@@ -14,6 +15,7 @@ from nqspy.model.errors import NqspyError
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.people import Caller
 from nqspy.model.requests import Ask, Request, Spec
+from nqspy.ports import Exits
 from nqspy.sim.main import Simulation
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
 from nqspy.store.passing import PassingJournal
@@ -29,15 +31,25 @@ class NotSimulated(Exception):
     """What cannot be simulated: settings that are refused, a job that no queue takes. One line of text."""
 
 
+class HeldPes(NamedTuple):
+    """PEs (in order) that a job held from ``begin`` to ``end``, ms since the workload's beginning."""
+
+    begin: int
+    end: int
+    pes: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class EndedJob:
     """A job and what became of it, in ms since the workload's beginning: its first start, its end, and how
-    long it ran in all (wall time, as the executor measured it)."""
+    long it ran in all (wall time, as the executor measured it). ``held``: PEs of each of its attempts; one
+    that was suspended counts as holding them."""
 
     job: SimulatedJob
     start: int
     end: int
     run: int
+    held: tuple[HeldPes, ...] = ()
 
     @property
     def wait(self) -> int:
@@ -45,28 +57,85 @@ class EndedJob:
         return self.start - self.job.submit
 
 
+class JobRun(Protocol):
+    """A workload while it is run. Iterating over it lets time pass, and gives the jobs as they end."""
+
+    def __iter__(self) -> Iterator[EndedJob]: ...
+
+    @property
+    def pes(self) -> int:
+        """PEs of the machine."""
+
+    @property
+    def left(self) -> int:
+        """Jobs that were handed in and have not ended."""
+
+    def judged(self) -> Mapping[str, object]:
+        """What else it is judged by, once it is over; nothing for most."""
+
+
+class HeldByJobs:
+    """Follows attempts: which PEs each request has held from when to when, ms from ``begin`` on."""
+
+    def __init__(self, begin: int) -> None:
+        self._begin = begin
+        self._now: dict[Seq, tuple[int, tuple[int, ...]]] = {}
+        self._before: dict[Seq, tuple[HeldPes, ...]] = {}
+
+    def take(self, recorded: ev.Recorded) -> tuple[HeldPes, ...]:
+        """What happened; of a request that has ended, all that it held."""
+        event, at = recorded.event, recorded.at - self._begin
+        if isinstance(event, ev.Starting):
+            self._now[event.seq] = at, event.pes
+        elif isinstance(event, ev.Requeued) and event.seq in self._now:
+            self._before[event.seq] = self._over(event.seq, at)
+        elif isinstance(event, ev.Ended):
+            return self._over(event.seq, at)
+        return ()
+
+    def _over(self, seq: Seq, at: int) -> tuple[HeldPes, ...]:
+        begin, pes = self._now.pop(seq)
+        return *self._before.pop(seq, ()), HeldPes(begin, at, pes)
+
+
+def ask_of(job: SimulatedJob) -> Ask:
+    """What a job asks for where nothing else is said."""
+    return Ask(pes=job.width, wall=job.estimate, memory=job.memory)
+
+
+def exact_ask_of(job: SimulatedJob) -> Ask:
+    """The same with the time that it will run for its wall limit, which no live site knows."""
+    return Ask(pes=job.width, wall=max(1, min(job.run, job.estimate)), memory=job.memory)
+
+
 class BatchRun:
-    """``workload`` under the settings of ``texts``, one after the other, on a machine of so many PEs and
-    bytes of memory; ``exact``: each job asks for the time it will run (`batch_policies`). ``left``: jobs
-    that have not ended, once nothing is left to happen.
+    """``workload`` under the settings of ``texts``, one after the other, and ``exits``, on a machine of so
+    many PEs and bytes of memory. ``kept``: settings behind these that no shift changes; ``ask``: what its
+    jobs ask for. ``left``: jobs that have not ended, once nothing is left to happen.
 
     Iterating over it lets time pass, and gives the jobs as they end.
     """
 
     def __init__(
-        self, workload: Workload, texts: Texts, memory: int | None = None, exact: bool = False
+        self,
+        workload: Workload,
+        texts: Texts,
+        memory: int | None = None,
+        exits: Exits | None = None,
+        kept: Texts = (),
+        ask: Callable[[SimulatedJob], Ask] = ask_of,
     ) -> None:
-        self.workload, self._exact = workload, exact
+        self.workload, self._ask = workload, ask
         self.begin = Instant(workload.begin) if workload.begin else YEAR_2026
         self._coming: deque[SimulatedJob] = deque()
         self._jobs: dict[Seq, SimulatedJob] = {}
-        self._starts: dict[Seq, int] = {}
+        self._held = HeldByJobs(self.begin)
         self._ended: list[EndedJob] = []
         self.sim = Simulation(
             PassingJournal(self._follow), self._run, self.begin, pes=workload.pes, zone=workload.zone,
-            sampled=False,
+            exits=exits, sampled=False,
         )  # fmt: skip
-        self._set_up([*texts, *_memory(memory)])
+        self._set_up([*texts, *_memory(memory)], kept)
         self._groups = frozenset(self.sim.site.settings.groups)
         self._callers: dict[str, Caller] = {}
         self._source = self._arrivals()
@@ -83,9 +152,19 @@ class BatchRun:
         """Jobs that were handed in and have not ended."""
         return len(self._jobs)
 
-    def _set_up(self, texts: Texts) -> None:
+    @property
+    def pes(self) -> int:
+        """PEs of the machine, as the settings have it."""
+        return self.sim.site.pes()
+
+    def judged(self) -> Mapping[str, object]:
+        """Nothing else."""
+        return {}
+
+    def _set_up(self, texts: Texts, kept: Texts) -> None:
         try:
             self.sim.configure(texts)
+            self.sim.keep(kept)
         except NqspyError as error:
             raise NotSimulated(str(error)) from None
 
@@ -111,12 +190,10 @@ class BatchRun:
             yield Instant(self.begin + job.submit), CommandAsked(command, self._caller(job), job)
 
     def _submission(self, job: SimulatedJob) -> cm.Submission:
-        wall = max(1, min(job.run, job.estimate)) if self._exact else job.estimate
-        ask = Ask(pes=job.width, wall=wall, memory=job.memory)
         account = job.group if job.group in self._groups else None
         spec = Spec(
             owner=job.user, uid=1000, name="job", queue="", script="", environment="", workdir="/home",
-            account=account, ask=ask,
+            account=account, ask=self._ask(job),
         )  # fmt: skip
         return cm.Submission(spec, "")
 
@@ -128,20 +205,20 @@ class BatchRun:
         return found
 
     def _run(self, request: Request) -> Run:
-        return Run(self._jobs[request.seq].run)
+        job = self._jobs[request.seq]
+        return Run(job.run, job.run * job.width)
 
     # ------------------------------------------------------------ what happens
 
     def _follow(self, events: Sequence[ev.Recorded]) -> None:
         for recorded in events:
             event = recorded.event
+            held = self._held.take(recorded)
             if isinstance(event, ev.Submitted):
                 self._jobs[event.seq] = self._coming.popleft()
-            elif isinstance(event, ev.Starting):
-                self._starts.setdefault(event.seq, recorded.at - self.begin)
             elif isinstance(event, ev.Ended):
-                job, start = self._jobs.pop(event.seq), self._starts.pop(event.seq)
-                self._ended.append(EndedJob(job, start, recorded.at - self.begin, event.used.wall))
+                job, begin, end = self._jobs.pop(event.seq), held[0].begin, held[-1].end
+                self._ended.append(EndedJob(job, begin, end, event.used.wall, held))
                 if self.workload.at_once is not None:
                     self._hand_in(1)
 

@@ -1,8 +1,12 @@
 """How a simulated machine schedules a workload: texts of qmgr commands, what would be written into
 ``queues.d``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from nqspy.model.requests import Ask
+from nqspy.sim.batch import ask_of, exact_ask_of
+from nqspy.sim.workloads.jobs import SimulatedJob
 
 SITE = """
 create batch_queue batch priority=10
@@ -16,13 +20,12 @@ set sched_factor share 0 cpu 0 memory 0 time 0
 
 @dataclass(frozen=True, slots=True)
 class BatchPolicy:
-    """``title`` for tables; ``commands`` of qmgr that come after the site's; ``exact``: plans know how long
-    each job will really run, which no live site does: jobs ask for that."""
+    """``title`` for tables; ``commands`` of qmgr that come after the site's; ``ask``: what jobs ask for."""
 
     name: str
     title: str
     commands: str = ""
-    exact: bool = False
+    ask: Callable[[SimulatedJob], Ask] = ask_of
 
 
 _ALL = (
@@ -39,7 +42,10 @@ _ALL = (
         "conservative", "backfills behind all promised starts", "set queue batch order=fcfs reserve=all"
     ),
     BatchPolicy(
-        "easy-exact", "EASY, run times known exactly", "set queue batch order=fcfs reserve=1", exact=True
+        "easy-exact",
+        "EASY, run times known exactly",
+        "set queue batch order=fcfs reserve=1",
+        exact_ask_of,
     ),
     BatchPolicy(
         "easy-probable",

@@ -1,6 +1,6 @@
-"""The command ``nqspy sim WORKLOAD``: a log or an invented workload on a simulated machine."""
+"""The command ``nqspy sim WORKLOAD``: a log or an invented workload on a simulated machine, under one policy
+or several of them."""
 
-import json
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -11,13 +11,11 @@ import typer
 from nqspy.model.errors import NqspyError
 from nqspy.model.units import parse_size
 from nqspy.rpc.program import run
-from nqspy.sim.batch import NotSimulated, Texts
-from nqspy.sim.batch_policies import BATCH_POLICIES, SITE
-from nqspy.sim.results import Results, Starts, opened
-from nqspy.sim.running import Simulated, simulate
-from nqspy.sim.tables import progress, show
+from nqspy.sim.batch import NotSimulated
+from nqspy.sim.orders import SimOrder, carry_out
+from nqspy.sim.variants import POLICY_NAMES
 from nqspy.sim.workloads.jobs import BadWorkload
-from nqspy.sim.workloads.known import FILES, GENERATORS, open_workload
+from nqspy.sim.workloads.known import FILES, GENERATORS
 from nqspy.sim.workloads.wanted import Wanted
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -32,13 +30,32 @@ MemoryOption = Annotated[
 ]
 PolicyOption = Annotated[
     str | None,
-    typer.Option("--policy", help=f"{', '.join(BATCH_POLICIES)}; else firstfit, or --config's own"),
+    typer.Option(
+        "--policy",
+        metavar="P[,P...]",
+        help=f"{', '.join(POLICY_NAMES)}; several side by side; else firstfit, or --config's own",
+    ),
 ]
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", help="settings in qmgr's language instead of one plain queue")
 ]
+VaryOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vary",
+        metavar="SETTING=V[,V...]",
+        help="what follows `set` in qmgr, with one value after the other: 'sched_factor share=0,10,20'",
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="of an invented workload")]
+SeedsOption = Annotated[
+    int | None,
+    typer.Option("--seeds", min=1, help="so many seeds, from --seed on; of a log: weeks drawn from it"),
+]
 JobsOption = Annotated[int | None, typer.Option("--jobs", min=1, help="of an invented workload")]
+ProcessesOption = Annotated[
+    int | None, typer.Option("--processes", min=1, help="for several runs; else as many as there are CPUs")
+]
 StartsOption = Annotated[
     Path | None,
     typer.Option("--starts", help="write `job_id start_time` lines here, in the workload's order"),
@@ -46,6 +63,11 @@ StartsOption = Annotated[
 RequestsOption = Annotated[
     Path | None, typer.Option("--requests", help="write each job here as it ends: FILE.csv, .json or .jsonl")
 ]
+PicturesOption = Annotated[
+    list[Path] | None,
+    typer.Option("--pictures", metavar="FOLDER|FILE", help="draw: a folder of SVGs, or FILE.svg, FILE.png"),
+]
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="write everything as one page here")]
 JsonOption = Annotated[bool, typer.Option("--json", help="data instead of tables")]
 
 
@@ -56,49 +78,30 @@ def sim(
     memory: MemoryOption = None,
     policy: PolicyOption = None,
     config: ConfigOption = None,
+    vary: VaryOption = None,
     seed: SeedOption = 1,
+    seeds: SeedsOption = None,
     jobs: JobsOption = None,
+    processes: ProcessesOption = None,
     starts: StartsOption = None,
     requests: RequestsOption = None,
+    pictures: PicturesOption = None,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a workload on a simulated machine: what waits how long under which policy."""
+    began = perf_counter()
     try:
         room = None if memory is None else parse_size(memory)
-        texts = settings_of(config, policy)
-        found = open_workload(workload, Wanted(pes, room, seed, jobs))
-        results: list[Results] = [Starts(starts)] if starts is not None else []
-        results += [opened(requests)] if requests is not None else []
-        began = perf_counter()
-        with progress(found.name, found.count) as far:
-            exact = policy is not None and BATCH_POLICIES[policy].exact
-            done = simulate(found, texts, room, results, far, exact)
+        carry_out(
+            SimOrder(
+                workload, Wanted(pes, room, seed, jobs), policy, config, tuple(vary or ()), seeds, processes,
+                starts, requests, tuple(pictures or ()), html, as_json,
+            ),
+            lambda: perf_counter() - began,
+        )  # fmt: skip
     except (BadWorkload, NotSimulated, NqspyError) as error:
         _fail(error)
-    _tell(done, policy or (config.name if config is not None else DEFAULT), perf_counter() - began, as_json)
-
-
-DEFAULT = "firstfit"
-
-
-def settings_of(config: Path | None, policy: str | None) -> Texts:
-    """The site, and behind it the policy. Raises NotSimulated."""
-    name = policy if policy is not None or config is not None else DEFAULT
-    if name is not None and name not in BATCH_POLICIES:
-        raise NotSimulated(f"there is no policy {name}; there are {', '.join(BATCH_POLICIES)}")
-    try:
-        site = ("the plain site", SITE) if config is None else (str(config), config.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise NotSimulated(f"{config} cannot be read: {getattr(error, 'strerror', error)}") from None
-    return [site] if name is None else [site, (f"policy {name}", BATCH_POLICIES[name].commands)]
-
-
-def _tell(done: Simulated, policy: str, took: float, as_json: bool) -> None:
-    if not as_json:
-        show(done, policy)
-        return
-    speed = {"seconds": round(took, 3), "jobs_per_s": round(done.metrics.jobs / took, 1)}
-    print(json.dumps({"policy": policy} | done.data() | speed, indent=2))
 
 
 def _fail(text: object) -> NoReturn:

@@ -1,6 +1,6 @@
 """The simulator: the virtual driver with an operator who asks, and things that come about by themselves."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from nqspy.core.no_exits import NoExits
@@ -16,6 +16,7 @@ from nqspy.model.machine import Found
 from nqspy.model.observations import SiteObservation
 from nqspy.model.people import Caller
 from nqspy.model.requests import Request
+from nqspy.model.shifts import Shift
 from nqspy.ports import Decider, Exits, Journal
 from nqspy.qmgr.parser import parse_text
 from nqspy.sim.resources import results
@@ -63,6 +64,16 @@ class Simulation(VirtualDriver):
         files = tuple((name, name, tuple(map(cm.encode, _commands(name, text)))) for name, text in texts)
         self.ask(cm.ApplyFiles(files))
 
+    def keep(self, texts: Iterable[tuple[str, str]]) -> None:
+        """Has commands applied as `configure` does, and again whenever a shift comes into force: what a shift
+        sets does not take them back. Raises NqspyError."""
+        texts = list(texts)
+        self.configure(texts)
+        added = [each.text for name, text in texts for each in parse_text(text, name)]
+        if added:
+            shifts = self.site.settings.shifts.values()
+            self.configure([(f"shift {shift.name}", _defined(shift, added)) for shift in shifts])
+
     def at(self, at: Instant, command: Command, caller: Caller = OPERATOR) -> None:
         """Has a command done at an instant to come."""
         self.heap.push(at, CommandAsked(command, caller))
@@ -76,6 +87,14 @@ class Simulation(VirtualDriver):
         so."""
         for at, seen in results(self.site.settings, resource, self.now, until, well):
             self.see(at, seen)
+
+
+def _defined(shift: Shift, added: Sequence[str]) -> str:
+    """The shift in qmgr's words, with commands behind its own."""
+    crons = ", ".join(f'"{cron}"' for cron in shift.when)
+    when = f" when=({crons})" if crons else ""
+    head = f"define shift {shift.name}{when} spill={shift.spill}"
+    return "\n".join([head, *shift.lines, *added, "end", ""])
 
 
 def _commands(name: str, text: str) -> Iterator[Command]:

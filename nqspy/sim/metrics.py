@@ -28,6 +28,20 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """How the waits of some jobs are spread, in seconds: nine in ten lie from ``low`` to ``high``, half of
+    them from ``lower`` to ``upper``."""
+
+    jobs: int
+    low: float
+    lower: float
+    median: float
+    upper: float
+    high: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
 class Overall:
     """Of all jobs: the same, the span from the first submission to the last end in seconds, and PE seconds
     used / (PEs x span)."""
@@ -59,6 +73,14 @@ class _Sums:
             return Figures(0, 0.0, 0.0, 0.0, 0.0, 0.0)
         mean, median = sum(waits) / jobs / 1000, waits[(jobs - 1) // 2] / 1000
         return Figures(jobs, mean, median, waits[-1] / 1000, self.slowdown / jobs, self.area / 1000)
+
+    def spread(self) -> Spread:
+        """Of one job at least."""
+        waits, jobs = sorted(self.waits), len(self.waits)
+        cuts = [waits[round((jobs - 1) * part)] / 1000 for part in (0.05, 0.25, 0.75, 0.95)]
+        low, lower, upper, high = cuts
+        median, mean = waits[(jobs - 1) // 2] / 1000, sum(waits) / jobs / 1000
+        return Spread(jobs, low, lower, median, upper, high, mean)
 
 
 class Metrics:
@@ -102,8 +124,15 @@ class Metrics:
         """Of each group, user or size class (`KINDS`), in the order of what they used, size classes in
         theirs."""
         found = {name: sums.figures() for name, sums in self._parts[kind].items()}
-        order = _first_size if kind == "size" else lambda name: (-found[name].pe_seconds, name)
+        order = first_size if kind == "size" else lambda name: (-found[name].pe_seconds, name)
         return {name: found[name] for name in sorted(found, key=order)}
+
+    def spreads(self, kind: str) -> Mapping[str, Spread]:
+        """How the waits of each group, user or size class are spread, by name."""
+        parts = self._parts[kind]
+        return {
+            name: parts[name].spread() for name in sorted(parts, key=first_size if kind == "size" else None)
+        }
 
     def data(self, kinds: tuple[str, ...] = KINDS) -> dict[str, object]:
         """All of it, to be written as JSON."""
@@ -117,5 +146,6 @@ def size_class(width: int) -> str:
     return str(top) if top <= 2 else f"{top // 2 + 1}-{top}"
 
 
-def _first_size(name: str) -> tuple[int, str]:
+def first_size(name: str) -> tuple[int, str]:
+    """To sort size classes by."""
     return int(name.partition("-")[0]), name

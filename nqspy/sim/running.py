@@ -2,14 +2,15 @@
 it."""
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from nqspy.sim.batch import BatchRun, Texts
+from nqspy.sim.batch import JobRun
 from nqspy.sim.metrics import Metrics
 from nqspy.sim.results import Results
+from nqspy.sim.trail import Trail
 from nqspy.sim.workloads.jobs import Workload
 
 STEP = 100
@@ -19,44 +20,56 @@ _SELDOM = (20_000, 5, 400)
 
 @dataclass(frozen=True, slots=True)
 class Simulated:
-    """What came of a workload; ``left``: jobs that were handed in and never ended."""
+    """What came of a workload; ``left``: jobs that were handed in and never ended; ``judged``: what else it
+    is judged by (`JobRun.judged`); ``trail``: what pictures are drawn from, if it was wanted."""
 
-    workload: Workload
+    workload: str
+    pes: int
+    dropped: Mapping[str, int]
     metrics: Metrics
     left: int
+    judged: Mapping[str, Any] = field(default_factory=dict)
+    trail: Trail | None = None
 
     def data(self) -> dict[str, Any]:
         """As JSON has it."""
-        shown = {reason: n for reason, n in self.workload.dropped.items() if n}
-        head = {"workload": self.workload.name, "pes": self.workload.pes, "jobs": self.metrics.jobs}
-        return head | {"dropped": shown, "left": self.left} | self.metrics.data()
+        head = {"workload": self.workload, "pes": self.pes, "jobs": self.metrics.jobs}
+        return (
+            head | {"dropped": dict(self.dropped), "left": self.left} | self.metrics.data() | {**self.judged}
+        )
 
 
 def simulate(
     workload: Workload,
-    texts: Texts,
-    memory: int | None = None,
+    run: JobRun,
     results: Sequence[Results] = (),
     far: Callable[[int], None] = lambda jobs: None,
-    exact: bool = False,
+    pictured: bool = False,
 ) -> Simulated:
-    """Runs it; ``far`` is told how many jobs have ended; ``exact`` as in `BatchRun`. Raises NotSimulated,
-    BadWorkload."""
-    metrics = Metrics(workload.pes)
+    """Runs it; ``far`` is told how many jobs have ended. Raises NotSimulated, BadWorkload."""
+    metrics, trail = Metrics(workload.pes), Trail(run.pes, _first(workload)) if pictured else None
     try:
         with calm():
-            run = BatchRun(workload, texts, memory, exact)
             for ended in run:
                 metrics.add(ended)
                 for each in results:
                     each.add(ended)
+                if trail is not None:
+                    trail.add(ended)
                 if metrics.jobs % STEP == 0:
                     far(metrics.jobs)
         far(metrics.jobs)
     finally:
         for each in results:
             each.close()
-    return Simulated(workload, metrics, run.left)
+    dropped = {reason: n for reason, n in workload.dropped.items() if n}
+    return Simulated(workload.name, workload.pes, dropped, metrics, run.left, run.judged(), trail)
+
+
+def _first(workload: Workload) -> int:
+    """When its first job is submitted, ms since its beginning; 0 where jobs have no instants."""
+    job = None if workload.at_once is not None else next(iter(workload.jobs()), None)
+    return 0 if job is None else job.submit
 
 
 @contextmanager

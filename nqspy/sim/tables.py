@@ -1,58 +1,56 @@
-"""The results of a simulated workload as tables for people, and how far it is while it runs."""
+"""The results of simulated workloads as tables for people, and how far they are while they run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
-from nqspy.sim.metrics import KINDS
-from nqspy.sim.running import Simulated
+from nqspy.sim.comparing import Compared
+from nqspy.sim.rows import TextTable, comparison_table
 
-MOST = 10
-"""Rows of a table of groups or users: those that used most."""
-
-HEADS = ("jobs", "wait mean s", "median s", "max s", "slowdown", "PE hours")
+PIPED = 240
+"""Columns of a comparison that is read by no terminal."""
 
 
-def show(found: Simulated, policy: str, kinds: tuple[str, ...] = KINDS) -> None:
-    """Prints all of it."""
+def show(tables: Iterable[TextTable]) -> None:
+    """Prints them. What the terminal's encoding does not have is written as ``?``."""
     console = Console(highlight=False)
-    workload, all_of_it = found.workload, found.metrics.overall()
-    rows = [
-        ("jobs", f"{found.metrics.jobs}"),
-        *((f"dropped: {reason}", f"{n}") for reason, n in workload.dropped.items() if n),
-        *((("never ended", f"{found.left}"),) if found.left else ()),
-        ("wait, mean", f"{all_of_it.wait_mean_s:.3f} s"),
-        ("wait, median", f"{all_of_it.wait_median_s:g} s"),
-        ("wait, longest", f"{all_of_it.wait_max_s:g} s"),
-        ("bounded slowdown, mean", f"{all_of_it.bsld_mean:.4f}"),
-        ("makespan", f"{all_of_it.makespan_s:g} s"),
-        ("utilisation", f"{all_of_it.utilisation:.6f}"),
-    ]
-    table = RichTable(title=f"{workload.name} on {workload.pes} PEs, {policy}", show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for row in rows:
-        table.add_row(*row)
-    console.print(table)
-    for kind in kinds:
-        console.print(_parts(found, kind))
+    for table in tables:
+        _print(console, table)
 
 
-def _parts(found: Simulated, kind: str) -> RichTable:
-    parts = found.metrics.parts(kind)
-    shown = list(parts.items()) if kind == "size" else list(parts.items())[:MOST]
-    more = f" (the {MOST} of {len(parts)} that used most)" if len(shown) < len(parts) else ""
-    table = RichTable(title=f"by {kind}{more}")
-    table.add_column(kind)
-    for head in HEADS:
-        table.add_column(head, justify="right")
-    for name, each in shown:
-        waits = (f"{each.wait_mean_s:.1f}", f"{each.wait_median_s:g}", f"{each.wait_max_s:g}")
-        table.add_row(name, str(each.jobs), *waits, f"{each.bsld_mean:.2f}", f"{each.pe_seconds / 3600:.1f}")
-    return table
+def show_comparison(title: str, found: Sequence[Compared]) -> None:
+    """Prints runs side by side: on a terminal as wide as that is."""
+    console = Console(highlight=False)
+    console = console if console.is_terminal else Console(highlight=False, width=PIPED)
+    table = comparison_table(title, found, "±" if console.encoding.startswith("utf") else "+-")
+    _print(console, table)
+
+
+def remark(text: str) -> None:
+    """Prints a sentence below tables."""
+    Console(highlight=False, markup=False).print(text)
+
+
+def _print(console: Console, table: TextTable) -> None:
+    shown = RichTable(
+        title=escape(_known(console, table.title)), show_header=bool(table.heads), box=SIMPLE_HEAD
+    )
+    for place in range(len(table.heads) or len(table.rows[0])):
+        head = table.heads[place] if table.heads else ""
+        shown.add_column(head, justify="left" if place < table.left else "right")
+    for row in table.rows:
+        shown.add_row(*(escape(_known(console, cell)) for cell in row))
+    console.print(shown)
+
+
+def _known(console: Console, text: str) -> str:
+    """The text as far as the terminal's encoding has it."""
+    return text.encode(console.encoding, "replace").decode(console.encoding)
 
 
 @contextmanager
@@ -62,7 +60,12 @@ def progress(title: str, jobs: int) -> Iterator[Callable[[int], None]]:
     if not console.is_terminal:
         yield lambda done: None
         return
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn(escape(_known(console, title))),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(title, total=jobs)
         yield lambda done: bar.update(task, completed=done)

@@ -135,7 +135,7 @@ def test_what_is_right_is_right(check):
 
 
 def test_the_shipped_exits_are_right():
-    from nqspy.daemon.home import shipped
+    from nqspy.system.shipped import shipped
 
     for file in sorted((shipped() / "exits").glob("*.py")):
         assert problems_of(file) == []

@@ -58,7 +58,7 @@ def test_who_knows_run_times_exactly_plans_by_them_and_chances_need_a_past(tmp_p
     path.write_text("".join(f"{line}\n" for line in lines))
     for policy, third in (("easy", 150), ("easy-exact", 2), ("easy-probable", 150)):
         chosen = BATCH_POLICIES[policy]
-        run = BatchRun(open_swf(path, 2), [("site", SITE), (policy, chosen.commands)], exact=chosen.exact)
+        run = BatchRun(open_swf(path, 2), [("site", SITE), (policy, chosen.commands)], ask=chosen.ask)
         assert {each.job.number: each.start // 1000 for each in run} == {1: 0, 2: 100, 3: third}
 
 

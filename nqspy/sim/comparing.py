@@ -1,0 +1,103 @@
+"""Runs laid side by side: means with their 95 % confidence intervals, and differences to the first, seed by
+seed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import sqrt
+from statistics import fmean, stdev
+
+from nqspy.sim.running import Simulated
+from nqspy.sim.runs import SimulatedRun
+
+STUDENT = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+"""Of Student's t with 1, 2, ... degrees of freedom: 95 % lie within plus and minus this."""
+NORMAL = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean; ``ci95``: half the width of its 95 % confidence interval, None of a single value."""
+
+    mean: float
+    ci95: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The runs of one label. By metric: the mean over its seeds; ``differences``: of the differences to the
+    first label's run of the same seed (nothing for the first one itself)."""
+
+    label: str
+    seeds: int
+    metrics: Mapping[str, Estimate]
+    differences: Mapping[str, Estimate]
+
+    def data(self) -> dict[str, object]:
+        """As JSON has it."""
+        shown = {
+            name: asdict(found) | {"difference": asdict(self.differences[name])}
+            if name in self.differences
+            else asdict(found)
+            for name, found in self.metrics.items()
+        }
+        return {"label": self.label, "seeds": self.seeds, "metrics": shown}
+
+
+def student(freedom: int) -> float:
+    """95 % of Student's t with so many degrees of freedom lie within plus and minus this."""
+    if freedom <= len(STUDENT):
+        return STUDENT[freedom - 1]
+    z = NORMAL
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Of values that are independent of each other: one at least."""
+    count = len(values)
+    half = student(count - 1) * stdev(values) / sqrt(count) if count > 1 else None
+    return Estimate(fmean(values), half)
+
+
+def figures_of(found: Simulated) -> dict[str, float]:
+    """What a run is compared by: the metrics, and of a judged night ``busy``, ``deviation_most`` (the largest
+    deviation, points) and ``order_kept`` (1 or 0)."""
+    figures: dict[str, float] = asdict(found.metrics.overall())
+    if "busy" in found.judged:
+        figures["busy"] = found.judged["busy"]
+        figures["deviation_most"] = max(map(abs, found.judged["deviation"].values()), default=0.0)
+        figures["order_kept"] = float(found.judged["order_kept"])
+    return figures
+
+
+def compare(runs: Iterable[SimulatedRun]) -> list[Compared]:
+    """The runs by label, in the order in which labels first come."""
+    by_label: dict[str, dict[int, dict[str, float]]] = {}
+    for run in runs:
+        by_label.setdefault(run.label, {})[run.seed] = figures_of(run.found)
+    first = next(iter(by_label.values()), {})
+    return [_compared(label, by_seed, first) for label, by_seed in by_label.items()]
+
+
+def _compared(
+    label: str, by_seed: Mapping[int, Mapping[str, float]], first: Mapping[int, Mapping[str, float]]
+) -> Compared:
+    every = list(by_seed.values())
+    names = [name for name in every[0] if all(name in figures for figures in every)]
+    metrics = {name: estimate([figures[name] for figures in every]) for name in names}
+    if by_seed is first:
+        return Compared(label, len(every), metrics, {})
+    pairs = [(figures, first[seed]) for seed, figures in by_seed.items() if seed in first]
+    both = [name for name in names if pairs and all(name in other for _, other in pairs)]
+    differences = {name: estimate([own[name] - other[name] for own, other in pairs]) for name in both}
+    return Compared(label, len(every), metrics, differences)
+
+
+def alike(runs: Sequence[SimulatedRun]) -> bool:
+    """Whether whatever is compared came out the same for all labels, to the last bit."""
+    found = compare(runs)
+    return len(found) > 1 and all(
+        each.mean == 0 and not each.ci95 for one in found[1:] for each in one.differences.values()
+    )

@@ -1,0 +1,95 @@
+"""The pictures of one or several runs, and the files they are written to."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from nqspy.sim.batch import NotSimulated
+from nqspy.sim.comparing import compare
+from nqspy.sim.pictures.comparison import NAME as COMPARISON
+from nqspy.sim.pictures.comparison import comparison
+from nqspy.sim.pictures.gantt import NAME as GANTT
+from nqspy.sim.pictures.gantt import gantt
+from nqspy.sim.pictures.png import png_of
+from nqspy.sim.pictures.shapes import Drawing, stacked
+from nqspy.sim.pictures.svg import svg_of
+from nqspy.sim.pictures.utilisation import NAME as UTILISATION
+from nqspy.sim.pictures.utilisation import utilisation
+from nqspy.sim.pictures.waits import NAME as WAITS
+from nqspy.sim.pictures.waits import waits
+from nqspy.sim.runs import SimulatedRun
+
+DRAWN: Mapping[str, Callable[[Sequence[SimulatedRun]], Drawing]] = {
+    UTILISATION: utilisation,
+    GANTT: gantt,
+    WAITS: waits,
+    COMPARISON: lambda runs: comparison(compare(runs)),
+}
+"""Pictures by name: to add one is a file here and a line above."""
+
+FORMATS: Mapping[str, Callable[[Drawing], bytes]] = {
+    ".svg": lambda drawing: svg_of(drawing).encode("utf-8", "replace"),
+    ".png": png_of,
+}
+
+OTHERS = frozenset({".gif", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".pdf", ".eps", ".ps"})
+"""Endings of pictures that are not drawn: nobody means a folder by them."""
+
+
+def names_of(runs: int, seeds: int) -> list[str]:
+    """Pictures that there are of so many runs, over so many seeds each: over several only what compares
+    them, of a single one all else."""
+    if seeds > 1:
+        return [COMPARISON]
+    return [name for name in DRAWN if runs > 1 or name != COMPARISON]
+
+
+@dataclass(frozen=True, slots=True)
+class PictureFile:
+    """A file that was asked for: one picture, or with ``names`` several, one below the other."""
+
+    path: Path
+    names: tuple[str, ...]
+
+    def write(self, runs: Sequence[SimulatedRun]) -> None:
+        """Draws and writes it. Raises NotSimulated."""
+        drawings = [DRAWN[name](runs) for name in self.names]
+        whole = stacked(self.path.stem, f"Simulated: {self.path.stem}", drawings)
+        drawing = drawings[0] if len(drawings) == 1 else whole
+        write(self.path, FORMATS[self.path.suffix.lower()](drawing))
+
+
+def files_of(path: Path, names: Sequence[str]) -> list[PictureFile]:
+    """What ``--pictures PATH`` asks for: a file by its ending, with the picture that it is called by, else
+    with all of ``names``; else a folder with an SVG of each, made where it is not there. Raises
+    NotSimulated."""
+    if path.suffix.lower() in FORMATS and not path.is_dir():
+        if path.stem in DRAWN and path.stem not in names:
+            raise NotSimulated(
+                f"{path}: there is no such picture of these runs; there are {', '.join(names)}"
+            )
+        own = (path.stem,) if path.stem in names else tuple(names)
+        return [PictureFile(_writable(path), own)]
+    if path.suffix.lower() in OTHERS and not path.is_dir():
+        raise NotSimulated(f"{path}: pictures are drawn as {' or '.join(FORMATS)}")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NotSimulated(f"{path} is no folder for pictures: {error.strerror}") from None
+    return [PictureFile(_writable(path / f"{name}.svg"), (name,)) for name in names]
+
+
+def _writable(path: Path) -> Path:
+    """The path: what cannot be written is told before anything is run, not after it."""
+    write(path, b"", "ab")
+    return path
+
+
+def write(path: Path, content: bytes, mode: Literal["wb", "ab"] = "wb") -> None:
+    """Writes a file, or adds to one. Raises NotSimulated."""
+    try:
+        with path.open(mode) as file:
+            file.write(content)
+    except OSError as error:
+        raise NotSimulated(f"{path} cannot be written: {error.strerror}") from None

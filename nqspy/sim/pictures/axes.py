@@ -1,0 +1,98 @@
+"""Axes: times and waits to places from left to right, and the words below them."""
+
+from collections.abc import Iterator, Sequence
+from math import log10
+
+from nqspy.report.drawing import WIDTH
+from nqspy.sim.pictures.shapes import Shape, Stroke, TextLine
+
+LEFT, RIGHT = 132, 16
+"""Room beside the axes."""
+BELOW = 34
+"""Room below them, for their words."""
+MOST_MARKS = 10
+
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+STEPS = (
+    *(n * SECOND for n in (1, 2, 5, 10, 15, 30)), *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),
+    *(n * HOUR for n in (1, 2, 3, 6, 12)), *(n * DAY for n in (1, 2, 7, 14, 28, 91, 182, 364, 728, 3_640)),
+)  # fmt: skip
+"""Between two marks of a time, ms."""
+
+WAITS = (0, 1, 10, 60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 28 * 86_400, 364 * 86_400)
+"""Marks of waits, s."""
+
+
+def short_time(ms: float) -> str:
+    """A time in its largest unit that leaves no long fraction: 90 min, 1.5 d."""
+    for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")):
+        if ms >= unit:
+            return f"{round(ms / unit, 1):g} {name}"
+    return f"{ms / SECOND:.3g} s" if ms else "0"
+
+
+class TimeAxis:
+    """Times from 0 to ``end`` (ms)."""
+
+    def __init__(self, end: int) -> None:
+        self.end = max(end, 1)
+
+    def x(self, at: float) -> float:
+        """Its place."""
+        return LEFT + min(1.0, max(0.0, at / self.end)) * (WIDTH - LEFT - RIGHT)
+
+    def drawn(self, top: float, bottom: float) -> Iterator[Shape]:
+        """Its marks: lines from ``top`` to ``bottom``, and their times below."""
+        step = next((step for step in STEPS if self.end / step <= MOST_MARKS), STEPS[-1])
+        for at in range(0, self.end + 1, step):
+            yield from _mark(self.x(at), top, bottom, short_time(at))
+        yield TextLine(LEFT, bottom + 30, "after the first submission")
+
+
+class WaitAxis:
+    """Waits from 0 to ``longest`` (s): the logarithm of a second more."""
+
+    def __init__(self, longest: float) -> None:
+        self._longest = max(longest, 1.0)
+
+    def x(self, wait: float) -> float:
+        """Its place."""
+        part = log10(1 + max(0.0, wait)) / log10(1 + self._longest)
+        return LEFT + min(1.0, part) * (WIDTH - LEFT - RIGHT - ROOM)
+
+    @property
+    def end(self) -> float:
+        """Where the words behind it begin."""
+        return WIDTH - RIGHT - ROOM + 10
+
+    def drawn(self, top: float, bottom: float) -> Iterator[Shape]:
+        """Its marks, as those of times."""
+        shown = [wait for wait in WAITS if wait <= self._longest]
+        for wait in shown:
+            yield from _mark(self.x(wait), top, bottom, short_time(wait * SECOND))
+
+
+ROOM = 90
+"""To the right of waits, for how many they are."""
+
+
+class AmountAxis:
+    """Amounts from 0, or from the least where that is below, to ``most``, between two places."""
+
+    def __init__(self, amounts: Sequence[float], left: float, right: float) -> None:
+        self._low, high = min(0.0, *amounts), max(0.0, *amounts)
+        self._left, self._scale = left, (right - left) / ((high - self._low) or 1.0)
+
+    def x(self, amount: float) -> float:
+        """Its place."""
+        return self._left + (amount - self._low) * self._scale
+
+
+def _mark(x: float, top: float, bottom: float, text: str) -> Iterator[Shape]:
+    yield Stroke("rule", ((x, top), (x, bottom)))
+    yield TextLine(x, bottom + 15, text, "middle")
+
+
+def fitting(text: str, letters: int = 21) -> str:
+    """A label that fits the room left of the axes."""
+    return text if len(text) <= letters else text[: letters - 1] + "…"

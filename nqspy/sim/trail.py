@@ -1,0 +1,135 @@
+"""What the pictures of a simulated workload are drawn from, kept while it runs: who held which PEs when,
+and how many waited. However many jobs there are it stays of one size: time is cut into columns, and whenever
+these do not reach far enough each two of them become one."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+
+from nqspy.sim.batch import EndedJob, HeldPes
+
+COLUMNS = 640
+"""Columns at most; once there were more, between half as many and all of them are in use."""
+FINEST = 100
+"""Of a column at first, ms."""
+ROWS = 64
+"""Of PEs at most: on a larger machine a row is that many PEs, side by side."""
+MOST_BOXES = 600
+"""So many stays of jobs on PEs are kept one by one; of more than that only columns and rows are."""
+
+
+class _TimeLine:
+    """An amount over time, its integral for each column. A time from here to there changes two columns at
+    most, and the level at two more: what lies between is added up in the end."""
+
+    __slots__ = ("_change", "_part")
+
+    def __init__(self) -> None:
+        self._part = [0] * (COLUMNS + 1)
+        self._change = [0] * (COLUMNS + 2)
+
+    def add(self, begin: int, end: int, width: int, amount: int = 1) -> None:
+        """So much more from ``begin`` to ``end``; columns are ``width`` long."""
+        first, last = begin // width, end // width
+        if first == last:
+            self._part[first] += (end - begin) * amount
+            return
+        self._part[first] += ((first + 1) * width - begin) * amount
+        self._part[last] += (end - last * width) * amount
+        self._change[first + 1] += amount
+        self._change[last] -= amount
+
+    def fold(self, width: int) -> None:
+        """Each two columns become one."""
+        part, change = self._part, self._change
+        pairs = range(COLUMNS // 2)
+        parts = [part[2 * n] + part[2 * n + 1] + change[2 * n + 1] * width for n in pairs]
+        changes = [change[2 * n] + (change[2 * n - 1] if n else 0) for n in range(COLUMNS // 2 + 1)]
+        self._part = [*parts, *([0] * (COLUMNS + 1 - len(parts)))]
+        self._change = [*changes, *([0] * (COLUMNS + 2 - len(changes)))]
+
+    def sums(self, columns: int, width: int) -> list[float]:
+        """The mean amount in each of the first columns."""
+        levels = accumulate(self._change)
+        return [part / width + level for part, level, _ in zip(self._part, levels, range(columns))]  # noqa: B905
+
+
+@dataclass(frozen=True, slots=True)
+class PeBox:
+    """A job on PEs ``first`` to ``last``, from ``begin`` to ``end`` (ms from the first submission on)."""
+
+    number: int
+    first: int
+    last: int
+    begin: int
+    end: int
+
+
+class Trail:
+    """Follows the jobs of a machine of ``pes`` PEs. Times are counted from ``origin`` on, in ms since the
+    workload's beginning: its first submission.
+
+    ``boxes``: each stay of a job on PEs that are neighbours; None once there were too many of them.
+    """
+
+    def __init__(self, pes: int, origin: int) -> None:
+        self.pes, self._origin = pes, origin
+        self.width, self.end = FINEST, 0
+        self.per_row = -(-pes // ROWS)
+        self._rows = [_TimeLine() for _ in range(-(-pes // self.per_row))]
+        self._waiting = _TimeLine()
+        self.boxes: list[PeBox] | None = []
+
+    def add(self, ended: EndedJob) -> None:
+        """One more."""
+        self._reach(ended.held[-1].end - self._origin)
+        self._waiting.add(ended.job.submit - self._origin, ended.start - self._origin, self.width)
+        for held in ended.held:
+            begin, end = held.begin - self._origin, held.end - self._origin
+            for first, last in _neighbours(held):
+                self._hold(first, last, begin, end)
+                self._keep(PeBox(ended.job.number, first, last, begin, end))
+
+    def _reach(self, end: int) -> None:
+        self.end = max(self.end, end)
+        while self.end // self.width >= COLUMNS:
+            for line in (*self._rows, self._waiting):
+                line.fold(self.width)
+            self.width *= 2
+
+    def _hold(self, first: int, last: int, begin: int, end: int) -> None:
+        for row in range(first // self.per_row, last // self.per_row + 1):
+            low, high = row * self.per_row, (row + 1) * self.per_row - 1
+            self._rows[row].add(begin, end, self.width, min(last, high) - max(first, low) + 1)
+
+    def _keep(self, box: PeBox) -> None:
+        if self.boxes is not None:
+            self.boxes.append(box)
+            if len(self.boxes) > MOST_BOXES:
+                self.boxes = None
+
+    # ------------------------------------------------------------ what came of it
+
+    @property
+    def columns(self) -> int:
+        """How many columns the time takes."""
+        return -(-self.end // self.width)
+
+    def rows(self) -> list[list[float]]:
+        """PEs held on the mean, by row and column."""
+        return [line.sums(self.columns, self.width) for line in self._rows]
+
+    def held(self) -> list[float]:
+        """PEs held on the mean, by column."""
+        return [sum(column) for column in zip(*self.rows(), strict=True)]
+
+    def waiting(self) -> list[float]:
+        """Jobs that waited, on the mean, by column."""
+        return self._waiting.sums(self.columns, self.width)
+
+
+def _neighbours(held: HeldPes) -> Iterator[tuple[int, int]]:
+    """First and last of its PEs that lie side by side."""
+    for _, run in groupby(enumerate(sorted(held.pes)), lambda each: each[1] - each[0]):
+        numbers: Iterable[int] = [pe for _, pe in run]
+        yield min(numbers), max(numbers)

@@ -1,0 +1,252 @@
+"""Several runs side by side: policies, varied settings, seeds; the same whoever runs them."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import BinaryIO
+
+import pytest
+from sim.sim_calls import ROOT, TRACES, call, log, program, refused
+
+from nqspy.sim.batch import NotSimulated
+from nqspy.sim.comparing import STUDENT, Estimate, estimate, student
+from nqspy.sim.variants import changes_of, variants_of
+from nqspy.sim.workloads.jobs import BadWorkload
+from nqspy.sim.workloads.resampled import WEEK, resampled
+from nqspy.sim.workloads.swf import open_swf
+
+LUBLIN = ("lublin", "--jobs", 40)
+
+
+def data_of(*words: object):
+    answer = call(*words, "--json")
+    assert answer.exit_code == 0, answer.output
+    return json.loads(answer.stdout)
+
+
+# ---------------------------------------------------------------- policies side by side
+
+
+def test_each_policy_gives_what_it_gives_alone():
+    both = data_of(TRACES / "edge.swf", "--policy", "fcfs,easy")
+    assert [run["label"] for run in both["runs"]] == ["fcfs", "easy"]
+    for run in both["runs"]:
+        alone = data_of(TRACES / "edge.swf", "--policy", run["label"])
+        assert alone["metrics"] == run["metrics"]
+        assert alone["by"] == run["by"]
+    first, second = both["comparison"]
+    assert "difference" not in first["metrics"]["wait_mean_s"]
+    apart = second["metrics"]["wait_mean_s"]["mean"] - first["metrics"]["wait_mean_s"]["mean"]
+    assert second["metrics"]["wait_mean_s"]["difference"] == {"mean": apart, "ci95": None}
+
+
+def test_the_table_has_a_row_for_each_and_its_difference_to_the_first():
+    answer = call(TRACES / "example.swf", "--policy", "fcfs,easy")
+    rows = [line.split() for line in answer.stdout.splitlines() if line.strip()]
+    found = {row[0]: row for row in rows}
+    assert float(found["easy"][2]) == pytest.approx(
+        float(found["easy"][1]) - float(found["fcfs"][1]), abs=0.11
+    )
+
+
+# ---------------------------------------------------------------- seeds
+
+
+def test_seeds_give_the_same_whoever_runs_them():
+    words = (*LUBLIN, "--policy", "fcfs,easy", "--seeds", 3)
+    one, two, three = (data_of(*words, "--processes", n) for n in (1, 2, 3))
+    for found in (one, two, three):
+        del found["seconds"]
+    assert one == two == three
+    assert [(run["label"], run["seed"]) for run in one["runs"]] == [
+        (label, seed) for label in ("fcfs", "easy") for seed in (1, 2, 3)
+    ]
+
+
+def test_a_seed_among_many_is_that_seed_alone():
+    many = data_of(*LUBLIN, "--seeds", 3, "--seed", 5)
+    alone = data_of(*LUBLIN, "--seed", 6)
+    assert many["runs"][1]["metrics"] == alone["metrics"]
+
+
+def test_differences_are_paired_by_seed():
+    found = data_of(*LUBLIN, "--policy", "fcfs,easy", "--seeds", 4)
+    waits = {
+        label: [run["metrics"]["wait_mean_s"] for run in found["runs"] if run["label"] == label]
+        for label in ("fcfs", "easy")
+    }
+    pairs = [easy - fcfs for fcfs, easy in zip(waits["fcfs"], waits["easy"], strict=True)]
+    told = found["comparison"][1]["metrics"]["wait_mean_s"]["difference"]
+    assert Estimate(**told) == estimate(pairs)
+
+
+def test_estimates_are_those_of_students_t():
+    assert estimate([5.0]) == Estimate(5.0, None)
+    found = estimate([1.0, 2.0, 3.0])
+    assert (found.mean, found.ci95) == (2.0, pytest.approx(4.303 / 3**0.5))
+    assert [student(n) for n in (1, 29, 30)] == [12.706, 2.045, 2.042]
+    assert [student(n) for n in (31, 40, 60, 120)] == pytest.approx([2.040, 2.021, 2.000, 1.980], abs=1e-3)
+    assert list(STUDENT) == sorted(STUDENT, reverse=True)
+
+
+def test_psched_and_night_have_seeds_too():
+    for words in (("psched", "--jobs", 60), ("night", "--policy", "fcfs", "--jobs", 20)):
+        found = data_of(*words, "--seeds", 2)
+        assert [run["seed"] for run in found["runs"]] == [1, 2]
+        assert found["runs"][0]["metrics"] != found["runs"][1]["metrics"]
+
+
+# ---------------------------------------------------------------- weeks of a log
+
+
+def weeks_of_jobs(path, weeks: int):
+    """Each week has as many jobs as its number, in its first hour; one job ends the log."""
+    days = 7 * 86_400
+    jobs = [(week * days + n, 60, 1) for week in range(weeks) for n in range(week + 1)]
+    return log(path, *jobs, (weeks * days, 60, 1))
+
+
+def test_other_seeds_of_a_log_are_weeks_drawn_from_it(tmp_path):
+    workload = open_swf(weeks_of_jobs(tmp_path / "log.swf", 6), 4)
+    one, again, other = (resampled(workload, seed) for seed in (1, 1, 2))
+    assert list(one.jobs()) == list(again.jobs())
+    assert list(one.jobs()) != list(other.jobs())
+    for found in (one, other):
+        jobs = list(found.jobs())
+        assert found.count == len(jobs)
+        assert [job.place for job in jobs] == list(range(len(jobs)))
+        assert [job.submit for job in jobs] == sorted(job.submit for job in jobs)
+        per_week = [sum(job.submit // WEEK == week for job in jobs) for week in range(6)]
+        assert all(1 <= count <= 6 for count in per_week), "whole weeks, each one of the log's"
+
+
+def test_a_log_is_run_over_seeds(tmp_path):
+    path = weeks_of_jobs(tmp_path / "log.swf", 5)
+    found = data_of(path, "--pes", 2, "--seeds", 2)
+    assert {run["workload"] for run in found["runs"]} == {"log.swf-1", "log.swf-2"}
+
+
+def test_a_log_that_is_too_short_for_that_is_refused():
+    said = refused(TRACES / "example.swf", "--seeds", 3)
+    assert "example.swf reaches over 0 whole weeks, and other seeds draw from 4 at least" in said
+    with pytest.raises(BadWorkload):
+        resampled(open_swf(TRACES / "example.swf"), 1)
+
+
+# ---------------------------------------------------------------- varied settings
+
+
+def test_a_setting_takes_one_value_after_the_other():
+    found = data_of(*LUBLIN, "--vary", "run_limit=1,3 batch", "--policy", "fcfs")
+    assert [each["label"] for each in found["comparison"]] == ["fcfs, run_limit=1", "fcfs, run_limit=3"]
+    waits = [each["metrics"]["wait_mean_s"]["mean"] for each in found["comparison"]]
+    assert waits[0] > waits[1]
+
+
+def test_policies_and_several_settings_are_all_crossed():
+    labels = [
+        each.label("")
+        for each in variants_of("fcfs,sjf", ["sched_factor share=0,1", "queue batch reserve=0,1"])
+    ]
+    assert len(labels) == 8
+    assert labels[:2] == ["fcfs, share=0, reserve=0", "fcfs, share=0, reserve=1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "commands"),
+    [
+        ("sched_factor share=0,10", ["set sched_factor share=0", "set sched_factor share=10"]),
+        ("set run_limit = 1, 2 batch", ["set run_limit=1 batch", "set run_limit=2 batch"]),
+        ("queue q users=(a,b),(c)", ["set queue q users=(a,b)", "set queue q users=(c)"]),
+    ],
+)
+def test_what_is_varied_becomes_commands_of_qmgr(text, commands):
+    assert [change.command for change in changes_of(text)] == commands
+
+
+@pytest.mark.parametrize(
+    "text", ["", "share", "sched_factor", "a=1 b=2", "share=", "share=1,,2", "share=1,", "=1"]
+)
+def test_what_is_no_variation_is_refused_in_a_line(text):
+    with pytest.raises(NotSimulated, match="it is written 'sched_factor share=0,10,20'") as refusal:
+        list(changes_of(text))
+    assert f"--vary '{text}'" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--vary", "sched_factor shore=1,2"], "--vary 'sched_factor shore=1,2', line 1"),
+        (["--vary", "sched_factor share=1,x"], "'x' is no whole number"),
+        (["--vary", "queue none order=sjf"], "there is no queue none"),
+        (["--vary", "nonsense"], "names no values"),
+        (["--policy", "fcfs,best"], "there is no policy best; there are fcfs"),
+        (["--policy", "fcfs,"], "there is no policy ; there are fcfs"),
+        (["--policy", "fcfs,fcfs"], "--policy names fcfs twice"),
+        (["--policy", "fcfs,easy", "--starts", "s"], "write the jobs of a single run; here are 2"),
+        (["--seeds", "2", "--requests", "r.csv"], "write the jobs of a single run; here are 2"),
+        (["--html", "/none/page.html"], "/none/page.html cannot be written"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(words, said):
+    assert said in refused(*LUBLIN, *words)
+
+
+def test_what_makes_no_difference_is_said():
+    answer = call(*LUBLIN, "--policy", "fcfs", "--vary", "sched_factor share=0,10")
+    assert "all runs came out alike" in answer.stdout
+    assert "alike" not in call(*LUBLIN, "--policy", "fcfs,easy", "--jobs", 200).stdout
+
+
+# ---------------------------------------------------------------- terminals
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8", "cp1252"])
+def test_a_terminal_may_have_any_encoding(tmp_path, encoding):
+    path = log(tmp_path / "größe ✓.swf", (0, 5, 1), (0, 5, 2))
+    several = (path, "--pes", 2, "--policy", "fcfs,easy", "--processes", 1)
+    for words in ((path, "--pes", 2), several, (*LUBLIN, "--seeds", 2, "--processes", 1)):
+        done = program(*words, PYTHONIOENCODING=encoding)
+        assert (done.returncode, done.stderr) == (0, b"")
+        done.stdout.decode(encoding)
+    assert ("±" if encoding == "utf-8" else "+-").encode() in done.stdout
+
+
+@pytest.mark.parametrize("words", [(), ("--seeds", 2, "--policy", "fcfs,easy")], ids=["one", "several"])
+def test_a_terminal_sees_how_far_it_is(words):
+    """Elsewhere nothing is written to stderr, as the other tests here look at."""
+    ours, theirs = os.openpty()
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        asked = [sys.executable, "-m", "nqspy.sim.command", *map(str, (*LUBLIN, *words))]
+        with subprocess.Popen(asked, cwd=ROOT, stderr=theirs, stdout=subprocess.DEVNULL) as running:
+            os.close(theirs)
+            seen = b"".join(iter(lambda: _read(screen), b""))
+        assert running.returncode == 0
+    assert ("lublin, 4 runs" if words else "lublin-1").encode() in seen
+    assert b"/160" in seen if words else b"/40" in seen
+
+
+def _read(screen: BinaryIO) -> bytes:
+    """What comes next; nothing once nobody writes any more, which a terminal tells as an error."""
+    try:
+        return screen.read(4096)
+    except OSError:
+        return b""
+
+
+def test_a_file_whose_name_is_no_text_is_simulated(tmp_path):
+    path = log(tmp_path / b"log\xff.swf".decode("utf-8", "surrogateescape"), (0, 5, 1), (0, 5, 2))
+    done = program(path, "--pes", 2, "--html", tmp_path / "page", "--pictures", tmp_path / "p")
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_commands_of_every_day_import_nothing_of_it():
+    script = """
+import sys, nqspy.cli.qsub, nqspy.cli.qstat, nqspy.cli.nqspy
+print(*[name for name in sys.modules if name.split(".")[0] == "PIL" or name.startswith("nqspy.sim")])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "\n"

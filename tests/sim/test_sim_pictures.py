@@ -1,0 +1,170 @@
+"""Pictures of simulated workloads: as SVG and as PNG, readable however uneven the workload is."""
+
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from random import Random
+
+import pytest
+from PIL import Image
+from sim.sim_calls import ROOT, TRACES, call, log, refused
+
+from nqspy.sim.batch import EndedJob, HeldPes
+from nqspy.sim.metrics import Metrics
+from nqspy.sim.pictures.album import DRAWN, names_of
+from nqspy.sim.pictures.axes import short_time
+from nqspy.sim.pictures.png import png_of
+from nqspy.sim.pictures.svg import svg_of
+from nqspy.sim.running import Simulated
+from nqspy.sim.runs import SimulatedRun
+from nqspy.sim.trail import Trail
+from nqspy.sim.workloads.jobs import SimulatedJob
+
+ONE = ["gantt.svg", "utilisation.svg", "waits.svg"]
+
+
+def texts(path) -> list[str]:
+    return [each.text for each in ET.parse(path).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def titles(path) -> list[str]:
+    return [each.text for each in ET.parse(path).iter("{http://www.w3.org/2000/svg}title")]
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_a_folder_has_an_svg_of_each_picture(tmp_path):
+    assert call(TRACES / "example.swf", "--pictures", tmp_path / "new").exit_code == 0
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ONE
+    assert "job 1, PEs 0-1: 0 to 9 s" in titles(tmp_path / "new" / "gantt.svg")
+    assert "100 %" not in texts(tmp_path / "new" / "gantt.svg"), "few jobs are drawn one by one"
+    assert any("firstfit" in text for text in texts(tmp_path / "new" / "utilisation.svg"))
+
+
+def test_several_runs_stand_one_below_the_other_and_are_compared(tmp_path):
+    assert call(TRACES / "example.swf", "--policy", "fcfs,easy", "--pictures", tmp_path).exit_code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["comparison.svg", *ONE]
+    for name in ("comparison", "gantt", "utilisation", "waits"):
+        assert {"fcfs", "easy"} <= set(texts(tmp_path / f"{name}.svg"))
+
+
+def test_a_file_is_one_picture_by_its_name_and_all_of_them_by_any_other(tmp_path):
+    one, whole, png = tmp_path / "gantt.svg", tmp_path / "monday.svg", tmp_path / "monday.PNG"
+    words = [word for path in (one, whole, png) for word in ("--pictures", path)]
+    assert call(TRACES / "example.swf", *words).exit_code == 0
+    assert "boxes: jobs" in texts(one)
+    assert set(texts(one)) < set(texts(whole))
+    with Image.open(png) as image:
+        assert image.size[0] == 1920
+        assert image.size[1] > 600
+        assert len(image.getcolors()) > 5
+        assert image.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize("path", ["taken/pictures", "taken", "none/gantt.png", "none/of/all.svg"])
+def test_what_cannot_be_written_is_told_before_anything_is_run(tmp_path, path):
+    (tmp_path / "taken").write_text("a file")
+    said = refused(TRACES / "example.swf", "--pictures", tmp_path / path)
+    assert str(tmp_path / path) in said
+    assert "cannot be written: " in said or "is no folder for pictures: " in said
+    assert (tmp_path / "taken").read_text() == "a file"
+
+
+def test_a_picture_that_there_is_not_of_these_runs_is_refused(tmp_path):
+    said = refused(TRACES / "example.swf", "--pictures", tmp_path / "comparison.svg")
+    assert "there is no such picture of these runs; there are utilisation, gantt, waits" in said
+    said = refused(TRACES / "example.swf", "--pictures", tmp_path / "week.PDF")
+    assert "pictures are drawn as .svg or .png" in said
+    said = refused("lublin", "--seeds", 2, "--pictures", tmp_path / "gantt.png")
+    assert "there are comparison" in said
+
+
+def test_without_pillow_png_is_refused_in_a_line_and_svg_drawn(tmp_path):
+    script = "import sys; sys.modules['PIL'] = None; from nqspy.sim.command import main; main()"
+    words = [sys.executable, "-c", script, str(TRACES / "example.swf"), "--pictures"]
+    png, svg = (
+        subprocess.run([*words, tmp_path / name], cwd=ROOT, capture_output=True, text=True, check=False)
+        for name in ("all.png", "all.svg")
+    )
+    assert (png.returncode, png.stdout, png.stderr.count("\n")) == (1, "", 1)
+    assert "pip install pillow" in png.stderr
+    assert svg.returncode == 0
+    assert texts(tmp_path / "all.svg")
+
+
+# ---------------------------------------------------------------- uneven workloads
+
+SECOND, YEAR = 1, 31_536_000
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        [(0, 10, 1)],
+        [(0, 0, 1)],
+        [(5 * YEAR, 1, 4), (5 * YEAR, 1, 4)],
+        [(0, 1, 1), (0, YEAR, 3), (1, 1, 4)],
+        [(n, 1, 1) for n in range(310)],
+        [(0, 1000 - n, 1 + n % 4) for n in range(50)],
+        [(0, 5, 4), (0, 5, 400)],
+    ],
+    ids=["one job", "that runs no time", "late", "a second and a year", "many", "all at once", "too wide"],
+)
+def test_any_workload_is_drawn(tmp_path, jobs):
+    path = log(tmp_path / "log.swf", *jobs)
+    words = ["--pes", 4, "--policy", "fcfs,conservative", "--pictures", tmp_path, "--pictures"]
+    answer = call(path, *words, tmp_path / "all.png")
+    assert answer.exit_code == 0, answer.output
+    for name in DRAWN:
+        text = (tmp_path / f"{name}.svg").read_text()
+        ET.fromstring(text)
+        assert "nan" not in text
+        assert "inf" not in text.replace("info", "")
+        assert " -" not in text.split("</style>")[1], "nothing lies left of the picture or above it"
+    with Image.open(tmp_path / "all.png") as image:
+        image.load()
+
+
+def test_a_machine_on_which_nothing_ever_ran_is_drawn_too(tmp_path):
+    config = tmp_path / "stopped.qmgr"
+    config.write_text("create batch_queue b\nenable queue b\nset default batch_request queue b\n")
+    answer = call(
+        TRACES / "example.swf", "--config", config, "--pictures", tmp_path, "--html", tmp_path / "p"
+    )
+    assert answer.exit_code == 0, answer.output
+    assert "never ended" in answer.stdout
+    assert any("0.0 % of" in text for text in texts(tmp_path / "utilisation.svg"))
+
+
+@pytest.mark.parametrize("jobs", [[], [(0, 5, 16)]], ids=["an empty log", "only jobs that are too wide"])
+def test_a_workload_without_jobs_is_told_in_a_line(tmp_path, jobs):
+    path = log(tmp_path / "log.swf", *jobs)
+    said = refused(path, "--pes", 8, "--policy", "fcfs,easy", "--pictures", tmp_path)
+    assert "there is no job in it that could be run" in said
+
+
+def a_hundred_thousand_jobs(label: str) -> SimulatedRun:
+    """On 1,000 PEs; what an engine would have made of them does not matter here."""
+    rng, trail, metrics = Random(1), Trail(1000, 0), Metrics(1000)
+    for n in range(100_000):
+        begin, run, first = n * 700 + rng.randrange(700), rng.randrange(600_000), rng.randrange(1000)
+        pes = tuple(range(first, min(1000, first + rng.randrange(1, 40))))
+        job = SimulatedJob(n, n, max(0, begin - rng.randrange(10_000_000)), run, run, len(pes))
+        ended = EndedJob(job, begin, begin + run, run, (HeldPes(begin, begin + run, pes),))
+        trail.add(ended)
+        metrics.add(ended)
+    return SimulatedRun(label, 1, Simulated("big", 1000, {}, metrics, 0, {}, trail))
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_jobs_make_small_pictures():
+    run = a_hundred_thousand_jobs("big")
+    sizes = {name: len(svg_of(DRAWN[name]([run]))) for name in names_of(1, 1)}
+    assert max(sizes.values()) < 400_000, sizes
+    assert all(len(png_of(DRAWN[name]([run]))) < 400_000 for name in names_of(1, 1))
+
+
+def test_times_are_short():
+    ms = (0, 500, 1000, 90_000, 5_400_000, 129_600_000, 10**12)
+    assert list(map(short_time, ms)) == ["0", "0.5 s", "1 s", "1.5 min", "1.5 h", "1.5 d", "11574.1 d"]
