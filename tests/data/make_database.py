@@ -24,7 +24,7 @@ def main(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "nqs.db"
         with SqliteJournal.open(path) as journal:
-            story = Story(journal, 14)
+            story = Story(journal, 27)
             story.go_on(160)
             _some_that_are_started(story)
             _one_that_ran(story)

@@ -91,7 +91,7 @@ class Bench:
             setattr(queue.per_request, name, value)
         self.site.settings.queues["q"] = queue
         spec = Spec("anne", 1, "x", "q", "", "", "/", ask=ask or Ask())
-        self.request = Request(1, spec, "q", State.RUNNING, Instant(0), Instant(0), attempt=1)
+        self.request = Request(1, spec, "q", State.RUNNING, Instant(0), Instant(0), attempts=1)
 
     def do(self, action, now: int = 0) -> None:
         self.executor.do(action, self.request if isinstance(action, Start) else None, self.site, Instant(now))

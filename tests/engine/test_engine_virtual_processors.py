@@ -38,7 +38,7 @@ class YMP:
         seq = len(self.runs) + 1
         self.runs[seq] = run
         spec = Spec("anne", 1, "x", "q", "", "", "/", ask=Ask(**ask))
-        request = Request(seq, spec, "q", State.RUNNING, Instant(0), Instant(0), attempt=1)
+        request = Request(seq, spec, "q", State.RUNNING, Instant(0), Instant(0), attempts=1)
         self.executor.do(Start(seq, 1, (0,)), request, self.site, Instant(self.now))
         return seq
 

@@ -183,10 +183,13 @@ def test_why_says_which_start_is_promised_who_holds_it_up_and_why_it_came_late(b
     request = book.site.requests[2]
     kept = Reservation(book.at(90), (1,), "what it needs is held by 1.ymp")
     told = json_objects.request_object(request, place) | {
-        "reservation": json_objects.reservation_object(kept, place)
+        "reservation": json_objects.reservation_object(kept, True, place)
     }
     lines = why_text(told).splitlines()
     assert f"  reserved: its start, at {PARIS.stamp(book.at(90))} at the latest; it waits for 1.ymp" in lines
     assert "  late:     what it needs is held by 1.ymp" in lines
-    told["reservation"] = json_objects.reservation_object(Reservation(None), place)
+    told["reservation"] = json_objects.reservation_object(Reservation(None), True, place)
     assert "  reserved: its start, at a time that nobody can say" in why_text(told).splitlines()
+    told["reservation"] = json_objects.reservation_object(Reservation(book.at(90)), False, place)
+    when = f"{PARIS.stamp(book.at(90))} unless one that started past it runs longer"
+    assert f"  reserved: its start, at {when}" in why_text(told).splitlines()
