@@ -1,7 +1,6 @@
 """qstat: requests as objects, and why they wait; made in slices so that a long list never stalls the
 engine. Its tables and PBS forms: `pbs_jobs`."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -11,8 +10,7 @@ from nqspy.answers.named import seqs_of
 from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
-from nqspy.decider import estimates
-from nqspy.decider.estimates import PATIENCE, LateEstimate
+from nqspy.decider.estimates import PATIENCE, outlooks
 from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.model import indices
 from nqspy.model.errors import Refusal, listed
@@ -302,23 +300,21 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     found: Objects = []
-    estimates: list[LateEstimate | None] = []
     choice = RequestChoice(serving, {"operands": [str(word) for word in operands]}, asked.caller)
     yield from _objects(serving, choice, found)
     for some in in_slices(iter(found), A_FEW):
         _add_chains(serving, some, choice.sight)
         if not message.get("json"):
             _add_needed(serving, some)
-        estimates += [_estimate(serving, _key(serving, each)) for each in some]
-        if len(estimates) < len(found):
+        if some[-1] is not found[-1]:
             yield None
-    zone = Zone(serving.engine.site.timezone)
+    zone, keys = Zone(serving.engine.site.timezone), [_key(serving, each) for each in found]
+    ahead = outlooks(serving.decider, serving.clock.now(), serving.engine.between, tuple(keys))
 
     def work() -> bytes:
-        end = time.monotonic() + PATIENCE
-        for each, estimate in zip(found, estimates, strict=True):
-            at, basis = estimate(max(0.0, end - time.monotonic())) if estimate is not None else (None, "")
-            each["estimate"] = None if estimate is None else {"start": zone.stamp(at), "basis": basis}
+        told = ahead(PATIENCE)
+        for each, key in zip(found, keys, strict=True):
+            each["estimate"] = told[key].told(zone.text) if key in told else None
         if message.get("json"):
             text = json_objects.encode(found).decode() + "\n"
         else:
@@ -379,10 +375,3 @@ def _reservation(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any
 def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:
     kept = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal")
     return {"needed_by": needed_by, "word": word} | {key: each[key] for key in kept}
-
-
-def _estimate(serving: Serving, seq: Seq) -> LateEstimate | None:
-    request = serving.engine.site.requests.get(seq)
-    if request is None or request.state is not State.QUEUED:
-        return None
-    return estimates.start(serving.decider, request, serving.clock.now())

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import msgspec
 
-from nqspy.engine.whatif import Estimate
+from nqspy.engine.inputs import Between
+from nqspy.engine.look_ahead import Outlook
 from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
@@ -124,18 +125,21 @@ class AskShares(Order, tag="shares"):
     pairs: list[tuple[str, str]]
 
 
-class AskStart(Order, tag="start"):
-    """When would this request start: one that waits, or one that may be submitted?"""
+class AskOutlooks(Order, tag="start"):
+    """When would these requests start (None: all that wait), or one that may be submitted, at the latest and
+    probably?"""
 
     now: Instant
-    seq: Seq
+    between: Between
+    seqs: tuple[Seq, ...] | None
     request: Request | None = None
 
 
-class AskOutlook(Order, tag="outlook"):
-    """When would the waiting requests start, as it is and with these changes of the settings?"""
+class AskStarts(Order, tag="outlook"):
+    """When would the waiting requests probably start, as it is and with these changes of the settings?"""
 
     now: Instant
+    between: Between
     changes: tuple[ev.Change, ...]
 
 
@@ -162,8 +166,8 @@ Orders = (
     | AskSubmit
     | AskRoute
     | AskShares
-    | AskStart
-    | AskOutlook
+    | AskOutlooks
+    | AskStarts
     | AskTrace
     | AskState
     | GiveNotice
@@ -229,18 +233,13 @@ class SharesAnswered(WorkerMessage, tag="shared"):
     values: Annotated[list[float | None], msgspec.Meta(max_length=MOST)]
 
 
-class StartEstimated(WorkerMessage, tag="begins"):
-    """An estimated start, and what it rests on."""
+class OutlooksMade(WorkerMessage, tag="begins"):
+    """When each starts, at the latest and probably."""
 
-    at: int | None
-    basis: str
-
-    def read(self) -> Estimate:
-        """The same as the engine has it."""
-        return None if self.at is None else Instant(self.at), self.basis
+    outlooks: Annotated[dict[int, Outlook], msgspec.Meta(max_length=MOST)]
 
 
-class OutlookEstimated(WorkerMessage, tag="outlooks"):
+class StartsMade(WorkerMessage, tag="outlooks"):
     """Starts as it is, and as it would be."""
 
     before: Starts
@@ -286,8 +285,8 @@ class OutOfStep(WorkerMessage, tag="behind"):
 
 
 WorkerMessages = (
-    ExitsLoaded | PlanMade | SubmitAnswered | RouteAnswered | SharesAnswered | StartEstimated
-    | OutlookEstimated | TraceAnswered | StateAnswered | NoticeGiven | OrderFailed | OutOfStep
+    ExitsLoaded | PlanMade | SubmitAnswered | RouteAnswered | SharesAnswered | OutlooksMade
+    | StartsMade | TraceAnswered | StateAnswered | NoticeGiven | OrderFailed | OutOfStep
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()

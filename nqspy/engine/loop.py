@@ -16,7 +16,7 @@ from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
 from nqspy.engine.handlers import observations as observations
 from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
-from nqspy.engine.inputs import CommandAsked, Decision, Input, Outcome, noted
+from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Outcome, noted
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
@@ -112,6 +112,17 @@ class Engine:
         # When the shifts were last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
         self._shift_at: Instant | None = None
+
+    def go_on(self, between: Between) -> None:
+        """It goes on where another one was between two passes."""
+        self.plan = Plan(wake_at=between.wake_at, short_of_pes=between.short_of_pes)
+        self.samples, self._woken, self._dirty = dict(between.samples), between.woken, between.due
+
+    @property
+    def between(self) -> Between:
+        """Where it is."""
+        plan, due = self.plan, self._dirty or self._asked
+        return Between(due, plan.wake_at, self._woken, plan.short_of_pes, tuple(self.samples.items()))
 
     # ------------------------------------------------------------ feeding
 

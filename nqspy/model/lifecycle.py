@@ -278,6 +278,7 @@ def _gone(site: Site, event: ev.Ended | ev.Deleted, at: Instant) -> Sequence[Tra
         if isinstance(event, ev.Ended) and request.array is None:
             _settle(site, request, event, at)
             accounting.remember(site, request, event.used)
+            site.lifetimes.note(request, event.end_reason, event.used.wall)
         _displace(site, request)
         made.append(_make(site, request, event, at))
         del site.requests[request.seq]

@@ -285,9 +285,9 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     adjusted: bool = False
 
 
-@dataclass(slots=True)
-class Request:
-    """A request that has not ended: what was asked, and where it stands now.
+class Request(msgspec.Struct):
+    """A request that has not ended: what was asked, and where it stands now. (A Struct too: a look ahead
+    copies all of them.)
 
     ``queue`` is where it is (``spec.queue`` is what was asked for); ``date_in_queue`` orders it; ``attempts``
     says how many there were, ``attempt`` is the present one; ``holds`` are letters u (owner), o (operator), s
@@ -350,8 +350,13 @@ class Request:
         used, run = self.used if sample is None else sample, self.attempt
         if run is None or run.starting or self.state is State.EXITING:
             return used
-        end = now if run.pause is None else run.pause.at
-        return Used(used.cpu, max(used.wall, end - run.started - run.suspended_time), used.memory)
+        return Used(used.cpu, max(used.wall, self.ran(now)), used.memory)
+
+    def ran(self, now: Instant) -> int:
+        """Wall time (ms) its attempt has run by ``now``, without that in which it was suspended. Raises
+        BrokenSite where there is none."""
+        run = self.run
+        return (now if run.pause is None else run.pause.at) - run.started - run.suspended_time
 
     @property
     def pause(self) -> Pause | None:

@@ -16,6 +16,7 @@ from nqspy.model.columns import Columns, Dictionary
 from nqspy.model.domains import APPLICATION, Domain, account_key, names, split_key
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant, Seq, array_key, array_of, full_id
+from nqspy.model.lifetimes import Lifetimes
 from nqspy.model.machine import Found
 from nqspy.model.news import News, Touched
 from nqspy.model.outputs import files
@@ -50,6 +51,7 @@ class Site:
     that is watched was found, once it was; ``promises``: of features, by their names (`promises`);
     ``upcoming_stops``: when a shift stops a queue next, by queue: worked out by the engine from settings and
     time, and no part of what is kept, as ``closings``: when any shift stops it;
+    ``lifetimes``: how long those ran that ended, no part of what is kept either;
     ``reported``: day of the last night whose report was made; ``misfits``:
     how many events did not fit their request's state, ``misfit`` the last one; ``news``: what changed lately,
     no part of what is kept either.
@@ -89,6 +91,7 @@ class Site:
     at: Instant = Instant(0)
     freed: int = field(default=0, compare=False)
     swept: int = field(default=0, compare=False)
+    lifetimes: Lifetimes = field(default_factory=Lifetimes, compare=False)
     misfits: int = field(default=0, compare=False)
     misfit: str = field(default="", compare=False)
     touched: Touched = field(default_factory=Touched)

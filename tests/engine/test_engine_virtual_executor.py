@@ -1,10 +1,10 @@
 """The virtual executor and its heap: time, order, suspension, limits, and the contract of hands."""
 
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from nqspy.engine.virtual.executor import Run, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
@@ -178,7 +178,7 @@ def test_no_limit_ends_a_run_that_has_none():
 
 def test_what_runs_already_goes_on_and_what_is_suspended_waits_until_it_is_resumed():
     bench = Bench(Run(wall=1000))
-    running, asleep = (replace(bench.request, seq=seq, attempts=2) for seq in (3, 4))
+    running, asleep = (structs.replace(bench.request, seq=seq, attempts=2) for seq in (3, 4))
     asleep.state = State.SUSPENDED
     bench.executor.adopt([running, asleep], bench.site, Instant(100))
     bench.do(Resume(4, 2), 500)

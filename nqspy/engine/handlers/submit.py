@@ -330,8 +330,7 @@ def _would(tx: Transaction, accepted: Accepted, alone: bool) -> dict[str, Any]:
         event = replace(event, state=_state(tx, event.spec))
         found["depends_on"] = [site.id_of(each.seq) for each in unmet]
         request = submitted(event, tx.now)
-        start, basis = tx.decider.foresee(site, request, tx.now)
-        at = None if start is None else local(start, site.timezone).isoformat(timespec="milliseconds")
-        found["estimate"] = {"start": at, "basis": basis}
-        found["note"] = shifts.note(tx, request, start)
+        ahead = tx.decider.foresee(site, request, tx.now, tx.samples)
+        found["estimate"] = ahead.told(lambda at: local(at, site.timezone).isoformat(timespec="milliseconds"))
+        found["note"] = shifts.note(tx, request, ahead.probably.start)
     return found
