@@ -18,7 +18,7 @@ from nqspy.model.ids import Seq, index_of, is_array, member, rank_of, request_na
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
-from nqspy.report import json_objects, why
+from nqspy.report import eta, json_objects, why
 from nqspy.report.event_objects import used_object
 from nqspy.report.time_text import Zone
 from nqspy.rpc import messages
@@ -29,6 +29,9 @@ SLICE = 1_000
 
 A_FEW = 5
 """Requests of which it is told why they wait, between two looks at the inbox."""
+
+NEVER = 1 << 62
+"""For who starts nobody knows when."""
 
 Objects = list[dict[str, Any]]
 T = TypeVar("T")
@@ -259,8 +262,8 @@ def qstat(serving: Serving, asked: rpc.Asked) -> Any:
     summary = queues.form_of(asked.message, form)
     if summary is not None:
         return messages.text_answer(asked.handle.id, 0, summary(serving, asked.message))
-    if form == "why":
-        return _why(serving, asked)
+    if form in _FORETOLD:
+        return _FORETOLD[form](serving, asked)
     if form == "json":
         return _json(serving, asked)
     made = _PBS.get(form)
@@ -322,6 +325,35 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         return _answer(asked, choice, text)
 
     yield work
+
+
+def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
+    """When those that wait would start, in that order; who may never comes last."""
+    message, found = asked.message, list[dict[str, Any]]()
+    choice = RequestChoice(serving, message, asked.caller)
+    yield from _objects(serving, choice, found)
+    keys = [_key(serving, each) for each in found]
+    wanted = tuple(keys) if choice.seqs else None
+    ahead = outlooks(serving.decider, serving.clock.now(), serving.engine.between, wanted)
+    zone = Zone(serving.engine.site.timezone)
+
+    def work() -> bytes:
+        told = ahead(PATIENCE)
+        rows = [each for each, key in zip(found, keys, strict=True) if key in told]
+        starts = {each["id"]: told[_key(serving, each)] for each in rows}
+        for each in rows:
+            each["estimate"] = starts[each["id"]].told(zone.text)
+        rows.sort(
+            key=lambda each: starts[each["id"]].probably.start or starts[each["id"]].latest.start or NEVER
+        )
+        text = json_objects.encode(rows).decode() + "\n" if message.get("json") else eta.eta_text(rows)
+        return _answer(asked, choice, text)
+
+    yield work
+
+
+_FORETOLD: dict[str, Callable[[Serving, rpc.Asked], Iterator[Work | None]]] = {"why": _why, "eta": _eta}
+"""Forms that look ahead."""
 
 
 def _add_chains(serving: Serving, found: Objects, sight: Visibility) -> None:

@@ -9,6 +9,7 @@ from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
 from nqspy.model.settings import Settings
 
+
 def cpu_of(queue: Queue) -> int | None:
     """What an unlimited or omitted CPU time (ms) counts as: the queue's limit if that is finite."""
     return _either(queue.per_request.cpu_limit, queue.per_process.cpu_limit)

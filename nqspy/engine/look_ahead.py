@@ -185,7 +185,9 @@ class LookAhead:
 
     def _why_not(self, run: AheadRun, lengths: "_Lengths", cut: bool, request: Request) -> Foreseen:
         if cut:
-            said = f"it does not start among the next {run.count}; further was not looked{self._how(run.exits)}"
+            said = (
+                f"it does not start among the next {run.count}; further was not looked{self._how(run.exits)}"
+            )
             return Foreseen(None, said)
         queue = run.site.settings.queues.get(request.queue)
         if queue is None or not queue.started:
@@ -267,4 +269,6 @@ def _probably(past: Lifetimes, now: Instant) -> _Lengths:
         ran = max(0, request.ran(now)) if request.attempt is not None else 0
         return expected_wall(settings, past, request, ran)
 
-    return _Lengths(of, PROBABLY if past.by_kind else BY_LIMITS, "no limit ends it, and none has ended yet to go by")
+    return _Lengths(
+        of, PROBABLY if past.by_kind else BY_LIMITS, "no limit ends it, and none has ended yet to go by"
+    )

@@ -14,8 +14,8 @@ from typing import Any
 
 from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import CommandAsked
-from nqspy.engine.virtual.executor import Run
 from nqspy.engine.look_ahead import Foreseen, LookAhead, Outlook, never
+from nqspy.engine.virtual.executor import Run
 from nqspy.model import commands as cm
 from nqspy.model import configure, indices
 from nqspy.model import events as ev

@@ -1,7 +1,5 @@
 """Two requests that wait or run at the same time with one output path: the second file replaces no first."""
 
-from dataclasses import replace
-
 import pytest
 from msgspec import structs
 

@@ -91,7 +91,10 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "reason": {"code": "LIMIT", "who": "queue night", "text": "run limit 1 is reached", "until": None},
         "priority": {"total": 1.5, "share": 0.5, "cpu": 0.0, "memory": 0.0, "time": 1.0, "at": "T"},
         "position": 1,
-        "estimate": {"start": "2026-03-02T21:10:00.000+01:00", "basis": "limits of what runs"},
+        "estimate": {
+            "latest": {"start": None, "basis": "1.ymp: no wall limit ends it"},
+            "probably": {"start": "2026-03-02T21:10:00.000+01:00", "basis": "limits of what runs"},
+        },
     }
     text = why_text(waiting)
     for words in (
@@ -100,7 +103,8 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "queue night (LIMIT)",
         "1 in queue night",
         "1.5000",
-        "21:10:00",
+        "  latest:   nobody can say: 1.ymp: no wall limit ends it",
+        "  probably: it starts at 2026-03-02T21:10:00.000+01:00, limits of what runs",
     ):
         assert words in text
 

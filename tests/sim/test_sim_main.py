@@ -126,7 +126,7 @@ def test_nothing_of_what_has_ended_stays_in_memory(monkeypatch):
 
 
 def _objects_of_ours() -> int:
-    return sum(type(each).__module__.startswith("nqspy") for each in gc.get_objects())
+    return sum(str(type(each).__module__).startswith("nqspy") for each in gc.get_objects())
 
 
 def test_what_was_told_long_ago_is_forgotten():

@@ -1,6 +1,7 @@
 """What a row keeps of a request: all of it, whatever fields it has."""
 
 import json
+
 from msgspec import NODEFAULT, structs
 
 from nqspy.model.arrays import ArrayState, HeldIndices

@@ -27,14 +27,14 @@ class AheadRun(VirtualRun):
     ``starts``: when requests start, of arrays their first index too; ``count``: how many starts there were.
     """
 
-    def __init__(
-        self, twin: Site, lengths: Lengths, now: Instant, exits: Exits, between: Between
-    ) -> None:
+    def __init__(self, twin: Site, lengths: Lengths, now: Instant, exits: Exits, between: Between) -> None:
         self.starts: dict[Seq, Instant] = {}
         self.count = 0
         self._begin = now
         decider, sampled = _OnlyPasses(exits), bool(between.samples)
-        super().__init__(_Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider, sampled=sampled)
+        super().__init__(
+            _Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider, sampled=sampled
+        )
         self.make(twin)
         self.engine.go_on(between)
         self.executor.adopt(twin, dict(between.samples), now)

@@ -17,7 +17,6 @@ from nqspy.model.observations import Observation, ObservedEnded, ObservedLost, O
 from nqspy.model.requests import Ending, EndOrder, EndReason, Request, State, Used, finite
 from nqspy.model.site import Site
 
-
 ENDLESS = 1 << 62
 """Wall time (ms) of a run whose end nobody knows."""
 
