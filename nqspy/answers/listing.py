@@ -340,12 +340,10 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     def work() -> bytes:
         told = ahead(PATIENCE)
         rows = [each for each, key in zip(found, keys, strict=True) if key in told]
-        starts = {each["id"]: told[_key(serving, each)] for each in rows}
+        starts = {each["id"]: told[key] for each, key in zip(found, keys, strict=True) if key in told}
         for each in rows:
             each["estimate"] = starts[each["id"]].told(zone.text)
-        rows.sort(
-            key=lambda each: starts[each["id"]].probably.start or starts[each["id"]].latest.start or NEVER
-        )
+        rows.sort(key=lambda each: starts[each["id"]].start or NEVER)
         text = json_objects.encode(rows).decode() + "\n" if message.get("json") else eta.eta_text(rows)
         return _answer(asked, choice, text)
 

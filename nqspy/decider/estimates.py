@@ -1,5 +1,5 @@
-"""Looks ahead for people who ask: by the worker where exits run there, else on a copy of the site, in the thread
-of whoever waits. The engine is not kept waiting but for the copy."""
+"""Looks ahead for people who ask: by the worker where exits run there, else on a copy of the site, in the
+thread of whoever waits. The engine is not kept waiting but for the copy."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,5 +1,5 @@
-"""When waiting requests would start: at the latest, and probably. Both are runs of the real engine on a twin of
-the site under a virtual clock (`virtual.ahead`); they differ in how long requests run on it, nothing else.
+"""When waiting requests would start: at the latest, and probably. Both are runs of the real engine on a twin
+of the site under a virtual clock (`virtual.ahead`); they differ in how long requests run on it, nothing else.
 
 At the latest: as long as they may (`runtime.planned_wall`); who has no wall limit never ends. Probably: as
 long as those like them did (`runtime.expected_wall`).
@@ -61,6 +61,11 @@ class Outlook:
     latest: Foreseen
     probably: Foreseen
 
+    @property
+    def start(self) -> Instant | None:
+        """Probably, else at the latest."""
+        return self.latest.start if self.probably.start is None else self.probably.start
+
     def told(self, written: Callable[[Instant], str]) -> dict[str, Any]:
         """For programs: ``start`` and ``basis`` as they probably are, and both by name."""
         latest, probably = (
@@ -76,8 +81,8 @@ def unknown(why: str) -> Outlook:
 
 
 class LookAhead:
-    """A site as it is at ``now``, copied at once: what it foresees may be asked in another thread. ``request``
-    is one that is not the site's yet; ``changes``: with the settings changed so; ``wanted``: requests that
+    """A site as it is at ``now``, copied at once: what it foresees may be asked in another thread.
+    ``request`` is one that is not the site's yet; ``changes``: with the settings changed so; ``wanted``: requests that
     are looked at however many wait."""
 
     def __init__(
@@ -134,9 +139,9 @@ class LookAhead:
     def _both(self, request: Request, latest: Foreseen, probably: Foreseen) -> Outlook:
         """A promised start bounds the one, and that the other."""
         kept = request.reservation
-        if kept is not None and kept.at is not None and not kept.late and kept.at >= self._now:
-            if latest.start is None or kept.at <= latest.start:
-                latest = Foreseen(kept.at, PROMISED)
+        at = None if kept is None or kept.late else kept.at
+        if at is not None and self._now <= at <= (at if latest.start is None else latest.start):
+            latest = Foreseen(at, PROMISED)
         if latest.start is not None and probably.start is not None and latest.start < probably.start:
             probably = Foreseen(latest.start, probably.basis)
         return Outlook(latest, probably)
@@ -269,6 +274,5 @@ def _probably(past: Lifetimes, now: Instant) -> _Lengths:
         ran = max(0, request.ran(now)) if request.attempt is not None else 0
         return expected_wall(settings, past, request, ran)
 
-    return _Lengths(
-        of, PROBABLY if past.by_kind else BY_LIMITS, "no limit ends it, and none has ended yet to go by"
-    )
+    endless = "no limit ends it, and none has ended yet to go by"
+    return _Lengths(of, PROBABLY if past.by_kind else BY_LIMITS, endless)

@@ -32,7 +32,7 @@ class Lifetime(NamedTuple):
 
 @dataclass(slots=True)
 class Lifetimes:
-    """The last ends of each kind: of one owner, name and width; of one owner and name; of one owner; of all."""
+    """The last ends of each kind: of one owner, name and width; one owner and name; one owner; of all."""
 
     by_kind: dict[Kind, tuple[Lifetime, ...]] = field(default_factory=dict)
 

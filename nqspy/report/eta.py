@@ -1,4 +1,4 @@
-"""When requests that wait would start, in words: for ``qstat --why``, ``qstat --eta`` and ``qsub --dry-run``."""
+"""When requests that wait would start, in words: for ``qstat --why``, ``--eta`` and ``qsub --dry-run``."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any

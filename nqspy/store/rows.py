@@ -34,8 +34,8 @@ _Values = Callable[[Any], tuple[Any, ...]]
 
 
 def _twin(cls: type, *columns: str) -> tuple[Any, _Values]:
-    """A twin of a dataclass or Struct that leaves out what equals its default, and what takes its values from an
-    object: rows of a third of the size, and when they are read the parts left out become the one shared
+    """A twin of a dataclass or Struct that leaves out what equals its default, and what takes its values from
+    an object: rows of a third of the size, and when they are read the parts left out become the one shared
     default object. ``columns``: fields that stand elsewhere."""
     defaults = {name: default for name, default in _defaults(cls).items() if name not in columns}
     hints = typing.get_type_hints(cls)

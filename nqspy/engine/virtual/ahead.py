@@ -1,5 +1,5 @@
-"""A run from a site as it is on, with what runs on it and what is promised: the same engine, passes, shifts and
-limits as a simulation's, and a journal in which nothing is kept."""
+"""A run from a site as it is on, with what runs on it and what is promised: the same engine, passes, shifts
+and limits as a simulation's, and a journal in which nothing is kept."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

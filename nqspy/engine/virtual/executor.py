@@ -38,8 +38,8 @@ class Run:
 class _Attempt:
     """``done``: how far its run is (ms of the wall time it takes at full speed), ``wall``: wall time it has
     had, without that in which it was suspended; both as of ``since``. ``target``: how far it gets, ``reason``
-    what stops it there. ``number`` is that of its end in the heap. ``more``: CPU time (ms) it was told to have
-    used beyond what its run says."""
+    what stops it there. ``number`` is that of its end in the heap. ``more``: CPU time (ms) it was told to
+    have used beyond what its run says."""
 
     seq: Seq
     attempt: int
