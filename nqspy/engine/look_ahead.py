@@ -82,8 +82,8 @@ def unknown(why: str) -> Outlook:
 
 class LookAhead:
     """A site as it is at ``now``, copied at once: what it foresees may be asked in another thread.
-    ``request`` is one that is not the site's yet; ``changes``: with the settings changed so; ``wanted``: requests that
-    are looked at however many wait."""
+    ``request`` is one that is not the site's yet; ``changes``: with the settings changed so; ``wanted``:
+    requests that are looked at however many wait."""
 
     def __init__(
         self,
