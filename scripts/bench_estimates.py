@@ -1,5 +1,5 @@
-"""scripts/bench estimates: how far from the truth are the starts that are told, over simulated weeks; and what
-a look ahead takes with 10,000 that wait."""
+"""scripts/bench estimates: how far from the truth are the starts that are told, over simulated weeks; and
+what a look ahead takes with 10,000 that wait."""
 
 import argparse
 import json
@@ -44,7 +44,9 @@ POLICIES = {
     "conservative": "set queue batch order=fcfs reserve=all",
     "shares and age": "set sched_factor share 10 time 5\nset queue batch order=priority",
 }
-WAITING, STARTS = 10_000, 20
+WAITING = 10_000
+SLACK = 10
+"""It is broken off between two passes: ms more that are allowed."""
 
 
 @dataclass(frozen=True)
@@ -123,8 +125,8 @@ def submission(job: Job) -> cm.Submit:
 
 @dataclass(frozen=True)
 class Told:
-    """What was told of one kind (``at the latest``, ``probably``) under a policy: errors in parts of the wait,
-    shares of all that were asked about."""
+    """What was told of one kind (``at the latest``, ``probably``) under a policy: errors in parts of the
+    wait, shares of all that were asked about."""
 
     policy: str
     kind: str
@@ -183,8 +185,9 @@ def long_line() -> Figure:
         took.append(time.perf_counter() - began)
         said = found[WAITING - 7].probably.basis
     ours, floor = 1000 * statistics.median(took), 1000 * statistics.median(passes)
-    return figure("a look ahead, 10,000 waiting", ours, "ms", floor, "one pass over the same site", "<= 60 ms",
-                  ours <= 60, said)  # fmt: skip
+    goal = f"<= {1000 * LOOK_AHEAD + SLACK:.0f} ms"
+    return figure("a look ahead, 10,000 waiting", ours, "ms", floor, "one pass over the same site", goal,
+                  ours <= 1000 * LOOK_AHEAD + SLACK, said)  # fmt: skip
 
 
 def main(words: list[str], table: Callable[[list[Figure]], str]) -> int:

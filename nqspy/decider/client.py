@@ -132,8 +132,8 @@ class DeciderClient:
             ahead = LookAhead(site, now, between, request=request)
             return ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))[request.seq]
         order = messages.AskOutlooks(0, 0, now, between, seqs, request)
-        made = self.query(order, messages.OutlooksMade(0, {}), FORESIGHT)
-        return made.outlooks.get(request.seq, unknown(SILENT))
+        made = self.query(order, messages.OutlooksMade(0, [], {}), FORESIGHT)
+        return made.read().get(request.seq, unknown(SILENT))
 
     # ------------------------------------------------------------ files
 

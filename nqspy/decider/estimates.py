@@ -36,11 +36,12 @@ def outlooks(
     asked = map(site.to_be, site.requests if seqs is None else seqs)
     waiting = [each.seq for each in asked if each is not None and each.state not in STARTED]
     answer = client.start_query(messages.AskOutlooks(0, 0, now, between, seqs))
-    silent = messages.OutlooksMade(0, {})
+    silent = messages.OutlooksMade(0, [], {})
 
     def wait(seconds: float) -> Outlooks:
-        found = answer_within(answer, silent, seconds).outlooks
-        return {seq: found.get(seq) or unknown(SILENT) for seq in waiting}
+        made = answer_within(answer, silent, seconds)
+        found = made.read() or dict.fromkeys(waiting, unknown(SILENT))
+        return {seq: found[seq] for seq in waiting if seq in found}
 
     return wait
 

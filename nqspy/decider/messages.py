@@ -4,13 +4,13 @@ Nothing that comes from the worker is trusted: answers are decoded into these ty
 whatever does not fit counts as a failure of the worker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import msgspec
 
 from nqspy.engine.inputs import Between
-from nqspy.engine.look_ahead import Outlook
+from nqspy.engine.look_ahead import Foreseen, Outlook
 from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
@@ -234,9 +234,36 @@ class SharesAnswered(WorkerMessage, tag="shared"):
 
 
 class OutlooksMade(WorkerMessage, tag="begins"):
-    """When each starts, at the latest and probably."""
+    """When each starts, at the latest and probably: its instants, and the places of what they rest on among
+    ``bases``."""
 
-    outlooks: Annotated[dict[int, Outlook], msgspec.Meta(max_length=MOST)]
+    bases: Annotated[list[str], msgspec.Meta(max_length=MOST)]
+    rows: Annotated[dict[int, tuple[int | None, int, int | None, int]], msgspec.Meta(max_length=MOST)]
+
+    def read(self) -> dict[Seq, Outlook]:
+        """The same as the engine has it."""
+        bases = [*self.bases, "?"]
+        return {
+            seq: Outlook(_foreseen(latest, bases[a % len(bases)]), _foreseen(probably, bases[b % len(bases)]))
+            for seq, (latest, a, probably, b) in self.rows.items()
+        }
+
+
+def outlooks_made(id: int, outlooks: Mapping[Seq, Outlook]) -> OutlooksMade:
+    """The answer: what many starts rest on is said once."""
+    places: dict[str, int] = {}
+    for each in outlooks.values():
+        for foreseen in (each.latest, each.probably):
+            places.setdefault(foreseen.basis, len(places))
+    rows: dict[int, tuple[int | None, int, int | None, int]] = {
+        seq: (each.latest.start, places[each.latest.basis], each.probably.start, places[each.probably.basis])
+        for seq, each in outlooks.items()
+    }
+    return OutlooksMade(id, list(places), rows)
+
+
+def _foreseen(at: int | None, basis: str) -> Foreseen:
+    return Foreseen(None if at is None else Instant(at), basis)
 
 
 class StartsMade(WorkerMessage, tag="outlooks"):

@@ -159,7 +159,7 @@ class Worker:
     def _outlooks(self, order: messages.AskOutlooks) -> messages.WorkerMessage:
         spent, wanted = part_of(LOOK_AHEAD), order.seqs or ()
         ahead = LookAhead(self._site, order.now, order.between, request=order.request, wanted=wanted)
-        return messages.OutlooksMade(order.id, dict(ahead.outlooks(order.seqs, self._exits, spent)))
+        return messages.outlooks_made(order.id, ahead.outlooks(order.seqs, self._exits, spent))
 
     def _starts(self, order: messages.AskStarts) -> messages.WorkerMessage:
         found = []

@@ -96,7 +96,7 @@ class LookAhead:
         wanted: Collection[Seq] = (),
     ) -> None:
         left = beyond(site, MOST).difference(wanted)
-        self._site, self._now, self._between = twin_of(site, left), now, between
+        self._site, self._now, self._between, self._left = twin_of(site, left), now, between, left
         self._waiting = sum(map(len, site.waiting.values())) if left else 0
         if request is not None:
             self._enter(request)
@@ -124,10 +124,13 @@ class LookAhead:
         waiting = [each for each in asked if each is not None and each.state not in STARTED]
         latest = self._foresee(waiting, _latest(self._now), exits, lambda: 2 * spent())
         probably = self._foresee(waiting, _probably(site.lifetimes, self._now), exits, spent)
-        return {
+        found = {
             request.seq: self._both(request, *pair)
             for request, *pair in zip(waiting, latest, probably, strict=True)
         }
+        if seqs is None:
+            found |= dict.fromkeys(self._left, unknown(f"of {self._waiting} that wait {MOST} were looked at"))
+        return found
 
     def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
         """When the waiting requests start, probably; those that do in the time there is to look."""
@@ -190,10 +193,8 @@ class LookAhead:
 
     def _why_not(self, run: AheadRun, lengths: "_Lengths", cut: bool, request: Request) -> Foreseen:
         if cut:
-            said = (
-                f"it does not start among the next {run.count}; further was not looked{self._how(run.exits)}"
-            )
-            return Foreseen(None, said)
+            far = f"it is not among the next {run.count} starts, and nobody looked further"
+            return Foreseen(None, far + self._how(run.exits))
         queue = run.site.settings.queues.get(request.queue)
         if queue is None or not queue.started:
             return Foreseen(None, f"queue {request.queue} is stopped")

@@ -15,9 +15,9 @@ ENOUGH = 3
 """Of fewer the next wider kind is asked."""
 
 _LIVED: frozenset[EndReason] = frozenset(
-    ("exit", "signal", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit")
+    ("exit", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit")
 )
-"""Ends that say how long it runs; who was deleted or lost might have run on."""
+"""Ends that say how long it runs; who was deleted, killed or lost might have run on."""
 
 Kind = tuple[object, ...]
 

@@ -3,19 +3,27 @@
 import gc
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import msgspec
 
 from nqspy.model import accounting, configure, lifecycle
 from nqspy.model.accounts import DomainPast
 from nqspy.model.domains import APPLICATION
+from nqspy.model.events import Ended
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
 from nqspy.store import accounts, rows
 
 _LIVE = f"SELECT {rows.REQUEST_COLUMNS} FROM requests WHERE ended IS NULL ORDER BY seq"  # noqa: S608 - our own words
+
+LIVED = 1_000
+"""Of so many requests that ended last it is remembered how long they ran."""
+_ENDED = (
+    f"SELECT {rows.REQUEST_COLUMNS}, ending FROM requests WHERE ended IS NOT NULL"  # noqa: S608 - our own words
+    f" ORDER BY ended DESC, seq DESC LIMIT {LIVED}"
+)
 
 
 def load_site(connection: sqlite3.Connection) -> Site:
@@ -29,6 +37,7 @@ def load_site(connection: sqlite3.Connection) -> Site:
             _load_accounts(site, connection)
             _load_state(site, connection)
             _load_requests(site, connection)
+            _load_lifetimes(site, connection)
     finally:
         connection.execute("COMMIT")
     return site
@@ -78,6 +87,16 @@ def _load_requests(site: Site, connection: sqlite3.Connection) -> None:
             site.requests[row[0]] = rows.request_of(row, shared)
     site.tally = RequestCounts.of(site.requests.values())
     _file(site)
+
+
+def _load_lifetimes(site: Site, connection: sqlite3.Connection) -> None:
+    """From those that ended last; a damaged row of one that is over keeps nothing from beginning."""
+    shared = rows.SharedSpecs()
+    for row in reversed(connection.execute(_ENDED).fetchall()):
+        with suppress(msgspec.DecodeError, KeyError, ValueError):
+            found = rows.ended_of(row, shared)
+            if isinstance(found["ended"], Ended):
+                site.lifetimes.note(found["request"], found["ended"].end_reason, found["ended"].used.wall)
 
 
 def _file(site: Site) -> None:
