@@ -313,11 +313,12 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
             yield None
     zone, keys = Zone(serving.engine.site.timezone), [_key(serving, each) for each in found]
     ahead = outlooks(serving.decider, serving.clock.now(), serving.engine.between, tuple(keys))
+    named = choice.sight.namer()
 
     def work() -> bytes:
         told = ahead(PATIENCE)
         for each, key in zip(found, keys, strict=True):
-            each["estimate"] = told[key].told(zone.text) if key in told else None
+            each["estimate"] = told[key].told(zone.text, named) if key in told else None
         if message.get("json"):
             text = json_objects.encode(found).decode() + "\n"
         else:
@@ -335,14 +336,14 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     keys = [_key(serving, each) for each in found]
     wanted = tuple(keys) if choice.seqs else None
     ahead = outlooks(serving.decider, serving.clock.now(), serving.engine.between, wanted)
-    zone = Zone(serving.engine.site.timezone)
+    zone, named = Zone(serving.engine.site.timezone), choice.sight.namer()
 
     def work() -> bytes:
         told = ahead(PATIENCE)
         rows = [each for each, key in zip(found, keys, strict=True) if key in told]
         starts = {each["id"]: told[key] for each, key in zip(found, keys, strict=True) if key in told}
         for each in rows:
-            each["estimate"] = starts[each["id"]].told(zone.text)
+            each["estimate"] = starts[each["id"]].told(zone.text, named)
         rows.sort(key=lambda each: starts[each["id"]].start or NEVER)
         text = json_objects.encode(rows).decode() + "\n" if message.get("json") else eta.eta_text(rows)
         return _answer(asked, choice, text)

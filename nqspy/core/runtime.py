@@ -87,6 +87,13 @@ def expected_wall(settings: Settings, past: Lifetimes, request: Request, ran: in
     return 2 * ran or None
 
 
+def part_used(settings: Settings, past: Lifetimes) -> float:
+    """The part of their wall limits that those that ended last used on the mean; 1 where none is known."""
+    limits = ((each.wall, planned_wall(settings, each.queue, each.ask)) for each in past.latest())
+    parts = [min(1.0, wall / limit) for wall, limit in limits if limit]
+    return sum(parts) / len(parts) if parts else 1.0
+
+
 def _scaled(settings: Settings, request: Request, past: Lifetime) -> int:
     """How long another one would have run with this one's wall limit, ms."""
     own = planned_wall(settings, request.queue, request.spec.ask)

@@ -14,6 +14,7 @@ from nqspy.model.errors import Refusal
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import STARTED
+from nqspy.store.loading import no_collector
 
 PATIENCE = 5.0
 """Real seconds that a look ahead may take in the worker, with what it does before."""
@@ -30,7 +31,8 @@ def outlooks(
     """When these requests would start (None: all that wait), each that waits. To be called in the engine's
     thread."""
     if not client.needed:
-        ahead = LookAhead(client.site, now, between, wanted=seqs or ())
+        with no_collector():
+            ahead = LookAhead(client.site, now, between, wanted=seqs or ())
         return lambda seconds: ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))
     site = client.site
     asked = map(site.to_be, site.requests if seqs is None else seqs)

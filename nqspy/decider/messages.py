@@ -233,16 +233,20 @@ class SharesAnswered(WorkerMessage, tag="shared"):
     values: Annotated[list[float | None], msgspec.Meta(max_length=MOST)]
 
 
+_Basis = tuple[str, tuple[Seq, ...]]
+
+
 class OutlooksMade(WorkerMessage, tag="begins"):
     """When each starts, at the latest and probably: its instants, and the places of what they rest on among
     ``bases``."""
 
-    bases: Annotated[list[str], msgspec.Meta(max_length=MOST)]
+    bases: Annotated[list[_Basis], msgspec.Meta(max_length=MOST)]
     rows: Annotated[dict[int, tuple[int | None, int, int | None, int]], msgspec.Meta(max_length=MOST)]
+    """Of each its instant and the place of its basis, at the latest, then probably."""
 
     def read(self) -> dict[Seq, Outlook]:
         """The same as the engine has it."""
-        bases = [*self.bases, "?"]
+        bases = [*self.bases, ("?", ())]
         return {
             seq: Outlook(_foreseen(latest, bases[a % len(bases)]), _foreseen(probably, bases[b % len(bases)]))
             for seq, (latest, a, probably, b) in self.rows.items()
@@ -251,19 +255,19 @@ class OutlooksMade(WorkerMessage, tag="begins"):
 
 def outlooks_made(id: int, outlooks: Mapping[Seq, Outlook]) -> OutlooksMade:
     """The answer: what many starts rest on is said once."""
-    places: dict[str, int] = {}
-    for each in outlooks.values():
-        for foreseen in (each.latest, each.probably):
-            places.setdefault(foreseen.basis, len(places))
-    rows: dict[int, tuple[int | None, int, int | None, int]] = {
-        seq: (each.latest.start, places[each.latest.basis], each.probably.start, places[each.probably.basis])
-        for seq, each in outlooks.items()
-    }
+    places: dict[_Basis, int] = {}
+    rows: dict[int, tuple[int | None, int, int | None, int]] = {}
+    for seq, each in outlooks.items():
+        latest, probably = (
+            places.setdefault((foreseen.basis, foreseen.by), len(places))
+            for foreseen in (each.latest, each.probably)
+        )
+        rows[seq] = (each.latest.start, latest, each.probably.start, probably)
     return OutlooksMade(id, list(places), rows)
 
 
-def _foreseen(at: int | None, basis: str) -> Foreseen:
-    return Foreseen(None if at is None else Instant(at), basis)
+def _foreseen(at: int | None, basis: _Basis) -> Foreseen:
+    return Foreseen(None if at is None else Instant(at), *basis)
 
 
 class StartsMade(WorkerMessage, tag="outlooks"):

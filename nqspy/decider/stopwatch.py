@@ -4,10 +4,11 @@ import time
 from collections.abc import Callable
 
 LOOK_AHEAD = 0.05
-"""Real seconds that a look ahead may take; it says how far it came."""
+"""Seconds of CPU time that a look ahead may take; it says how far it came."""
 
 
 def part_of(seconds: float) -> Callable[[], float]:
-    """Tells which part of so many real seconds has gone by since now."""
-    began = time.monotonic()
-    return lambda: (time.monotonic() - began) / seconds
+    """Tells which part of so many seconds this thread has worked since now: its work is bounded, whatever
+    else the machine does."""
+    began = time.thread_time()
+    return lambda: (time.thread_time() - began) / seconds

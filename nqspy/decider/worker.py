@@ -23,6 +23,7 @@ from nqspy.model import lifecycle
 from nqspy.model.actions import ExitFailure
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
+from nqspy.store.loading import no_collector
 from nqspy.system import urgency
 from nqspy.userexit.kept import Kept, OwnerRest, Spare
 from nqspy.userexit.loader import Source
@@ -158,15 +159,17 @@ class Worker:
 
     def _outlooks(self, order: messages.AskOutlooks) -> messages.WorkerMessage:
         spent, wanted = part_of(LOOK_AHEAD), order.seqs or ()
-        ahead = LookAhead(self._site, order.now, order.between, request=order.request, wanted=wanted)
-        return messages.outlooks_made(order.id, ahead.outlooks(order.seqs, self._exits, spent))
+        with no_collector():
+            ahead = LookAhead(self._site, order.now, order.between, request=order.request, wanted=wanted)
+            return messages.outlooks_made(order.id, ahead.outlooks(order.seqs, self._exits, spent))
 
     def _starts(self, order: messages.AskStarts) -> messages.WorkerMessage:
         found = []
         for changes in ((), order.changes):
             spent = part_of(LOOK_AHEAD)
-            ahead = LookAhead(self._site, order.now, order.between, changes=changes)
-            found.append(ahead.starts(self._exits, spent))
+            with no_collector():
+                ahead = LookAhead(self._site, order.now, order.between, changes=changes)
+                found.append(ahead.starts(self._exits, spent))
         return messages.StartsMade(order.id, dict(found[0]), dict(found[1]))
 
     def _trace(self, order: messages.AskTrace) -> messages.WorkerMessage:

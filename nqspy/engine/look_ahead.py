@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from nqspy.core import features
+from nqspy.core.backlog import Backlog
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.inputs import Between
@@ -32,6 +33,7 @@ MOST = 10_000
 SHOWN = 3
 """Requests that are named as those of which nobody knows when they end."""
 
+Namer = Callable[[tuple[Seq, ...]], str]
 Spent = Callable[[], float]
 """Which part of the time that a look may take has gone by: from 1 on it is broken off."""
 
@@ -48,10 +50,12 @@ def never() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """A start, and what it rests on; None: why nobody can say."""
+    """A start, and what it rests on; None: why nobody can say. ``by``: requests that are meant by ``{by}`` in
+    it; not everybody may see them."""
 
     start: Instant | None
     basis: str
+    by: tuple[Seq, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,16 @@ class Outlook:
         """Probably, else at the latest."""
         return self.latest.start if self.probably.start is None else self.probably.start
 
-    def told(self, written: Callable[[Instant], str]) -> dict[str, Any]:
-        """For programs: ``start`` and ``basis`` as they probably are, and both by name."""
+    def told(
+        self, written: Callable[[Instant], str], named: Callable[[tuple[Seq, ...]], str]
+    ) -> dict[str, Any]:
+        """For programs: ``start`` and ``basis`` as they probably are, and both by name. ``named``: requests
+        in words."""
         latest, probably = (
-            {"start": None if each.start is None else written(each.start), "basis": each.basis}
+            {
+                "start": None if each.start is None else written(each.start),
+                "basis": each.basis.replace("{by}", named(each.by)) if each.by else each.basis,
+            }
             for each in (self.latest, self.probably)
         )
         return {**probably, "latest": latest, "probably": probably}
@@ -97,6 +107,10 @@ class LookAhead:
     ) -> None:
         left = beyond(site, MOST).difference(wanted)
         self._site, self._now, self._between, self._left = twin_of(site, left), now, between, left
+        # What is made up in a run is no evidence of how long requests run.
+        self._past = site.lifetimes.copy()
+        self._new = None if request is None else request.seq
+        self._backlog: Backlog | None = None
         self._waiting = sum(map(len, site.waiting.values())) if left else 0
         if request is not None:
             self._enter(request)
@@ -122,12 +136,11 @@ class LookAhead:
         site = self._site
         asked = map(site.to_be, site.requests if seqs is None else seqs)
         waiting = [each for each in asked if each is not None and each.state not in STARTED]
+        promised = [self._promised(each) for each in waiting]
         latest = self._foresee(waiting, _latest(self._now), exits, lambda: 2 * spent())
-        probably = self._foresee(waiting, _probably(site.lifetimes, self._now), exits, spent)
-        found = {
-            request.seq: self._both(request, *pair)
-            for request, *pair in zip(waiting, latest, probably, strict=True)
-        }
+        probably = self._foresee(waiting, _probably(self._past, self._now), exits, spent, last=True)
+        whole = zip(waiting, promised, latest, probably, strict=True)
+        found = {request.seq: _both(*each) for request, *each in whole}
         if seqs is None:
             found |= dict.fromkeys(self._left, unknown(f"of {self._waiting} that wait {MOST} were looked at"))
         return found
@@ -135,35 +148,32 @@ class LookAhead:
     def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
         """When the waiting requests start, probably; those that do in the time there is to look."""
         with _Asked(exits, self._site, self._now):
-            run = self._run(_probably(self._site.lifetimes, self._now), exits)
+            run = self._run(_probably(self._past, self._now), exits, last=True)
             run.go_on_while(lambda: spent() < 1)
         return run.starts
 
-    def _both(self, request: Request, latest: Foreseen, probably: Foreseen) -> Outlook:
-        """A promised start bounds the one, and that the other."""
+    def _promised(self, request: Request) -> Instant | None:
+        """The start that it is promised, if that can be kept."""
         kept = request.reservation
         at = None if kept is None or kept.late else kept.at
-        if at is not None and self._now <= at <= (at if latest.start is None else latest.start):
-            latest = Foreseen(at, PROMISED)
-        if latest.start is not None and probably.start is not None and latest.start < probably.start:
-            probably = Foreseen(latest.start, probably.basis)
-        return Outlook(latest, probably)
+        return None if at is None or at < self._now else at
 
     # ------------------------------------------------------------ one run
 
-    def _run(self, lengths: "_Lengths", exits: Exits) -> AheadRun:
-        return AheadRun(twin_of(self._site), lengths, self._now, exits, self._between)
+    def _run(self, lengths: "_Lengths", exits: Exits, last: bool) -> AheadRun:
+        site = self._site if last else twin_of(self._site)
+        return AheadRun(site, lengths, self._now, exits, self._between)
 
     def _foresee(
-        self, requests: Sequence[Request], lengths: "_Lengths", exits: Exits, spent: Spent
+        self, requests: Sequence[Request], lengths: "_Lengths", exits: Exits, spent: Spent, last: bool = False
     ) -> list[Foreseen]:
-        """What a run in which requests run so long tells of each."""
+        """What a run in which requests run so long tells of each; ``last``: nothing is asked after it."""
         known = [self._at_once(request) for request in requests]
         left = {request.seq for request, found in zip(requests, known, strict=True) if found is None}
         if not left:
             return [found for found in known if found is not None]
         with _Asked(exits, self._site, self._now):
-            run = self._run(lengths, exits)
+            run = self._run(lengths, exits, last)
             cut = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
             why = partial(self._why_not, run, lengths, cut)
             basis = f"{lengths.basis}{self._how(exits)}"
@@ -193,34 +203,52 @@ class LookAhead:
 
     def _why_not(self, run: AheadRun, lengths: "_Lengths", cut: bool, request: Request) -> Foreseen:
         if cut:
-            far = f"it is not among the next {run.count} starts, and nobody looked further"
-            return Foreseen(None, far + self._how(run.exits))
+            return self._beyond(run, lengths, request)
         queue = run.site.settings.queues.get(request.queue)
         if queue is None or not queue.started:
             return Foreseen(None, f"queue {request.queue} is stopped")
         found = reasons_of(run.engine, (request.seq,)).get(request.seq)
         if found is not None and found.code not in _OF_ITSELF and (held := self._held_up(run, lengths)):
-            return Foreseen(None, held)
-        said = "" if found is None else f": {found.text}"
+            return held
+        new = found is not None and request.seq == self._new
+        said = f": {found.text}" if new and found is not None else "; see its reason"
         return Foreseen(None, f"nothing that is to come lets it start{said}")
 
-    def _held_up(self, run: AheadRun, lengths: "_Lengths") -> str:
-        """Who goes on for ever in it, in words; empty where nobody does."""
-        going = [each for each in run.site.started.values() if each.state is not State.SUSPENDED]
-        endless = [each for each in going if lengths(run.site.settings, each).wall >= ENDLESS]
-        paused = [each for each in run.site.started.values() if each.state is State.SUSPENDED]
-        said = [f"{self._ids(endless)}: {lengths.endless}"] if endless else []
-        said += [f"{self._ids(paused)}: suspended, nobody knows for how long"] if paused else []
-        return "; ".join(said)
+    def _held_up(self, run: AheadRun, lengths: "_Lengths") -> Foreseen | None:
+        """Who goes on for ever in it; None where nobody does."""
+        settings, going = run.site.settings, list(run.site.started.values())
+        paused = tuple(each.seq for each in going if each.state is State.SUSPENDED)
+        endless = tuple(each.seq for each in going if lengths(settings, each).wall >= ENDLESS)
+        endless = tuple(seq for seq in endless if seq not in paused)
+        if endless:
+            return Foreseen(None, "{by}: " + lengths.endless, endless[:SHOWN])
+        return (
+            Foreseen(None, "{by}: suspended, nobody knows for how long", paused[:SHOWN]) if paused else None
+        )
 
-    def _ids(self, requests: Sequence[Request]) -> str:
-        named = [self._site.id_of(each.seq) for each in requests[:SHOWN]]
-        more = len(requests) - len(named)
-        return ", ".join(named) + (f" and {more} more" if more else "")
+    def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
+        """Of one that was not reached: roughly, by the work that is still before it."""
+        far = f"it is not among the next {run.count} starts, and nobody looked further{self._how(run.exits)}"
+        backlog = self._backlog if self._backlog is not None else Backlog(run.site, self._past)
+        self._backlog = backlog
+        there = run.site.to_be(request.seq)
+        if not lengths.guesses or there is None or there.state is not State.QUEUED:
+            return Foreseen(None, far)
+        wait = backlog.wait(there)
+        return Foreseen(Instant(run.now + wait), f"roughly, by the work that waits before it by date: {far}")
 
 
 _OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY)
 """What keeps a request back however much is free."""
+
+
+def _both(promised: Instant | None, latest: Foreseen, probably: Foreseen) -> Outlook:
+    """A promised start bounds the one, and that the other."""
+    if promised is not None and (latest.start is None or promised <= latest.start):
+        latest = Foreseen(promised, PROMISED)
+    if latest.start is not None and probably.start is not None and latest.start < probably.start:
+        probably = Foreseen(latest.start, probably.basis)
+    return Outlook(latest, probably)
 
 
 def _due(between: Between) -> Between:
@@ -247,11 +275,13 @@ class _Asked:
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """How long each attempt runs in all, in words too; ``endless``: of whom nobody knows it."""
+    """How long each attempt runs in all, in words too; ``endless``: of whom nobody knows it; ``guesses``: a
+    rough figure will do where a run does not reach."""
 
     of: Callable[[Settings, Request], int | None]
     basis: str
     endless: str
+    guesses: bool = False
 
     def __call__(self, settings: Settings, request: Request) -> Run:
         wall = self.of(settings, request)
@@ -276,4 +306,4 @@ def _probably(past: Lifetimes, now: Instant) -> _Lengths:
         return expected_wall(settings, past, request, ran)
 
     endless = "no limit ends it, and none has ended yet to go by"
-    return _Lengths(of, PROBABLY if past.by_kind else BY_LIMITS, endless)
+    return _Lengths(of, PROBABLY if past.by_kind else BY_LIMITS, endless, guesses=True)

@@ -18,7 +18,7 @@ from nqspy.engine.handlers import observations as observations
 from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
 from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Outcome, noted
 from nqspy.engine.outage import Outage
-from nqspy.engine.passed_over import passed_over
+from nqspy.engine.passed_over import Kept, passed_over
 from nqspy.engine.recheck import Recheck
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -359,7 +359,7 @@ class Engine:
         self.plan = plan
         if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
             return
-        tx.emit(decided(plan, passed_over(self.site, plan)))
+        tx.emit(decided(plan, self.passed_over(plan)))
         exits_desk.tell_failures(tx, plan.failures)
         for order in enact(self.site, plan, tx.emit, lambda action: self._stands(action, recheck)):
             if isinstance(order, Move | Suspend | Resume):
@@ -367,6 +367,10 @@ class Engine:
             tx.act(order)
             if isinstance(order, Start):
                 shifts.foretell(tx, order.seq)
+
+    def passed_over(self, plan: Plan) -> tuple[Kept, ...]:
+        """What is journaled of those whom a plan passes over."""
+        return passed_over(self.site, plan)
 
     def _stands(self, action: Action, recheck: Recheck | None) -> bool:
         """Whether it may be carried out; what may not is to be decided anew."""

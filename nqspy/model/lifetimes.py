@@ -56,6 +56,10 @@ class Lifetimes:
                 break
         return found
 
+    def latest(self) -> Sequence[Lifetime]:
+        """The last ends of all."""
+        return self.by_kind.get((), ())
+
     def copy(self) -> "Lifetimes":
         """A copy of its own."""
         return Lifetimes(dict(self.by_kind))

@@ -50,7 +50,7 @@ def test_a_cpu_limit_is_no_wall_limit():
     centre.submit("anne pes=4 cpu=40:00", "ben")
     outlook = centre.outlooks(2)[2]
     assert outlook.latest.start is None
-    assert outlook.latest.basis == f"{centre.id(1)}: no wall limit ends it"
+    assert outlook.latest.basis == "{by}: no wall limit ends it"
     assert seconds(centre, 2, "probably") == 600
 
 
@@ -59,8 +59,8 @@ def test_an_earlier_one_without_a_limit_is_named_too():
     centre.submit("anne wall=60", "ben", "cleo wall=60")
     assert seconds(centre, 2) == 60
     outlook = centre.outlooks(3)[3]
-    assert outlook.latest.basis == f"{centre.id(2)}: no wall limit ends it"
-    assert outlook.probably.basis == f"{centre.id(2)}: no limit ends it, and none has ended yet to go by"
+    assert (outlook.latest.basis, outlook.latest.by) == ("{by}: no wall limit ends it", (2,))
+    assert outlook.probably.basis == "{by}: no limit ends it, and none has ended yet to go by"
 
 
 def test_who_does_not_need_what_an_endless_one_has_is_told_a_time():
@@ -74,7 +74,7 @@ def test_a_default_wall_limit_counts_until_it_is_over():
     centre.submit("anne", "ben")
     assert seconds(centre, 2) == 600
     centre.later(minutes=11)
-    assert centre.outlooks(2)[2].latest.basis == f"{centre.id(1)}: no wall limit ends it"
+    assert centre.outlooks(2)[2].latest.basis == "{by}: no wall limit ends it"
 
 
 def test_a_promised_start_bounds_the_latest():
@@ -110,7 +110,7 @@ def test_a_suspended_one_goes_on_nobody_knows_when():
     centre.submit("anne wall=100", "ben wall=100")
     centre.ask(cm.SuspendRequests(("1",)))
     outlook = centre.outlooks(2)[2]
-    assert outlook.latest.basis == f"{centre.id(1)}: suspended, nobody knows for how long"
+    assert outlook.latest.basis == "{by}: suspended, nobody knows for how long"
 
 
 def test_a_look_that_may_take_no_longer_says_how_far_it_came():
@@ -121,7 +121,9 @@ def test_a_look_that_may_take_no_longer_says_how_far_it_came():
     found = ahead.outlooks(None, NoExits(), lambda: next(steps) / 20)
     assert found[2].latest.start is not None
     assert "starts, and nobody looked further" in found[20].latest.basis
-    assert "starts, and nobody looked further" in found[20].probably.basis
+    roughly = found[20].probably
+    assert roughly.start == centre.sim.now + 1_900_000, "a rough figure, by what waits before it"
+    assert roughly.basis.startswith("roughly, by the work that waits before it")
 
 
 def test_of_very_many_those_in_front_are_looked_at(monkeypatch):

@@ -4,9 +4,12 @@ and limits as a simulation's, and a journal in which nothing is kept."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nqspy.engine.inputs import Between
+from nqspy.engine.loop import Engine
+from nqspy.engine.passed_over import Kept
 from nqspy.engine.virtual.driver import VirtualRun
 from nqspy.engine.virtual.executor import Run
 from nqspy.engine.virtual.passes import Passes
+from nqspy.model.actions import Plan
 from nqspy.model.events import Starting
 from nqspy.model.ids import DAY, Instant, Seq, array_of
 from nqspy.model.requests import Request, Used
@@ -20,12 +23,20 @@ HORIZON = 366 * DAY
 """How far ahead is looked at most, ms."""
 
 
+class _Unjournaled(Engine):
+    def passed_over(self, plan: Plan) -> tuple[Kept, ...]:
+        """Nobody will read it."""
+        return ()
+
+
 class AheadRun(VirtualRun):
     """Time is let pass on ``twin``, which is nobody else's (`twin.twin_of`). ``between``: where its engine
     is; ``lengths``: how long each attempt runs in all, those too that run already.
 
     ``starts``: when requests start, of arrays their first index too; ``count``: how many starts there were.
     """
+
+    kind = _Unjournaled
 
     def __init__(self, twin: Site, lengths: Lengths, now: Instant, exits: Exits, between: Between) -> None:
         self.starts: dict[Seq, Instant] = {}

@@ -39,6 +39,7 @@ class VirtualRun:
     """
 
     engine: Engine
+    kind = Engine
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class VirtualRun:
 
     def make(self, site: Site) -> None:
         """Throws the engine away, whatever it was about to do; the next has this site."""
-        self.engine = Engine(
+        self.engine = self.kind(
             site, self.journal, self.executor, self.exits, self._decider, self.log.append, self._failed
         )
 
