@@ -1,5 +1,7 @@
 """How much work waits before a request: a rough figure for those that a look ahead does not reach."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from nqspy.core.runtime import part_used, planned_walls
@@ -14,9 +16,11 @@ UNKNOWN = float(HOUR)
 
 
 class Backlog:
-    """The queued requests of each domain by date."""
+    """The queued requests of each domain by date. ``running``: what those that run have still to do there, PE
+    ms."""
 
-    def __init__(self, site: Site, past: Lifetimes) -> None:
+    def __init__(self, site: Site, past: Lifetimes, running: Mapping[str, int]) -> None:
+        self._running = running
         self._site, self._part = site, part_used(site.settings, past)
         self._known: dict[str, tuple[Ints, Ints, Floats]] = {}
 
@@ -29,7 +33,7 @@ class Backlog:
         first, last = np.searchsorted(dates, [request.date_in_queue, request.date_in_queue + 1]).tolist()
         place = first + int(np.searchsorted(turns[first:last], turn_of(request)))
         pes = max(1, int(site.pes_of(domain).sum()) * domain.depth)
-        return round(float(work[place]) / pes)
+        return round((self._running.get(domain.name, 0) + float(work[place])) / pes)
 
     def _lay_out(self, domain: str) -> tuple[Ints, Ints, Floats]:
         """Dates and turns in order, and the work (PE ms) before each of them and after the last."""

@@ -140,7 +140,7 @@ class LookAhead:
         latest = self._foresee(waiting, _latest(self._now), exits, lambda: 2 * spent())
         probably = self._foresee(waiting, _probably(self._past, self._now), exits, spent, last=True)
         whole = zip(waiting, promised, latest, probably, strict=True)
-        found = {request.seq: _both(*each) for request, *each in whole}
+        found = {request.seq: _both(kept, one, other) for request, kept, one, other in whole}
         if seqs is None:
             found |= dict.fromkeys(self._left, unknown(f"of {self._waiting} that wait {MOST} were looked at"))
         return found
@@ -229,8 +229,9 @@ class LookAhead:
     def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
         """Of one that was not reached: roughly, by the work that is still before it."""
         far = f"it is not among the next {run.count} starts, and nobody looked further{self._how(run.exits)}"
-        backlog = self._backlog if self._backlog is not None else Backlog(run.site, self._past)
-        self._backlog = backlog
+        backlog = self._backlog
+        if backlog is None:
+            backlog = self._backlog = Backlog(run.site, self._past, _left(run, lengths))
         there = run.site.to_be(request.seq)
         if not lengths.guesses or there is None or there.state is not State.QUEUED:
             return Foreseen(None, far)
@@ -249,6 +250,17 @@ def _both(promised: Instant | None, latest: Foreseen, probably: Foreseen) -> Out
     if latest.start is not None and probably.start is not None and latest.start < probably.start:
         probably = Foreseen(latest.start, probably.basis)
     return Outlook(latest, probably)
+
+
+def _left(run: AheadRun, lengths: "_Lengths") -> dict[str, int]:
+    """How much those that run have still to do, in PE ms by domain; who has no known end counts nothing."""
+    found: dict[str, int] = {}
+    for each in run.site.started.values():
+        wall, domain = lengths(run.site.settings, each).wall, run.site.domain_of(each.queue).name
+        if wall < ENDLESS:
+            rest = max(0, wall - each.ran(run.now)) * each.spec.ask.pes
+            found[domain] = found.get(domain, 0) + rest
+    return found
 
 
 def _due(between: Between) -> Between:
