@@ -1,6 +1,6 @@
 """What the engine is fed, and what a call leaves for its driver."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,11 @@ class Between:
     woken: Instant | None = None
     short_of_pes: bool = False
     samples: tuple[tuple[Seq, Used], ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, due: bool, woken: Instant | None, samples: Mapping[Seq, Used]) -> "Between":
+        """As an engine with this last plan has it."""
+        return cls(due, plan.wake_at, woken, plan.short_of_pes, tuple(samples.items()))
 
 
 Input = CommandAsked | Decision | Observation | SiteObservation

@@ -258,7 +258,7 @@ def _left(run: AheadRun, lengths: "_Lengths") -> dict[str, int]:
     for each in run.site.started.values():
         wall, domain = lengths(run.site.settings, each).wall, run.site.domain_of(each.queue).name
         if wall < ENDLESS:
-            rest = max(0, wall - each.ran(run.now)) * each.spec.ask.pes
+            rest = max(0, wall - each.run.ran(run.now)) * each.spec.ask.pes
             found[domain] = found.get(domain, 0) + rest
     return found
 
@@ -306,7 +306,7 @@ def _latest(now: Instant) -> _Lengths:
     def of(settings: Settings, request: Request) -> int | None:
         ask = request.spec.ask
         wall = planned_wall(settings, request.queue, ask)
-        outran = wall is not None and request.attempt is not None and request.ran(now) >= wall
+        outran = wall is not None and request.attempt is not None and request.run.ran(now) >= wall
         return None if outran and wall_limit(settings, request.queue, ask) is None else wall
 
     return _Lengths(of, LATEST, "no wall limit ends it")
@@ -314,7 +314,7 @@ def _latest(now: Instant) -> _Lengths:
 
 def _probably(past: Lifetimes, now: Instant) -> _Lengths:
     def of(settings: Settings, request: Request) -> int | None:
-        ran = max(0, request.ran(now)) if request.attempt is not None else 0
+        ran = max(0, request.run.ran(now)) if request.attempt is not None else 0
         return expected_wall(settings, past, request, ran)
 
     endless = "no limit ends it, and none has ended yet to go by"

@@ -18,7 +18,7 @@ from nqspy.engine.handlers import observations as observations
 from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
 from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Outcome, noted
 from nqspy.engine.outage import Outage
-from nqspy.engine.passed_over import Kept, passed_over
+from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
@@ -74,6 +74,8 @@ class Engine:
     run (a stop is under way). ``samples``: use of running attempts as last told; ``commits``: how many there
     were."""
 
+    passed_over = staticmethod(passed_over)
+
     def __init__(
         self,
         site: Site,
@@ -100,8 +102,7 @@ class Engine:
         # A plan is in flight; it is void when settings changed since; else these requests changed since.
         self._asked = False
         self._void = False
-        self._changed: set[Seq] = set()
-        self._pass_failed = False
+        self._changed, self._pass_failed = set[Seq](), False
         # Observations to take again, the one being taken, and when to try again after a commit failed.
         self._retry: list[Observation | SiteObservation] = []
         self._taking: Observation | SiteObservation | None = None
@@ -121,8 +122,7 @@ class Engine:
     @property
     def between(self) -> Between:
         """Where it is."""
-        plan, due = self.plan, self._dirty or self._asked
-        return Between(due, plan.wake_at, self._woken, plan.short_of_pes, tuple(self.samples.items()))
+        return Between.of(self.plan, self._dirty or self._asked, self._woken, self.samples)
 
     # ------------------------------------------------------------ feeding
 
@@ -355,11 +355,10 @@ class Engine:
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
         """Turns a plan into events and orders, action by action; after a look at what happened since it was
         asked for, if anything did."""
-        short_before = self.plan.short_of_pes
-        self.plan = plan
+        short_before, self.plan = self.plan.short_of_pes, plan
         if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
             return
-        tx.emit(decided(plan, self.passed_over(plan)))
+        tx.emit(decided(plan, self.passed_over(self.site, plan)))
         exits_desk.tell_failures(tx, plan.failures)
         for order in enact(self.site, plan, tx.emit, lambda action: self._stands(action, recheck)):
             if isinstance(order, Move | Suspend | Resume):
@@ -367,10 +366,6 @@ class Engine:
             tx.act(order)
             if isinstance(order, Start):
                 shifts.foretell(tx, order.seq)
-
-    def passed_over(self, plan: Plan) -> tuple[Kept, ...]:
-        """What is journaled of those whom a plan passes over."""
-        return passed_over(self.site, plan)
 
     def _stands(self, action: Action, recheck: Recheck | None) -> bool:
         """Whether it may be carried out; what may not is to be decided anew."""

@@ -11,6 +11,7 @@ from nqspy.model.reasons import KINDS
 from nqspy.model.requests import Used
 from nqspy.model.reservation import Reservation
 from nqspy.report import json_objects, summaries
+from nqspy.report.eta import eta_text
 from nqspy.report.time_text import zone_of
 from nqspy.report.why import why_text
 
@@ -194,3 +195,24 @@ def test_why_says_which_start_is_promised_who_holds_it_up_and_why_it_came_late(b
     assert "  late:     what it needs is held by 1.ymp" in lines
     told["reservation"] = json_objects.reservation_object(Reservation(None), place)
     assert "  reserved: its start, at a time that nobody can say" in why_text(told).splitlines()
+
+
+def waiting_at(id: str, latest: str | None, probably: str, why: str = "limits") -> dict:
+    told = {"latest": {"start": latest, "basis": why}, "probably": {"start": probably, "basis": "the past"}}
+    return {"id": id, "name": "job", "owner": "anne", "queue": "night", "estimate": told}
+
+
+def test_eta_shows_both_starts_and_says_each_basis_once():
+    rows = [waiting_at("1.ymp", "T1", "T0"), waiting_at("2.ymp", "T3", "T2")]
+    rows += [waiting_at(f"{n}.ymp", None, "T4", "9.ymp: no wall limit ends it") for n in range(3, 10)]
+    lines = eta_text(rows).splitlines()
+    assert lines[0].split() == ["request", "name", "owner", "queue", "at", "the", "latest", "probably"]
+    assert lines[1].split() == ["1.ymp", "job", "anne", "night", "T1", "T0"]
+    assert lines[3].split() == ["3.ymp", "job", "anne", "night", "-", "T4"]
+    assert lines[10:] == [
+        "at the latest: limits",
+        "probably: the past",
+        "3.ymp, 4.ymp, 5.ymp, 6.ymp, 7.ymp and 2 more"
+        " at the latest: nobody can say: 9.ymp: no wall limit ends it",
+    ]
+    assert eta_text([]) == "nothing waits\n"

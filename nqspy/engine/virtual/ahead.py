@@ -5,11 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nqspy.engine.inputs import Between
 from nqspy.engine.loop import Engine
-from nqspy.engine.passed_over import Kept
 from nqspy.engine.virtual.driver import VirtualRun
 from nqspy.engine.virtual.executor import Run
 from nqspy.engine.virtual.passes import Passes
-from nqspy.model.actions import Plan
 from nqspy.model.events import Starting
 from nqspy.model.ids import DAY, Instant, Seq, array_of
 from nqspy.model.requests import Request, Used
@@ -24,9 +22,9 @@ HORIZON = 366 * DAY
 
 
 class _Unjournaled(Engine):
-    def passed_over(self, plan: Plan) -> tuple[Kept, ...]:
-        """Nobody will read it."""
-        return ()
+    """Nobody will read what is journaled of those that are passed over."""
+
+    passed_over = staticmethod(lambda site, plan: ())
 
 
 class AheadRun(VirtualRun):

@@ -80,7 +80,7 @@ class _Attempt:
         """It runs since its start, or is suspended, and has used what was told last."""
         used = request.used if told is None else told.most(request.used)
         self.runs = request.state is not State.SUSPENDED
-        self.wall = request.ran(now)
+        self.wall = request.run.ran(now)
         self.done = float(min(self.wall, self.target))
         self.more = used.cpu - _cpu(self.run, used.wall) if used.wall else 0
 
