@@ -99,10 +99,10 @@ def full_of_everything(book):
         shell="/bin/sh", host="front", umask=0o077,
         attributes=("checkpoint:c=5", "project:weather", "join:eo"),
     )  # fmt: skip
-    book.site.requests[1] = replace(request, spec=spec)
+    book.site.requests[1] = structs.replace(request, spec=spec)
     over = ended(book, 1, ev.Ended(1, 1, "signal", None, 15, Used(61_000, 62_000, 4096), "TERM"))
     return over._replace(
-        request=replace(over.request, spec=spec, attempt=request.attempt), comment="TERM",
+        request=structs.replace(over.request, spec=spec, attempt=request.attempt), comment="TERM",
         shared_output="/o (also 2.ymp)",
         variables=VariableList({"A": "1"}),
     )  # fmt: skip
