@@ -117,7 +117,7 @@ def real_starts(centre: Centre, since: int) -> dict[int, int]:
     return found
 
 
-@settings(max_examples=int(__import__("os").environ.get("EX", "120")), deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     st.lists(QUEUE, min_size=3, max_size=3),
     FACTORS,
