@@ -310,5 +310,6 @@ class Decider(Protocol):
     def reset(self, site: Site) -> None:
         """The site is another one now, as after a commit that failed: what was followed so far is void."""
 
-    def foresee(self, site: Site, request: Request, now: Instant) -> tuple[Instant | None, str]:
-        """When a request that may be submitted would start, and what that rests on."""
+    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> Any:
+        """When a request that may be submitted would start, and what that rests on (`look_ahead.Outlook`);
+        ``samples`` as there."""

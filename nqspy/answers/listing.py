@@ -1,7 +1,6 @@
 """qstat: requests as objects, and why they wait; made in slices so that a long list never stalls the
 engine. Its tables and PBS forms: `pbs_jobs`."""
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
@@ -12,8 +11,7 @@ from nqspy.answers.serving import Serving
 from nqspy.answers.slow import Work
 from nqspy.answers.visibility import Visibility, promise_for
 from nqspy.core.queueing.passing import promises_times
-from nqspy.decider import estimates
-from nqspy.decider.estimates import PATIENCE, LateEstimate
+from nqspy.decider.estimates import PATIENCE, outlooks
 from nqspy.engine.explain import Places, chain, reasons_of
 from nqspy.model import indices
 from nqspy.model.errors import Refusal, listed
@@ -21,7 +19,7 @@ from nqspy.model.ids import Seq, index_of, is_array, member, rank_of, request_na
 from nqspy.model.people import Caller
 from nqspy.model.reasons import Reason
 from nqspy.model.requests import Request, State
-from nqspy.report import json_objects, why
+from nqspy.report import eta, json_objects, why
 from nqspy.report.event_objects import used_object
 from nqspy.report.time_text import Zone
 from nqspy.rpc import messages
@@ -32,6 +30,9 @@ SLICE = 1_000
 
 A_FEW = 5
 """Requests of which it is told why they wait, between two looks at the inbox."""
+
+NEVER = 1 << 62
+"""For who starts nobody knows when."""
 
 Objects = list[dict[str, Any]]
 T = TypeVar("T")
@@ -262,8 +263,8 @@ def qstat(serving: Serving, asked: rpc.Asked) -> Any:
     summary = queues.form_of(asked.message, form)
     if summary is not None:
         return messages.text_answer(asked.handle.id, 0, summary(serving, asked.message))
-    if form == "why":
-        return _why(serving, asked)
+    if form in _FORETOLD:
+        return _FORETOLD[form](serving, asked)
     if form == "json":
         return _json(serving, asked)
     made = _PBS.get(form)
@@ -303,23 +304,22 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
     message = asked.message
     operands = message.get("operands") or message.get("ids") or [message.get("request")]
     found: Objects = []
-    estimates: list[LateEstimate | None] = []
     choice = RequestChoice(serving, {"operands": [str(word) for word in operands]}, asked.caller)
     yield from _objects(serving, choice, found)
     for some in in_slices(iter(found), A_FEW):
         _add_chains(serving, some, choice.sight)
         if not message.get("json"):
             _add_needed(serving, some)
-        estimates += [_estimate(serving, _key(serving, each)) for each in some]
-        if len(estimates) < len(found):
+        if some[-1] is not found[-1]:
             yield None
-    zone = Zone(serving.engine.site.timezone)
+    zone, keys = Zone(serving.engine.site.timezone), [_key(serving, each) for each in found]
+    ahead = outlooks(serving.decider, serving.clock.now(), serving.engine.between, tuple(keys))
+    named = choice.sight.namer()
 
     def work() -> bytes:
-        end = time.monotonic() + PATIENCE
-        for each, estimate in zip(found, estimates, strict=True):
-            at, basis = estimate(max(0.0, end - time.monotonic())) if estimate is not None else (None, "")
-            each["estimate"] = None if estimate is None else {"start": zone.stamp(at), "basis": basis}
+        told = ahead(PATIENCE)
+        for each, key in zip(found, keys, strict=True):
+            each["estimate"] = told[key].told(zone.text, named) if key in told else None
         if message.get("json"):
             text = json_objects.encode(found).decode() + "\n"
         else:
@@ -327,6 +327,33 @@ def _why(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         return _answer(asked, choice, text)
 
     yield work
+
+
+def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
+    """When those that wait would start, in that order; who may never comes last."""
+    message, found = asked.message, list[dict[str, Any]]()
+    choice = RequestChoice(serving, message, asked.caller)
+    yield from _objects(serving, choice, found)
+    keys = [_key(serving, each) for each in found]
+    wanted = tuple(keys) if choice.seqs else None
+    ahead = outlooks(serving.decider, serving.clock.now(), serving.engine.between, wanted)
+    zone, named = Zone(serving.engine.site.timezone), choice.sight.namer()
+
+    def work() -> bytes:
+        told = ahead(PATIENCE)
+        rows = [each for each, key in zip(found, keys, strict=True) if key in told]
+        starts = {each["id"]: told[key] for each, key in zip(found, keys, strict=True) if key in told}
+        for each in rows:
+            each["estimate"] = starts[each["id"]].told(zone.text, named)
+        rows.sort(key=lambda each: starts[each["id"]].start or NEVER)
+        text = json_objects.encode(rows).decode() + "\n" if message.get("json") else eta.eta_text(rows)
+        return _answer(asked, choice, text)
+
+    yield work
+
+
+_FORETOLD: dict[str, Callable[[Serving, rpc.Asked], Iterator[Work | None]]] = {"why": _why, "eta": _eta}
+"""Forms that look ahead."""
 
 
 def _add_chains(serving: Serving, found: Objects, sight: Visibility) -> None:
@@ -381,10 +408,3 @@ def _reservation(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any
 def _link(needed_by: str, word: str, each: dict[str, Any]) -> dict[str, Any]:
     kept = ("id", "state", "queue", "reason", "depends_on", "end_reason", "exit_status", "exit_signal")
     return {"needed_by": needed_by, "word": word} | {key: each[key] for key in kept}
-
-
-def _estimate(serving: Serving, seq: Seq) -> LateEstimate | None:
-    request = serving.engine.site.requests.get(seq)
-    if request is None or request.state is not State.QUEUED:
-        return None
-    return estimates.start(serving.decider, request, serving.clock.now())

@@ -238,7 +238,8 @@ def alternate(serving: Serving, asked: rpc.Asked) -> Steps:
 def _with_starts(serving: Serving, listing: Listing, letters: str) -> Steps:
     """When those that wait may start comes from the worker, late; all else is as it was when it was asked
     for."""
-    ahead, subjects = estimates.outlook(serving.decider, serving.clock.now(), ()), list[Subject]()
+    between, subjects = serving.engine.between, list[Subject]()
+    ahead = estimates.starts(serving.decider, serving.clock.now(), between, ())
     written = partial(_alternate, serving, letters)
     yield from listing.collected(subjects, _copied)
 

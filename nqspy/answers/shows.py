@@ -283,7 +283,8 @@ def plan(serving: Serving, parsed: list[Any]) -> Callable[[], str]:
     tx = serving.engine.transaction(now)
     after = try_changes(tx, site.settings, changes, upsert=False).settings
     lines = _difference(dump(site.settings), dump(after)) or ["it changes no setting"]
-    starts, host, zone = estimates.outlook(serving.decider, now, changes), site.name, Zone(site.timezone)
+    starts = estimates.starts(serving.decider, now, serving.engine.between, changes)
+    host, zone = site.name, Zone(site.timezone)
 
     def work() -> str:
         try:

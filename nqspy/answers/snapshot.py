@@ -1,5 +1,6 @@
 """A copy of the site for those who read long."""
 
+from copy import copy
 from dataclasses import replace
 
 from nqspy.model.configure import copy_of
@@ -8,7 +9,7 @@ from nqspy.model.site import Site
 
 def snapshot(site: Site) -> Site:
     """A copy of the site as it is now that the engine does not change: what reports read."""
-    requests = {seq: replace(request) for seq, request in site.requests.items()}
+    requests = {seq: copy(request) for seq, request in site.requests.items()}
     return Site(
         settings=copy_of(site.settings),
         found=site.found,

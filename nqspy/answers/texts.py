@@ -6,6 +6,7 @@ import msgspec
 
 from nqspy.engine.handlers.context import Reply
 from nqspy.model.errors import NqspyError, as_refusal
+from nqspy.report.eta import both
 from nqspy.rpc import messages
 
 
@@ -45,9 +46,8 @@ def _when(row: dict[str, Any]) -> str:
     estimate = row.get("estimate")
     if not estimate:
         return ""
-    at = estimate["start"]
     note = f"; {row['note']}" if row.get("note") else ""
-    return f"; start {at if at is not None else 'not in sight'} ({estimate['basis']}){note}"
+    return "".join(f"; {word}: {said}" for word, said in both(estimate)) + note
 
 
 def _submitted(id: int, form: str, value: dict[str, Any]) -> bytes:

@@ -2,15 +2,16 @@
 as if there were none."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from nqspy.answers.serving import Serving
 from nqspy.engine.handlers.people import may_see, sees_all
 from nqspy.model import events as ev
 from nqspy.model.errors import Refusal
-from nqspy.model.ids import Seq, array_key, number_of
+from nqspy.model.ids import Seq, array_key, full_id, number_of
 from nqspy.model.people import Caller
 from nqspy.model.requests import Spec
 from nqspy.model.reservation import Reservation
@@ -38,6 +39,16 @@ class Visibility:
         rest = sorted(seq for seq in wanted if seq not in requests and number_of(seq) < site.next_seq)
         rows = self._serving.readers.live.ended(seqs=rest) if rest else ()
         return found | {row["seq"] for row in rows if self.sees(row["spec"])}
+
+    def namer(self) -> Callable[[Sequence[Seq]], str]:
+        """Names requests in words, "others" where one of them is hidden; of those that there are now, in any
+        thread."""
+        site = self._serving.engine.site
+        known = None if self.all else self.known(site.requests)
+        named = partial(full_id, host=site.name)
+        return lambda seqs: (
+            ", ".join(map(named, seqs)) if known is None or known.issuperset(seqs) else "others"
+        )
 
     def need(self, *seqs: Seq) -> None:
         """Raises Refusal, the same for a request that is hidden and for one that never was."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _LETTERS = frozenset("airHnsTGM1wxEtJ")
 """Options without a value that the daemon heeds in PBS's forms."""
-_FORMS = ("why", "json", "server", "complexes", "limits")
+_FORMS = ("why", "eta", "json", "server", "complexes", "limits")
 """Options that choose the form of the answer, the first one given counts."""
 _APART = (("-a", "-i", "-r", "-q", "-H"), ("-G", "-M"), ("-Q", "-B"), ("-q", "-f"), ("-q", "-F"))
 """Options of which one alone may be given."""

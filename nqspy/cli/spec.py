@@ -205,6 +205,7 @@ QSTAT: Table = (
     (("--state",), "state", "text", "STATE", "only in this state: queued, running, held, ..."),
     (("--ended",), "ended", "on", "", "only those that have ended"),
     (("--why",), "why", "text", "ID", "why a request waits, or what ended it"),
+    (("--eta",), "eta", "on", "", "when those that wait start: at the latest, and probably"),
     (("--graph",), "graph", "on", "", "who waits for whom, as a tree"),
     DIALECT,
     HOME,

@@ -4,14 +4,12 @@ expected of them."""
 import numpy as np
 
 from nqspy.model.columns import Floats
+from nqspy.model.lifetimes import WHOLE, Lifetimes, Lived, key_of
 from nqspy.model.queues import Queue
 from nqspy.model.requests import Ask, Request, finite
-from nqspy.model.site import Settings, Site
+from nqspy.model.settings import Settings
 from nqspy.model.wall_limits import planned_wall as planned_wall
 from nqspy.model.wall_limits import wall_limit as wall_limit
-
-UNKNOWN = 3_600_000
-"""Wall time of a request of which nothing is known, ms."""
 
 
 def cpu_of(queue: Queue) -> int | None:
@@ -49,18 +47,41 @@ def _either(first: int | None, second: int | None) -> int | None:
     return finite(first) if finite(first) is not None else finite(second)
 
 
-def expected_wall(site: Site, request: Request) -> int:
-    """Wall time (ms) that a request is expected to run: as long as its limits let it, but no longer than its
-    group's last requests used on the mean. CPU time of a request with several PEs goes by on all of them at
-    once; that of a process on one."""
-    ask, queue = request.spec.ask, site.settings.queues.get(request.queue)
-    walls = [finite(ask.wall), finite(ask.cpu_process)]
-    cpus = [finite(ask.cpu)]
+def most_wall(settings: Settings, request: Request) -> int | None:
+    """Wall time (ms) that a request can run at most by all its limits: CPU time of one with several PEs is
+    taken to go by on all of them at once, that of a process on one. None without any."""
+    ask, queue = request.spec.ask, settings.queues.get(request.queue)
+    walls, cpus = [planned_wall(settings, request.queue, ask), finite(ask.cpu_process)], [finite(ask.cpu)]
     if queue is not None:
-        walls += [finite(queue.per_request.wall_limit), finite(queue.per_process.cpu_limit)]
+        walls.append(finite(queue.per_process.cpu_limit))
         cpus.append(finite(queue.per_request.cpu_limit))
-    accounts = site.own_accounts(request.group, site.domain_of(request.queue).name)
-    recent, pes = accounts[0].recent if accounts else [], max(1, ask.pes)
-    walls += [cpu // pes for cpu in cpus if cpu is not None]
-    limit = min((wall for wall in walls if wall is not None), default=UNKNOWN)
-    return min(limit, max(1, round(sum(recent) / len(recent) / pes))) if recent else limit
+    walls += [cpu // max(1, ask.pes) for cpu in cpus if cpu is not None]
+    return min((wall for wall in walls if wall is not None), default=None)
+
+
+def expected_wall(settings: Settings, past: Lifetimes, request: Request, ran: int = 0) -> int | None:
+    """Wall time (ms) that a request is expected to run in all, when it has run for ``ran``: the median of
+    those like it that ended and ran longer than that, in proportion to its wall limit where there is one. As
+    long as its limits let it where none did, as long again where these are over. None: nobody knows."""
+    most = most_wall(settings, request)
+    lived = sorted(
+        wall for each in past.like(key_of(request)) if (wall := _scaled(settings, request, each)) > ran
+    )
+    if lived:
+        found = lived[len(lived) // 2]
+        return found if most is None or most <= ran else min(found, most)
+    if most is not None and most > ran:
+        return most
+    return 2 * ran or None
+
+
+def part_used(past: Lifetimes) -> float:
+    """The part of their wall limits that those that ended last used on the mean; 1 where none is known."""
+    parts = [each.part for each in past.latest() if each.part]
+    return sum(parts) / len(parts) / WHOLE if parts else 1.0
+
+
+def _scaled(settings: Settings, request: Request, past: Lived) -> int:
+    """How long another one would have run with this one's wall limit, ms."""
+    own = planned_wall(settings, request.queue, request.spec.ask)
+    return -(-past.part * own // WHOLE) if own and past.part else past.wall

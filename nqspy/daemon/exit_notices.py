@@ -2,7 +2,6 @@
 the notices' thread."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,7 +31,7 @@ class ExitNotices:
     def adopt(self, site: Site) -> None:
         """Remembers the requests that run already, so that their ends can be told."""
         for request in site.started.values():
-            self._begun[request.seq] = replace(request, slot=-1)
+            self._begun[request.seq] = structs.replace(request, slot=-1)
 
     def tell(self, happened: Iterable[Recorded], site: Site) -> None:
         """Has the exits told of starts, ends and shifts among what happened."""
@@ -57,13 +56,13 @@ class ExitNotices:
         """Remembers the request: a short one is gone from the site when its start is told."""
         request = site.requests.get(event.seq)
         if request is not None and (self._exits.has("jobinit") or self._exits.has("jobend")):
-            self._begun[event.seq] = replace(request, slot=-1)
+            self._begun[event.seq] = structs.replace(request, slot=-1)
 
     def _ended(self, event: Ended | Requeued, recorded: Recorded, site: Site) -> None:
         request = self._begun.pop(event.seq, None)
         if request is not None and isinstance(event, Ended):
             run = structs.replace(request.run, used=event.used)
-            self._call("jobend", replace(request, state=State.ENDED, attempt=run), recorded, site)
+            self._call("jobend", structs.replace(request, state=State.ENDED, attempt=run), recorded, site)
 
     def _call(self, hook: str, request: Request, recorded: Recorded, site: Site) -> None:
         if self._exits.has(hook):

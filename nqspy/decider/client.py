@@ -16,10 +16,11 @@ from nqspy.decider.orders import Answer, OpenOrders, PassAsked, W, nothing
 from nqspy.decider.process import FromWorker, LoadingBeside, WorkerEnded, WorkerPipes, WorkerProcess
 from nqspy.decider.registry import ExitRegistry
 from nqspy.decider.saved_state import AT_END, SavedState
+from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
 from nqspy.decider.worker import WorkerTask, digests, names
 from nqspy.engine.decider import AtOnce
-from nqspy.engine.inputs import Decision
-from nqspy.engine.whatif import Estimate
+from nqspy.engine.inputs import Between, Decision
+from nqspy.engine.look_ahead import LookAhead, Outlook, unknown
 from nqspy.model import events as ev
 from nqspy.model.actions import Plan
 from nqspy.model.ids import Instant, Seq
@@ -124,12 +125,15 @@ class DeciderClient:
             self.loading.again()
         self._was_off = {name for name in self.backoff.out if not self._enabled(name)}
 
-    def foresee(self, site: Site, request: Request, now: Instant) -> Estimate:
+    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> Outlook:
         """When a request that may be submitted would start; somebody waits, so not for long."""
+        between, seqs = Between(samples=tuple(samples.items())), (request.seq,)
         if not self.needed:
-            return self._plain.foresee(site, request, now)
-        order = messages.AskStart(0, 0, now, request.seq, request)
-        return self.query(order, messages.StartEstimated(0, None, SILENT), FORESIGHT).read()
+            ahead = LookAhead(site, now, between, request=request)
+            return ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))[request.seq]
+        order = messages.AskOutlooks(0, 0, now, between, seqs, request)
+        made = self.query(order, messages.OutlooksMade(0, [], {}), FORESIGHT)
+        return made.read().get(request.seq, unknown(SILENT))
 
     # ------------------------------------------------------------ files
 

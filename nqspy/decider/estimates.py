@@ -1,4 +1,5 @@
-"""Looks ahead for people who ask: by the worker where exits run there, without keeping the engine waiting."""
+"""Looks ahead for people who ask: by the worker where exits run there, else on a copy of the site, in the
+thread of whoever waits. The engine is not kept waiting but for the copy."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,45 +7,62 @@ from nqspy.core.no_exits import NoExits
 from nqspy.decider import messages
 from nqspy.decider.client import SILENT, DeciderClient
 from nqspy.decider.orders import answer_within
-from nqspy.engine import whatif
-from nqspy.engine.whatif import Estimate
-from nqspy.model.configure import apply_changes, copy_of
+from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
+from nqspy.engine.inputs import Between
+from nqspy.engine.look_ahead import LookAhead, Outlook, unknown
 from nqspy.model.errors import Refusal
 from nqspy.model.events import Change
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.requests import Request
+from nqspy.model.requests import STARTED
+from nqspy.store.loading import no_collector
 
 PATIENCE = 5.0
-"""Real seconds that a look ahead may take in the worker."""
+"""Real seconds that a look ahead may take in the worker, with what it does before."""
 
-LateEstimate = Callable[[float], Estimate]
-"""Gives the estimate; waits at most so many seconds for it. In any thread."""
+Outlooks = Mapping[Seq, Outlook]
+LateOutlooks = Callable[[float], Outlooks]
+"""Gives them; waits at most so many seconds. In any thread."""
 Starts = Mapping[Seq, Instant]
 
 
-def start(client: DeciderClient, request: Request, now: Instant) -> LateEstimate:
-    """When a request that waits would start. To be called in the engine's thread."""
+def outlooks(
+    client: DeciderClient, now: Instant, between: Between, seqs: tuple[Seq, ...] | None
+) -> LateOutlooks:
+    """When these requests would start (None: all that wait), each that waits. To be called in the engine's
+    thread."""
     if not client.needed:
-        found = whatif.estimate(client.site, NoExits(), request, now)
-        return lambda seconds: found
-    answer = client.start_query(messages.AskStart(0, 0, now, request.seq))
-    silent = messages.StartEstimated(0, None, SILENT)
-    return lambda seconds: answer_within(answer, silent, seconds).read()
+        with no_collector():
+            ahead = LookAhead(client.site, now, between, wanted=seqs or ())
+        return lambda seconds: ahead.outlooks(seqs, NoExits(), part_of(LOOK_AHEAD))
+    site = client.site
+    asked = map(site.to_be, site.requests if seqs is None else seqs)
+    waiting = [each.seq for each in asked if each is not None and each.state not in STARTED]
+    answer = client.start_query(messages.AskOutlooks(0, 0, now, between, seqs))
+    silent = messages.OutlooksMade(0, [], {})
+
+    def wait(seconds: float) -> Outlooks:
+        made = answer_within(answer, silent, seconds)
+        found = made.read() or dict.fromkeys(waiting, unknown(SILENT))
+        return {seq: found[seq] for seq in waiting if seq in found}
+
+    return wait
 
 
-def outlook(
-    client: DeciderClient, now: Instant, changes: tuple[Change, ...]
+def starts(
+    client: DeciderClient, now: Instant, between: Between, changes: tuple[Change, ...]
 ) -> Callable[[float], tuple[Starts, Starts]]:
-    """When the waiting requests would start, as it is and after these changes. What it gives raises Refusal
-    where nothing can be said."""
+    """When the waiting requests would probably start, as it is and after these changes. What it gives raises
+    Refusal where nothing can be said."""
     if not client.needed:
-        after = copy_of(client.site.settings)
-        apply_changes(after, changes)
-        exits = NoExits()
-        starts = whatif.outlook(client.site, exits, now), whatif.outlook(client.site, exits, now, after)
-        return lambda seconds: starts
-    answer = client.start_query(messages.AskOutlook(0, 0, now, changes))
-    silent = messages.OutlookEstimated(0, {}, {})
+        looks = [LookAhead(client.site, now, between, changes=each) for each in ((), changes)]
+
+        def look(seconds: float) -> tuple[Starts, Starts]:
+            before, then = (each.starts(NoExits(), part_of(LOOK_AHEAD)) for each in looks)
+            return before, then
+
+        return look
+    answer = client.start_query(messages.AskStarts(0, 0, now, between, changes))
+    silent = messages.StartsMade(0, {}, {})
 
     def wait(seconds: float) -> tuple[Starts, Starts]:
         found = answer_within(answer, silent, seconds)

@@ -4,12 +4,13 @@ Nothing that comes from the worker is trusted: answers are decoded into these ty
 whatever does not fit counts as a failure of the worker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict, TypeVar
 
 import msgspec
 
-from nqspy.engine.whatif import Estimate
+from nqspy.engine.inputs import Between
+from nqspy.engine.look_ahead import Foreseen, Outlook
 from nqspy.model import codec
 from nqspy.model import events as ev
 from nqspy.model.actions import ExitFailure
@@ -124,18 +125,21 @@ class AskShares(Order, tag="shares"):
     pairs: list[tuple[str, str]]
 
 
-class AskStart(Order, tag="start"):
-    """When would this request start: one that waits, or one that may be submitted?"""
+class AskOutlooks(Order, tag="start"):
+    """When would these requests start (None: all that wait), or one that may be submitted, at the latest and
+    probably?"""
 
     now: Instant
-    seq: Seq
+    between: Between
+    seqs: tuple[Seq, ...] | None
     request: Request | None = None
 
 
-class AskOutlook(Order, tag="outlook"):
-    """When would the waiting requests start, as it is and with these changes of the settings?"""
+class AskStarts(Order, tag="outlook"):
+    """When would the waiting requests probably start, as it is and with these changes of the settings?"""
 
     now: Instant
+    between: Between
     changes: tuple[ev.Change, ...]
 
 
@@ -162,8 +166,8 @@ Orders = (
     | AskSubmit
     | AskRoute
     | AskShares
-    | AskStart
-    | AskOutlook
+    | AskOutlooks
+    | AskStarts
     | AskTrace
     | AskState
     | GiveNotice
@@ -229,18 +233,44 @@ class SharesAnswered(WorkerMessage, tag="shared"):
     values: Annotated[list[float | None], msgspec.Meta(max_length=MOST)]
 
 
-class StartEstimated(WorkerMessage, tag="begins"):
-    """An estimated start, and what it rests on."""
+_Basis = tuple[str, tuple[Seq, ...]]
 
-    at: int | None
-    basis: str
 
-    def read(self) -> Estimate:
+class OutlooksMade(WorkerMessage, tag="begins"):
+    """When each starts, at the latest and probably: its instants, and the places of what they rest on among
+    ``bases``."""
+
+    bases: Annotated[list[_Basis], msgspec.Meta(max_length=MOST)]
+    rows: Annotated[dict[int, tuple[int | None, int, int | None, int]], msgspec.Meta(max_length=MOST)]
+    """Of each its instant and the place of its basis, at the latest, then probably."""
+
+    def read(self) -> dict[Seq, Outlook]:
         """The same as the engine has it."""
-        return None if self.at is None else Instant(self.at), self.basis
+        bases = [*self.bases, ("?", ())]
+        return {
+            seq: Outlook(_foreseen(latest, bases[a % len(bases)]), _foreseen(probably, bases[b % len(bases)]))
+            for seq, (latest, a, probably, b) in self.rows.items()
+        }
 
 
-class OutlookEstimated(WorkerMessage, tag="outlooks"):
+def outlooks_made(id: int, outlooks: Mapping[Seq, Outlook]) -> OutlooksMade:
+    """The answer: what many starts rest on is said once."""
+    places: dict[_Basis, int] = {}
+    rows: dict[int, tuple[int | None, int, int | None, int]] = {}
+    for seq, each in outlooks.items():
+        latest, probably = (
+            places.setdefault((foreseen.basis, foreseen.by), len(places))
+            for foreseen in (each.latest, each.probably)
+        )
+        rows[seq] = (each.latest.start, latest, each.probably.start, probably)
+    return OutlooksMade(id, list(places), rows)
+
+
+def _foreseen(at: int | None, basis: _Basis) -> Foreseen:
+    return Foreseen(None if at is None else Instant(at), *basis)
+
+
+class StartsMade(WorkerMessage, tag="outlooks"):
     """Starts as it is, and as it would be."""
 
     before: Starts
@@ -286,8 +316,8 @@ class OutOfStep(WorkerMessage, tag="behind"):
 
 
 WorkerMessages = (
-    ExitsLoaded | PlanMade | SubmitAnswered | RouteAnswered | SharesAnswered | StartEstimated
-    | OutlookEstimated | TraceAnswered | StateAnswered | NoticeGiven | OrderFailed | OutOfStep
+    ExitsLoaded | PlanMade | SubmitAnswered | RouteAnswered | SharesAnswered | OutlooksMade
+    | StartsMade | TraceAnswered | StateAnswered | NoticeGiven | OrderFailed | OutOfStep
 )  # fmt: skip
 
 _encoder = msgspec.msgpack.Encoder()

@@ -17,12 +17,13 @@ from nqspy.core.draft import Draft
 from nqspy.core.passes import run_pass
 from nqspy.decider import messages, plans
 from nqspy.decider.process import WorkerPipes
-from nqspy.engine.whatif import estimate, outlook
+from nqspy.decider.stopwatch import LOOK_AHEAD, part_of
+from nqspy.engine.look_ahead import LookAhead
 from nqspy.model import lifecycle
 from nqspy.model.actions import ExitFailure
-from nqspy.model.configure import apply_changes, copy_of
 from nqspy.model.ids import Instant
 from nqspy.model.site import Site
+from nqspy.store.loading import no_collector
 from nqspy.system import urgency
 from nqspy.userexit.kept import Kept, OwnerRest, Spare
 from nqspy.userexit.loader import Source
@@ -93,8 +94,8 @@ class Worker:
             messages.AskSubmit: self._submit,
             messages.AskRoute: self._route,
             messages.AskShares: self._shares,
-            messages.AskStart: self._start,
-            messages.AskOutlook: self._outlook,
+            messages.AskOutlooks: self._outlooks,
+            messages.AskStarts: self._starts,
             messages.AskTrace: self._trace,
             messages.AskState: self._memory,
         }
@@ -156,17 +157,20 @@ class Worker:
             values = [self._exits.shrpri(owner, group, view) for owner, group in order.pairs]
         return messages.SharesAnswered(order.id, values)
 
-    def _start(self, order: messages.AskStart) -> messages.WorkerMessage:
-        request = order.request or self._site.requests[order.seq]
-        at, basis = estimate(self._site, self._exits, request, order.now)
-        return messages.StartEstimated(order.id, at, basis)
+    def _outlooks(self, order: messages.AskOutlooks) -> messages.WorkerMessage:
+        spent, wanted = part_of(LOOK_AHEAD), order.seqs or ()
+        with no_collector():
+            ahead = LookAhead(self._site, order.now, order.between, request=order.request, wanted=wanted)
+            return messages.outlooks_made(order.id, ahead.outlooks(order.seqs, self._exits, spent))
 
-    def _outlook(self, order: messages.AskOutlook) -> messages.WorkerMessage:
-        settings = copy_of(self._site.settings)
-        apply_changes(settings, order.changes)
-        before = outlook(self._site, self._exits, order.now)
-        then = outlook(self._site, self._exits, order.now, settings)
-        return messages.OutlookEstimated(order.id, dict(before), dict(then))
+    def _starts(self, order: messages.AskStarts) -> messages.WorkerMessage:
+        found = []
+        for changes in ((), order.changes):
+            spent = part_of(LOOK_AHEAD)
+            with no_collector():
+                ahead = LookAhead(self._site, order.now, order.between, changes=changes)
+                found.append(ahead.starts(self._exits, spent))
+        return messages.StartsMade(order.id, dict(found[0]), dict(found[1]))
 
     def _trace(self, order: messages.AskTrace) -> messages.WorkerMessage:
         return messages.trace_answered(order.id, self._exits.trace(order.seq))

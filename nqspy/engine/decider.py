@@ -1,33 +1,19 @@
 """The decider that runs a pass at once, in the same process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from nqspy.core.passes import run_pass
-from nqspy.engine.whatif import Estimate, estimate
-from nqspy.model.actions import Plan
-from nqspy.model.events import Recorded
+from nqspy.engine.inputs import Between
+from nqspy.engine.look_ahead import LookAhead, Outlook, never
+from nqspy.engine.virtual.passes import Passes
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Request, Used
 from nqspy.model.site import Site
-from nqspy.ports import Exits
 
 
-class AtOnce:
-    """Asks are answered with a plan immediately (`ports.Decider`)."""
+class AtOnce(Passes):
+    """`ports.Decider`: asks are answered with a plan immediately."""
 
-    def __init__(self, exits: Exits) -> None:
-        self._exits = exits
-
-    def ask(self, site: Site, now: Instant, samples: Mapping[Seq, Used]) -> Plan | None:
-        """Runs a pass over the site as it is."""
-        return run_pass(site, now, self._exits, samples)
-
-    def follow(self, events: Sequence[Recorded]) -> None:
-        """It looks at the site itself."""
-
-    def reset(self, site: Site) -> None:
-        """It keeps nothing."""
-
-    def foresee(self, site: Site, request: Request, now: Instant) -> Estimate:
+    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> Outlook:
         """When a request that may be submitted would start, and what that rests on."""
-        return estimate(site, self._exits, request, now)
+        ahead = LookAhead(site, now, Between(samples=tuple(samples.items())), request=request)
+        return ahead.outlooks((request.seq,), self._exits, never)[request.seq]

@@ -1,6 +1,6 @@
 """What the engine is fed, and what a call leaves for its driver."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,9 +8,10 @@ from nqspy.engine.handlers.context import Reply
 from nqspy.model import commands as cm
 from nqspy.model import events as ev
 from nqspy.model.actions import Notify, Plan
-from nqspy.model.ids import Instant
+from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import Observation, SiteObservation
 from nqspy.model.people import Caller
+from nqspy.model.requests import Used
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,24 @@ class Decision:
     """A plan that a decider in another process sent; None: there will be none, it is to be asked again."""
 
     plan: Plan | None
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What an engine knows between two passes beside its site: whether one is due or under way; when the last
+    one asked for another look (``woken``: the last such instant that was seen to) and whether it had too few
+    PEs (`Plan`); use of running attempts as last told."""
+
+    due: bool = True
+    wake_at: Instant | None = None
+    woken: Instant | None = None
+    short_of_pes: bool = False
+    samples: tuple[tuple[Seq, Used], ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, due: bool, woken: Instant | None, samples: Mapping[Seq, Used]) -> "Between":
+        """As an engine with this last plan has it."""
+        return cls(due, plan.wake_at, woken, plan.short_of_pes, tuple(samples.items()))
 
 
 Input = CommandAsked | Decision | Observation | SiteObservation

@@ -16,7 +16,7 @@ from nqspy.engine.handlers import exits as exits_desk
 from nqspy.engine.handlers import health as health_desk
 from nqspy.engine.handlers import observations as observations
 from nqspy.engine.handlers.context import CommitGroup, Handler, Reply, Transaction
-from nqspy.engine.inputs import CommandAsked, Decision, Input, Outcome, noted
+from nqspy.engine.inputs import Between, CommandAsked, Decision, Input, Outcome, noted
 from nqspy.engine.outage import Outage
 from nqspy.engine.passed_over import passed_over
 from nqspy.engine.recheck import Recheck
@@ -100,8 +100,7 @@ class Engine:
         # A plan is in flight; it is void when settings changed since; else these requests changed since.
         self._asked = False
         self._void = False
-        self._changed: set[Seq] = set()
-        self._pass_failed = False
+        self._changed, self._pass_failed = set[Seq](), False
         # Observations to take again, the one being taken, and when to try again after a commit failed.
         self._retry: list[Observation | SiteObservation] = []
         self._taking: Observation | SiteObservation | None = None
@@ -112,6 +111,16 @@ class Engine:
         # When the shifts were last looked at (None: look now), and when it must be again.
         self._shift_seen: Instant | None = None
         self._shift_at: Instant | None = None
+
+    def go_on(self, between: Between) -> None:
+        """It goes on where another one was between two passes."""
+        self.plan = Plan(wake_at=between.wake_at, short_of_pes=between.short_of_pes)
+        self.samples, self._woken, self._dirty = dict(between.samples), between.woken, between.due
+
+    @property
+    def between(self) -> Between:
+        """Where it is."""
+        return Between.of(self.plan, self._dirty or self._asked, self._woken, self.samples)
 
     # ------------------------------------------------------------ feeding
 
@@ -344,8 +353,7 @@ class Engine:
     def _carry_out(self, tx: Transaction, plan: Plan, recheck: Recheck | None) -> None:
         """Turns a plan into events and orders, action by action; after a look at what happened since it was
         asked for, if anything did."""
-        short_before = self.plan.short_of_pes
-        self.plan = plan
+        short_before, self.plan = self.plan.short_of_pes, plan
         if not (plan.actions or plan.failures or plan.ready or plan.short_of_pes != short_before):
             return
         tx.emit(decided(plan, passed_over(self.site, plan) if self.journal.remembers else ()))

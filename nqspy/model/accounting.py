@@ -18,7 +18,7 @@ from nqspy.model.consumables import away_now, resources_of
 from nqspy.model.domains import APPLICATION, account_key
 from nqspy.model.health import Pressure, ResourceState
 from nqspy.model.ids import Instant
-from nqspy.model.lifetimes import key_of, part_of
+from nqspy.model.lifetimes import key_of, run_of
 from nqspy.model.machine import Found
 from nqspy.model.owed import PE, faded
 from nqspy.model.requests import STARTED, Request, State, Used
@@ -145,9 +145,9 @@ def remember(site: Site, request: Request, event: ev.Ended) -> None:
     """Keeps what a request used in all: its group's next are expected to use about as much, and those like
     it to run about as long."""
     used = event.used
-    part = part_of(event, planned_wall(site.settings, request.queue, request.spec.ask))
-    if part is not None:
-        site.touched.lifetimes.update(site.lifetimes.add(key_of(request), part, site.n))
+    run = run_of(event, planned_wall(site.settings, request.queue, request.spec.ask))
+    if run is not None:
+        site.touched.lifetimes.update(site.lifetimes.add(key_of(request), run, site.n))
     domain = _domain(site, request)
     recent, runs = _account(site, account_key(domain, f"g:{request.group}")).recent, site.past_of(domain).runs
     recent.append(_amount(site, request, used))

@@ -4,7 +4,7 @@ objects.
 Row order means nothing: a removed row is filled by the last one. `lifecycle` alone writes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +66,12 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.names)
 
+    def copy(self) -> "Numbers":
+        """A copy of its own."""
+        made = Numbers()
+        made._by_name, made.names = dict(self._by_name), list(self.names)
+        return made
+
     def become(self, names: list[str]) -> None:
         """These names alone, numbered in this order."""
         self.names = names
@@ -91,6 +97,13 @@ class Dictionary:
     def is_full(self) -> bool:
         """Whether it is time to forget names that no queued request bears."""
         return len(self.names) > self.limit or len(self.pairs) > self.limit
+
+    def copy(self) -> "Dictionary":
+        """A copy of its own."""
+        return Dictionary(
+            self.owners.copy(), self.groups.copy(), self.names.copy(), self.pairs.copy(), self.needs.copy(),
+            self.limit,
+        )  # fmt: skip
 
     def by_column(self) -> tuple[tuple[str, Numbers], ...]:
         """The numbers by the column that holds them."""
@@ -303,6 +316,19 @@ class Columns:
     def least(self, name: str) -> float:
         """The least value of a column, 0 where there is no row."""
         return self._least.of(name, getattr(self, name)) if self._length else 0
+
+    def copy(self, requests: Mapping[Seq, Request]) -> "Columns":
+        """The same rows, of the requests of these numbers."""
+        made = Columns(0)
+        made._arrays = {name: array.copy() for name, array in self._arrays.items()}
+        made._rows = [requests[seq] for seq in self.seqs()]
+        made._length, made.prioritised, made.version = self._length, self.prioritised, self.version
+        return made
+
+    def later(self, most: int) -> set[Seq]:
+        """Those that are not among the first ``most`` by date and number."""
+        order = np.lexsort((self.turn, self.date))
+        return set(self.seq[order[most:]].tolist())
 
     def seqs(self) -> list[Seq]:
         """Sequence numbers in row order."""

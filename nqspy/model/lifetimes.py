@@ -1,12 +1,14 @@
-"""How long requests ran: the last lifetimes of each owner, name and size, as parts of their wall limits. What
-`backfill=probable` rests on (time-ahead.md 1).
+"""How long requests ran that have ended: the last lifetimes of each owner, name and size, in wall time and as
+parts of their wall limits. `backfill=probable` rests on them (time-ahead.md 1), and what is told of starts to
+come (3).
 
-A lifetime is that of an attempt that came to an end by itself or by a limit; one that was deleted, lost or
-ended for its contract says only that it would have been longer.
+A lifetime is that of an attempt that came to an end by itself or by a limit; one that was deleted, signalled,
+lost or ended for its contract says only that it would have been longer.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nqspy.model import events as ev
 from nqspy.model.requests import Request
@@ -17,22 +19,38 @@ KEPT = 50
 """Lifetimes of one owner, name and size: so many can tell a chance of 98 in 100."""
 KEYS = 2_000
 """Owners, names and sizes: those of which none has ended for longest are forgotten first."""
+ENOUGH, RECENT = 3, 16
+"""Of fewer alike a wider kind is asked; of a wider kind so many are known."""
 
 Key = tuple[str, str, int]
 """Owner, name, PEs."""
+Kind = tuple[str, ...]
+"""A wider one: owner and name, owner, nothing."""
 
-_SAYS = frozenset(
-    ("exit", "signal", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit")
-)
+_SAYS = frozenset(("exit", "cpu_limit", "wall_limit", "memory_limit", "file_limit", "process_limit"))
+_CRASHES = frozenset((4, 5, 6, 7, 8, 11, 31))
+"""Signals by which programs end themselves: ILL TRAP ABRT BUS FPE SEGV SYS. Others somebody has sent."""
+
+
+class Lived(NamedTuple):
+    """Wall time (ms) of one that ended, and which part of its wall limit that was (thousandths; 0: it had
+    none)."""
+
+    wall: int
+    part: int
 
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """``parts`` (thousandths of the wall limit) of the last that ended, oldest first; ``last``: number of the
-    event by which one did."""
+    """``runs``: of the last that ended, oldest first; ``last``: number of the event by which one did."""
 
-    parts: tuple[int, ...]
+    runs: tuple[Lived, ...]
     last: int
+
+    @property
+    def parts(self) -> list[int]:
+        """Parts of wall limits, of those that had one."""
+        return [run.part for run in self.runs if run.part]
 
     def chance(self, part: float) -> float:
         """How probable it is that the next has ended by then, as a part of its limit: of those known and one
@@ -43,44 +61,77 @@ class Lifetime:
 
     def sure_part(self, percent: float) -> int:
         """The least part by which the next has ended with that chance; `WHOLE`: only its limit is."""
-        place = -(-percent * (len(self.parts) + 1) // 100)
-        return sorted(self.parts)[int(place) - 1] if place <= len(self.parts) else WHOLE
+        parts = sorted(self.parts)
+        place = int(-(-percent * (len(parts) + 1) // 100))
+        return parts[place - 1] if place <= len(parts) else WHOLE
 
 
 @dataclass(slots=True)
 class Lifetimes:
-    """What is known, in the order in which one ended last. ``closed``: nothing is learnt any more (what a
-    look ahead makes up is no evidence)."""
+    """What is known, in the order in which one ended last; ``wider``: the last of each wider kind, which
+    follows from it (after a restart with those of one key side by side). ``closed``: nothing is learnt any
+    more (what a look ahead makes up is no evidence)."""
 
     known: dict[Key, Lifetime] = field(default_factory=dict)
-    closed: bool = False
+    closed: bool = field(default=False, compare=False)
+    wider: dict[Kind, tuple[Lived, ...]] = field(default_factory=dict, compare=False)
 
-    def add(self, key: Key, part: int, n: int) -> Iterator[Key]:
+    def add(self, key: Key, run: Lived, n: int) -> Iterator[Key]:
         """One more ended, by event ``n``; gives the keys that have changed or are forgotten."""
         if self.closed:
             return
         former = self.known.pop(key, None)
-        parts = () if former is None else former.parts
-        self.known[key] = Lifetime((*parts, part)[-KEPT:], n)
+        runs = () if former is None else former.runs
+        self.known[key] = Lifetime((*runs, run)[-KEPT:], n)
+        self._widen(key, (run,))
         yield key
         while len(self.known) > KEYS:
             oldest = next(iter(self.known))
             del self.known[oldest]
             yield oldest
 
+    def _widen(self, key: Key, runs: tuple[Lived, ...]) -> None:
+        for kind in _wider(key):
+            before = self.wider.pop(kind, ())
+            self.wider[kind] = (*before, *runs)[-RECENT:]
+        while len(self.wider) > 2 * KEYS:
+            del self.wider[next(iter(self.wider))]
+
     def sure(self, key: Key, percent: float) -> int:
         """The least part of its limit by which a request of that key has ended with that chance."""
         found = self.known.get(key)
         return WHOLE if found is None else found.sure_part(percent)
 
+    def like(self, key: Key) -> Sequence[Lived]:
+        """The last runs of those most like it of which enough are known; none where nobody has ended."""
+        found = self.known.get(key)
+        runs: Sequence[Lived] = () if found is None else found.runs[-RECENT:]
+        for kind in _wider(key):
+            if len(runs) >= ENOUGH:
+                break
+            runs = self.wider.get(kind, ())
+        return runs
+
+    def latest(self) -> Sequence[Lived]:
+        """The last runs of all."""
+        return self.wider.get((), ())
+
     def copy(self, closed: bool = False) -> "Lifetimes":
         """A copy of its own."""
-        return Lifetimes(dict(self.known), closed)
+        return Lifetimes(dict(self.known), closed, dict(self.wider))
 
     @classmethod
     def of(cls, known: Mapping[Key, Lifetime]) -> "Lifetimes":
         """What was kept, in any order."""
-        return cls(dict(sorted(known.items(), key=lambda each: each[1].last)))
+        made = cls(dict(sorted(known.items(), key=lambda each: each[1].last)))
+        for key, lifetime in made.known.items():
+            made._widen(key, lifetime.runs[-RECENT:])
+        return made
+
+
+def _wider(key: Key) -> tuple[Kind, ...]:
+    owner, name, _ = key
+    return (owner, name), (owner,), ()
 
 
 def key_of(request: Request) -> Key:
@@ -88,8 +139,10 @@ def key_of(request: Request) -> Key:
     return request.owner, request.name, request.spec.ask.pes
 
 
-def part_of(event: ev.Ended, limit: int | None) -> int | None:
-    """The lifetime that an end tells of one with that wall limit (ms); None: it tells none."""
-    if event.end_reason not in _SAYS or not limit or limit < 1:
+def run_of(event: ev.Ended, limit: int | None) -> Lived | None:
+    """What an end tells of how long one with that wall limit (ms; None: none) ran; None: nothing."""
+    crashed = event.end_reason == "signal" and event.exit_signal in _CRASHES
+    if event.end_reason not in _SAYS and not crashed:
         return None
-    return min(WHOLE, -(-event.used.wall * WHOLE // limit))
+    wall = event.used.wall
+    return Lived(wall, min(WHOLE, max(1, -(-wall * WHOLE // limit))) if limit and limit > 0 else 0)

@@ -27,6 +27,10 @@ class RequestCounts:
             made.enter(request)
         return made
 
+    def copy(self) -> "RequestCounts":
+        """A copy of its own."""
+        return RequestCounts(self.total, dict(self.owners), dict(self.queues), dict(self.pairs))
+
     def enter(self, request: Request) -> None:
         """One more, where it is now; of an array as many as have not begun."""
         self.count(request.spec.owner, request.queue, request.weight)

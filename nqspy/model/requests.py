@@ -247,16 +247,15 @@ NOT_USED = Used()
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What there is of a request while PEs are, or were, held for it. ``number`` counts from 1; ``pes`` is
-    empty once its processes have ended. (A Struct: it changes with each sample, and one is made anew in a
-    thirtieth of the time that a dataclass needs; `msgspec.structs.replace`.)
+    empty once its processes have ended. (A Struct is made anew in a thirtieth of a dataclass's time.)
 
     ``starting``: decided, not yet reported by the executor. ``charged`` is the use already charged; ``rate``:
     at which it counts as charged while it runs (thousandths of a PE), since ``charged_at``. ``pause``: it is
     suspended; ``resumed``: when it last went on, ``resumed_by_person``: when somebody last let it.
     ``ending``: who asked for its end. ``preempted_times``: how often it gave way because memory was short,
     ``preempted_bytes``: what it held when it last did. ``suspended_time``: how long it was suspended before.
-    ``units``: of consumables; they are its own until its processes have ended, and told of still later.
-    ``adjusted``: what it asks for was changed since it was started. ``until``: when its hole ends.
+    ``units``: of consumables, its own until its processes have ended; ``adjusted``: it asks for others now;
+    ``until``: when its hole ends.
     """
 
     number: int
@@ -278,10 +277,13 @@ class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
     adjusted: bool = False
     until: Instant | None = None
 
+    def ran(self, now: Instant) -> int:
+        """Wall time (ms) it has run by ``now``, without that in which it was suspended."""
+        return (now if self.pause is None else self.pause.at) - self.started - self.suspended_time
 
-@dataclass(slots=True)
-class Request:
-    """A request that has not ended: what was asked, and where it stands now.
+
+class Request(msgspec.Struct):
+    """A request that has not ended: what was asked, and where it stands now. (A Struct: it is copied often.)
 
     ``queue`` is where it is (``spec.queue`` is what was asked for); ``date_in_queue`` orders it; ``attempts``
     says how many there were, ``attempt`` is the present one; ``holds`` are letters u (owner), o (operator), s
@@ -344,8 +346,7 @@ class Request:
         used, run = self.used if sample is None else sample, self.attempt
         if run is None or run.starting or self.state is State.EXITING:
             return used
-        end = now if run.pause is None else run.pause.at
-        return Used(used.cpu, max(used.wall, end - run.started - run.suspended_time), used.memory)
+        return Used(used.cpu, max(used.wall, run.ran(now)), used.memory)
 
     @property
     def pause(self) -> Pause | None:

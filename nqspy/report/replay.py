@@ -2,8 +2,10 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from msgspec import structs
 
 from nqspy.model import events as ev
 from nqspy.model import indices, transitions
@@ -179,7 +181,7 @@ class HistoryReplay:
         number = getattr(event, "attempt", None)
         state = State.RUNNING if number is None else transitions.STEPS[type(event)].states[0]
         run = Attempt(number or request.attempts, (), request.started or self.last)
-        made = replace(request, state=state, date_in_queue=request.submitted, attempt=run, slot=-1)
+        made = structs.replace(request, state=state, date_in_queue=request.submitted, attempt=run, slot=-1)
         history = self.histories[seq] = RequestHistory(made, False)
         self._enter(history, 0)
         return history
@@ -284,7 +286,7 @@ def _gone(replay: HistoryReplay, history: RequestHistory, event: ev.Ended | ev.D
         history.ended, history.ending = at, event
     elif event.indices:
         first, gone = member(event.seq, event.indices[0][0]), ArrayState(event.indices, ())
-        request = replace(history.request, state=State.ENDED, array=gone, slot=-1)
+        request = structs.replace(history.request, state=State.ENDED, array=gone, slot=-1)
         replay.histories[first] = RequestHistory(request, history.counts, ended=at, ending=event)
 
 

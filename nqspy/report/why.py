@@ -6,12 +6,13 @@ from typing import Any
 from nqspy.model.domains import spans
 from nqspy.model.reason_texts import NEEDED
 from nqspy.model.units import format_size
+from nqspy.report.eta import both
 
 
 def why_text(each: Mapping[str, Any]) -> str:
     """``qstat --why``: why a request waits, who says so, its place and when it may start; or what ended it.
 
-    ``each`` is an object of ``qstat --json`` with ``estimate`` ({start basis} or null), ``chain`` and
+    ``each`` is an object of ``qstat --json`` with ``estimate`` (`eta.Estimate` or null), ``chain`` and
     ``redated`` ({at who cause} or null) besides, and ``needed``: what its reason says must happen.
     """
     state = each["state"]
@@ -66,10 +67,8 @@ def _why_waiting(each: Mapping[str, Any]) -> Iterable[str]:
         yield f"  priority: {rank['total']:.4f} ({factors})"
     if reason:
         yield f"  needed:   {_needed(each)}"
-    if estimate and estimate.get("start"):
-        yield f"  estimate: it starts at {estimate['start']} ({estimate['basis']})"
-    elif estimate:
-        yield f"  estimate: none ({estimate.get('basis')})"
+    if estimate:
+        yield from (f"  {word + ':':<10}{said}" for word, said in both(estimate))
 
 
 def _why_promised(reservation: Mapping[str, Any]) -> Iterable[str]:

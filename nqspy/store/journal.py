@@ -46,7 +46,7 @@ ON CONFLICT (path) DO UPDATE SET value = excluded.value"""
 _ACCOUNT = """INSERT INTO accounts (key, value, at, recent, owed) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value, at = excluded.at, recent = excluded.recent,
 owed = excluded.owed"""
-_LIFETIME = "INSERT OR REPLACE INTO lifetimes (owner, name, pes, parts, last) VALUES (?, ?, ?, ?, ?)"
+_LIFETIME = "INSERT OR REPLACE INTO lifetimes (owner, name, pes, runs, last) VALUES (?, ?, ?, ?, ?)"
 _FORGET = "DELETE FROM lifetimes WHERE owner = ? AND name = ? AND pes = ?"
 _STATE = "INSERT OR REPLACE INTO state (id, n, at, next_seq, rest) VALUES (1, ?, ?, ?, ?)"
 _FIND_KEY = "SELECT digest, seqs FROM keys WHERE owner = ? AND key = ?"

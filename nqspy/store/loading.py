@@ -10,7 +10,7 @@ import msgspec
 from nqspy.model import accounting, configure, lifecycle
 from nqspy.model.accounts import DomainPast
 from nqspy.model.domains import APPLICATION
-from nqspy.model.lifetimes import Lifetime, Lifetimes
+from nqspy.model.lifetimes import Lifetime, Lifetimes, Lived
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import STARTED, Request, State
 from nqspy.model.site import Site
@@ -62,10 +62,10 @@ def _load_accounts(site: Site, connection: sqlite3.Connection) -> None:
 
 
 def _load_lifetimes(site: Site, connection: sqlite3.Connection) -> None:
-    found = connection.execute("SELECT owner, name, pes, parts, last FROM lifetimes")
+    found = connection.execute("SELECT owner, name, pes, runs, last FROM lifetimes")
     site.lifetimes = Lifetimes.of(
-        {(owner, name, pes): Lifetime(tuple(rows.decoded(parts)), last)
-         for owner, name, pes, parts, last in found}
+        {(owner, name, pes): Lifetime(tuple(Lived(*run) for run in rows.decoded(runs)), last)
+         for owner, name, pes, runs, last in found}
     )  # fmt: skip
 
 

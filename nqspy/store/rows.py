@@ -34,15 +34,26 @@ _Values = Callable[[Any], tuple[Any, ...]]
 
 
 def _twin(cls: type, *columns: str) -> tuple[Any, _Values]:
-    """A twin of a dataclass that leaves out what equals its default, and what takes its values from an
-    object: rows of a third of the size, and when they are read the parts left out become the one shared
+    """A twin of a dataclass or Struct that leaves out what equals its default, and what takes its values from
+    an object: rows of a third of the size, and when they are read the parts left out become the one shared
     default object. ``columns``: fields that stand elsewhere."""
-    found = [f for f in dataclasses.fields(cls) if f.name not in columns]
+    defaults = {name: default for name, default in _defaults(cls).items() if name not in columns}
     hints = typing.get_type_hints(cls)
-    needed = [(f.name, hints[f.name]) for f in found if f.default is dataclasses.MISSING]
-    given = [(f.name, hints[f.name], f.default) for f in found if f.default is not dataclasses.MISSING]
+    needed = [(name, hints[name]) for name, default in defaults.items() if default is _NEEDED]
+    given = [(name, hints[name], each) for name, each in defaults.items() if each is not _NEEDED]
     made = msgspec.defstruct(f"_{cls.__name__}Twin", [*needed, *given], omit_defaults=True)
-    return made, attrgetter(*(f.name for f in found))
+    return made, attrgetter(*defaults)
+
+
+_NEEDED = dataclasses.MISSING
+
+
+def _defaults(cls: Any) -> dict[str, Any]:
+    """Its fields with their defaults, `_NEEDED` where there is none."""
+    if dataclasses.is_dataclass(cls):
+        return {f.name: f.default for f in dataclasses.fields(cls)}
+    found = msgspec.structs.fields(cls)
+    return {f.name: _NEEDED if f.default is msgspec.NODEFAULT else f.default for f in found}
 
 
 _SpecTwin, _values = _twin(Spec)
@@ -130,7 +141,7 @@ def _gather_lifetimes(changes: RowChanges, site: Site) -> None:
         if found is None:
             changes.forgotten.append(key)
         else:
-            changes.lifetimes.append((*key, text(found.parts), found.last))
+            changes.lifetimes.append((*key, text(found.runs), found.last))
 
 
 def _account_keys(site: Site, known: int) -> list[str]:

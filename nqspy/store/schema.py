@@ -93,13 +93,13 @@ class AccountRow(peewee.Model):
 
 
 class LifetimeRow(peewee.Model):
-    """How long the last requests of an owner, a name and so many PEs ran: ``parts`` is a JSON list, ``last``
+    """How long the last requests of an owner, a name and so many PEs ran: ``runs`` is JSON, ``last``
     the number of the event by which one ended (`model.lifetimes`)."""
 
     owner = peewee.TextField()
     name = peewee.TextField()
     pes = peewee.IntegerField()
-    parts = peewee.TextField()
+    runs = peewee.TextField()
     last = peewee.IntegerField()
 
     class Meta:

@@ -234,6 +234,18 @@ def test_why_of_one_that_ended_says_what_ended_it(desk):
     assert desk.why(id)["estimate"] is None
 
 
+def test_eta_tells_two_starts_of_all_that_wait(desk):
+    [first, second] = queued(desk, 2)
+    rows = desk.run("qstat", "--eta", "--json").ok().data
+    assert {first, second} <= {each["id"] for each in rows}
+    for each in rows:
+        assert all(each["estimate"][word]["basis"] for word in ("latest", "probably"))
+    text = desk.run("qstat", "--eta", second).ok().out
+    assert second in text
+    assert first not in text
+    assert "latest" in text
+
+
 def test_the_tables_for_people(desk):
     [night] = queued(desk, 1)
     head, rule, row = desk.run("qstat").ok().lines

@@ -4,7 +4,7 @@ import pytest
 from core.harness import START
 
 from nqspy.model import events as ev
-from nqspy.model.lifetimes import Lifetime, Lifetimes
+from nqspy.model.lifetimes import Lifetime, Lifetimes, Lived
 from nqspy.model.requests import Used
 
 MINUTE = 60_000
@@ -22,8 +22,13 @@ def probable(house):
 
 def learn(house, *parts, owner="cleo", name="job", pes=2):
     """So long ran requests that were like these, in thousandths of their limits."""
-    house.site.lifetimes.known[owner, name, pes] = Lifetime(parts, house.site.n)
+    house.site.lifetimes.known[owner, name, pes] = lived(*parts, n=house.site.n)
     return house
+
+
+def lived(*parts, n=1):
+    """Ends of requests of ten minutes."""
+    return Lifetime(tuple(Lived(part * 600, part) for part in parts), n)
 
 
 def contracted(house, **settings):
@@ -117,43 +122,62 @@ def test_the_chance_counts_one_more_that_had_not_ended():
     known = (100, 200, 200, 900)
     for part in range(0, 1000, 50):
         below = len([each for each in known if each <= part])
-        assert Lifetime(known, 1).chance(part) == below / 5
-    assert Lifetime((), 1).chance(999) == 0
-    assert Lifetime((), 1).chance(1000) == 1
+        assert lived(*known).chance(part) == below / 5
+    assert lived().chance(999) == 0
+    assert lived().chance(1000) == 1
 
 
 @pytest.mark.parametrize("percent", [1, 30.0, 50, 66.6, 90, 98, 99])
 @pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 49, 50])
 def test_the_sure_part_is_the_least_with_that_chance(percent, count):
     parts = tuple((each * 37) % 997 + 1 for each in range(count))
-    lifetime = Lifetime(parts, 1)
+    lifetime = lived(*parts)
     by_trying = next(part for part in range(1001) if lifetime.chance(part) >= percent / 100)
     assert lifetime.sure_part(percent) == by_trying
 
 
 def test_what_ends_by_itself_or_by_a_limit_is_learnt_and_nothing_else(probable):
-    kinds = ("exit", "wall_limit", "signal", "cpu_limit", "deleted", "lost", "not_started", "contract")
+    kinds = ("exit", "wall_limit", "signal", "cpu_limit", "deleted", "lost", "killed", "contract")
     seqs = probable.submit(*["eve wall=10:00 name=one"] * len(kinds))
     probable.at(3600).end(1)
     for seq, kind in zip(seqs, kinds, strict=True):
         while probable.request(seq).started is None:
             probable.go()
-        probable._event(ev.Ended(seq, 1, kind, used=Used(0, 60_001)))
-    assert probable.site.lifetimes.known["eve", "one", 1].parts == (101, 101, 101, 101)
+        signal = {"signal": 11, "killed": 9}.get(kind)
+        probable._event(
+            ev.Ended(seq, 1, "signal" if signal else kind, exit_signal=signal, used=Used(0, 60_001))
+        )
+    assert probable.site.lifetimes.known["eve", "one", 1].parts == [101, 101, 101, 101]
 
 
 def test_so_much_is_kept_and_what_is_oldest_is_forgotten_first():
     known, touched = Lifetimes(), set()
     for n in range(5000):
-        touched.update(known.add(("anne", f"job{n % 2500}", 1), n % 1000, n))
+        touched.update(known.add(("anne", f"job{n % 2500}", 1), Lived(n, n % 1000), n))
     assert len(known.known) == 2000
     assert next(iter(known.known)) == ("anne", "job500", 1)
     assert ("anne", "job0", 1) in touched
     for n in range(60):
-        list(known.add(("anne", "job600", 1), n, 5000 + n))
-    assert known.known["anne", "job600", 1].parts == tuple(range(10, 60))
+        list(known.add(("anne", "job600", 1), Lived(n, n + 1), 5000 + n))
+    assert known.known["anne", "job600", 1].parts == list(range(11, 61))
     assert Lifetimes.of(dict(sorted(known.known.items()))) == known
     assert list(Lifetimes.of(dict(sorted(known.known.items()))).known) == list(known.known)
+
+
+def test_those_alike_are_looked_for_in_ever_wider_kinds():
+    known = Lifetimes()
+    ends = [("anne", "sweep", 1, 10), ("anne", "sweep", 1, 20), ("anne", "sweep", 4, 30), ("ben", "x", 1, 40)]
+    for n, (owner, name, pes, wall) in enumerate(ends):
+        list(known.add((owner, name, pes), Lived(wall, 0), n))
+    walls = [[run.wall for run in known.like(key)] for key in (("anne", "sweep", 1), ("ben", "y", 1))]
+    assert walls == [[10, 20, 30], [10, 20, 30, 40]]
+    list(known.add(("anne", "sweep", 1), Lived(50, 0), 9))
+    assert [run.wall for run in known.like(("anne", "sweep", 1))] == [10, 20, 50], "enough of the same width"
+    again = Lifetimes.of(known.known)
+    assert sorted(again.like(("carl", "z", 1))) == sorted(known.like(("carl", "z", 1)))
+    closed = known.copy(closed=True)
+    assert list(closed.add(("anne", "sweep", 1), Lived(60, 0), 10)) == []
+    assert closed.latest() == known.latest()
 
 
 # ---------------------------------------------------------------- by contract

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from nqspy.decider import backoff, messages, plans, process
 from nqspy.decider.heartbeat import Heartbeat
+from nqspy.engine.look_ahead import Foreseen, Outlook
 from nqspy.model.actions import ExitFailure, Hold, Move, Plan, Redate, Requeue, Resume, Start, Suspend
 from nqspy.model.cause import Cause
 from nqspy.model.reasons import Reach, Reason, ReasonCode, Reasons, told
@@ -157,7 +158,8 @@ def test_the_reasons_and_starts_of_100000_requests_fit_into_an_answer():
     for word in (
         plans.plan_made(1, Plan((redate,), Reasons(own, {})), []),
         plans.plan_made(1, Plan(moves), []),
-        messages.OutlookEstimated(1, starts, starts),
+        messages.StartsMade(1, starts, starts),
+        messages.outlooks_made(1, dict.fromkeys(seqs, Outlook(Foreseen(5, text), Foreseen(None, "why")))),
     ):
         [found] = process._Frames().take(messages.encode(word))
         if isinstance(found, messages.PlanMade):

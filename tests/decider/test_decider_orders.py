@@ -2,17 +2,19 @@
 
 from concurrent.futures import Future
 
-from nqspy.decider.messages import OrderFailed, RouteAnswered, StartEstimated
+from nqspy.decider.messages import OrderFailed, OutlooksMade, RouteAnswered, outlooks_made
 from nqspy.decider.orders import OpenOrders, answer_within, nothing
+from nqspy.engine.look_ahead import Foreseen, Outlook
 
-FALLBACK = StartEstimated(0, None, "nothing is known")
+FALLBACK = OutlooksMade(0, [], {})
 
 
 def test_an_answer_counts_if_it_comes_in_time_and_is_of_the_kind_that_was_asked_for():
     answer = Future()
     assert answer_within(answer, FALLBACK, 0.01) is FALLBACK
-    answer.set_result(StartEstimated(7, 1_000, "alone"))
-    assert answer_within(answer, FALLBACK, 0.0).read() == (1_000, "alone")
+    alone = Outlook(Foreseen(None, "nobody knows"), Foreseen(1_000, "alone"))
+    answer.set_result(outlooks_made(7, {5: alone}))
+    assert answer_within(answer, FALLBACK, 0.0).read() == {5: alone}
     other = Future()
     other.set_result(RouteAnswered(7, ("night",), ()))
     assert answer_within(other, FALLBACK, 1.0) is FALLBACK

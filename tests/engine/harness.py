@@ -8,14 +8,14 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from nqspy.core.features import FEATURES
 from nqspy.engine.inputs import CommandAsked
+from nqspy.engine.look_ahead import Foreseen, LookAhead, Outlook, never
 from nqspy.engine.virtual.executor import Run
-from nqspy.engine.whatif import Estimate, estimate
 from nqspy.model import commands as cm
 from nqspy.model import configure, indices
 from nqspy.model import events as ev
@@ -158,9 +158,15 @@ class Centre:
         request = self.site.requests.get(seq)
         return "ended" if request is None else request.state.value
 
-    def estimate(self, seq: Seq) -> Estimate:
-        """When it would start, and what that rests on."""
-        return estimate(self.site, self.engine.exits, self.request(seq), self.sim.now)
+    def outlooks(self, *seqs: Seq) -> dict[Seq, Outlook]:
+        """When these would start, at the latest and probably (none: all that wait)."""
+        ahead = LookAhead(self.site, self.sim.now, self.engine.between)
+        return ahead.outlooks(seqs or None, self.engine.exits, never)
+
+    def estimate(self, seq: Seq) -> tuple[Instant | None, str]:
+        """When it would probably start, and what that rests on."""
+        found: Foreseen = self.outlooks(seq)[seq].probably
+        return found.start, found.basis
 
     def id(self, seq: Seq) -> str:
         """Its full identifier."""
@@ -306,7 +312,7 @@ def observable(site: Site) -> dict[str, Any]:
             for path in configure.object_paths(site.settings)
         ],
         "requests": {
-            seq: {f.name: getattr(r, f.name) for f in fields(Request) if f.name != "slot"}
+            seq: {name: getattr(r, name) for name in Request.__struct_fields__ if name != "slot"}
             for seq, r in sorted(site.requests.items())
         },
         "waiting": waiting,

@@ -1,18 +1,18 @@
 """The virtual executor and its heap: time, order, suspension, limits, and the contract of hands."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from nqspy.engine.virtual.executor import Run, VirtualExecutor
 from nqspy.engine.virtual.heap import Heap
 from nqspy.model.actions import Forget, Kill, Resume, Signal, Start, Suspend
+from nqspy.model.cause import Cause
 from nqspy.model.ids import Instant
 from nqspy.model.observations import ObservedEnded, ObservedLost, ObservedRunning, ObservedVoid
 from nqspy.model.queues import Queue
-from nqspy.model.requests import Ask, Request, Spec, State, Used
+from nqspy.model.requests import Ask, Attempt, EndOrder, Pause, Request, Spec, State, Used
 from nqspy.model.site import Site
 
 # ---------------------------------------------------------------- heap
@@ -178,11 +178,26 @@ def test_no_limit_ends_a_run_that_has_none():
 
 def test_what_runs_already_goes_on_and_what_is_suspended_waits_until_it_is_resumed():
     bench = Bench(Run(wall=1000))
-    running, asleep = (replace(bench.request, seq=seq, attempts=2) for seq in (3, 4))
-    asleep.state = State.SUSPENDED
-    bench.executor.adopt([running, asleep], bench.site, Instant(100))
+    run = Attempt(2, (0,), Instant(40), starting=False)
+    running = structs.replace(bench.request, seq=3, attempts=2, attempt=run)
+    pause = Pause(Cause("operator", "olga"), Instant(60))
+    asleep = structs.replace(running, seq=4, state=State.SUSPENDED, attempt=structs.replace(run, pause=pause))
+    bench.site.started = {3: running, 4: asleep}
+    bench.executor.adopt(bench.site, {3: Used(50, 50)}, Instant(100))
     bench.do(Resume(4, 2), 500)
-    assert [(at, seen.seq, seen.attempt) for at, seen in bench.all()] == [(1100, 3, 2), (1500, 4, 2)]
+    ends = bench.all()
+    assert [(at, seen.seq, seen.attempt) for at, seen in ends] == [(1040, 3, 2), (1480, 4, 2)]
+    assert [seen.ending.used.wall for _, seen in ends] == [1000, 1000]
+
+
+def test_whose_end_was_ordered_before_ends_at_once():
+    bench = Bench(Run(wall=1000))
+    order = EndOrder(Cause("owner", "anne"), rerun=True)
+    run = Attempt(2, (0,), Instant(40), starting=False, ending=order)
+    bench.site.started = {3: structs.replace(bench.request, seq=3, attempts=2, attempt=run)}
+    bench.executor.adopt(bench.site, {}, Instant(100))
+    [(at, seen)] = bench.all()
+    assert (at, seen.ending.reason) == (100, "requeued")
 
 
 @pytest.mark.parametrize(

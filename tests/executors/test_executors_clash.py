@@ -1,8 +1,7 @@
 """Two requests that wait or run at the same time with one output path: the second file replaces no first."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from nqspy.model.actions import Start
 from nqspy.model.arrays import ArraySpec
@@ -75,7 +74,7 @@ def test_indices_of_one_path_are_kept_apart_also_one_after_the_other(bench, way)
     for index in (1, 3):
         output = Output(stdout=str(bench.work / "out"), stderr=str(bench.work / "err.%a"))
         request = bench.request(f"echo {index}; echo {index} >&2\n", output=output, array=array)
-        request = replace(request, seq=member(5, index))
+        request = structs.replace(request, seq=member(5, index))
         bench.site.requests[request.seq] = request
         bench.site.watch_for(request)
         bench.do(Start(request.seq, 1, (0,)), request)

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from nqspy.executors import proc, records, remains, scan
 from nqspy.model.actions import Kill, Start
@@ -157,7 +157,7 @@ def test_sweeping_a_lost_attempt_leaves_the_next_one_alone(bench, tmp_path):
     kept = shutil.copytree(bench.folder(request), tmp_path / "kept" / "1.1", ignore=hidden)
     os.kill(shepherd_of(bench.folder(request)), signal.SIGKILL)
     bench.expect(ObservedLost, request)
-    again = replace(request, attempt=2)
+    again = structs.replace(request, attempt=2)
     bench.do(Start(request.seq, 2, (0,)), again)
     bench.expect(ObservedRunning, again)
     remains.end_remains(str(kept), str(bench.home), bench.executor._watch.identifier)

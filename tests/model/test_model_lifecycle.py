@@ -152,7 +152,7 @@ def test_a_start_takes_pes_and_the_request_out_of_its_queue(story):
 
 def test_events_of_another_attempt_or_of_what_is_gone_change_nothing(story, lenient):
     request = story.start(story.submit())
-    before = replace(request)
+    before = structs.replace(request)
     for event in (
         ev.Started(1, 2, (0,)),
         ev.Suspended(1, 2, "x"),

@@ -5,6 +5,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 from report.pbs_book import CONTEXT
 
 from nqspy.core.queueing.order import Place
@@ -92,11 +93,11 @@ def test_a_request_that_waits_for_others_names_each_once_and_is_held_by_the_syst
     book = diary(d1=1)
     request = book.site.requests[book.submit(0, "d1")]
     after = (Dependency(7), Dependency(7, "start"), Dependency(8, "any"))
-    waiting = replace(request, state=State.HELD, unmet=after)
+    waiting = structs.replace(request, state=State.HELD, unmet=after)
     made = json_objects.request_object(waiting, place(book, 5))
     assert (made["depends_on"], made["held"]) == (["7.ymp", "8.ymp"], ["s"])
     assert attributes(Subject(waiting), CONTEXT)["substate"] == 22
-    both = json_objects.request_object(replace(waiting, holds="u"), place(book, 5))
+    both = json_objects.request_object(structs.replace(waiting, holds="u"), place(book, 5))
     assert both["held"] == ["s", "u"]
 
 

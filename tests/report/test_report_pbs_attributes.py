@@ -100,10 +100,10 @@ def full_of_everything(book):
         shell="/bin/sh", host="front", umask=0o077,
         attributes=("checkpoint:c=5", "project:weather", "join:eo"),
     )  # fmt: skip
-    book.site.requests[1] = replace(request, spec=spec)
+    book.site.requests[1] = structs.replace(request, spec=spec)
     over = ended(book, 1, ev.Ended(1, 1, "signal", None, 15, Used(61_000, 62_000, 4096), "TERM"))
     return over._replace(
-        request=replace(over.request, spec=spec, attempt=request.attempt), comment="TERM",
+        request=structs.replace(over.request, spec=spec, attempt=request.attempt), comment="TERM",
         shared_output="/o (also 2.ymp)",
         variables=VariableList({"A": "1"}),
     )  # fmt: skip
@@ -150,7 +150,7 @@ def test_one_that_was_deleted_before_it_ran_has_no_exit_status(book):
 
 def test_one_that_is_being_started_is_so_in_its_substate(book):
     request = book.site.requests[1]
-    starting = replace(request, attempt=structs.replace(request.run, starting=True))
+    starting = structs.replace(request, attempt=structs.replace(request.run, starting=True))
     assert attributes(subject(starting), CONTEXT)["substate"] == 41
 
 
@@ -159,7 +159,9 @@ def test_json_has_resources_and_variables_as_objects_and_numbers_as_numbers(book
         {"PBS_O_HOME": "/home/anne", "N": "12", "LIST": "a,b", "ZIP": "007", "TEXT": 'a"b\\'}
     )
     one = subject(book.site.requests[1])._replace(variables=variables)
-    one = one._replace(request=replace(one.request, spec=replace(one.request.spec, name="123", account="42")))
+    one = one._replace(
+        request=structs.replace(one.request, spec=replace(one.request.spec, name="123", account="42"))
+    )
     found = json.loads(
         "{" + written(layout({"format": "json"}, ""), "1.ymp", attributes(one, CONTEXT)) + "}"
     )["1.ymp"]
@@ -208,7 +210,7 @@ def test_pieces_stay_whole_where_they_fit():
 @pytest.mark.parametrize("words", ["x job_state = R", "Job Id: 7", "job_state =", "a,Job Id:,job_state ="])
 def test_what_a_user_writes_is_never_taken_for_a_line_of_ours(book, words):
     one = subject(book.site.requests[2])
-    one = one._replace(request=replace(one.request, spec=replace(one.request.spec, account=words)))
+    one = one._replace(request=structs.replace(one.request, spec=replace(one.request.spec, account=words)))
     shown = text(one)
     found = [line for line in shown.split("\n") if "Job Id:" in line or "job_state =" in line]
     assert found == ["Job Id: 2.ymp", "    job_state = Q"]
@@ -226,7 +228,7 @@ def test_lines_are_not_folded_where_that_is_asked_for(book):
 
 def test_dsv_is_a_line_with_escaped_delimiters(book):
     one = subject(book.site.requests[2])
-    one = one._replace(request=replace(one.request, spec=replace(one.request.spec, account="a|b")))
+    one = one._replace(request=structs.replace(one.request, spec=replace(one.request.spec, account="a|b")))
     [line, rest] = text(one, format="dsv").split("\n")
     assert rest == ""
     assert line.startswith("Job Id: 2.ymp|Job_Name=a-very-long-name-indeed|Job_Owner=anne@ymp|")

@@ -4,6 +4,7 @@ from dataclasses import replace
 from timeit import repeat
 
 import pytest
+from msgspec import structs
 from report.pbs_book import PARIS, ended, house, subject
 
 from nqspy.model import events as ev
@@ -174,7 +175,7 @@ def test_times_asked_for_are_of_the_cpu_where_it_was_asked_for(diary):
     assert alternate([began]).splitlines()[-1].split()[-3:] == ["01:00", "Q", "00:30"]
     assert pbs_tables.row(began, "ymp", done=True).time.strip() == "50"
     both = began._replace(
-        request=replace(
+        request=structs.replace(
             one.request, spec=replace(one.request.spec, ask=replace(one.request.spec.ask, cpu=20 * MINUTE))
         )
     )

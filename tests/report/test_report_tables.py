@@ -11,6 +11,7 @@ from nqspy.model.reasons import KINDS
 from nqspy.model.requests import Used
 from nqspy.model.reservation import Reservation
 from nqspy.report import json_objects, summaries
+from nqspy.report.eta import eta_text
 from nqspy.report.time_text import zone_of
 from nqspy.report.why import why_text
 
@@ -91,7 +92,10 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "reason": {"code": "LIMIT", "who": "queue night", "text": "run limit 1 is reached", "until": None},
         "priority": {"total": 1.5, "share": 0.5, "cpu": 0.0, "memory": 0.0, "time": 1.0, "at": "T"},
         "position": 1,
-        "estimate": {"start": "2026-03-02T21:10:00.000+01:00", "basis": "limits of what runs"},
+        "estimate": {
+            "latest": {"start": None, "basis": "1.ymp: no wall limit ends it"},
+            "probably": {"start": "2026-03-02T21:10:00.000+01:00", "basis": "limits of what runs"},
+        },
     }
     text = why_text(waiting)
     for words in (
@@ -100,7 +104,8 @@ def test_why_says_who_keeps_a_request_back_and_what_it_needs(book):
         "queue night (LIMIT)",
         "1 in queue night",
         "1.5000",
-        "21:10:00",
+        "  latest:   nobody can say: 1.ymp: no wall limit ends it",
+        "  probably: it starts at 2026-03-02T21:10:00.000+01:00, limits of what runs",
     ):
         assert words in text
 
@@ -193,3 +198,24 @@ def test_why_says_which_start_is_promised_who_holds_it_up_and_why_it_came_late(b
     told["reservation"] = json_objects.reservation_object(Reservation(book.at(90)), False, place)
     when = f"{PARIS.stamp(book.at(90))} unless one that started past it runs longer"
     assert f"  reserved: its start, at {when}" in why_text(told).splitlines()
+
+
+def waiting_at(id: str, latest: str | None, probably: str, why: str = "limits") -> dict:
+    told = {"latest": {"start": latest, "basis": why}, "probably": {"start": probably, "basis": "the past"}}
+    return {"id": id, "name": "job", "owner": "anne", "queue": "night", "estimate": told}
+
+
+def test_eta_shows_both_starts_and_says_each_basis_once():
+    rows = [waiting_at("1.ymp", "T1", "T0"), waiting_at("2.ymp", "T3", "T2")]
+    rows += [waiting_at(f"{n}.ymp", None, "T4", "9.ymp: no wall limit ends it") for n in range(3, 10)]
+    lines = eta_text(rows).splitlines()
+    assert lines[0].split() == ["request", "name", "owner", "queue", "at", "the", "latest", "probably"]
+    assert lines[1].split() == ["1.ymp", "job", "anne", "night", "T1", "T0"]
+    assert lines[3].split() == ["3.ymp", "job", "anne", "night", "-", "T4"]
+    assert lines[10:] == [
+        "at the latest: limits",
+        "probably: the past",
+        "3.ymp, 4.ymp, 5.ymp, 6.ymp, 7.ymp and 2 more"
+        " at the latest: nobody can say: 9.ymp: no wall limit ends it",
+    ]
+    assert eta_text([]) == "nothing waits\n"

@@ -3,7 +3,6 @@
 import hashlib
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,8 @@ def observable(site: Site) -> dict[str, Any]:
         "settings": [(path, configure.dump_object(site.settings, path))
                      for path in configure.object_paths(site.settings)],
         "whole settings": site.settings,
-        "requests": {seq: {f.name: getattr(r, f.name) for f in fields(Request) if f.name not in skipped}
+        "requests": {seq: {name: getattr(r, name) for name in Request.__struct_fields__
+                           if name not in skipped}
                      for seq, r in sorted(site.requests.items())},
         "types": {seq: type(r.state) for seq, r in sorted(site.requests.items())},
         "waiting": waiting,

@@ -1,7 +1,8 @@
 """What a row keeps of a request: all of it, whatever fields it has."""
 
 import json
-from dataclasses import MISSING, fields
+
+from msgspec import NODEFAULT, structs
 
 from nqspy.model.arrays import ArrayState, HeldIndices
 from nqspy.model.cause import Cause
@@ -72,7 +73,7 @@ def read_back(request: Request) -> Request:
 
 def test_a_row_keeps_every_field_of_a_request():
     bare = Request(17, SPEC, "night", State.QUEUED, Instant(1), Instant(2))
-    same = {f.name for f in fields(Request) if getattr(FULL, f.name) == getattr(bare, f.name)}
+    same = {name for name in Request.__struct_fields__ if getattr(FULL, name) == getattr(bare, name)}
     assert same == {"seq", "spec", "queue", "submitted", "date_in_queue", "slot"}, (
         "all others are put to the test"
     )
@@ -86,7 +87,7 @@ def test_a_row_keeps_every_field_of_a_request():
 def test_what_a_request_has_not_takes_no_room():
     bare = Request(17, SPEC, "night", State.QUEUED, Instant(1), Instant(2))
     assert rows.request_row(bare)[9] == '{"date_in_queue":2}'
-    assert [f.name for f in fields(Request) if f.default is MISSING and f.default_factory is MISSING] == [
+    assert [f.name for f in structs.fields(Request) if f.default is NODEFAULT] == [
         "seq", "spec", "queue", "state", "submitted", "date_in_queue"
     ]  # fmt: skip
 

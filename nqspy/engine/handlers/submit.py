@@ -3,6 +3,7 @@ same answer."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any, Literal
@@ -16,7 +17,7 @@ from nqspy.engine.handlers.advice import advice
 from nqspy.engine.handlers.changed import by_exit, changed
 from nqspy.engine.handlers.context import Transaction
 from nqspy.engine.handlers.exits import tell_failures
-from nqspy.engine.handlers.people import group_of, need, need_entry
+from nqspy.engine.handlers.people import group_of, may_see, need, need_entry
 from nqspy.engine.handlers.queue_quota import QueueQuota
 from nqspy.engine.handlers.spec import array_of, check_limits, check_spec, local_queue
 from nqspy.engine.zones import local
@@ -25,13 +26,14 @@ from nqspy.model.arrays import counted
 from nqspy.model.commands import Submission, Submit
 from nqspy.model.errors import Refusal, listed
 from nqspy.model.events import Routed, Submitted
-from nqspy.model.ids import Seq, array_key
+from nqspy.model.ids import Instant, Seq, array_key
 from nqspy.model.machine import SCRIPT_MAX
 from nqspy.model.people import Caller
 from nqspy.model.queues import Queue
 from nqspy.model.request_counts import RequestCounts
 from nqspy.model.requests import Spec
 from nqspy.model.shared import Shared
+from nqspy.model.site import Site
 from nqspy.model.transitions import submitted
 from nqspy.model.units import format_size
 from nqspy.ports import SubmitAnswer
@@ -103,7 +105,7 @@ def submit(tx: Transaction, command: Submit, caller: Caller) -> Any:
         raise
     if command.dry_run:
         failed.tell(tx)
-        rows = [_would(tx, each, len(accepted) == 1) for each in accepted]
+        rows = [_would(tx, each, caller, len(accepted) == 1) for each in accepted]
         return {"dry_run": rows} | _warned(tx, accepted, keys, caller)
     shared = Shared() if len(accepted) > 1 else None
     seqs = tuple(_take_in(tx, each, command.key, digest, shared) for each in accepted)
@@ -320,7 +322,7 @@ def _state(tx: Transaction, spec: Spec) -> Literal["waiting", "held", "queued"]:
     return "queued"
 
 
-def _would(tx: Transaction, accepted: Accepted, alone: bool) -> dict[str, Any]:
+def _would(tx: Transaction, accepted: Accepted, caller: Caller, alone: bool) -> dict[str, Any]:
     """What would become of it; of a list no starts are estimated."""
     spec, site = accepted.spec, tx.site
     found: dict[str, Any] = {"name": spec.name, "queue": accepted.target, "group": spec.group}
@@ -330,8 +332,19 @@ def _would(tx: Transaction, accepted: Accepted, alone: bool) -> dict[str, Any]:
         event = replace(event, state=_state(tx, event.spec))
         found["depends_on"] = [site.id_of(each.seq) for each in unmet]
         request = submitted(event, tx.now)
-        start, basis = tx.decider.foresee(site, request, tx.now)
-        at = None if start is None else local(start, site.timezone).isoformat(timespec="milliseconds")
-        found["estimate"] = {"start": at, "basis": basis}
-        found["note"] = shifts.note(tx, request, start)
+        ahead = tx.decider.foresee(site, request, tx.now, tx.samples)
+        found["estimate"] = ahead.told(partial(_written, site), partial(_named, tx, caller))
+        found["note"] = shifts.note(tx, request, ahead.probably.start)
     return found
+
+
+def _named(tx: Transaction, caller: Caller, seqs: Iterable[Seq]) -> str:
+    """Requests in words; none is named where there is one that the caller may not see."""
+    found = [tx.site.to_be(seq) for seq in seqs]
+    if not all(each is not None and may_see(tx.site.settings, caller, each.spec) for each in found):
+        return "others"
+    return ", ".join(map(tx.site.id_of, seqs))
+
+
+def _written(site: Site, at: Instant) -> str:
+    return local(at, site.timezone).isoformat(timespec="milliseconds")

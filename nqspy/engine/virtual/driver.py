@@ -1,4 +1,5 @@
-"""The virtual driver: an engine fed from a heap under a virtual clock (architecture.md 1.5)."""
+"""The virtual driver: an engine fed from a heap under a virtual clock (architecture.md 1.5); and the part of
+it that any such run is made of."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,16 +27,18 @@ def end(error: Exception) -> None:
     raise error
 
 
-class VirtualDriver:
+class VirtualRun:
     """Feeds an engine what its heap has for each instant, and jumps to the next. At one instant everything
     that is seen comes before what people ask, and a pass behind both. ``replies`` holds what commands were
-    answered of late, ``notices`` and ``log`` the engine's last ones (`Recent`).
+    answered of late, ``notices`` and ``log`` the engine's last ones (`Recent`). Who makes one gives it its
+    ``engine`` (`make`).
 
-    ``found``, ``host`` and ``zone``: what is found of the machine at a start; ``processors``: how its CPUs
-    are shared (None: all at full speed); ``sampled``: running attempts tell at each instant what they have
-    used (else only at their ends, and until then they are charged as is foreseen); ``failed`` is told of
-    errors inside the engine. A journal that has a history already is gone on with.
+    ``processors``: how the machine's CPUs are shared (None: all at full speed); ``sampled``: running attempts
+    tell at each instant what they have used (else only at their ends, and until then they are charged as is
+    foreseen); ``failed`` is told of errors inside the engine.
     """
+
+    engine: Engine
 
     def __init__(
         self,
@@ -45,9 +48,6 @@ class VirtualDriver:
         exits: Exits,
         decider: Decider,
         *,
-        found: Found,
-        host: str,
-        zone: str = "UTC",
         processors: Processors | None = None,
         sampled: bool = True,
         failed: Callable[[Exception], None] = end,
@@ -59,25 +59,20 @@ class VirtualDriver:
         self.replies = Recent[Any]()
         self.notices = Recent[Any]()
         self.log = Recent[str]()
-        self._found, self._host, self._zone = found, host, zone
-        self._exits, self._decider, self._sampled, self._failed = exits, decider, sampled, failed
+        self.exits, self._decider, self._sampled, self._failed = exits, decider, sampled, failed
         self._tick: Instant | None = None
         self._busy = start
-        self.restart()
 
     @property
     def site(self) -> Site:
         """The engine's site."""
         return self.engine.site
 
-    def restart(self, later: restart.Later | None = None) -> None:
-        """Throws the engine away, whatever it was about to do, and begins a new one from the journal; the
-        machine goes on meanwhile. ``later``: what the journal does not know, for it was put back."""
+    def make(self, site: Site) -> None:
+        """Throws the engine away, whatever it was about to do; the next has this site."""
         self.engine = Engine(
-            self.journal.load(), self.journal, self.executor, self._exits, self._decider, self.log.append,
-            self._failed,
-        )  # fmt: skip
-        self._settle(restart.begin(self.engine, self._found, self._host, self._zone, self.now, later))
+            site, self.journal, self.executor, self.exits, self._decider, self.log.append, self._failed
+        )
 
     # ------------------------------------------------------------ time
 
@@ -137,6 +132,35 @@ class VirtualDriver:
     def _take(self, outcome: Outcome) -> None:
         self.replies.extend(outcome.replies)
         self.notices.extend(outcome.notices)
+
+
+class VirtualDriver(VirtualRun):
+    """One whose engine begins from a journal, as the daemon's does. ``found``, ``host`` and ``zone``: what is
+    found of the machine at a start; ``more``: as `VirtualRun` has it. A journal that has a history already is
+    gone on with."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        lengths: Callable[[Request], Run],
+        start: Instant,
+        exits: Exits,
+        decider: Decider,
+        *,
+        found: Found,
+        host: str,
+        zone: str = "UTC",
+        **more: Any,
+    ) -> None:
+        super().__init__(journal, lengths, start, exits, decider, **more)
+        self._found, self._host, self._zone = found, host, zone
+        self.restart()
+
+    def restart(self, later: restart.Later | None = None) -> None:
+        """Throws the engine away, whatever it was about to do, and begins a new one from the journal; the
+        machine goes on meanwhile. ``later``: what the journal does not know, for it was put back."""
+        self.make(self.journal.load())
+        self._settle(restart.begin(self.engine, self._found, self._host, self._zone, self.now, later))
 
 
 def _is_asked(item: Any) -> bool:

@@ -14,14 +14,18 @@ from nqspy.engine.virtual.recent import Recent
 from nqspy.model.actions import Action, Adjust, Forget, Kill, Resume, Signal, Start, Suspend
 from nqspy.model.ids import Instant, Seq
 from nqspy.model.observations import Observation, ObservedEnded, ObservedLost, ObservedRunning, ObservedVoid
-from nqspy.model.requests import Ending, EndReason, Request, State, Used, finite
+from nqspy.model.requests import Ending, EndOrder, EndReason, Request, State, Used, finite
 from nqspy.model.site import Site
+
+ENDLESS = 1 << 62
+"""Wall time (ms) of a run whose end nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """What an attempt would do if it had the machine for itself: wall and CPU time in ms (the difference is
-    its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before."""
+    its wait for disks), exit status, memory in bytes; ``unlimited``: no limit ends it before. A wall time of
+    `ENDLESS`: it never ends by itself."""
 
     wall: int
     cpu: int | None = None
@@ -34,7 +38,8 @@ class Run:
 class _Attempt:
     """``done``: how far its run is (ms of the wall time it takes at full speed), ``wall``: wall time it has
     had, without that in which it was suspended; both as of ``since``. ``target``: how far it gets, ``reason``
-    what stops it there. ``number`` is that of its end in the heap."""
+    what stops it there. ``number`` is that of its end in the heap. ``more``: CPU time (ms) it was told to
+    have used beyond what its run says."""
 
     seq: Seq
     attempt: int
@@ -51,6 +56,7 @@ class _Attempt:
     wall: int = 0
     end: ObservedEnded | None = None
     number: int = -1
+    more: int = 0
 
     @property
     def key(self) -> Key:
@@ -71,10 +77,21 @@ class _Attempt:
         self.done += self.rate * passed
         return self.demand * self.rate * passed
 
+    def go_on_from(self, request: Request, told: Used | None, now: Instant) -> None:
+        """It runs since its start, or is suspended, and has used what was told last."""
+        used = request.used if told is None else told.most(request.used)
+        self.runs = request.state is not State.SUSPENDED
+        self.wall = request.run.ran(now)
+        self.done = float(min(self.wall, self.target))
+        self.more = used.cpu - _cpu(self.run, used.wall) if used.wall else 0
+
     def used(self, now: Instant) -> Used:
         """What it has used up to an instant."""
         passed = now - self.since if self.runs else 0
-        return Used(_cpu(self.run, self.done + self.rate * passed), self.wall + passed, self.run.memory)
+        return self._used(self.done + self.rate * passed, self.wall + passed)
+
+    def _used(self, done: float, wall: int) -> Used:
+        return Used(_cpu(self.run, done) + self.more, wall, self.run.memory)
 
     def next_end(self) -> tuple[int, Ending] | None:
         """How long it goes on at its rate, and how it ends then; None: it does not get on at all."""
@@ -85,11 +102,11 @@ class _Attempt:
         if hole is not None and all(each is None or hole[0] < each for each in (limit, needs)):
             return hole
         if limit is not None and (needs is None or limit < needs):
-            used = Used(_cpu(self.run, self.done + self.rate * limit), self.wall + limit, self.run.memory)
+            used = self._used(self.done + self.rate * limit, self.wall + limit)
             return limit, Ending("wall_limit", None, 15, used)
-        if needs is None:
+        if needs is None or self.run.wall >= ENDLESS:
             return None
-        used = Used(_cpu(self.run, self.target), self.wall + needs, self.run.memory)
+        used = self._used(self.target, self.wall + needs)
         if self.reason == "exit":
             return needs, Ending("exit", self.run.status, None, used)
         return needs, Ending(self.reason, None, 15, used)
@@ -148,13 +165,20 @@ class VirtualExecutor:
         self._heap.push(now, ObservedRunning(action.seq, action.attempt))
         self._share_out(now, [attempt])
 
-    def adopt(self, requests: Iterable[Request], site: Site, now: Instant) -> None:
-        """Goes on with attempts that run already, or are suspended: a look ahead begins with them.
-        ``lengths`` says what is still to come of each."""
+    def adopt(self, site: Site, told: Mapping[Seq, Used], now: Instant) -> None:
+        """Goes on with the attempts of a site that run already, or are suspended: a look ahead begins with
+        them. ``lengths`` says what they do in all, ``told`` what some have used so far. Who was to end ends
+        now, as nobody knows when else."""
         adopted = []
-        for request in requests:
+        for request in site.started.values():
             attempt = self._take(request.seq, request.attempts, request, site, now)
-            attempt.runs = request.state is not State.SUSPENDED
+            if request.run.starting:
+                self._heap.push(now, ObservedRunning(*attempt.key))
+            order = request.ending
+            if order is not None or request.state is State.EXITING:
+                self._end(attempt, _ordered(order, request.used), now)
+                continue
+            attempt.go_on_from(request, told.get(request.seq), now)
             adopted.append(attempt)
         self._share_out(now, adopted)
 
@@ -200,12 +224,15 @@ class VirtualExecutor:
                 self._take_back(attempt)
                 self._share_out(now, [attempt])
             return
+        self._end(attempt, _killed(action, attempt.used(now)), now)
+        self._share_out(now)
+
+    def _end(self, attempt: _Attempt, ending: Ending, now: Instant) -> None:
         self._take_back(attempt)
-        end = ObservedEnded(attempt.seq, attempt.attempt, _killed(action, attempt.used(now)))
+        end = ObservedEnded(attempt.seq, attempt.attempt, ending)
         del self._attempts[end.seq]
         self._ends[end.seq, end.attempt] = end
         self._heap.push(now, end)
-        self._share_out(now)
 
     # ------------------------------------------------------------ what it tells
 
@@ -278,6 +305,13 @@ def _attempt(key: Key, run: Run, request: Request, site: Site, now: Instant) -> 
         target, reason = run.wall * cpu // needed, CPU_LIMIT
     until = request.attempt.until if request.attempt is not None else None
     return _Attempt(*key, run, demand, target, reason, wall, until, now)
+
+
+def _ordered(order: EndOrder | None, used: Used) -> Ending:
+    """How one ends whose end was ordered, or which has ended but for its output."""
+    if order is None:
+        return Ending("exit", 0, None, used)
+    return Ending("requeued" if order.rerun else "deleted", None, None, used)
 
 
 EXIT: EndReason = "exit"

@@ -3,7 +3,7 @@
 import sqlite3
 
 TABLE = """CREATE TABLE lifetimes (owner TEXT NOT NULL, name TEXT NOT NULL, pes INTEGER NOT NULL,
-    parts TEXT NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (owner, name, pes)) WITHOUT ROWID"""
+    runs TEXT NOT NULL, last INTEGER NOT NULL, PRIMARY KEY (owner, name, pes)) WITHOUT ROWID"""
 
 
 def up(connection: sqlite3.Connection) -> None:

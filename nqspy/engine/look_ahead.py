@@ -1,0 +1,321 @@
+"""When waiting requests would start: at the latest, and probably. Both are runs of the real engine on a twin
+of the site under a virtual clock (`virtual.ahead`); they differ in how long requests run on it, nothing else.
+
+At the latest: as long as they may (`runtime.planned_wall`); who has no wall limit never ends. Probably: as
+long as those like them did (`runtime.expected_wall`).
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from nqspy.core import features
+from nqspy.core.backlog import Backlog
+from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
+from nqspy.engine.explain import reasons_of
+from nqspy.engine.inputs import Between
+from nqspy.engine.virtual.ahead import AheadRun
+from nqspy.engine.virtual.executor import ENDLESS, Run
+from nqspy.model.events import Change, Recorded, SettingsChanged
+from nqspy.model.ids import Instant, Seq
+from nqspy.model.lifecycle import apply, place
+from nqspy.model.lifetimes import Lifetimes
+from nqspy.model.reasons import ReasonCode
+from nqspy.model.requests import STARTED, Request, State
+from nqspy.model.settings import Settings
+from nqspy.model.site import Site
+from nqspy.model.twin import beyond, twin_of
+from nqspy.ports import Exits
+
+MOST = 10_000
+"""Waiting requests that are looked at: of more, those in front by date."""
+SHOWN = 3
+"""Requests that are named as those of which nobody knows when they end."""
+
+Namer = Callable[[tuple[Seq, ...]], str]
+Spent = Callable[[], float]
+"""Which part of the time that a look may take has gone by: from 1 on it is broken off."""
+
+LATEST = "if every request runs as long as its wall limit lets it, and none that comes later goes before it"
+PROMISED = "that start is promised to it, as long as nobody outruns his wall limit"
+PROBABLY = "if requests run as long as the last ones like them did, measured by their limits"
+BY_LIMITS = "if requests run as long as their limits say: none has ended yet to go by"
+
+
+def never() -> float:
+    """For a look that may take as long as it takes."""
+    return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A start, and what it rests on; None: why nobody can say. ``by``: requests that are meant by ``{by}`` in
+    it; not everybody may see them."""
+
+    start: Instant | None
+    basis: str
+    by: tuple[Seq, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """When a request starts: at the latest, and probably."""
+
+    latest: Foreseen
+    probably: Foreseen
+
+    @property
+    def start(self) -> Instant | None:
+        """Probably, else at the latest."""
+        return self.latest.start if self.probably.start is None else self.probably.start
+
+    def told(
+        self, written: Callable[[Instant], str], named: Callable[[tuple[Seq, ...]], str]
+    ) -> dict[str, Any]:
+        """For programs: ``start`` and ``basis`` as they probably are, and both by name. ``named``: requests
+        in words."""
+        latest, probably = (
+            {
+                "start": None if each.start is None else written(each.start),
+                "basis": each.basis.replace("{by}", named(each.by)) if each.by else each.basis,
+            }
+            for each in (self.latest, self.probably)
+        )
+        return {**probably, "latest": latest, "probably": probably}
+
+
+def unknown(why: str) -> Outlook:
+    """Nothing can be said, for that reason."""
+    return Outlook(Foreseen(None, why), Foreseen(None, why))
+
+
+class LookAhead:
+    """A site as it is at ``now``, copied at once: what it foresees may be asked in another thread.
+    ``request`` is one that is not the site's yet; ``changes``: with the settings changed so; ``wanted``:
+    requests that are looked at however many wait."""
+
+    def __init__(
+        self,
+        site: Site,
+        now: Instant,
+        between: Between,
+        *,
+        request: Request | None = None,
+        changes: tuple[Change, ...] = (),
+        wanted: Collection[Seq] = (),
+    ) -> None:
+        left = beyond(site, MOST).difference(wanted)
+        self._site, self._now, self._between, self._left = twin_of(site, left), now, between, left
+        # What is made up in a run is no evidence of how long requests run.
+        self._past = site.lifetimes.copy(closed=True)
+        self._new = None if request is None else request.seq
+        self._backlog: Backlog | None = None
+        self._waiting = sum(map(len, site.waiting.values())) if left else 0
+        if request is not None:
+            self._enter(request)
+        if changes:
+            self._change(SettingsChanged(changes))
+
+    def _enter(self, request: Request) -> None:
+        site = self._site
+        site.requests[request.seq] = request
+        site.next_seq = max(site.next_seq, request.seq + 1)
+        site.tally.enter(request)
+        place(site, request)
+        self._between = _due(self._between)
+
+    def _change(self, event: SettingsChanged) -> None:
+        apply(self._site, Recorded(self._site.n + 1, self._now, event))
+        self._between = _due(self._between)
+
+    # ------------------------------------------------------------ what is asked
+
+    def outlooks(self, seqs: Iterable[Seq] | None, exits: Exits, spent: Spent) -> dict[Seq, Outlook]:
+        """Of each of these requests that waits (None: of all that do), both."""
+        site = self._site
+        asked = map(site.to_be, site.requests if seqs is None else seqs)
+        waiting = [each for each in asked if each is not None and each.state not in STARTED]
+        promised = [self._promised(each) for each in waiting]
+        latest = self._foresee(waiting, _latest(self._now), exits, lambda: 2 * spent())
+        probably = self._foresee(waiting, _probably(self._past, self._now), exits, spent, last=True)
+        whole = zip(waiting, promised, latest, probably, strict=True)
+        found = {request.seq: _both(kept, one, other) for request, kept, one, other in whole}
+        if seqs is None:
+            found |= dict.fromkeys(self._left, unknown(f"of {self._waiting} that wait {MOST} were looked at"))
+        return found
+
+    def starts(self, exits: Exits, spent: Spent) -> dict[Seq, Instant]:
+        """When the waiting requests start, probably; those that do in the time there is to look."""
+        with _Asked(exits, self._site, self._now):
+            run = self._run(_probably(self._past, self._now), exits, last=True)
+            run.go_on_while(lambda: spent() < 1)
+        return run.starts
+
+    def _promised(self, request: Request) -> Instant | None:
+        """The start that it is promised, if that can be kept."""
+        kept = request.reservation
+        at = None if kept is None or kept.late else kept.at
+        return None if at is None or at < self._now else at
+
+    # ------------------------------------------------------------ one run
+
+    def _run(self, lengths: "_Lengths", exits: Exits, last: bool) -> AheadRun:
+        site = self._site if last else twin_of(self._site)
+        return AheadRun(site, lengths, self._now, exits, self._between)
+
+    def _foresee(
+        self, requests: Sequence[Request], lengths: "_Lengths", exits: Exits, spent: Spent, last: bool = False
+    ) -> list[Foreseen]:
+        """What a run in which requests run so long tells of each; ``last``: nothing is asked after it."""
+        known = [self._at_once(request) for request in requests]
+        left = {request.seq for request, found in zip(requests, known, strict=True) if found is None}
+        if not left:
+            return [found for found in known if found is not None]
+        with _Asked(exits, self._site, self._now):
+            run = self._run(lengths, exits, last)
+            cut = run.go_on_while(lambda: not left <= run.starts.keys() and spent() < 1)
+            why = partial(self._why_not, run, lengths, cut)
+            basis = f"{lengths.basis}{self._how(exits)}"
+            return [
+                found or (Foreseen(at, basis) if (at := run.starts.get(request.seq)) else why(request))
+                for request, found in zip(requests, known, strict=True)
+            ]
+
+    def _at_once(self, request: Request) -> Foreseen | None:
+        """What can be said of a request without letting time pass."""
+        if request.holds and request.state is State.HELD:
+            return Foreseen(None, "it is held")
+        queue = self._site.settings.queues.get(request.queue)
+        waits = request.state is State.QUEUED and queue is not None and queue.started
+        kept = features.keeping(self._site, request) if waits else None
+        if kept is not None and kept.code is ReasonCode.MEMORY:
+            return Foreseen(None, f"{kept.text}; when that will be nobody knows")
+        return None
+
+    def _how(self, exits: Exits) -> str:
+        """What else the answer rests on."""
+        asked = exits.has("jobselect") or exits.has("shrpri")
+        said = "; user exits were asked as if it were then" if asked else ""
+        if self._waiting:
+            said += f"; of {self._waiting} that wait {MOST} were looked at"
+        return said
+
+    def _why_not(self, run: AheadRun, lengths: "_Lengths", cut: bool, request: Request) -> Foreseen:
+        if cut:
+            return self._beyond(run, lengths, request)
+        queue = run.site.settings.queues.get(request.queue)
+        if queue is None or not queue.started:
+            return Foreseen(None, f"queue {request.queue} is stopped")
+        found = reasons_of(run.engine, (request.seq,)).get(request.seq)
+        if found is not None and found.code not in _OF_ITSELF and (held := self._held_up(run, lengths)):
+            return held
+        new = found is not None and request.seq == self._new
+        said = f": {found.text}" if new and found is not None else "; see its reason"
+        return Foreseen(None, f"nothing that is to come lets it start{said}")
+
+    def _held_up(self, run: AheadRun, lengths: "_Lengths") -> Foreseen | None:
+        """Who goes on for ever in it; None where nobody does."""
+        settings, going = run.site.settings, list(run.site.started.values())
+        paused = tuple(each.seq for each in going if each.state is State.SUSPENDED)
+        endless = tuple(each.seq for each in going if lengths(settings, each).wall >= ENDLESS)
+        endless = tuple(seq for seq in endless if seq not in paused)
+        if endless:
+            return Foreseen(None, "{by}: " + lengths.endless, endless[:SHOWN])
+        return (
+            Foreseen(None, "{by}: suspended, nobody knows for how long", paused[:SHOWN]) if paused else None
+        )
+
+    def _beyond(self, run: AheadRun, lengths: "_Lengths", request: Request) -> Foreseen:
+        """Of one that was not reached: roughly, by the work that is still before it."""
+        far = f"it is not among the next {run.count} starts, and nobody looked further{self._how(run.exits)}"
+        backlog = self._backlog
+        if backlog is None:
+            backlog = self._backlog = Backlog(run.site, self._past, _left(run, lengths))
+        there = run.site.to_be(request.seq)
+        if not lengths.guesses or there is None or there.state is not State.QUEUED:
+            return Foreseen(None, far)
+        wait = backlog.wait(there)
+        return Foreseen(Instant(run.now + wait), f"roughly, by the work that waits before it by date: {far}")
+
+
+_OF_ITSELF = (ReasonCode.STOPPED, ReasonCode.EXIT, ReasonCode.HELD, ReasonCode.MEMORY)
+"""What keeps a request back however much is free."""
+
+
+def _both(promised: Instant | None, latest: Foreseen, probably: Foreseen) -> Outlook:
+    """A promised start bounds the one, and that the other."""
+    if promised is not None and (latest.start is None or promised <= latest.start):
+        latest = Foreseen(promised, PROMISED)
+    if latest.start is not None and probably.start is not None and latest.start < probably.start:
+        probably = Foreseen(latest.start, probably.basis)
+    return Outlook(latest, probably)
+
+
+def _left(run: AheadRun, lengths: "_Lengths") -> dict[str, int]:
+    """How much those that run have still to do, in PE ms by domain; who has no known end counts nothing."""
+    found: dict[str, int] = {}
+    for each in run.site.started.values():
+        wall, domain = lengths(run.site.settings, each).wall, run.site.domain_of(each.queue).name
+        if wall < ENDLESS:
+            rest = max(0, wall - each.run.ran(run.now)) * each.spec.ask.pes
+            found[domain] = found.get(domain, 0) + rest
+    return found
+
+
+def _due(between: Between) -> Between:
+    return Between(True, between.wake_at, between.woken, between.short_of_pes, between.samples)
+
+
+class _Asked:
+    """While it lasts the exits are asked about a site that is none, and it leaves no mark."""
+
+    def __init__(self, exits: Exits, site: Site, now: Instant) -> None:
+        self._exits, self._site, self._rehearsal = exits, site, exits.rehearsal(now)
+
+    def __enter__(self) -> None:
+        self._rehearsal.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._rehearsal.__exit__(None, None, None)
+        self._exits.begin(self._site)
+        self._exits.failures()
+
+
+# ---------------------------------------------------------------- how long requests run
+
+
+@dataclass(frozen=True, slots=True)
+class _Lengths:
+    """How long each attempt runs in all, in words too; ``endless``: of whom nobody knows it; ``guesses``: a
+    rough figure will do where a run does not reach."""
+
+    of: Callable[[Settings, Request], int | None]
+    basis: str
+    endless: str
+    guesses: bool = False
+
+    def __call__(self, settings: Settings, request: Request) -> Run:
+        wall = self.of(settings, request)
+        if wall is None:
+            return Run(ENDLESS, ENDLESS * request.spec.ask.pes, unlimited=True)
+        return Run(wall, wall * request.spec.ask.pes, unlimited=True)
+
+
+def _latest(now: Instant) -> _Lengths:
+    def of(settings: Settings, request: Request) -> int | None:
+        ask = request.spec.ask
+        wall = planned_wall(settings, request.queue, ask)
+        outran = wall is not None and request.attempt is not None and request.run.ran(now) >= wall
+        return None if outran and wall_limit(settings, request.queue, ask) is None else wall
+
+    return _Lengths(of, LATEST, "no wall limit ends it")
+
+
+def _probably(past: Lifetimes, now: Instant) -> _Lengths:
+    def of(settings: Settings, request: Request) -> int | None:
+        ran = max(0, request.run.ran(now)) if request.attempt is not None else 0
+        return expected_wall(settings, past, request, ran)
+
+    endless = "no limit ends it, and none has ended yet to go by"
+    return _Lengths(of, PROBABLY if past.known else BY_LIMITS, endless, guesses=True)

@@ -1,0 +1,108 @@
+"""A run from a site as it is on, with what runs on it and what is promised: the same engine, passes, shifts
+and limits as a simulation's, and a journal in which nothing is kept."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from nqspy.engine.inputs import Between
+from nqspy.engine.virtual.driver import VirtualRun
+from nqspy.engine.virtual.executor import Run
+from nqspy.engine.virtual.passes import Passes
+from nqspy.model.events import Starting
+from nqspy.model.ids import DAY, Instant, Seq, array_of
+from nqspy.model.requests import Request, Used
+from nqspy.model.settings import Settings
+from nqspy.model.site import Site
+from nqspy.ports import Batch, EndedRow, Exits
+
+Lengths = Callable[[Settings, Request], Run]
+"""How long a request runs under these settings."""
+HORIZON = 366 * DAY
+"""How far ahead is looked at most, ms."""
+
+
+class AheadRun(VirtualRun):
+    """Time is let pass on ``twin``, which is nobody else's (`twin.twin_of`). ``between``: where its engine
+    is; ``lengths``: how long each attempt runs in all, those too that run already.
+
+    ``starts``: when requests start, of arrays their first index too; ``count``: how many starts there were.
+    """
+
+    def __init__(self, twin: Site, lengths: Lengths, now: Instant, exits: Exits, between: Between) -> None:
+        self.starts: dict[Seq, Instant] = {}
+        self.count = 0
+        self._begin = now
+        decider, sampled = _OnlyPasses(exits), bool(between.samples)
+        super().__init__(
+            _Unwritten(self._begun), lambda r: lengths(twin.settings, r), now, exits, decider, sampled=sampled
+        )
+        self.make(twin)
+        self.engine.go_on(between)
+        self.executor.adopt(twin, dict(between.samples), now)
+        self.feed(())
+
+    def _begun(self, seq: Seq, at: Instant) -> None:
+        self.count += 1
+        self.starts.setdefault(seq, at)
+        array = array_of(seq)
+        if array is not None:
+            self.starts.setdefault(array, at)
+
+    def go_on_while(self, wanted: Callable[[], bool]) -> bool:
+        """Lets time pass as long as that is so; False: nothing more is to come before `HORIZON`."""
+        while wanted():
+            if not self.step() or self.now > self._begin + HORIZON:
+                return False
+        return True
+
+
+class _OnlyPasses(Passes):
+    def foresee(self, site: Site, request: Request, now: Instant, samples: Mapping[Seq, Used]) -> None:
+        """Nobody asks: nothing is handed in."""
+
+
+class _Unwritten:
+    """`ports.Journal` in which nothing is written; ``begun`` is told of starts."""
+
+    remembers = False
+
+    def __init__(self, begun: Callable[[Seq, Instant], None]) -> None:
+        self._begun = begun
+
+    def commit(self, batch: Batch, site: Site) -> None:
+        """Forgets it."""
+        for recorded in batch.events:
+            if isinstance(recorded.event, Starting):
+                self._begun(recorded.event.seq, recorded.at)
+        site.touched.clear()
+
+    def load(self) -> Site:
+        """Raises RuntimeError: there is nothing to begin again from."""
+        raise RuntimeError("a look ahead has nothing to begin again from")
+
+    def find_key(self, owner: str, key: str) -> tuple[str, tuple[Seq, ...]] | None:
+        """None."""
+        return None
+
+    def blob(self, digest: str) -> bytes:
+        """Raises KeyError."""
+        raise KeyError(digest)
+
+    def ended(self, seqs: Sequence[Seq]) -> Iterator[EndedRow]:
+        """None: whoever waits for one that has ended was told when it did."""
+        return iter(())
+
+    def kept(self, owner: str) -> int:
+        """Nothing."""
+        return 0
+
+    def keeps(self, owner: str, digest: str) -> bool:
+        """Everything."""
+        return True
+
+    def capacity(self) -> int | None:
+        """There is no disk."""
+        return None
+
+    def low(self) -> bool:
+        """It has room."""
+        return False

@@ -1,0 +1,77 @@
+"""A site's twin: on it time may be let pass, or settings be tried, and the site does not know."""
+
+from collections.abc import Collection, Mapping
+from copy import copy
+from dataclasses import replace
+
+from nqspy.model.columns import Columns
+from nqspy.model.configure import copy_of
+from nqspy.model.ids import Seq
+from nqspy.model.request_counts import RequestCounts
+from nqspy.model.requests import Request
+from nqspy.model.site import Site
+
+
+def twin_of(site: Site, without: Collection[Seq] = ()) -> Site:
+    """A copy that shares nothing that changes; ``without``: queued requests that are left out of it. Which
+    files are written is not copied, nor what was touched and told since the last commit: nobody writes its
+    rows."""
+    requests = {seq: copy(request) for seq, request in site.requests.items() if seq not in without}
+    made = Site(
+        settings=copy_of(site.settings),
+        found=site.found,
+        host=site.host,
+        zone=site.zone,
+        requests=requests,
+        waiting=_waiting(site, requests, bool(without)),
+        started={seq: requests[seq] for seq in site.started},
+        holders=dict(site.holders),
+        units={name: dict(held) for name, held in site.units.items()},
+        turns=dict(site.turns),
+        away={name: dict(held) for name, held in site.away.items()},
+        dates=list(site.dates),
+        dependants={seq: set(others) for seq, others in site.dependants.items()},
+        members={seq: dict(theirs) for seq, theirs in site.members.items()},
+        limited={seq: None for seq in site.limited if seq in requests},
+        reserved={seq: None for seq in site.reserved if seq in requests},
+        past={domain: past.copy() for domain, past in site.past.items()},
+        accounts={key: account.copy() for key, account in site.accounts.items()},
+        shift=replace(site.shift),
+        resources=dict(site.resources),
+        pressure=site.pressure,
+        promises={feature: dict(kept) for feature, kept in site.promises.items()},
+        upcoming_stops=dict(site.upcoming_stops),
+        closings=dict(site.closings),
+        reported=site.reported,
+        numbers=site.numbers.copy(),
+        next_seq=site.next_seq,
+        n=site.n,
+        at=site.at,
+        freed=site.freed,
+        swept=site.swept,
+    )
+    made.tally = RequestCounts.of(requests.values()) if without else site.tally.copy()
+    made.lifetimes = site.lifetimes.copy(closed=True)
+    return made
+
+
+def _waiting(site: Site, requests: Mapping[Seq, Request], some: bool) -> dict[str, Columns]:
+    if not some:
+        return {name: columns.copy(requests) for name, columns in site.waiting.items()}
+    made = {}
+    for name, columns in site.waiting.items():
+        made[name] = Columns()
+        kept = (requests[each.seq] for each in columns.requests() if each.seq in requests)
+        made[name].extend(list(kept), site.numbers)
+    return made
+
+
+def beyond(site: Site, most: int) -> set[Seq]:
+    """The queued requests that are left when each queue keeps its part of ``most``, by date; none where there
+    are no more than that. Who has a promised start is not among them."""
+    whole = sum(map(len, site.waiting.values()))
+    found: set[Seq] = set()
+    if whole > most:
+        for columns in site.waiting.values():
+            found |= columns.later(max(1, most * len(columns) // whole))
+    return {seq for seq in found if seq not in site.reserved}

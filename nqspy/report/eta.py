@@ -1,0 +1,57 @@
+"""When requests that wait would start, in words: for ``qstat --why``, ``--eta`` and ``qsub --dry-run``."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+Estimate = Mapping[str, Any]
+"""``{start basis latest{start basis} probably{start basis}}``: times as text or null, then ``basis`` says why
+nobody can say; ``start`` and ``basis`` are those of ``probably``."""
+
+_WORDS = (("latest", "at the latest"), ("probably", "probably"))
+_HEAD = ("request", "name", "owner", "queue", "at the latest", "probably")
+SHOWN = 5
+"""Requests that are named as those that have a basis in common."""
+
+
+def both(estimate: Estimate) -> Iterator[tuple[str, str]]:
+    """(``latest``, what is said of it), and the same of ``probably``."""
+    for key, _ in _WORDS:
+        found = estimate[key]
+        yield key, f"it starts at {found['start']}, {found['basis']}" if found["start"] else _unknown(found)
+
+
+def _unknown(found: Mapping[str, Any]) -> str:
+    return f"nobody can say: {found['basis']}"
+
+
+def eta_text(rows: Sequence[Mapping[str, Any]]) -> str:
+    """``qstat --eta``: a table of requests with their ``estimate``, in the order given; below, what the times
+    rest on, and why others are not known."""
+    if not rows:
+        return "nothing waits\n"
+    cells = [_HEAD, *(_cells(each) for each in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in cells]
+    return "".join(f"{line}\n" for line in [*lines, *_bases(rows)])
+
+
+def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:
+    times = (each["estimate"][key]["start"] or "-" for key, _ in _WORDS)
+    return each["id"], each["name"], each["owner"], each["queue"], *times
+
+
+def _bases(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Each basis once, with those whose start is not known by it."""
+    known: dict[str, None] = {}
+    unknown: dict[str, list[str]] = {}
+    for each in rows:
+        for key, word in _WORDS:
+            found = each["estimate"][key]
+            if found["start"]:
+                known[f"{word}: {found['basis']}"] = None
+            else:
+                unknown.setdefault(f"{word}: {_unknown(found)}", []).append(each["id"])
+    yield from known
+    for said, ids in unknown.items():
+        more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+        yield f"{', '.join(ids[:SHOWN])}{more} {said}"

@@ -1,0 +1,177 @@
+"""When a request starts: at the latest, probably, and what is said where nobody knows."""
+
+from itertools import count
+
+import pytest
+from engine.harness import PLAIN, Centre, item, observable
+
+from nqspy.core.no_exits import NoExits
+from nqspy.engine import look_ahead
+from nqspy.engine.look_ahead import BY_LIMITS, LATEST, PROBABLY, PROMISED, LookAhead, never
+from nqspy.engine.virtual.executor import Run
+from nqspy.model import commands as cm
+from nqspy.model.events import Change
+from nqspy.model.ids import Seq, array_key, member
+from nqspy.store.journal import SqliteJournal
+
+
+def seconds(centre: Centre, seq: Seq, of: str = "latest") -> float | None:
+    """Until the start that is told; the asking changes nothing."""
+    before = observable(centre.site)
+    found = getattr(centre.outlooks(seq)[seq], of)
+    assert observable(centre.site) == before
+    assert found.basis
+    return None if found.start is None else (found.start - centre.sim.now) / 1000
+
+
+def test_at_the_latest_goes_by_limits_and_probably_by_what_ended_before():
+    centre = Centre(PLAIN, pes=1, lengths=lambda request: Run(60_000))
+    centre.submit(*["anne name=sweep wall=10:00"] * 3)
+    centre.later(minutes=10)
+    centre.submit("anne name=sweep wall=20:00", "ben wall=10")
+    outlook = centre.outlooks(5)[5]
+    assert seconds(centre, 5) == 1200
+    assert seconds(centre, 5, "probably") == 120, "a tenth of its limit, as the others"
+    assert (outlook.latest.basis, outlook.probably.basis) == (LATEST, PROBABLY)
+
+
+def test_who_is_like_none_that_ended_goes_by_those_of_its_owner_then_of_all():
+    parts = {"anne": 0.5, "ben": 0.1}
+    centre = Centre(PLAIN, pes=1, lengths=lambda r: Run(round(parts[r.owner] * (r.spec.ask.wall or 0))))
+    centre.submit(*["anne name=a wall=100"] * 4, *["ben name=b wall=100"] * 3)
+    centre.later(minutes=10)
+    centre.submit("anne name=new wall=100", "ben wall=1000", "cleo wall=10")
+    assert seconds(centre, 9, "probably") == 50
+    assert seconds(centre, 10, "probably") == 150
+
+
+def test_a_cpu_limit_is_no_wall_limit():
+    centre = Centre(PLAIN, pes=4)
+    centre.submit("anne pes=4 cpu=40:00", "ben")
+    outlook = centre.outlooks(2)[2]
+    assert outlook.latest.start is None
+    assert outlook.latest.basis == "{by}: no wall limit ends it"
+    assert seconds(centre, 2, "probably") == 600
+
+
+def test_an_earlier_one_without_a_limit_is_named_too():
+    centre = Centre(PLAIN, pes=1)
+    centre.submit("anne wall=60", "ben", "cleo wall=60")
+    assert seconds(centre, 2) == 60
+    outlook = centre.outlooks(3)[3]
+    assert (outlook.latest.basis, outlook.latest.by) == ("{by}: no wall limit ends it", (2,))
+    assert outlook.probably.basis == "{by}: no limit ends it, and none has ended yet to go by"
+
+
+def test_who_does_not_need_what_an_endless_one_has_is_told_a_time():
+    centre = Centre(PLAIN, pes=2)
+    centre.submit("anne", "ben wall=60", "cleo wall=60")
+    assert seconds(centre, 3) == 60
+
+
+def test_a_default_wall_limit_counts_until_it_is_over():
+    centre = Centre(PLAIN + "set default wall_limit=10:00\n", pes=1, length=5_000)
+    centre.submit("anne", "ben")
+    assert seconds(centre, 2) == 600
+    centre.later(minutes=11)
+    assert centre.outlooks(2)[2].latest.basis == "{by}: no wall limit ends it"
+
+
+def test_a_promised_start_bounds_the_latest():
+    centre = Centre(PLAIN + "set queue batch order=fcfs reserve=1\n", pes=4, length=100)
+    centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
+    promised = centre.request(2).reservation
+    assert promised is not None
+    centre.submit("cleo wall=30")
+    outlook = centre.outlooks(2)[2]
+    assert (outlook.latest.start, outlook.latest.basis) == (promised.at, PROMISED)
+    assert outlook.probably.basis == BY_LIMITS
+
+
+def test_one_that_waits_for_others_is_told_when_these_will_have_ended():
+    centre = Centre(PLAIN, pes=2)
+    centre.submit("anne wall=100")
+    centre.submit("ben wall=100 after=1:any", "ben wall=100 after=1:ok held")
+    assert seconds(centre, 2) == 100
+    assert centre.outlooks(3)[3].latest == look_ahead.Foreseen(None, "it is held")
+
+
+def test_of_an_array_each_index_has_its_own():
+    centre = Centre(PLAIN, pes=1)
+    centre.submit("anne array=1-5 wall=100")
+    [array] = [array_key(1)]
+    later = member(array, 4)
+    assert seconds(centre, array) == 100
+    assert seconds(centre, later) == 300
+
+
+def test_a_suspended_one_goes_on_nobody_knows_when():
+    centre = Centre(PLAIN, pes=1)
+    centre.submit("anne wall=100", "ben wall=100")
+    centre.ask(cm.SuspendRequests(("1",)))
+    outlook = centre.outlooks(2)[2]
+    assert outlook.latest.basis == "{by}: suspended, nobody knows for how long"
+
+
+def test_a_look_that_may_take_no_longer_says_how_far_it_came():
+    centre = Centre(PLAIN, pes=1)
+    centre.submit(*["anne wall=100"] * 20)
+    steps = count()
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between)
+    found = ahead.outlooks(None, NoExits(), lambda: next(steps) / 20)
+    assert found[2].latest.start is not None
+    assert "starts, and nobody looked further" in found[20].latest.basis
+    roughly = found[20].probably
+    assert roughly.start == centre.sim.now + 1_900_000, "a rough figure, by what waits before it"
+    assert roughly.basis.startswith("roughly, by the work that waits before it")
+
+
+def test_of_very_many_those_in_front_are_looked_at(monkeypatch):
+    monkeypatch.setattr(look_ahead, "MOST", 5)
+    centre = Centre(PLAIN, pes=1)
+    centre.submit(*["anne wall=100"] * 12)
+    ahead = LookAhead(centre.site, centre.sim.now, centre.engine.between, wanted=(12,))
+    found = ahead.outlooks((12,), NoExits(), never)[12]
+    assert found.latest.basis == f"{LATEST}; of 11 that wait 5 were looked at"
+    everybody = LookAhead(centre.site, centre.sim.now, centre.engine.between).outlooks(None, NoExits(), never)
+    assert everybody.keys() == set(range(2, 13)), "nobody is told nothing"
+    assert everybody[12].latest.basis == "of 11 that wait 5 were looked at"
+
+
+def test_settings_may_be_tried():
+    centre = Centre(PLAIN + "set queue batch run_limit=0\n", pes=1)
+    centre.submit("anne wall=100")
+    ahead = [
+        LookAhead(centre.site, centre.sim.now, centre.engine.between, changes=changes)
+        for changes in ((), (Change("set", "queue/batch/run_limit", 1),))
+    ]
+    assert [each.starts(NoExits(), never) for each in ahead] == [{}, {1: centre.sim.now}]
+
+
+def test_what_was_learnt_outlasts_a_restart(tmp_path):
+    centre = Centre(PLAIN, pes=1, journal=SqliteJournal.open(tmp_path / "nqspy.db"), length=30)
+    centre.submit(*["anne name=sweep wall=100"] * 5)
+    centre.later(minutes=5)
+    known = centre.site.lifetimes
+    assert len(known.like(("anne", "sweep", 1))) == 5
+    centre.sim.restart()
+    assert centre.site.lifetimes == known
+
+
+@pytest.mark.parametrize(("word", "kept"), [("exit", True), ("deleted", False)])
+def test_who_was_deleted_tells_nothing_of_how_long_it_runs(word, kept):
+    centre = Centre(PLAIN, pes=1, length=30)
+    centre.submit("anne wall=100")
+    if word == "deleted":
+        centre.ask(cm.Delete(("1",), signal=9))
+    centre.later(minutes=1)
+    assert bool(centre.site.lifetimes.known) is kept
+
+
+def test_a_dry_run_tells_both():
+    centre = Centre(PLAIN, pes=1)
+    centre.submit("anne wall=100")
+    wish = cm.Submit((item("ben wall=10", centre.sim.now),), dry_run=True)
+    [would] = centre.ask(wish)["dry_run"]
+    assert would["estimate"]["latest"]["start"] == would["estimate"]["start"] is not None
+    assert would["estimate"]["latest"]["basis"] == LATEST

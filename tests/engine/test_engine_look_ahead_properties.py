@@ -1,0 +1,142 @@
+"""Whatever a site is like: where every request runs exactly as long as its wall limit says, and nobody comes
+later, each start is foreseen to the millisecond."""
+
+from engine.harness import Centre, item, observable
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+from nqspy.engine.virtual.executor import Run
+from nqspy.model import commands as cm
+from nqspy.model import events as ev
+from nqspy.model.ids import array_of
+from nqspy.model.requests import Request
+
+SITE = """
+create domain wide pes=(7-9)
+create consumable gpu units=(g0, g1, g2)
+create batch_queue front priority=20
+create batch_queue back priority=10
+create batch_queue apart priority=10
+set queue apart domain=wide
+create pipe_queue door destination=(front, back)
+enable queue front
+enable queue back
+enable queue apart
+enable queue door
+start queue front
+start queue back
+start queue apart
+start queue door
+create group d1 share=3 members=(anne, ben)
+create group d2 share=1 members=(cleo, dora)
+set global memory_limit=120mb
+"""
+SHIFTS = """
+define shift day when=("0 8 * * *") spill={spill}
+stop queue back
+end
+define shift evening when=("0 {hour} * * *")
+start queue back
+set queue front user_limit={limit}
+end
+"""
+QUEUE = st.fixed_dictionaries(
+    {
+        "order": st.sampled_from(["fcfs", "sjf", "priority"]),
+        "backfill": st.sampled_from(["limit", "limit", "none"]),
+        "reserve": st.sampled_from(["0", "1", "2", "all"]),
+        "backfill_order": st.sampled_from(["order", "shortest"]),
+        "user_limit": st.sampled_from(["unlimited", "1", "2"]),
+        "group_limit": st.sampled_from(["unlimited", "unlimited", "2"]),
+        "pe_limit": st.sampled_from(["unlimited", "6"]),
+        "age_from": st.sampled_from(["eligible", "submitted"]),
+    }
+)
+FACTORS = st.fixed_dictionaries({name: st.integers(0, 20) for name in ("share", "cpu", "memory", "time")})
+REQUEST = st.fixed_dictionaries(
+    {
+        "owner": st.sampled_from(["anne", "ben", "cleo", "dora"]),
+        "queue": st.sampled_from(["front", "back", "apart", "door"]),
+        "pes": st.integers(1, 6),
+        "wall": st.integers(1, 3_000),
+        "after": st.integers(0, 900),
+        "more": st.sampled_from(
+            ["", "", "", "gpu=1", "gpu=2", "array=1-4", "array=1-5%2", "at=900", "held", "after=-1", "once"]
+        ),
+        "mem": st.integers(1, 60),
+    }
+)
+SHIFT = st.none() | st.fixed_dictionaries(
+    {
+        "spill": st.sampled_from(["leave", "drain", "suspend", "requeue"]),
+        "hour": st.integers(9, 20),
+        "limit": st.integers(1, 3),
+    }
+)
+
+
+def by_its_limit(request: Request) -> Run:
+    """As long as it may, with all its PEs busy."""
+    assert request.spec.ask.wall is not None
+    return Run(request.spec.ask.wall, request.spec.ask.wall * request.spec.ask.pes)
+
+
+def line_of(each: dict, last: int) -> str:
+    most = 3 if each["queue"] == "apart" else 6
+    more = each["more"].replace("after=-1", f"after={last}:any" if last else "")
+    return f"{each['owner']} pes={min(each['pes'], most)} wall={each['wall']} mem={each['mem']}mb {more}"
+
+
+def put(centre: Centre, requests: list[dict]) -> None:
+    last = 0
+    for each in requests:
+        centre.later(seconds=each["after"])
+        answer = centre.sim.ask(cm.Submit((item(line_of(each, last), centre.sim.now, queue=each["queue"]),)))
+        centre.sim.run(centre.sim.now)
+        last = int(answer["ids"][0].partition(".")[0]) if answer["ids"][0].partition(".")[0].isdigit() else 0
+
+
+def built(queues: list[dict], factors: dict, shift: dict | None, sampled: bool) -> Centre:
+    centre = Centre(SITE, pes=10, lengths=by_its_limit, at="2026-03-02T06:00:00+01:00", sampled=sampled)
+    for name, wanted in zip(("front", "back", "apart"), queues, strict=True):
+        centre.qmgr(f"set queue {name} " + " ".join(f"{key}={value}" for key, value in wanted.items()))
+    centre.qmgr("set sched_factor " + " ".join(f"{key} {value}" for key, value in factors.items()))
+    if shift is not None:
+        centre.qmgr(SHIFTS.format(**shift))
+    return centre
+
+
+def real_starts(centre: Centre, since: int) -> dict[int, int]:
+    """The first start of each from the event of that number on."""
+    found: dict[int, int] = {}
+    for recorded in list(centre.journal.events())[since:]:
+        if isinstance(recorded.event, ev.Starting):
+            found.setdefault(recorded.event.seq, recorded.at)
+            if (array := array_of(recorded.event.seq)) is not None:
+                found.setdefault(array, recorded.at)
+    return found
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.lists(QUEUE, min_size=3, max_size=3),
+    FACTORS,
+    SHIFT,
+    st.lists(REQUEST, min_size=3, max_size=22),
+    st.booleans(),
+    st.integers(0, 4_000),
+)
+def test_with_limits_as_run_times_each_start_is_foreseen(queues, factors, shift, requests, sampled, later):
+    centre = built(queues, factors, shift, sampled)
+    put(centre, requests)
+    centre.later(seconds=later)
+    before, since = observable(centre.site), centre.count()
+    told = centre.outlooks()
+    assert observable(centre.site) == before, "the asking changes nothing"
+    centre.later(days=5)
+    real = real_starts(centre, since)
+    for seq, outlook in told.items():
+        note(f"{seq}: {outlook}, {real.get(seq)}")
+        assert outlook.latest.start == real.get(seq), f"{seq} at the latest"
+        assert outlook.latest.start is not None or outlook.latest.basis
+        assert outlook.probably.start == real.get(seq), f"{seq} probably"
