@@ -11,10 +11,14 @@ from chaos.ledger import Ledger, Promise
 
 from nqspy.model import events as ev
 from nqspy.model.ids import Seq
+from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
 from nqspy.store.journal import SqliteJournal
 
 NEVER_BEGAN = "never begun"
+LATE = 60_000
+"""ms by which a start may come after its promised time, and nothing is told."""
+_LIFTING = (ev.Held, ev.Moved, ev.Modified, ev.Deleted, ev.Ended)
 SLACK = 1e-3
 """Part of a use that may be forgotten in a run: the half-life is 100 years, clocks are stepped by days."""
 
@@ -138,9 +142,35 @@ class Judge:
                 self.ledger.broken(what, token, text)
         for token, text in self._lists():
             self.ledger.broken("order", token, text)
+        for token, text in self._starts_promised():
+            self.ledger.broken("promise", token, text)
         for what, text in self._site():
             self.ledger.broken(what, "", text)
         self._count()
+
+    def _starts_promised(self) -> Iterator[tuple[str, str]]:
+        """A start that comes later than it was promised, and nobody was told why before."""
+        kept: dict[Seq, Reservation] = {}
+        for recorded in self.history.events:
+            event = recorded.event
+            if isinstance(event, ev.Reserved):
+                self.ledger.count("starts promised", sum(each is not None for each in event.starts.values()))
+                for seq, made in event.starts.items():
+                    kept.pop(seq, None)
+                    kept |= {seq: made} if made is not None and made.at is not None else {}
+            elif isinstance(event, ev.Starting):
+                made = kept.pop(event.seq, None)
+                in_time = made is None or recorded.at <= (made.at or 0) + LATE
+                self.ledger.count("promises kept", made is not None and in_time)
+                self.ledger.count("promises late", made is not None and bool(made.late))
+                if made is not None and not made.late and not in_time:
+                    yield (
+                        self.history.stories[event.seq].token,
+                        f"promised for {made.at}, starts {recorded.at}",
+                    )
+            else:
+                for seq in _seqs(event) if isinstance(event, _LIFTING) else ():
+                    kept.pop(seq, None)
 
     def of(self, token: str) -> Iterator[tuple[str, str]]:
         """What is wrong with one request."""

@@ -37,6 +37,10 @@ def report(seed: int, ledger: Ledger) -> str:
     kinds: dict[str, int] = {}
     for violation in ledger.violations:
         kinds[violation.what] = kinds.get(violation.what, 0) + 1
+    lines.append(
+        f"  promises   {counts['starts promised']} promised starts, {counts['promises kept']} kept in time, "
+        f"{counts['promises late']} late and told why"
+    )
     lines.append(f"  spool      {counts['outputs of lost ones kept']} outputs of lost requests kept")
     lines.append(f"  broken     {_list(kinds) or 'none'}")
     stories = ledger.stories

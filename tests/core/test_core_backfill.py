@@ -354,3 +354,17 @@ def test_who_was_put_first_waits_for_the_room_of_a_promise_and_does_not_bar_it(s
     strict.end(Seq(1))
     assert strict.go().starts == [long]
     assert strict.why(urgent).code is ReasonCode.RESERVED
+
+
+def test_a_start_that_nobody_looked_for_in_time_is_told_with_its_cause(easy):
+    (wide,) = easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    assert promised(easy, wide) == 10
+    easy.end(Seq(1))
+    easy.later(minutes=12)
+    told = easy.run_pass()
+    reserved, start = told.actions
+    assert start.seq == wide
+    assert reserved.starts[wide].late == "nobody looked in time: nqsd was away, or the clock set"
+    easy.apply(told)
+    assert easy.request(wide).reservation is None
