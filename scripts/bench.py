@@ -333,7 +333,7 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
     from bench_memory import measure
     from bench_night import bench_night
     from bench_nights import bench_simulation
-    from bench_passes import bench_passes
+    from bench_passes import bench_passes, bench_promises
     from bench_report import bench_report
     from bench_store import bench_store
 
@@ -344,7 +344,10 @@ def groups(quick: bool) -> dict[str, Callable[[], Iterator[Figure]]]:
         "list": lambda: bench_list(*((2_000, 2, 2.0) if quick else (10_000, 5, 5.0))),
         "jobs": lambda: bench_jobs(200 if quick else 1000),
         "night": lambda: bench_night((1_000,) if quick else (1_000, 10_000), 200 if quick else 1_000),
-        "passes": lambda: bench_passes(figure, 10_000 if quick else MANY),
+        "passes": lambda: [
+            *bench_passes(figure, count := 10_000 if quick else MANY),
+            *bench_promises(figure, count),
+        ],
         "script": lambda: bench_script(1_000 if quick else 5_000),
         "many": lambda: bench_many(10_000 if quick else MANY),
         "arrays": lambda: bench_arrays(200 if quick else 1_000),

@@ -10,6 +10,7 @@ import numpy as np
 
 from nqspy.core.no_exits import NoExits
 from nqspy.core.passes import run_pass
+from nqspy.model.actions import Reserving
 from nqspy.model.arrays import ArraySpec
 from nqspy.model.events import (
     Change,
@@ -17,6 +18,7 @@ from nqspy.model.events import (
     Event,
     MachineFound,
     Recorded,
+    Reserved,
     SettingsChanged,
     Starting,
     Submitted,
@@ -153,6 +155,40 @@ def bench_passes(figure: Callable[..., Any], count: int) -> Iterator[Any]:
                  "<= 1 x", ours <= 4 * floor + offers)  # fmt: skip
     yield figure("a call of an exit under its guard", _guarded(), "us", _bare(), "the bare call", "<= 10 us",
                  _guarded() <= 10)  # fmt: skip
+
+
+HELD, EVERY = 60, 7
+"""PEs that somebody has for an hour, and how wide every so manieth request is: wider than what is free."""
+
+
+def promising(count: int, reserve: int | None) -> Site:
+    """100 PEs of which 60 are held, and a queue of requests of up to ten minutes that promises so many starts
+    (None: all); as the engine leaves it when all promises are made."""
+    site = Site()
+    _happen(site, MachineFound(tuple(range(100)), 0, "bench"))
+    values = {"enabled": True, "started": True, "order": "fcfs", "reserve": reserve}
+    _happen(site, SettingsChanged((Change("create", "queue/q", values),)))
+    for n in range(count):
+        ask = Ask(pes=HELD if n % EVERY == 0 else 41, wall=600_000 if n else 3_600_000)
+        spec = Spec(f"u{n % USERS}", 0, "job", "q", "", "", "/", ask=ask)
+        _happen(site, Submitted(n + 1, spec, "q", "queued"), Instant(BEFORE + n))
+    _happen(site, Starting(1, 1, tuple(range(HELD))), Instant(NOW - 60_000))
+    while (plan := run_pass(site, NOW, NoExits())).actions:
+        for action in plan.actions:
+            assert isinstance(action, Reserving)
+            _happen(site, Reserved(action.starts, action.as_of, action.causes), NOW)
+    _happen(site, Decided(plan.as_of, ready=plan.ready), NOW)
+    return site
+
+
+def bench_promises(figure: Callable[..., Any], count: int) -> Iterator[Any]:
+    """A pass in which nothing starts: without promises, with one, with as many as there may be."""
+    without, one, most = (promising(count, reserve) for reserve in (0, 1, None))
+    floor = _median(lambda: run_pass(without, NOW, NoExits()))
+    for site, said in ((one, "one promised start"), (most, f"{len(most.reserved)} promised starts")):
+        ours = _median(lambda site=site: run_pass(site, NOW, NoExits()))
+        name = f"pass, {count} waiting: {said}"
+        yield figure(name, ours, "ms", floor, "the same without promises", "<= 5 x", ours <= 5 * floor)
 
 
 CALLS = 2_000

@@ -55,17 +55,22 @@ class _Steps:
             if place and self.free[place] == self.free[place - 1]:
                 del self.times[place], self.free[place]
 
-    def begin(self, held: Iterable[tuple[int, int]]) -> None:
-        """All that is held now, as (until when, how much), of an amount of which nothing was held before."""
-        ends = sorted(held)
-        times, free = [self.times[0]], [self.free[0] - sum(amount for _, amount in ends)]
-        for end, amount in ends:
-            if end == times[-1]:
-                free[-1] += amount
+    def begin(self, held: Iterable[tuple[int, int, int]]) -> None:
+        """All that is held, each from when until when how much, of an amount of which nothing was before."""
+        now, free, changes = self.times[0], self.free[0], dict[int, int]()
+        for begin, end, amount in held:
+            if max(begin, now) >= end:
+                continue
+            changes[end] = changes.get(end, 0) + amount
+            if begin > now:
+                changes[begin] = changes.get(begin, 0) - amount
             else:
-                times.append(end)
-                free.append(free[-1] + amount)
-        self.times, self.free = times, free
+                free -= amount
+        self.times, self.free = [now], [free]
+        for at in sorted(at for at, more in changes.items() if more):
+            free += changes[at]
+            self.times.append(at)
+            self.free.append(free)
 
     def lasts(self, amount: int) -> int:
         """Up to which instant so much is free from the first on."""
@@ -101,16 +106,16 @@ class Profile:
         if amount not in self._steps:
             self._steps[amount] = _Steps(self.now, most)
 
-    def begin(self, held: Iterable[tuple[int, Claims]]) -> None:
-        """What everybody has now, each until an instant of his own after ``now``; called once, and first."""
-        found: dict[Amount, list[tuple[int, int]]] = {}
-        for end, claims in held:
+    def begin(self, held: Iterable[tuple[int, int, Claims]]) -> None:
+        """What everybody has, from when until when; called once, and first."""
+        found: dict[Amount, list[tuple[int, int, int]]] = {}
+        for begin, end, claims in held:
             for amount, count in claims.items():
                 if count:
-                    found.setdefault(amount, []).append((end, count))
-        for amount, ends in found.items():
+                    found.setdefault(amount, []).append((begin, end, count))
+        for amount, spans in found.items():
             if amount in self._steps:
-                self._steps[amount].begin(ends)
+                self._steps[amount].begin(spans)
 
     def hold(self, begin: int, end: int, claims: Claims) -> None:
         """Somebody has these amounts from ``begin`` to ``end``; of what nobody provides nothing is noted."""

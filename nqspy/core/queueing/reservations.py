@@ -93,15 +93,19 @@ class Reservations:
         self._running = [(end, request.seq) for end, request in ends if request.pes]
         going = [(end, request) for end, request in ends if request.state is not State.EXITING]
         going += [(self._now + self.length(request), request) for request in self._starts]
-        profile.begin((min(end, FOREVER + 1), self._claims(request, profile)) for end, request in going)
-        self._idle = {name: profile.free(("pes", name), self._now) for name in domains}
-        overdue = self._overdue()
-        for seq in self._site.reserved:
-            if seq not in overdue:
-                self._put(profile, self._site.requests[seq], self._site.requests[seq].reservation)
+        taken = [(self._now, min(end, FOREVER + 1), self._claims(each, profile)) for end, each in going]
+        self._idle = {name: self._idle_beside(profile, name, taken) for name in domains}
+        overdue, requests = self._overdue(), self._site.requests
+        kept = [requests[seq] for seq in self._site.reserved if seq not in overdue]
+        profile.begin([*taken, *(self._note(profile, each, each.reservation) for each in kept)])
         for request in overdue.values():
             self._put_overdue(profile, request)
         return profile
+
+    def _idle_beside(self, profile: Profile, domain: str, taken: Iterable[_Held]) -> int:
+        """How many slots of a domain's PEs nobody has."""
+        key = "pes", domain
+        return profile.free(key, self._now) - sum(claims.get(key, 0) for _, _, claims in taken)
 
     def lay_out(self) -> None:
         """Looks at once at what runs and is promised: the site is about to change."""
@@ -153,13 +157,17 @@ class Reservations:
         return min(FOREVER if until is None else until, began + rest + self.length(request))
 
     def _put(self, profile: Profile, request: Request, kept: Reservation | None) -> None:
+        profile.hold(*self._note(profile, request, kept))
+
+    def _note(self, profile: Profile, request: Request, kept: Reservation | None) -> _Held:
+        """What is kept for it; nothing for one without a promise."""
         if kept is None:
-            return
+            return self._now, self._now, {}
         begin = FOREVER if kept.at is None else max(kept.at, self._now)
         held = (begin, min(begin + self.length(request), FOREVER + 1), self._claims(request, profile))
-        profile.hold(*held)
         self._kept[request.seq] = held
         self._endless += kept.at is None
+        return held
 
     # ------------------------------------------------------------ without a time
 
