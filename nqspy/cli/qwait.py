@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 LATE = 124
 """Exit status when they have not ended in time, as that of timeout(1)."""
+_LEAST = 0.5
+"""Seconds that an answer may take in any case: a timeout of 0 asks whether they have ended already."""
 
 
 def _hurry(text: str) -> None:
@@ -26,7 +28,7 @@ def _hurry(text: str) -> None:
 
     if ms != UNLIMITED:
         _signal.signal(_signal.SIGALRM, late)
-        _signal.setitimer(_signal.ITIMER_REAL, max(ms / 1000, 0.001))
+        _signal.setitimer(_signal.ITIMER_REAL, max(ms / 1000, _LEAST))
 
 
 def body(words: list[str]) -> int:

@@ -281,3 +281,10 @@ def test_with_x_one_that_has_ended_is_no_failure_and_its_record_stays(office):
     assert office.run("qdel", "-x", id, "4711").status == 153
     assert office.job(id)["exit_status"] == 0
     assert office.job(waiting)["end_reason"] == "deleted"
+
+
+def test_a_timeout_of_nothing_asks_whether_they_have_ended_already(office):
+    over = office.submit("exit 3\n")
+    assert office.run("qwait", over).status == 1
+    assert office.run("qwait", "--timeout", "0", over).status == 1
+    assert office.run("qwait", "--timeout", "0", office.submit("sleep 30\n")).status == 124
