@@ -26,11 +26,18 @@ from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
 from nqspy.model.site import Site
 
-_DELAYS, _ENDLESS = reason_kinds(
+_BEHIND, _DELAYS, _ENDLESS = reason_kinds(
     ReasonCode.RESERVED,
+    kept_ahead="those ahead of it would hold what is kept for {request}",
     would_delay="for its wall time of {asked:time} it would hold what is kept for {request}",
     would_delay_for_ever="it has no wall limit, and would hold what is kept for {request}",
 )
+
+
+def behind(reason: Reason) -> Reason:
+    """What keeps back the one in front, said of those behind it: its wall time is not theirs."""
+    return _BEHIND(reason.who, reason.values[-1], until=reason.until)
+
 
 SHOWN = 3
 """Requests that are named as those that hold up another."""
