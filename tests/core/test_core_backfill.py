@@ -292,6 +292,20 @@ def test_a_forced_start_breaks_a_promise_and_that_is_told_with_its_cause(easy):
     assert (kept.at, kept.late) == (START + 10 * MINUTE, "what it needs is held by 3.ymp")
 
 
+def test_the_moment_that_starting_takes_is_called_no_delay(easy):
+    (wide,) = easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    easy.later(ms=50)
+    (forced,) = easy.submit("cleo pes=2 wall=10:00")
+    easy.schedule(forced, "now")
+    assert easy.go().starts == [forced]
+    easy.later(minutes=1)
+    easy.end(1)
+    easy.go()
+    kept = easy.request(wide).reservation
+    assert (kept.at, kept.late) == (START + 10 * MINUTE, "")
+
+
 def test_one_that_runs_beyond_its_limit_is_named_as_the_cause(easy):
     (wide,) = easy.submit("ben pes=8 wall=5:00")
     easy.go()

@@ -42,6 +42,10 @@ def behind(reason: Reason) -> Reason:
 SHOWN = 3
 """Requests that are named as those that hold up another."""
 
+MOMENT = 1_000
+"""What starting may take, ms: a limit counts from when one runs, a promise behind it from when its start was
+decided. So much more is no delay that anybody is told of."""
+
 _Held = tuple[int, int, Claims]
 """From when until when somebody has which amounts."""
 
@@ -262,7 +266,9 @@ class Reservations:
         and it is told why."""
         if self._waits_for_luck(request, former):
             return self._put(self._profile, request, former)
-        if at != former.at and not former.late:
+        told = former.at if former.at is not None else self._now
+        is_late = at is None or at > told + MOMENT or self._now >= told
+        if is_late and at != former.at and not former.late:
             self.changes[request.seq] = replace(former, late=self._cause(former.at))
         return self._put(self._profile, request, former if at is None else Reservation(at))
 
