@@ -20,7 +20,7 @@ from nqspy.sim.batch import BatchRun
 from nqspy.sim.batch_policies import BATCH_POLICIES, SITE
 from nqspy.sim.running import calm
 from nqspy.sim.workloads.jobs import SimulatedJob, Workload
-from nqspy.sim.workloads.known import open_workload
+from nqspy.sim.workloads.known import GENERATORS, open_workload
 from nqspy.sim.workloads.wanted import Wanted
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -104,7 +104,7 @@ def memory_of(workload: Workload) -> int:
 
 def bench_sim(word: str, jobs: int, accasim: Path | None = None) -> Iterator[Figure]:
     """The figures for a workload's first jobs; ``accasim``: a Python that has it."""
-    whole = open_workload(word, Wanted(jobs=jobs))
+    whole = open_workload(word, Wanted(jobs=jobs if word in GENERATORS else None))
     workload = first(whole, jobs)
     floor, ours = (least(work) for work in (
         lambda: plain_starts(workload.jobs(), workload.pes), lambda: engine_starts(workload),

@@ -2,6 +2,7 @@
 engine. Its tables and PBS forms: `pbs_jobs`."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -346,7 +347,9 @@ def _eta(serving: Serving, asked: rpc.Asked) -> Iterator[Work | None]:
         for each in rows:
             each["estimate"] = starts[each["id"]].told(zone.text, named)
         rows.sort(key=lambda each: starts[each["id"]].start or NEVER)
-        text = json_objects.encode(rows).decode() + "\n" if message.get("json") else eta.eta_text(rows)
+        none = not found and bool(choice.unknown)  # nobody asked about anything that is there
+        told_text = "" if none else eta.eta_text(rows)
+        text = json_objects.encode(rows).decode() + "\n" if message.get("json") else told_text
         return _answer(asked, choice, text)
 
     yield work
@@ -400,7 +403,8 @@ def _reservation(serving: Serving, seq: Seq, sight: Visibility) -> dict[str, Any
     request = serving.engine.site.requests.get(seq)
     if request is None or request.reservation is None:
         return None
-    kept = promise_for(request.reservation, set(sight.known(request.reservation.by)))
+    going = tuple(seq for seq in request.reservation.by if seq in serving.engine.site.started)
+    kept = promise_for(replace(request.reservation, by=going), set(sight.known(going)))
     sure = promises_times(serving.engine.site, request.queue)
     return json_objects.reservation_object(kept, sure, Lister(serving, sight).place)
 

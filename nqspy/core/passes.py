@@ -3,13 +3,16 @@
 `features.FEATURES` is all that a pass does, in this order.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cache
 
 from nqspy.core import alike, features
 from nqspy.core.draft import Draft
 from nqspy.core.queueing import depend, startable, words
 from nqspy.core.queueing.limits import RunningCounts, too_wide
 from nqspy.model.actions import Plan
+from nqspy.model.board import Board
 from nqspy.model.ids import Instant, Seq, array_of
 from nqspy.model.reasons import Reason, ReasonCode, Reasons, reason_kinds, told
 from nqspy.model.requests import Request, State, Used
@@ -49,16 +52,19 @@ def explain(
     requests that run, and those that do not exist, are left out. ``tally``: what runs, if it is counted."""
     tally = RunningCounts(site) if tally is None else tally
     found: dict[Seq, Reason] = {}
+    boards = cache(lambda queue: site.board(site.domain_of(queue).name))
     for seq in seqs:
         request = site.requests.get(seq) or site.requests.get(array_of(seq) or 0)
         if request is not None:
-            reason = _explain(site, request, reasons, tally)
+            reason = _explain(site, request, reasons, tally, boards)
             if reason is not None:
                 found[seq] = reason
     return found
 
 
-def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCounts) -> Reason | None:
+def _explain(
+    site: Site, request: Request, reasons: Reasons, tally: RunningCounts, boards: Callable[[str], Board]
+) -> Reason | None:
     if request.state is State.BEGUN and request.array is not None:
         return _of_array(site, request)
     if request.state is State.HELD:
@@ -85,9 +91,21 @@ def _explain(site: Site, request: Request, reasons: Reasons, tally: RunningCount
             or tally.reservations.delaying(request)
         )
     closing = reasons.closing.get(request.queue)
-    if kept is None and closing is not None and closing.code is ReasonCode.NO_PES:
-        return words.asking(request, closing)
-    return kept or closing or _NOT_YET("scheduler")
+    if kept is None and closing is not None:
+        return _of_its_queue(site, request, closing, boards)
+    return kept or _NOT_YET("scheduler")
+
+
+def _of_its_queue(site: Site, request: Request, closing: Reason, boards: Callable[[str], Board]) -> Reason:
+    """Why its queue was closed, said of one that the pass did not look at: with none of the figures of the
+    one for whose sake it was closed."""
+    ahead = 0 if request.reservation is not None else closing.ahead  # who has a promise had its turn before
+    if closing.code is ReasonCode.NO_PES:
+        closing = words.asking(request, closing)
+    elif closing.code is ReasonCode.RESERVED:
+        lacking = words.lacking(site, boards(request.queue), request)
+        closing = words.behind(closing) if lacking is None else lacking
+    return replace(closing, ahead=ahead)
 
 
 def _of_array(site: Site, request: Request) -> Reason | None:

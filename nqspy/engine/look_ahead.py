@@ -12,6 +12,7 @@ from typing import Any
 
 from nqspy.core import features
 from nqspy.core.backlog import Backlog
+from nqspy.core.queueing.passing import promises_times
 from nqspy.core.runtime import expected_wall, planned_wall, wall_limit
 from nqspy.engine.explain import reasons_of
 from nqspy.engine.inputs import Between
@@ -153,8 +154,8 @@ class LookAhead:
         return run.starts
 
     def _promised(self, request: Request) -> Instant | None:
-        """The start that it is promised, if that can be kept."""
-        kept = request.reservation
+        """The start that it is promised, if that can be kept; where chances are taken it is told one only."""
+        kept = request.reservation if promises_times(self._site, request.queue) else None
         at = None if kept is None or kept.late else kept.at
         return None if at is None or at < self._now else at
 

@@ -1,5 +1,6 @@
 """When requests that wait would start, in words: for ``qstat --why``, ``--eta`` and ``qsub --dry-run``."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -41,17 +42,22 @@ def _cells(each: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _bases(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Each basis once, with those whose start is not known by it."""
-    known: dict[str, None] = {}
-    unknown: dict[str, list[str]] = {}
+    """Each basis once, with whom it is said of: those whose start is not known by it, and where starts of
+    one kind rest on several things."""
+    known: dict[tuple[str, str], list[str]] = {}
+    unknown: dict[tuple[str, str], list[str]] = {}
     for each in rows:
         for key, word in _WORDS:
             found = each["estimate"][key]
-            if found["start"]:
-                known[f"{word}: {found['basis']}"] = None
-            else:
-                unknown.setdefault(f"{word}: {_unknown(found)}", []).append(each["id"])
-    yield from known
-    for said, ids in unknown.items():
-        more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-        yield f"{', '.join(ids[:SHOWN])}{more} {said}"
+            kind, basis = (known, found["basis"]) if found["start"] else (unknown, _unknown(found))
+            kind.setdefault((word, basis), []).append(each["id"])
+    several = Counter(word for word, _ in known)
+    for (word, basis), ids in known.items():
+        yield f"{word}: {basis}" if several[word] == 1 else f"{_named(ids)} {word}: {basis}"
+    for (word, basis), ids in unknown.items():
+        yield f"{_named(ids)} {word}: {basis}"
+
+
+def _named(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return f"{', '.join(ids[:SHOWN])}{more}"

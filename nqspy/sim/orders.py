@@ -127,7 +127,7 @@ def _tell_all(runs: Sequence[SimulatedRun], took: float, as_json: bool) -> None:
         return
     show_comparison(_title(runs), found)
     if alike(runs):
-        remark("all runs came out alike: what differs between them is not in force in any of them")
+        remark("all runs came out alike: what differs between them makes no difference here")
 
 
 def _print(data: dict[str, Any]) -> None:

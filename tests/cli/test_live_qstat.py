@@ -246,6 +246,11 @@ def test_eta_tells_two_starts_of_all_that_wait(desk):
     assert "latest" in text
 
 
+def test_eta_of_an_unknown_one_does_not_say_that_nothing_waits(desk):
+    asked = desk.run("qstat", "--eta", "99999")
+    assert (asked.status, asked.out) == (153, "")
+
+
 def test_the_tables_for_people(desk):
     [night] = queued(desk, 1)
     head, rule, row = desk.run("qstat").ok().lines

@@ -50,6 +50,33 @@ def test_the_reason_names_the_promise_that_would_be_broken(easy):
     assert easy.why(endless).text == "it has no wall limit, and would hold what is kept for 2.ymp"
 
 
+def test_those_behind_it_are_not_told_its_wall_time(easy):
+    easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    _, wide = easy.submit("cleo pes=2 wall=11:00", "dora pes=4 wall=1:00")
+    assert easy.go().starts == []
+    assert easy.why(wide).text == "it asks for 4 PEs, 2 of 8 PEs are free; 2 ahead of it"
+
+
+def test_who_fits_behind_one_that_would_delay_is_told_of_those_ahead(easy):
+    easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    easy.queue("front", order="fcfs", backfill="none")
+    easy.submit("cleo pes=2 wall=11:00", queue="front")
+    (short,) = easy.submit("dora wall=1:00", queue="front")
+    assert easy.go().starts == []
+    said = "those ahead of it would hold what is kept for 2.ymp; 1 ahead of it"
+    assert easy.why(short).text == said
+
+
+def test_nobody_is_ahead_of_who_was_promised_a_start_first(easy):
+    wide, _ = easy.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=1:00")
+    easy.go()
+    easy.submit("dora wall=1:00", "dora wall=1:00")
+    easy.go()
+    assert easy.why(wide).text == "it asks for 8 PEs, none of 8 PEs is free"
+
+
 def test_without_a_promise_whoever_fits_starts(easy):
     easy.set("queue/night/reserve", 0)
     wide, long = easy.submit("ben pes=8 wall=5:00", "cleo pes=2 wall=11:00")
@@ -263,6 +290,20 @@ def test_a_forced_start_breaks_a_promise_and_that_is_told_with_its_cause(easy):
     easy.go()
     kept = easy.request(wide).reservation
     assert (kept.at, kept.late) == (START + 10 * MINUTE, "what it needs is held by 3.ymp")
+
+
+def test_the_moment_that_starting_takes_is_called_no_delay(easy):
+    (wide,) = easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    easy.later(ms=50)
+    (forced,) = easy.submit("cleo pes=2 wall=10:00")
+    easy.schedule(forced, "now")
+    assert easy.go().starts == [forced]
+    easy.later(minutes=1)
+    easy.end(1)
+    easy.go()
+    kept = easy.request(wide).reservation
+    assert (kept.at, kept.late) == (START + 10 * MINUTE, "")
 
 
 def test_one_that_runs_beyond_its_limit_is_named_as_the_cause(easy):

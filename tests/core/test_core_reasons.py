@@ -129,6 +129,7 @@ SAID = {
         "shift day", ("08:30", "night"),
         "if it still runs then, it will be suspended at 08:30, when shift day stops queue night",
     ),
+    "kept_ahead": ("scheduler", ("17.ymp",), "those ahead of it would hold what is kept for 17.ymp"),
     "would_delay": (
         "scheduler", (3_600_000, "17.ymp"),
         "for its wall time of 1:00:00 it would hold what is kept for 17.ymp",

@@ -88,6 +88,13 @@ def test_a_promised_start_bounds_the_latest():
     assert outlook.probably.basis == BY_LIMITS
 
 
+def test_a_time_that_was_told_where_chances_are_taken_is_called_no_promise():
+    centre = Centre(PLAIN + "set queue batch order=fcfs reserve=1 backfill=probable\n", pes=4, length=100)
+    centre.submit("anne pes=3 wall=100", "ben pes=4 wall=100")
+    assert centre.request(2).reservation is not None
+    assert centre.outlooks(2)[2].latest.basis == LATEST
+
+
 def test_one_that_waits_for_others_is_told_when_these_will_have_ended():
     centre = Centre(PLAIN, pes=2)
     centre.submit("anne wall=100")

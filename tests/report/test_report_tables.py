@@ -219,3 +219,12 @@ def test_eta_shows_both_starts_and_says_each_basis_once():
         " at the latest: nobody can say: 9.ymp: no wall limit ends it",
     ]
     assert eta_text([]) == "nothing waits\n"
+
+
+def test_eta_says_whose_start_rests_on_what_where_they_differ():
+    rows = [waiting_at("1.ymp", "T1", "T0", "promised"), waiting_at("2.ymp", "T3", "T2")]
+    assert eta_text(rows).splitlines()[3:] == [
+        "1.ymp at the latest: promised",
+        "probably: the past",
+        "2.ymp at the latest: limits",
+    ]

@@ -127,6 +127,10 @@ def test_a_log_is_run_over_seeds(tmp_path):
     assert {run["workload"] for run in found["runs"]} == {"log.swf-1", "log.swf-2"}
 
 
+def test_a_log_has_the_jobs_that_it_has():
+    assert "--jobs is of an invented workload" in refused(TRACES / "example.swf", "--jobs", 2)
+
+
 def test_a_log_that_is_too_short_for_that_is_refused():
     said = refused(TRACES / "example.swf", "--seeds", 3)
     assert "example.swf reaches over 0 whole weeks, and other seeds draw from 4 at least" in said

@@ -20,6 +20,11 @@ Look = Callable[[CandidateOrder, int], None]
 _FOR_ROOM = (ReasonCode.NO_PES, ReasonCode.NO_UNITS, ReasonCode.RESERVED)
 
 
+def is_served_in_order(queue: Queue) -> bool:
+    """Whether somebody who waits in it keeps others back: it promises starts, or lets nobody pass."""
+    return queue.reserve != 0 or queue.backfill == "none"
+
+
 class Backfill:
     """Serves queues in order, as far as that is called for."""
 

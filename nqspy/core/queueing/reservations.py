@@ -20,7 +20,6 @@ from nqspy.core.runtime import planned_wall
 from nqspy.model.actions import Reserving
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant, Seq
-from nqspy.model.queues import Queue
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request, State
 from nqspy.model.reservation import Reservation
@@ -37,13 +36,12 @@ MISSED = 60_000
 SHOWN = 3
 """Requests that are named as those that hold up another."""
 
+MOMENT = 1_000
+"""What starting may take, ms: a limit counts from when one runs, a promise behind it from when its start was
+decided. So much more is no delay that anybody is told of."""
+
 _Held = tuple[int, int, Claims]
 """From when until when somebody has which amounts."""
-
-
-def is_served_in_order(queue: Queue) -> bool:
-    """Whether somebody who waits in it keeps others back: it promises starts, or lets nobody pass."""
-    return queue.reserve != 0 or queue.backfill == "none"
 
 
 class Reservations:
@@ -266,7 +264,9 @@ class Reservations:
         and it is told why."""
         if self._waits_for_luck(request, former):
             return self._put(self._profile, request, former)
-        if at != former.at and not former.late:
+        told = former.at if former.at is not None else self._now
+        is_late = at is None or at > told + MOMENT or self._now >= told
+        if is_late and at != former.at and not former.late:
             self.changes[request.seq] = replace(former, late=self._cause(former.at))
         return self._put(self._profile, request, former if at is None else Reservation(at))
 

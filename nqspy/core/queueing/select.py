@@ -12,12 +12,11 @@ from nqspy.core import domains, resource_health
 from nqspy.core.draft import Draft
 from nqspy.core.feature import Feature
 from nqspy.core.queueing import words
-from nqspy.core.queueing.backfill import Backfill
+from nqspy.core.queueing.backfill import Backfill, is_served_in_order
 from nqspy.core.queueing.candidate_order import FIRST, NOW, CandidateOrder
 from nqspy.core.queueing.kept_back import KeptBack
 from nqspy.core.queueing.limits import too_wide
 from nqspy.core.queueing.offers import Offers, Walk
-from nqspy.core.queueing.reservations import is_served_in_order
 from nqspy.core.queueing.startable import tallied
 from nqspy.core.sight import Seen
 from nqspy.model.actions import Action, Hold, Move, Redate, Reserving, Start

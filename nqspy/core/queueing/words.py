@@ -1,8 +1,11 @@
 """Why a request or a queue has to wait, where neither a limit nor an exit says it."""
 
 from nqspy.core.draft import Draft
+from nqspy.core.placement import POLICIES
+from nqspy.model.board import Board
 from nqspy.model.reasons import Reason, ReasonCode, reason_kinds
 from nqspy.model.requests import Request
+from nqspy.model.site import Site
 
 (STOPPED,) = reason_kinds(ReasonCode.STOPPED, stopped="{who} is stopped: start {who}")
 """A queue that nobody has started."""
@@ -23,11 +26,30 @@ _NONE_FREE, _SOME_FREE = reason_kinds(
     "{block:, * of them in one block}",
 )
 
+(_BEHIND,) = reason_kinds(
+    ReasonCode.RESERVED, kept_ahead="those ahead of it would hold what is kept for {request}"
+)
+
+
+def behind(reason: Reason) -> Reason:
+    """That the one in front would delay a promised start, said of those behind it: its wall time is not
+    theirs."""
+    return _BEHIND(reason.who, reason.values[-1], until=reason.until)
+
 
 def no_pes(draft: Draft, queue: str, asked: int | None = None) -> Reason:
     """All of a queue wait for PEs; ``asked``: said of one of them, which asks for so many."""
-    board, room = draft.board(queue), draft.room(queue)
-    domain = board.domain.name if draft.site.is_divided() else None
+    return _short(draft.site, draft.board(queue), draft.room(queue), asked)
+
+
+def lacking(site: Site, board: Board, request: Request) -> Reason | None:
+    """That there are too few PEs for one beside what runs; None: there are enough."""
+    room, asked = POLICIES[board.domain.placement].room(board), request.spec.ask.pes
+    return _short(site, board, room, asked) if asked > room else None
+
+
+def _short(site: Site, board: Board, room: int, asked: int | None) -> Reason:
+    domain = board.domain.name if site.is_divided() else None
     who = f"domain {domain}" if domain else "machine"
     if not board.free:
         return _NONE_FREE(who, asked, board.size, domain)

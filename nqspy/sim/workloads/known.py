@@ -33,6 +33,8 @@ def open_workload(word: str, wanted: Wanted) -> Workload:
     path = Path(word)
     ending = Path(word.removesuffix(".gz")).suffix.lower()
     if ending in FILES:
+        if wanted.jobs is not None:
+            raise BadWorkload(f"--jobs is of an invented workload: {word} has the jobs that it has")
         return FILES[ending](path, wanted)
     known = ", ".join((*GENERATORS, *(f"FILE{each}" for each in FILES)))
     raise BadWorkload(f"there is no workload {word}; there are {known}")
