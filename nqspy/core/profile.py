@@ -153,6 +153,11 @@ class Profile:
                 moved, found = moved or begin > found, begin
         return found
 
+    def ever(self, claims: Claims) -> bool:
+        """Whether there is so much of all of these once everybody has ended, those too who have no known
+        end."""
+        return all(self._steps[a].free[-1] >= n for a, n in claims.items() if n and a in self._steps)
+
     def until(self, claims: Claims) -> int:
         """Up to which instant all of these amounts are free from now on: now where one is not, `FOREVER`
         where none ever lacks."""

@@ -409,3 +409,33 @@ def test_a_start_that_nobody_looked_for_in_time_is_told_with_its_cause(easy):
     assert reserved.starts[wide].late == "nobody looked in time: nqsd was away, or the clock set"
     easy.apply(told)
     assert easy.request(wide).reservation is None
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "asked"),
+    [
+        ("queue/night/pe_limit", 6, ""), ("global/pe_limit", 6, ""),
+        ("queue/night/memory_limit", 1 << 20, " mem=20mb"), ("queue/night/run_limit", 0, ""),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("settings", [{"reserve": 1}, {"reserve": None}, {"backfill": "none", "reserve": 1}])
+def test_who_can_never_start_keeps_nobody_back(house, path, value, asked, settings):
+    house.machine(pes=12).queue("night", order="fcfs", **settings).queue("other", priority=5)
+    house.set(path, value)
+    (wide,) = house.submit(f"anne pes=12 wall=10:00{asked}", queue="night")
+    behind = house.submit("ben pes=1 wall=1:00", queue="night" if value else "other")
+    (other,) = house.submit("ben pes=1 wall=1:00", queue="other")
+    assert set(house.go().starts) == {*behind, other}
+    assert house.request(wide).reservation is None
+    assert house.why(wide).code is ReasonCode.LIMIT
+
+
+def test_a_promise_goes_when_a_limit_makes_it_impossible(easy):
+    (wide,) = easy.submit("ben pes=8 wall=5:00")
+    easy.go()
+    assert promised(easy, wide) == 10
+    easy.set("queue/night/pe_limit", 7)
+    (narrow,) = easy.submit("cleo pes=1 wall=30:00")
+    easy.end(Seq(1))
+    assert easy.go().starts == [narrow]
+    assert easy.request(wide).reservation is None

@@ -106,4 +106,5 @@ class Backfill:
 
     def _waits_for_room(self, request: Request, reason: Reason) -> bool:
         """Whether what keeps it back is what all share, and no limit of its own people."""
-        return reason.code in _FOR_ROOM or self._promised.is_shared(request)
+        waits = reason.code in _FOR_ROOM or self._promised.is_shared(request)
+        return waits and not self._promised.is_too_much(request)

@@ -34,7 +34,7 @@ _DELAYS, _ENDLESS = reason_kinds(
 MISSED = 60_000
 """ms after its promised time from which on a start is told to be late though nothing held it up."""
 SHOWN = 3
-"""Requests that are named as those that hold up another."""
+"""So many are named as those that hold up another."""
 
 MOMENT = 1_000
 """What starting may take, ms: a limit counts from when one runs, a promise behind it from when its start was
@@ -248,6 +248,8 @@ class Reservations:
         later."""
         self.lift(request)
         profile, former = self._profile, None if request.seq in self._begun else request.reservation
+        if not profile.ever(self._claims(request, profile)):
+            return self.drop(request, "as things are it can never start")
         found = profile.earliest(self._claims(request, profile), self.length(request))
         at = None if found is None else Instant(found)
         if former is not None and former.at is not None and (at is None or at >= former.at):
@@ -296,6 +298,11 @@ class Reservations:
         if at is None:
             return tuple(Seq(who) for end, who in self._running if end >= FOREVER)[:SHOWN]
         return tuple(Seq(who) for who in held_up_by(self._running, at, SHOWN))
+
+    def is_too_much(self, request: Request) -> bool:
+        """Whether it asks for more than a limit leaves when nobody else has anything."""
+        claims = (claim for rule in self._rules(request.queue) for claim in rule.claims(request))
+        return any(count > most for _, count, most in claims)
 
     def drop(self, request: Request, cause: str) -> None:
         """It is promised nothing any more."""
