@@ -16,6 +16,7 @@ import numpy as np
 from nqspy.core.profile import FOREVER, Claims, Profile, held_up_by
 from nqspy.core.queueing.limit_rules import LimitRule, Mask
 from nqspy.core.queueing.passing import hole_wanted, passing_walls, probable_length, promises_times
+from nqspy.core.queueing.untimed import Untimed
 from nqspy.core.runtime import planned_wall
 from nqspy.model.actions import Reserving
 from nqspy.model.columns import Columns
@@ -56,7 +57,7 @@ class Reservations:
         self._until: dict[Seq, Instant] = {}
         self._starts: list[Request] = []
         self._begun: set[Seq] = set()
-        self._endless = 0
+        self._untimed = Untimed()
         self._idle: dict[str, int] = {}
         self.changes: dict[Seq, Reservation | None] = {}
         self.causes: dict[Seq, str] = {}
@@ -92,13 +93,21 @@ class Reservations:
         going += [(self._now + self.length(request), request) for request in self._starts]
         profile.begin((min(end, FOREVER + 1), self._claims(request, profile)) for end, request in going)
         self._idle = {name: profile.free(("pes", name), self._now) for name in domains}
-        overdue = self._overdue()
-        for seq in self._site.reserved:
-            if seq not in overdue:
-                self._put(profile, self._site.requests[seq], self._site.requests[seq].reservation)
-        for request in overdue.values():
-            self._put_overdue(profile, request)
+        self._put_promised(profile)
         return profile
+
+    def _put_promised(self, profile: Profile) -> None:
+        """Those whose time is to come, those whose time is over, those who were told none."""
+        requests = [self._site.requests[seq] for seq in self._site.reserved]
+        over = [each for each in requests if self._is_over(each)]
+        timed = [each for each in requests if self.time_of(each) < FOREVER and not self._is_over(each)]
+        for request in timed:
+            self._put(profile, request, request.reservation)
+        for request in sorted(over, key=lambda each: (self.time_of(each), each.seq)):
+            self._put_overdue(profile, request)
+        for request in requests:
+            if self.time_of(request) == FOREVER:
+                self._put(profile, request, request.reservation)
 
     def lay_out(self) -> None:
         """Looks at once at what runs and is promised: the site is about to change."""
@@ -154,19 +163,21 @@ class Reservations:
             return
         begin = FOREVER if kept.at is None else max(kept.at, self._now)
         held = (begin, min(begin + self.length(request), FOREVER + 1), self._claims(request, profile))
-        profile.hold(*held)
-        self._kept[request.seq] = held
-        self._endless += kept.at is None
+        self._keep(profile, request.seq, held)
+
+    def _keep(self, profile: Profile, seq: Seq, held: _Held) -> None:
+        self._kept[seq] = held
+        if held[0] < FOREVER:
+            return profile.hold(*held)
+        return self._untimed.add(seq, held[2])
 
     # ------------------------------------------------------------ without a time
 
-    def _overdue(self) -> dict[Seq, Request]:
-        """Those that are, by the times that they were told."""
-        if all(promises_times(self._site, name) for name in self._site.settings.queues):
-            return {}
-        promised = (self._site.requests[seq] for seq in self._site.reserved)
-        found = sorted(filter(self._is_overdue, promised), key=lambda each: (self.time_of(each), each.seq))
-        return {request.seq: request for request in found}
+    def _is_over(self, request: Request) -> bool:
+        """Whether the time that it was told is over or cannot be kept: were each of several kept room from
+        now on, none could start beside the others."""
+        told = request.reservation
+        return told is not None and told.at is not None and (bool(told.late) or told.at <= self._now)
 
     def _is_overdue(self, request: Request) -> bool:
         """Whether it was told a time in a queue that promises none, and that is over: from now on nobody
@@ -202,7 +213,7 @@ class Reservations:
     def _passes(self, request: Request, claims: Claims) -> bool:
         """Whether it starts past what is kept though its wall limit reaches into it."""
         queue = self._site.settings.queues.get(request.queue)
-        if self._endless or queue is None:
+        if self._untimed.count or queue is None:
             return False
         length, profile = self.length(request), self._profile
         probable = probable_length(self._site, queue, request, length)
@@ -226,20 +237,31 @@ class Reservations:
 
     # ------------------------------------------------------------ promises
 
-    def lift(self, request: Request) -> None:
-        """What is kept for it is free, as far as it is concerned itself."""
+    def lift(self, request: Request) -> _Held | None:
+        """What is kept for it is free, as far as it is concerned itself; answers what that was."""
         profile = self._profile
         held = self._kept.pop(request.seq, None)
-        if held is not None:
+        if held is not None and held[0] < FOREVER:
             profile.release(*held)
-            self._endless -= held[0] == FOREVER
+        elif held is not None:
+            self._untimed.remove(request.seq)
+        return held
+
+    def _goes_first(self, request: Request) -> bool:
+        """Whether it waits for none of those who were promised no time (`untimed`)."""
+        own = self._kept.get(request.seq)
+        return own is not None and (own[0] < FOREVER or self._untimed.is_first(request.seq))
 
     def reserve(self, request: Request) -> None:
         """Promises it the earliest start there is, or the one that it was promised before if that is no
         later."""
+        profile, first = self._profile, self._goes_first(request)
         self.lift(request)
-        profile, former = self._profile, None if request.seq in self._begun else request.reservation
-        found = profile.earliest(self._claims(request, profile), self.length(request))
+        former = None if request.seq in self._begun else request.reservation
+        claims, length = self._claims(request, profile), self.length(request)
+        found = profile.earliest(claims, length)
+        if length >= FOREVER and not first and not self._untimed.fits(profile, claims):
+            found = None
         at = None if found is None else Instant(found)
         if former is not None and former.at is not None and (at is None or at >= former.at):
             return self._keep_late(request, former, at)
@@ -257,7 +279,7 @@ class Reservations:
             return self._put(self._profile, request, former)
         if at != former.at and not former.late:
             self.changes[request.seq] = replace(former, late=self._cause(former.at))
-        return self._put(self._profile, request, former if at is None else Reservation(at))
+        return self._put(self._profile, request, Reservation(at))
 
     def _cause(self, promised: Instant | None) -> str:
         """Why a promise cannot be kept, in words."""
@@ -302,8 +324,9 @@ class Reservations:
         if "_profile" not in self.__dict__:
             self._starts.append(request)
             return
+        first = self._goes_first(of)
         self.lift(of)
-        end = FOREVER + 1 if self._endless else self._now + self.length(request)
+        end = FOREVER + 1 if self._untimed.count and not first else self._now + self.length(request)
         if hole is not None:
             self._until[request.seq] = hole
             end = min(end, hole)
@@ -347,11 +370,13 @@ class Reservations:
             return None
         profile, pes = self._profile, ("pes", self._site.domain_of(queue).name)
         ends = self._now + passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
-        if self._endless:
+        if self._untimed.count:
             ends[:] = np.inf
         least = profile.least_until(pes, ends)
         if least is None:
             return None
+        if self._untimed.count:
+            least = np.minimum(least, self._untimed.left(profile, pes))
         rows: Mask = columns.pes > least
         for row in self.rows(queue):  # who is promised a start is judged by itself
             rows[row] = not (self.is_moving or self.is_due(columns.request(row)))
@@ -365,18 +390,17 @@ class Reservations:
         any case."""
         if not self._is_kept():
             return None
-        profile, own = self._profile, self._kept.get(request.seq)
+        profile, first = self._profile, self._goes_first(request)
         if request.spec.ask.pes > self._idle[self._site.domain_of(request.queue).name]:
             return None
-        self.lift(request)
-        claims = self._claims(request, profile)
-        length = FOREVER + 1 if self._endless else self.length(request)
+        own = self.lift(request)
+        claims, beside = self._claims(request, profile), self._untimed.count > 0 and not first
+        length = FOREVER + 1 if beside else self.length(request)
         self._holes.pop(request.seq, None)
-        fits = profile.fits(claims, length) or self._passes(request, claims)
+        fits = profile.fits(claims, length) and (not beside or self._untimed.fits(profile, claims))
+        fits = fits or self._passes(request, claims)
         if own is not None:
-            profile.hold(*own)
-            self._kept[request.seq] = own
-            self._endless += own[0] == FOREVER
+            self._keep(profile, request.seq, own)
         return None if fits else self._in_the_way(request)
 
     def _in_the_way(self, request: Request) -> Reason | None:
