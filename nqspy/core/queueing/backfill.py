@@ -66,8 +66,8 @@ class Backfill:
             return [row for row in rows if line.is_left(row)]
         turns = [row for row in line.in_order(len(line.columns)) if row in rows]
         if line.queue.backfill == "none":
-            places = {row: place for place, row in enumerate(self._promised.rows(line.queue.name))}
-            turns.sort(key=lambda row: (self._promised.time_of(line.columns.request(row)), places.get(row, 0)))
+            made = {row: place for place, row in enumerate(self._promised.rows(line.queue.name))}
+            turns.sort(key=lambda row: (self._promised.time_of(line.columns.request(row)), made[row]))
         return turns
 
     def is_barred(self, queue: str) -> bool:

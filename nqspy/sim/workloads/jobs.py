@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-
 LONGEST = 1000 * 365 * 24 * 3_600_000
-"""Of what a job may say of its times, ms: a thousand years. Dates that no calendar has stop the simulation."""
+"""Of what a job may say of its times, ms: a thousand years. There is no calendar beyond."""
 MOST_PES = 1_000_000
 """Of a machine, as `set machine pes` takes them."""
 
