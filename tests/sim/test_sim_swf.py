@@ -5,7 +5,9 @@ import gzip
 import pytest
 
 from nqspy.sim.workloads.jobs import BadWorkload
+from nqspy.sim.workloads.known import open_workload
 from nqspy.sim.workloads.swf import open_swf, read_labels
+from nqspy.sim.workloads.wanted import Wanted
 
 HEADER = "; Version: 2.2\n; MaxNodes: 8\n; MaxProcs: 16\n"
 LINE = "{number} {submit} -1 {run} {had} -1 -1 {asked} {estimate} {memory} 1 7 3 -1 1 -1 -1 -1"
@@ -136,3 +138,21 @@ def test_a_file_that_is_none_is_told_in_a_line(log, tmp_path):
     packed.write_bytes(gzip.compress(log(*(line(n) for n in range(5000))).read_bytes())[:3000])
     with pytest.raises(BadWorkload, match="is damaged"):
         open_swf(packed)
+
+
+@pytest.mark.parametrize("text", [line(submit=10**17), line(run="1e300"), line(estimate=10**12)])
+def test_times_beyond_every_calendar_are_refused(log, text):
+    with pytest.raises(BadWorkload, match="line 4: a number is too large"):
+        open_swf(log(text))
+
+
+@pytest.mark.parametrize("word", ["9" * 5000, "9" * 30, "²"])
+def test_numbers_of_the_header_that_nothing_has_count_as_none(log, word):
+    header = f"; MaxProcs: {word}\n; MaxNodes: 8\n; UnixStartTime: {word}\n"
+    workload = open_swf(log(line(), header=header))
+    assert (workload.pes, workload.begin) == (8, 0)
+
+
+def test_a_machine_that_is_too_large_is_told(log):
+    with pytest.raises(BadWorkload, match="at most 1000000 PEs"):
+        open_workload(str(log(line(), header="; MaxProcs: 1000000000\n")), Wanted())

@@ -7,6 +7,7 @@ without; ``limit reserve=1`` EASY; ``limit reserve=all`` conservative.
 
 from collections.abc import Callable
 
+from nqspy.core.profile import FOREVER
 from nqspy.core.queueing.candidate_order import CandidateOrder
 from nqspy.core.queueing.kept_back import KeptBack
 from nqspy.core.queueing.reservations import Reservations
@@ -70,7 +71,8 @@ class Backfill:
             return [row for row in rows if line.is_left(row)]
         turns = [row for row in line.in_order(len(line.columns)) if row in rows]
         if line.queue.backfill == "none":
-            turns.sort(key=lambda row: self._promised.time_of(line.columns.request(row)))
+            made = {row: place for place, row in enumerate(self._promised.rows(line.queue.name))}
+            turns.sort(key=lambda row: (self._promised.time_of(line.columns.request(row)), made[row]))
         return turns
 
     def is_barred(self, queue: str) -> bool:
@@ -79,8 +81,13 @@ class Backfill:
 
     def serve_due(self, line: CandidateOrder, look: Look) -> None:
         """In a queue that is barred, those whose promised time has come start all the same: who is in front
-        of them by now waits for the room that is kept for them."""
-        for row in self._turns(line, self._due(line)):
+        of them by now waits for the room that is kept for them. So do those without a time, once something
+        is free."""
+        due = self._due(line)
+        if self._promised.is_moving:
+            rows = self._promised.rows(line.queue.name)
+            due |= {row for row in rows if self._promised.time_of(line.columns.request(row)) == FOREVER}
+        for row in self._turns(line, due):
             look(line, row)
 
     def _due(self, line: CandidateOrder) -> set[int]:

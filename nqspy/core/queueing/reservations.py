@@ -14,9 +14,10 @@ from functools import cached_property
 import numpy as np
 
 from nqspy.core.profile import FOREVER, Claims, Profile, held_up_by
+from nqspy.core.queueing.expected_ends import end_of, length_of, planned_end
 from nqspy.core.queueing.limit_rules import LimitRule, Mask
 from nqspy.core.queueing.passing import hole_wanted, passing_walls, probable_length, promises_times
-from nqspy.core.runtime import planned_wall
+from nqspy.core.queueing.untimed import Untimed
 from nqspy.model.actions import Reserving
 from nqspy.model.columns import Columns
 from nqspy.model.ids import Instant, Seq
@@ -35,10 +36,8 @@ MISSED = 60_000
 """ms after its promised time from which on a start is told to be late though nothing held it up."""
 SHOWN = 3
 """So many are named as those that hold up another."""
-
 MOMENT = 1_000
-"""What starting may take, ms: a limit counts from when one runs, a promise behind it from when its start was
-decided. So much more is no delay that anybody is told of."""
+"""What starting may take, ms: limits count from then. So much more is no delay that anybody is told of."""
 
 _Held = tuple[int, int, Claims]
 """From when until when somebody has which amounts."""
@@ -56,7 +55,7 @@ class Reservations:
         self._until: dict[Seq, Instant] = {}
         self._starts: list[Request] = []
         self._begun: set[Seq] = set()
-        self._endless = 0
+        self._untimed = Untimed()
         self._idle: dict[str, int] = {}
         self.changes: dict[Seq, Reservation | None] = {}
         self.missed: dict[Seq, Reservation | None] = {}
@@ -87,23 +86,30 @@ class Reservations:
         profile, domains = Profile(self._now), self._site.domains()
         for name in domains:
             profile.provide(("pes", name), self._site.board(name).slots())
-        ends = [(self._end_of(request), request) for request in self._site.started.values()]
+        ends = [(end_of(self._site, self._now, request), request) for request in self._site.started.values()]
         self._running = [(end, request.seq) for end, request in ends if request.pes]
         going = [(end, request) for end, request in ends if request.state is not State.EXITING]
-        going += [(self._now + self.length(request), request) for request in self._starts]
+        going += [(self._now + length_of(self._site, request), request) for request in self._starts]
         taken = [(self._now, min(end, FOREVER + 1), self._claims(each, profile)) for end, each in going]
-        self._idle = {name: self._idle_beside(profile, name, taken) for name in domains}
-        overdue, requests = self._overdue(), self._site.requests
-        kept = [requests[seq] for seq in self._site.reserved if seq not in overdue]
-        profile.begin([*taken, *(self._note(profile, each, each.reservation) for each in kept)])
-        for request in overdue.values():
-            self._put_overdue(profile, request)
+        self._idle = {name: profile.free(("pes", name), self._now) for name in domains}
+        for _, _, claims in taken:
+            for name in domains:
+                self._idle[name] -= claims.get(("pes", name), 0)
+        self._put_promised(profile, taken)
         return profile
 
-    def _idle_beside(self, profile: Profile, domain: str, taken: Iterable[_Held]) -> int:
-        """How many slots of a domain's PEs nobody has."""
-        key = "pes", domain
-        return profile.free(key, self._now) - sum(claims.get(key, 0) for _, _, claims in taken)
+    def _put_promised(self, profile: Profile, taken: Iterable[_Held]) -> None:
+        """Those whose time is to come, beside what is taken; those whose time is over, those told none."""
+        requests = [self._site.requests[seq] for seq in self._site.reserved]
+        over = [each for each in requests if self._is_over(each)]
+        timed = [each for each in requests if self.time_of(each) < FOREVER and not self._is_over(each)]
+        self._kept = {each.seq: self._held(profile, each, self.time_of(each)) for each in timed}
+        profile.begin([*taken, *self._kept.values()])
+        for request in sorted(over, key=lambda each: (self.time_of(each), each.seq)):
+            self._put_overdue(profile, request)
+        for request in requests:
+            if self.time_of(request) == FOREVER:
+                self._put(profile, request, request.reservation)
 
     def lay_out(self) -> None:
         """Looks at once at what runs and is promised: the site is about to change."""
@@ -131,51 +137,28 @@ class Reservations:
                 claims[amount] = claims.get(amount, 0) + count
         return claims
 
-    def length(self, request: Request) -> int:
-        """How long a request is reckoned to run, ms."""
-        wall = planned_wall(self._site.settings, request.queue, request.spec.ask)
-        return FOREVER if wall is None else max(1, wall)
-
-    def _end_of(self, request: Request) -> int:
-        """When one that runs is reckoned to end; one that goes on beyond that may end at any moment."""
-        end = self._planned_end(request)
-        stop = self._site.upcoming_stops.get(request.queue)
-        if stop is not None and (
-            stop.spill == "suspend" or (stop.spill == "requeue" and request.spec.rerunnable)
-        ):
-            end = min(end, stop.at)
-        return max(end, self._now + 1)
-
-    def _planned_end(self, request: Request) -> int:
-        began = request.started if request.started is not None else self._now
-        rest = request.attempt.suspended_time if request.attempt is not None else 0
-        if request.pause is not None:
-            rest += self._now - request.pause.at
-        until = request.attempt.until if request.attempt is not None else None
-        return min(FOREVER if until is None else until, began + rest + self.length(request))
-
     def _put(self, profile: Profile, request: Request, kept: Reservation | None) -> None:
-        profile.hold(*self._note(profile, request, kept))
+        if kept is not None:
+            begin = FOREVER if kept.at is None else kept.at
+            self._keep(profile, request.seq, self._held(profile, request, begin))
 
-    def _note(self, profile: Profile, request: Request, kept: Reservation | None) -> _Held:
-        """What is kept for it; nothing for one without a promise."""
-        if kept is None:
-            return self._now, self._now, {}
-        begin = FOREVER if kept.at is None else max(kept.at, self._now)
-        held = (begin, min(begin + self.length(request), FOREVER + 1), self._claims(request, profile))
-        self._kept[request.seq] = held
-        self._endless += kept.at is None
-        return held
+    def _held(self, profile: Profile, request: Request, begin: int) -> _Held:
+        begin = max(begin, self._now)
+        return begin, min(begin + length_of(self._site, request), FOREVER + 1), self._claims(request, profile)
+
+    def _keep(self, profile: Profile, seq: Seq, held: _Held) -> None:
+        self._kept[seq] = held
+        if held[0] < FOREVER:
+            return profile.hold(*held)
+        return self._untimed.add(seq, held[2])
 
     # ------------------------------------------------------------ without a time
 
-    def _overdue(self) -> dict[Seq, Request]:
-        """Those that are, by the times that they were told."""
-        if all(promises_times(self._site, name) for name in self._site.settings.queues):
-            return {}
-        promised = (self._site.requests[seq] for seq in self._site.reserved)
-        found = sorted(filter(self._is_overdue, promised), key=lambda each: (self.time_of(each), each.seq))
-        return {request.seq: request for request in found}
+    def _is_over(self, request: Request) -> bool:
+        """Whether the time that it was told is over or cannot be kept: were each of several kept room from
+        now on, none could start beside the others."""
+        told = request.reservation
+        return told is not None and told.at is not None and (bool(told.late) or told.at <= self._now)
 
     def _is_overdue(self, request: Request) -> bool:
         """Whether it was told a time in a queue that promises none, and that is over: from now on nobody
@@ -190,7 +173,7 @@ class Reservations:
 
     def _put_overdue(self, profile: Profile, request: Request) -> None:
         """At the first start there can be beside all others: they were promised theirs with it in mind."""
-        found = profile.earliest(self._claims(request, profile), self.length(request))
+        found = profile.earliest(self._claims(request, profile), length_of(self._site, request))
         self._put(profile, request, Reservation(None if found is None else Instant(found)))
 
     def _waits_for_luck(self, request: Request, former: Reservation) -> bool:
@@ -211,9 +194,9 @@ class Reservations:
     def _passes(self, request: Request, claims: Claims) -> bool:
         """Whether it starts past what is kept though its wall limit reaches into it."""
         queue = self._site.settings.queues.get(request.queue)
-        if self._endless or queue is None:
+        if self._untimed.count or queue is None:
             return False
-        length, profile = self.length(request), self._profile
+        length, profile = length_of(self._site, request), self._profile
         probable = probable_length(self._site, queue, request, length)
         if probable is not None:
             return profile.fits(claims, probable) and self._takes_chances(claims)
@@ -235,22 +218,33 @@ class Reservations:
 
     # ------------------------------------------------------------ promises
 
-    def lift(self, request: Request) -> None:
-        """What is kept for it is free, as far as it is concerned itself."""
+    def lift(self, request: Request) -> _Held | None:
+        """What is kept for it is free, as far as it is concerned itself; answers what that was."""
         profile = self._profile
         held = self._kept.pop(request.seq, None)
-        if held is not None:
+        if held is not None and held[0] < FOREVER:
             profile.release(*held)
-            self._endless -= held[0] == FOREVER
+        elif held is not None:
+            self._untimed.remove(request.seq)
+        return held
+
+    def _goes_first(self, request: Request) -> bool:
+        """Whether it waits for none of those who were promised no time (`untimed`)."""
+        own = self._kept.get(request.seq)
+        return own is not None and (own[0] < FOREVER or self._untimed.is_first(request.seq))
 
     def reserve(self, request: Request) -> None:
         """Promises it the earliest start there is, or the one that it was promised before if that is no
         later."""
+        profile, first = self._profile, self._goes_first(request)
         self.lift(request)
-        profile, former = self._profile, None if request.seq in self._begun else request.reservation
-        if not profile.ever(self._claims(request, profile)):
+        former = None if request.seq in self._begun else request.reservation
+        claims, length = self._claims(request, profile), length_of(self._site, request)
+        if not profile.ever(claims):
             return self.drop(request, "as things are it can never start")
-        found = profile.earliest(self._claims(request, profile), self.length(request))
+        found = profile.earliest(claims, length)
+        if length >= FOREVER and not first and not self._untimed.fits(profile, claims):
+            found = None
         at = None if found is None else Instant(found)
         if former is not None and former.at is not None and (at is None or at >= former.at):
             return self._keep_late(request, former, at)
@@ -270,11 +264,11 @@ class Reservations:
         is_late = at is None or at > told + MOMENT or self._now >= told
         if is_late and at != former.at and not former.late:
             self.changes[request.seq] = replace(former, late=self._cause(former.at))
-        return self._put(self._profile, request, former if at is None else Reservation(at))
+        return self._put(self._profile, request, Reservation(at))
 
     def _cause(self, promised: Instant | None) -> str:
         """Why a promise cannot be kept, in words."""
-        over = [r for r in self._site.started.values() if self._planned_end(r) <= self._now]
+        over = [r for r in self._site.started.values() if planned_end(self._site, self._now, r) <= self._now]
         if over:
             return f"{self._ids(r.seq for r in over)} still running beyond what was planned"
         late = [seq for end, seq in self._running if promised is not None and end > promised]
@@ -292,7 +286,7 @@ class Reservations:
         if closing is None:
             return False
         drains = stop is not None and stop.spill == "drain" and stop.at == closing
-        return start is None or start + (self.length(request) if drains else 1) > closing
+        return start is None or start + (length_of(self._site, request) if drains else 1) > closing
 
     def _awaited(self, at: Instant | None) -> tuple[Seq, ...]:
         if at is None:
@@ -321,8 +315,9 @@ class Reservations:
         if "_profile" not in self.__dict__:
             self._starts.append(request)
             return
+        first = self._goes_first(of)
         self.lift(of)
-        end = FOREVER + 1 if self._endless else self._now + self.length(request)
+        end = FOREVER + 1 if self._untimed.count and not first else self._now + length_of(self._site, request)
         if hole is not None:
             self._until[request.seq] = hole
             end = min(end, hole)
@@ -380,11 +375,13 @@ class Reservations:
             return None
         profile, pes = self._profile, ("pes", self._site.domain_of(queue).name)
         ends = self._now + passing_walls(self._site, queue, columns, lambda: self._takes_chances([pes]))
-        if self._endless:
+        if self._untimed.count:
             ends[:] = np.inf
         least = profile.least_until(pes, ends)
         if least is None:
             return None
+        if self._untimed.count:
+            least = np.minimum(least, self._untimed.left(profile, pes))
         rows: Mask = columns.pes > least
         for row in self.rows(queue):  # who is promised a start is judged by itself
             rows[row] = not (self.is_moving or self.is_due(columns.request(row)))
@@ -398,18 +395,17 @@ class Reservations:
         any case."""
         if not self._is_kept():
             return None
-        profile, own = self._profile, self._kept.get(request.seq)
+        profile, first = self._profile, self._goes_first(request)
         if request.spec.ask.pes > self._idle[self._site.domain_of(request.queue).name]:
             return None
-        self.lift(request)
-        claims = self._claims(request, profile)
-        length = FOREVER + 1 if self._endless else self.length(request)
+        own = self.lift(request)
+        claims, beside = self._claims(request, profile), self._untimed.count > 0 and not first
+        length = FOREVER + 1 if beside else length_of(self._site, request)
         self._holes.pop(request.seq, None)
-        fits = profile.fits(claims, length) or self._passes(request, claims)
+        fits = profile.fits(claims, length) and (not beside or self._untimed.fits(profile, claims))
+        fits = fits or self._passes(request, claims)
         if own is not None:
-            profile.hold(*own)
-            self._kept[request.seq] = own
-            self._endless += own[0] == FOREVER
+            self._keep(profile, request.seq, own)
         return None if fits else self._in_the_way(request)
 
     def _in_the_way(self, request: Request) -> Reason | None:
@@ -418,7 +414,7 @@ class Reservations:
             return None
         at, seq = min(others)
         id, until = self._site.id_of(seq), None if at >= FOREVER else Instant(at)
-        length = self.length(request)
+        length = length_of(self._site, request)
         if length >= FOREVER:
             return _ENDLESS("scheduler", id, until=until)
         return _DELAYS("scheduler", length, id, until=until)

@@ -5,6 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+LONGEST = 1000 * 365 * 24 * 3_600_000
+"""Of what a job may say of its times, ms: a thousand years. Dates end not far beyond."""
+MOST_PES = 1_000_000
+"""Of a machine, as `set machine pes` takes them."""
+
 
 class BadWorkload(Exception):
     """A workload that cannot be run; the text is one line for a person."""

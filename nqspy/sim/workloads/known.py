@@ -4,7 +4,7 @@ below."""
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from nqspy.sim.workloads.jobs import BadWorkload, Workload
+from nqspy.sim.workloads.jobs import MOST_PES, BadWorkload, Workload
 from nqspy.sim.workloads.lublin import lublin
 from nqspy.sim.workloads.night import night
 from nqspy.sim.workloads.psched import psched
@@ -28,6 +28,13 @@ FILES: Mapping[str, Callable[[Path, Wanted], Workload]] = {
 
 def open_workload(word: str, wanted: Wanted) -> Workload:
     """The generator of that name, else the file. Raises BadWorkload."""
+    found = _opened(word, wanted)
+    if found.pes > MOST_PES:
+        raise BadWorkload(f"{found.name}: a machine has at most {MOST_PES} PEs, not {found.pes}: say --pes N")
+    return found
+
+
+def _opened(word: str, wanted: Wanted) -> Workload:
     if word in GENERATORS:
         return GENERATORS[word](wanted)
     path = Path(word)

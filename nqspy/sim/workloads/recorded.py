@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from math import isfinite
 from pathlib import Path
 
-from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Workload
+from nqspy.sim.workloads.jobs import LONGEST, BadWorkload, SimulatedJob, Workload
 from nqspy.sim.workloads.swf import TOO_WIDE
 from nqspy.sim.workloads.wanted import Wanted
 
@@ -47,7 +47,7 @@ def _job(path: Path, line: int, row: Mapping[str, str], place: int) -> Simulated
         submit, run = _ms(row["submit"]), _ms(row["run"])
         estimate = _ms(row.get("estimate") or "0") or max(run, 1000)
         number, width = int(row["job"]), int(row["width"])
-        if min(submit, run, width - 1) < 0:
+        if min(submit, run, width - 1) < 0 or max(submit, run, estimate) > LONGEST:
             raise ValueError
     except (ValueError, TypeError, OverflowError):
         raise BadWorkload(f"{path}, line {line}: job, width, submit, run or estimate is no number") from None

@@ -17,7 +17,7 @@ from math import isfinite
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from nqspy.sim.workloads.jobs import BadWorkload, SimulatedJob, Workload
+from nqspy.sim.workloads.jobs import LONGEST, BadWorkload, SimulatedJob, Workload
 
 FIELDS = 18
 """Numbers of a line; what comes behind them is not read."""
@@ -71,15 +71,20 @@ def read_labels(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _size(path: Path, labels: Mapping[str, tuple[str, ...]]) -> int:
     for label in ("MaxProcs", "MaxNodes"):
-        word = labels.get(label, ("",))[0].partition(" ")[0]
-        if word.isdigit() and int(word) > 0:
-            return int(word)
+        size = _count(labels.get(label, ("",))[0].partition(" ")[0])
+        if size > 0:
+            return size
     raise BadWorkload(f"{path}: its header has neither MaxProcs nor MaxNodes: say --pes N")
 
 
 def _begin(labels: Mapping[str, tuple[str, ...]]) -> int:
-    word = labels.get("UnixStartTime", ("0",))[0].partition(" ")[0]
-    return int(word) * 1000 if word.isdigit() else 0
+    begin = _count(labels.get("UnixStartTime", ("0",))[0].partition(" ")[0]) * 1000
+    return begin if begin <= LONGEST else 0
+
+
+def _count(word: str) -> int:
+    """A number of the header; 0 where it is none, or has more digits than anything there is to count."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= 18 else 0
 
 
 def _zone(labels: Mapping[str, tuple[str, ...]]) -> str:
@@ -118,6 +123,8 @@ def job_of(words: list[str], pes: int, memory: int | None = None) -> SimulatedJo
     if len(words) < FIELDS:
         raise ValueError("too few fields")
     submit, run, estimate = (_ms(words[n]) for n in (1, 3, 8))
+    if max(submit, run, estimate) > LONGEST:
+        raise ValueError("too large")
     asked, had = _whole(words[7]), _whole(words[4])
     width = asked if asked > 0 else had
     if submit < 0:
