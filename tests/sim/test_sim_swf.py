@@ -156,3 +156,10 @@ def test_numbers_of_the_header_that_nothing_has_count_as_none(log, word):
 def test_a_machine_that_is_too_large_is_told(log):
     with pytest.raises(BadWorkload, match="at most 1000000 PEs"):
         open_workload(str(log(line(), header="; MaxProcs: 1000000000\n")), Wanted())
+
+
+def test_a_line_without_end_is_not_read_to_its_end(tmp_path):
+    packed = tmp_path / "log.swf.gz"
+    packed.write_bytes(gzip.compress(HEADER.encode() + b"1" * 3_000_000))
+    with pytest.raises(BadWorkload, match="is no log: a line of it is longer than 1000000"):
+        open_swf(packed)

@@ -22,6 +22,9 @@ from nqspy.sim.workloads.jobs import LONGEST, BadWorkload, SimulatedJob, Workloa
 FIELDS = 18
 """Numbers of a line; what comes behind them is not read."""
 
+MOST = 1_000_000
+"""Characters of a line: what is packed may be a line of many gigabytes."""
+
 NO_SUBMIT = "no submit time"
 NO_PROCESSORS = "no processors"
 NEVER_RAN = "never ran"
@@ -181,7 +184,10 @@ def _text(path: Path) -> Iterator[str]:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
         with gzip.open(path, "rt", encoding="latin-1") if packed else path.open(encoding="latin-1") as lines:
-            yield from lines
+            for text in iter(partial(lines.readline, MOST), ""):
+                if len(text) == MOST:
+                    raise BadWorkload(f"{path} is no log: a line of it is longer than {MOST} characters")
+                yield text
     except OSError as error:
         raise BadWorkload(f"{path} cannot be read: {error.strerror or error}") from None
     except (EOFError, zlib.error):
