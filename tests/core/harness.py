@@ -76,6 +76,13 @@ class Exits(NoExits):
         return [what for name, what in self.calls if name == hook]
 
 
+def promised(house: "House", seq: Seq) -> float | None:
+    """In how many minutes a request is to start at the latest, from the beginning of the story; None: nobody
+    has promised it a time."""
+    kept = house.request(seq).reservation
+    return None if kept is None or kept.at is None else (kept.at - START) / 60_000
+
+
 def force() -> Answer:
     """Start it past the limits."""
     return Answer("force", "", "exits/test")

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from core.harness import START, refuse, spec_of
+from core.harness import START, promised, refuse, spec_of
 
 from nqspy.model import events as ev
 from nqspy.model.arrays import ArraySpec
@@ -21,12 +21,6 @@ def easy(house):
     house.submit("anne pes=6 wall=10:00")
     house.go()
     return house
-
-
-def promised(house, seq):
-    """In how many minutes it is to start at the latest, from the beginning of the story."""
-    kept = house.request(seq).reservation
-    return None if kept is None or kept.at is None else (kept.at - START) / MINUTE
 
 
 def test_who_ends_before_the_promised_start_passes_and_who_would_delay_it_waits(easy):

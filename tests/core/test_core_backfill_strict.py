@@ -1,18 +1,10 @@
 """Queues in which nobody passes who waits, and requests that can never start beside promises."""
 
 import pytest
-from core.harness import START
+from core.harness import promised
 
 from nqspy.model.ids import Seq
 from nqspy.model.reasons import ReasonCode
-
-MINUTE = 60_000
-
-
-def promised(house, seq):
-    """In how many minutes it is to start at the latest, from the beginning of the story."""
-    kept = house.request(seq).reservation
-    return None if kept is None or kept.at is None else (kept.at - START) / MINUTE
 
 
 @pytest.fixture

@@ -91,10 +91,6 @@ class Reservations:
         going = [(end, request) for end, request in ends if request.state is not State.EXITING]
         going += [(self._now + length_of(self._site, request), request) for request in self._starts]
         taken = [(self._now, min(end, FOREVER + 1), self._claims(each, profile)) for end, each in going]
-        self._idle = {name: profile.free(("pes", name), self._now) for name in domains}
-        for _, _, claims in taken:
-            for name in domains:
-                self._idle[name] -= claims.get(("pes", name), 0)
         self._put_promised(profile, taken)
         return profile
 
@@ -104,7 +100,8 @@ class Reservations:
         over = [each for each in requests if self._is_over(each)]
         timed = [each for each in requests if self.time_of(each) < FOREVER and not self._is_over(each)]
         self._kept = {each.seq: self._held(profile, each, self.time_of(each)) for each in timed}
-        profile.begin([*taken, *self._kept.values()])
+        profile.begin([*taken, *self._kept.values()])  # of these promises none begins now
+        self._idle = {name: profile.free(("pes", name), self._now) for name in self._site.domains()}
         for request in sorted(over, key=lambda each: (self.time_of(each), each.seq)):
             self._put_overdue(profile, request)
         for request in requests:
