@@ -1,8 +1,7 @@
 """Whatever the past says of lifetimes: where chances are taken nobody starves, and who was promised a time
 keeps it, also beside those; who takes a hole by contract delays nobody."""
 
-from collections.abc import Iterator
-
+from core.course import MINUTE, course
 from core.harness import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +11,7 @@ from nqspy.model.ids import Instant, Seq
 from nqspy.model.requests import Used
 
 QUEUES = ("front", "back", "apart")
-MINUTE, LONGEST = 60_000, 12
+LONGEST = 12
 REQUEST = st.fixed_dictionaries(
     {
         "queue": st.sampled_from(QUEUES),
@@ -55,33 +54,15 @@ def ended(house: House, seq: Seq) -> None:
     house._event(ev.Ended(seq, house.request(seq).attempts, reason, None if cut else 0, used=used))
 
 
-def happening(house: House, requests: list[dict]) -> Iterator[None]:
-    """The requests come, run and end, at their holes' ends at the latest."""
-    coming, at = [], house.now
-    for each in requests:
-        at = Instant(at + each["after"] * MINUTE)
-        coming.append((at, each))
-    ends: dict[Seq, Instant] = {}
-    lengths: dict[Seq, int] = {}
-    while coming or ends:
-        house.now = min([*ends.values(), *(at for at, _ in coming[:1])])
-        for seq in [seq for seq, end in ends.items() if end == house.now]:
-            ended(house, seq)
-            del ends[seq]
-        while coming and coming[0][0] == house.now:
-            each = coming.pop(0)[1]
-            most = 3 if each["queue"] == "apart" else 6
-            line = f"{each['owner']} pes={min(each['pes'], most)} wall={each['wall']}:00"
-            line += f" gpu={each['gpu']}" if each["gpu"] else ""
-            line += " contract=yes" if each["contract"] else ""
-            (seq,) = house.submit(line, queue=each["queue"])
-            lengths[seq] = max(1, each["wall"] - each["early"]) * MINUTE
-        for seq in house.go().starts:
-            until = house.request(seq).run.until
-            end = Instant(house.now + lengths[seq])
-            assert until is None or until >= house.now + min(MINUTE, lengths[seq])
-            ends[seq] = end if until is None else min(end, until)
-        yield
+def asked_for(each: dict) -> str:
+    return (f" gpu={each['gpu']}" if each["gpu"] else "") + (" contract=yes" if each["contract"] else "")
+
+
+def ends_at(house: House, seq: Seq, end: Instant) -> Instant:
+    """At its hole's end at the latest, which leaves it the shortest hole."""
+    until = house.request(seq).run.until
+    assert until is None or until >= min(house.now + MINUTE, end)
+    return end if until is None else min(end, until)
 
 
 @settings(max_examples=100, deadline=None)
@@ -89,7 +70,7 @@ def happening(house: House, requests: list[dict]) -> Iterator[None]:
 def test_nobody_starves_and_promised_times_are_kept_beside_chances(queues, requests):
     house = built(queues)
     told: dict[Seq, Instant] = {}
-    for _ in happening(house, requests):
+    for _ in course(house, requests, asked_for, ended, ends_at):
         for seq, request in house.site.requests.items():
             kept, sure = request.reservation, house.site.settings.queues[request.queue].backfill != "probable"
             if kept is not None and kept.at is not None:

@@ -1,8 +1,7 @@
 """Whatever is asked for: a promise never moves to a later start, and is kept, as long as nobody outruns what
 was planned and no operator or exit has a hand in it."""
 
-from collections.abc import Iterator
-
+from core.course import course
 from core.harness import House
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,29 +43,8 @@ def built(queues: list[dict]) -> House:
     return house.set("queue/apart/domain", "wide")
 
 
-def happening(house: House, requests: list[dict]) -> Iterator[None]:
-    """The requests come, run and end; after each pass somebody may look."""
-    coming, at = [], house.now
-    for each in requests:
-        at = Instant(at + each["after"] * 60_000)
-        coming.append((at, each))
-    ends: dict[Seq, Instant] = {}
-    lengths: dict[Seq, int] = {}
-    while coming or ends:
-        house.now = min([*ends.values(), *(at for at, _ in coming[:1])])
-        for seq in [seq for seq, end in ends.items() if end == house.now]:
-            house.end(seq)
-            del ends[seq]
-        while coming and coming[0][0] == house.now:
-            each = coming.pop(0)[1]
-            most = 3 if each["queue"] == "apart" else 6
-            line = f"{each['owner']} pes={min(each['pes'], most)} wall={each['wall']}:00 mem={each['mem']}mb"
-            line += f" gpu={each['gpu']}" if each["gpu"] else ""
-            (seq,) = house.submit(line, queue=each["queue"])
-            lengths[seq] = max(1, each["wall"] - each["early"])
-        for seq in house.go().starts:
-            ends[seq] = Instant(house.now + lengths[seq] * 60_000)
-        yield
+def asked_for(each: dict) -> str:
+    return f" mem={each['mem']}mb" + (f" gpu={each['gpu']}" if each["gpu"] else "")
 
 
 @settings(max_examples=150, deadline=None)
@@ -74,7 +52,7 @@ def happening(house: House, requests: list[dict]) -> Iterator[None]:
 def test_a_promised_start_comes_no_later_and_moves_only_forward(queues, requests):
     house = built(queues)
     promised: dict[Seq, Instant] = {}
-    for _ in happening(house, requests):
+    for _ in course(house, requests, asked_for, House.end):
         for seq, request in house.site.requests.items():
             kept = request.reservation
             if kept is not None and kept.at is not None:
